@@ -1,8 +1,8 @@
-"""What columns are called in the lake and in plans, where keys, states and engines have names too.
+"""Names of columns in the lake and in plans, where keys, states and engines have names too.
 
-A user's name that is plain is used as it is. Any other is escaped, so that it is no name of ours, which begin with `_`
-or `?`, nor one that DuckDB or DuckLake give a meaning, and so that names differ in more than case: DuckDB does not tell
-"A" from a.
+A plain name of a user stays as it is. Any other name is escaped, for three reasons: it must differ from Sparkwave's own
+names, which begin with `_` or `?`; it must have no meaning for DuckDB or DuckLake; and names must differ in more than
+case, since DuckDB treats "A" and a as the same name.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.names import quote
 
-# Columns that scans, change feeds, files and inlined rows of DuckLake have besides the table's.
+# Columns that DuckLake's scans, change feeds, files and inlined rows have besides the table's.
 _ENGINES_OWN = frozenset(
     (
         "rowid",
@@ -35,20 +35,20 @@ _PLAIN = re.compile(r"[^\W\d_]\w*")
 _MARK = "~"
 _ESCAPED = re.compile(r"~(\d+)~|~([a-z])")
 _IN_TEXT = re.compile(r"~[\w~]+")
-# As DuckDB folds names: no letters but A-Z.
+# DuckDB's case folding, which changes A-Z only.
 _FOLDED = str.maketrans({chr(code): chr(code + 32) for code in range(ord("A"), ord("Z") + 1)})
-# What `planner.bind.output_names` calls outputs that have no name.
+# The names that `planner.bind.output_names` gives to outputs without a name.
 _UNNAMED = re.compile(r"_col_\d+")
 
 
 def escaped(name: str) -> str:
-    """The name of a column in the lake and in plans. No two names have the same."""
+    """Returns the name of a user's column in the lake and in plans. Different names give different results."""
     is_plain = _PLAIN.fullmatch(name) and name == name.lower() and name not in _ENGINES_OWN
     return name if is_plain or _UNNAMED.fullmatch(name) else _MARK + "".join(map(_escape, name))
 
 
 def fold_case(name: str) -> str:
-    """The name as DuckDB compares it."""
+    """Returns the form of a name that DuckDB compares."""
     return name.translate(_FOLDED)
 
 
@@ -60,7 +60,7 @@ def _escape(character: str) -> str:
 
 
 def unescaped(name: str) -> str:
-    """The user's name for one that `escaped` made; any other is left as it is."""
+    """Returns the user's name for a result of `escaped`; any other name is returned unchanged."""
     if not name.startswith(_MARK):
         return name
     found = _ESCAPED.sub(lambda match: chr(int(match[1])) if match[1] else match[2].upper(), name[1:])
@@ -68,12 +68,12 @@ def unescaped(name: str) -> str:
 
 
 def readable(text: str) -> str:
-    """A text with the users' names in the place of escaped ones."""
+    """Returns a text with escaped names replaced by the users' names."""
     return _IN_TEXT.sub(lambda match: unescaped(match[0]), text) if _MARK in text else text
 
 
 def check_distinct(names: Iterable[str], position: int | None = None) -> None:
-    """Raise Error 42701 for a name that comes twice, 0A000 for names that differ only in case."""
+    """Raises Error 42701 for a repeated name, 0A000 for names that differ only in case."""
     seen: dict[str, str] = {}
     for name in names:
         other = seen.get(fold_case(name))

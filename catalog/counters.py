@@ -1,7 +1,7 @@
-"""What the server counts while it works, as Prometheus' counters and histograms.
+"""The server's counters and histograms for Prometheus.
 
-To count is cheap enough for every statement: a few microseconds. What can be asked of the catalog when somebody looks
-is not counted here: see server/operations/metrics.py.
+To count takes a few microseconds, so it can be done for every statement. Values that a scrape can read from the catalog
+are not counted here: see server/operations/metrics.py.
 """
 
 from __future__ import annotations
@@ -87,17 +87,17 @@ SERVING_MISSES = _counter(
 
 @functools.cache
 def statement_seconds(kind: str) -> Histogram:
-    """Where the time of a kind of statements is counted."""
+    """Returns the histogram of the seconds of a kind of statements."""
     return STATEMENT_SECONDS.labels(kind)
 
 
 def count_error(error: Error) -> None:
-    """A client is sent an error."""
+    """Counts an error that is sent to a client."""
     ERRORS.labels(error.sqlstate[:2]).inc()
 
 
 class PerJob:
-    """Counts by job and fragment (0 where there are none), for as long as there is the job."""
+    """Counts by job and fragment (0 without fragments), as long as the job exists."""
 
     def __init__(self) -> None:
         self._counts: dict[tuple[int, int], float] = {}
@@ -109,11 +109,11 @@ class PerJob:
             self._counts[key] = self._counts.get(key, 0.0) + amount
 
     def of(self, jobs: Collection[int]) -> dict[tuple[int, int], float]:
-        """The counts of these jobs; all others are forgotten."""
+        """Returns the counts of these jobs; the counts of all other jobs are dropped."""
         with self._lock:
             self._counts = {key: count for key, count in self._counts.items() if key[0] in jobs}
             return dict(self._counts)
 
 
-VIEW_ROWS = PerJob()  # rows of created views that barriers have removed or added
-BACKFILL_BYTES = PerJob()  # bytes of the files that Spark wrote for fragments
+VIEW_ROWS = PerJob()  # rows that barriers have removed from or added to created views
+BACKFILL_BYTES = PerJob()  # bytes of the files that Spark wrote, by fragment

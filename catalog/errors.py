@@ -1,7 +1,7 @@
-"""The one error type a user can see, and the SQLSTATEs it carries.
+"""The only error type that clients see, and its SQLSTATEs.
 
-Every layer raises `Error`; `server.wire.connections` turns it into an ErrorResponse and nothing else does.
-Codes are those of PostgreSQL's appendix "PostgreSQL Error Codes".
+Every layer raises `Error`; `server.wire.connections` alone turns it into an ErrorResponse. The codes are those of
+PostgreSQL's appendix "PostgreSQL Error Codes".
 """
 
 from __future__ import annotations
@@ -108,9 +108,9 @@ FREE_SPACE = "Free space on the disk of the data directory."
 
 
 class Error(Exception):
-    """A fault to report to the client.
+    """An error that is reported to the client.
 
-    `position` counts characters of the statement text from 1, as in ErrorResponse field `P`.
+    `position` counts characters of the statement's text from 1, as field `P` of ErrorResponse.
     """
 
     def __init__(
@@ -131,11 +131,11 @@ class Error(Exception):
 
 
 class Refused(Error):
-    """A start that must not be, and that waiting does not mend."""
+    """A start of the server that is refused, and for which waiting does not help."""
 
 
 def used(kind: str, users: Sequence[str], hint: str, position: int | None = None) -> Error:
-    """RisingWave's error for what cannot be dropped, since others depend on it."""
+    """Returns RisingWave's error for an object that cannot be dropped, since other objects depend on it."""
     return Error(
         f"{kind} used by {len(users)} other objects.",
         DEPENDENT_OBJECTS_STILL_EXIST,
@@ -148,27 +148,30 @@ def used(kind: str, users: Sequence[str], hint: str, position: int | None = None
 def not_found(
     kind: str, name: str, *, sqlstate: str | None = None, position: int | None = None, hint: str | None = None
 ) -> Error:
-    """PostgreSQL's words for a missing object. The SQLSTATE is 42P01 for its relations, else 42704, unless given."""
+    """Returns PostgreSQL's error for a missing object.
+
+    The SQLSTATE is 42P01 for PostgreSQL's kinds of relations, else 42704, unless `sqlstate` is given.
+    """
     code = sqlstate or (UNDEFINED_TABLE if kind in _RELATIONS else UNDEFINED_OBJECT)
     return Error(f'{kind} "{name}" does not exist', code, position=position, hint=hint)
 
 
 _RELATIONS = frozenset({"relation", "table", "view", "materialized view", "sequence"})
-MISSING = frozenset({UNDEFINED_TABLE, UNDEFINED_OBJECT})  # what IF EXISTS passes over
+MISSING = frozenset({UNDEFINED_TABLE, UNDEFINED_OBJECT})  # the errors that IF EXISTS ignores
 
 
 def cannot_write(what: object, error: OSError, sqlstate: str = IO_ERROR) -> Error:
-    """The error of what the operating system does not let be written: PostgreSQL's where the disk is full."""
+    """Returns the error for a failed write of a file: PostgreSQL's error if the disk is full."""
     if not is_full(error):
         return Error(f'"{what}" cannot be written: {error.strerror or error}', sqlstate)
     return Error(f'"{what}" cannot be written: {error.strerror}', DISK_FULL, hint=FREE_SPACE)
 
 
 def is_full(error: OSError) -> bool:
-    """Whether there is no room for it."""
+    """Returns whether the disk, or the user's share of it, is full."""
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def canceled() -> Error:
-    """The error of work that its user has stopped."""
+    """Returns the error for work that its user has cancelled."""
     return Error("canceling statement due to user request", QUERY_CANCELED)

@@ -1,4 +1,4 @@
-"""Attributes that are computed when they are first asked for."""
+"""Attributes that are computed on first use."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ T = TypeVar("T")
 
 
 class lazy(Generic[T]):
-    """As `functools.cached_property`, which holds one lock for all objects of a class while it computes (Python 3.11).
+    """Works as `functools.cached_property`, but without its lock for all objects of a class (Python 3.11).
 
-    Two threads that ask at the same time may both compute; what they get is equal.
+    Two threads may both compute the value at the same time; the results are equal.
     """
 
     def __init__(self, compute: Callable[[Any], T]) -> None:

@@ -1,7 +1,7 @@
-"""Locks that know their place in one order, so that no two threads can wait for each other.
+"""Locks with a fixed order, so that no two threads wait for each other.
 
-A thread that holds a lock takes only those of higher ranks. One that would not is told so, whether or not somebody else
-would have waited for it just then: an error where a deadlock may be.
+A thread that holds a lock may take only locks of a higher rank. Any other attempt is an error, even if no other thread
+holds the lock at that moment: it is an error wherever a deadlock is possible.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from sparkwave.catalog.errors import Error
 
 
 class Rank(IntEnum):
-    """The order in which locks are taken. What has LEAF takes no other."""
+    """The order of the locks. A thread that holds a LEAF lock takes no other lock."""
 
-    JOBS = 1  # jobs are replaced by others with their ids
-    BARRIER = 2  # an epoch, or what must be between two of them
-    CHECKPOINT = 3  # what epochs have made of views is stored
-    JOB_GROUP = 4  # a job takes or gives back its resource group
+    JOBS = 1  # jobs are replaced by other jobs with the same ids
+    BARRIER = 2  # an epoch runs, or work that must be between two epochs
+    CHECKPOINT = 3  # the views' changes of epochs are stored
+    JOB_GROUP = 4  # a job takes or returns its resource group
     GROUPS = 5
-    TABLE = 6  # a table's rows are written; several tables by name
-    SEQUENCE = 7  # a statement takes numbers of a sequence; of several by id
-    COMMIT = 8  # the catalog's transactions, and every commit
+    TABLE = 6  # a table's rows are written; several tables in the order of names
+    SEQUENCE = 7  # a statement draws from a sequence; several in the order of ids
+    COMMIT = 8  # transactions of the catalog, and every commit
     SYSTEM_VIEWS = 9
-    BUFFER = 10  # what epochs have made of views is changed in memory
-    SERVING = 11  # copies in memory
+    BUFFER = 10  # the views of epochs change in memory
+    SERVING = 11  # the copies in memory change
     END = 12  # a COMMIT runs
     LEAF = 13
 
@@ -36,14 +36,14 @@ _Place = tuple[int, str]
 
 class _Held(threading.local):
     def __init__(self) -> None:
-        self.locks: list[RankedLock] = []  # by rank; as often as they were taken
+        self.locks: list[RankedLock] = []  # by rank; a lock taken twice is in it twice
 
 
 _held = _Held()
 
 
 class RankedLock:
-    """A lock of a rank. `name` tells several of one rank apart, which are taken in the order of their names."""
+    """A lock with a rank. Locks of one rank are taken in the order of their `name`."""
 
     _is_reentrant = False
 
@@ -56,7 +56,7 @@ class RankedLock:
         return f"{Rank(rank).name} {name}".rstrip()
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        """As that of `threading`. Raises Error XX000 for one that is out of order."""
+        """Works as `threading.Lock.acquire`. Raises Error XX000 for a lock out of order."""
         locks = _held.locks
         place = len(locks)
         if locks and locks[-1]._place >= self._place:
@@ -85,17 +85,17 @@ class RankedLock:
 
 
 class RankedRLock(RankedLock):
-    """One that the thread that holds it may take again."""
+    """A lock that its holding thread may take again."""
 
     _is_reentrant = True
 
 
 def is_free() -> bool:
-    """Whether this thread holds no lock."""
+    """Returns whether this thread holds no lock."""
     return not _held.locks
 
 
 def check_free() -> None:
-    """Raise Error XX000 if this thread holds a lock: it is about to wait for what others do, who may need that."""
+    """Raises Error XX000 if this thread holds a lock, before it waits for other threads, which may need that lock."""
     if not is_free():
         raise Error(f"nobody may wait for others while the lock {_held.locks[-1]!r} is held")

@@ -1,4 +1,4 @@
-"""What a thread works on, for the lines it logs: `job_id`, `epoch`, `session` (the process id that clients see)."""
+"""The log fields of a thread: `job_id`, `epoch`, `session` (the process id that clients see)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ T = TypeVar("T")
 
 
 def fields() -> Mapping[str, object]:
-    """The fields of the thread that asks."""
+    """Returns the calling thread's fields."""
     return _FIELDS.get()
 
 
 @contextmanager
 def logged(**more: object) -> Iterator[None]:
-    """Add fields to the lines that are logged meanwhile."""
+    """A context whose log lines have more fields."""
     token = _FIELDS.set({**_FIELDS.get(), **more})
     try:
         yield
@@ -29,11 +29,11 @@ def logged(**more: object) -> Iterator[None]:
 
 
 def note(**more: object) -> None:
-    """Add fields to all lines that the thread logs from now on, in place of those of the same names."""
+    """Adds fields to all later log lines of the thread; they replace fields of the same names."""
     _FIELDS.set({**_FIELDS.get(), **more})
 
 
 def in_this_context(function: Callable[P, T]) -> Callable[P, T]:
-    """The function with the fields of now, to be called once on another thread."""
+    """Returns the function with the present fields, for one call on another thread."""
     context = copy_context()
     return lambda *args, **kwargs: context.run(function, *args, **kwargs)

@@ -1,4 +1,4 @@
-"""Rows of the catalog as frozen data, and an immutable picture of all of them."""
+"""The rows of the catalog as frozen data, and `Catalog`, an immutable copy of all of them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from sparkwave.catalog.types import BIGINT, Type
 from sparkwave.catalog.users import ROOT, Grant, Membership, Securable, User
 
 ROW_ID = "_row_id"
-# From the id of a table to that of its primary key's index (catalog/system/copies.sql).
+# Added to a table's id, gives the id of its primary key's index (catalog/system/copies.sql).
 KEY_INDEX_IDS = 1_000_000_000
 # Names that no column of a user's table may have.
 RESERVED_COLUMNS = (ROW_ID, "_rw_timestamp")
@@ -35,12 +35,12 @@ RESERVED_COLUMNS = (ROW_ID, "_rw_timestamp")
 
 @dataclass(frozen=True)
 class Column:
-    """A column. Hidden ones carry keys and state; `SELECT *` leaves them out.
+    """A column. Hidden columns hold keys and state; `SELECT *` omits them.
 
-    `default` and `generated` are expressions of SQL; the second is computed from the row at every write. `made_as` is
-    the column of the lake table, which keeps that name whatever the column is called later; None for the same. `since`
-    is the id that the change took which added it: definitions with a lower id do not see it. `former` are the names it
-    had before, each with the id of the rename that ended it: definitions with a lower id go by that name.
+    - `default`, `generated`: SQL expressions; a generated column is computed from the row at every write.
+    - `made_as`: the name of the lake table's column, which a rename does not change; None if it equals `name`.
+    - `since`: the id of the change that added the column. Definitions with a lower id do not see the column.
+    - `former`: earlier names, each with the id of the rename that ended it. Definitions with a lower id use that name.
     """
 
     name: str
@@ -59,32 +59,33 @@ class Column:
 
     @property
     def from_lake(self) -> str:
-        """SQL of its values in rows of the lake table."""
+        """SQL of the column's values in rows of the lake table."""
         return self.type.from_lake(quote(self.lake_name))
 
     def name_for(self, reader: int) -> str:
-        """What a definition with this id calls it."""
+        """Returns the column's name in a definition with the id `reader`."""
         return next((name for name, until in self.former if reader < until), self.name)
 
 
 @dataclass(frozen=True)
 class Watermark:
-    """Rows are late, and dropped, whose `column` is more than `delay_us` below the highest stored one."""
+    """The rule for late rows, which are dropped: `column` is over `delay_us` (µs) below the highest stored value."""
 
     column: str
     delay_us: int
 
 
-# What becomes of a row whose key a table has already (RisingWave: src/sqlparser/src/ast, OnConflict): it takes the
-# stored row's place, is left out, or gives the stored row those of its values that are not NULL.
+# The effect of a row whose key exists in the table (RisingWave: src/sqlparser/src/ast, OnConflict): the row replaces
+# the stored one, is ignored, or gives the stored one its values that are not NULL.
 OVERWRITE, IGNORE, UPDATE_IF_NOT_NULL = "overwrite", "ignore", "update if not null"
 
 
 @dataclass(frozen=True)
 class Conflict:
-    """What an INSERT does with a key that is there; with `versions`, only if the new row's are not lower.
+    """The effect of an INSERT on an existing key.
 
-    They are columns, the first of which counts most; NULL is the lowest.
+    With `versions`, the row is used only if its version is not lower. They are columns, the most significant first;
+    NULL is the lowest value.
     """
 
     action: str = OVERWRITE
@@ -96,20 +97,23 @@ REPLACE = Conflict()
 
 @dataclass(frozen=True)
 class Relation:
-    """A table, a source, a view, what a streaming job keeps, a subscription, or a sequence.
+    """A table, a source, a view, a streaming job's relation, a subscription, or a sequence.
 
-    Of a view nothing is stored: who reads it reads its query. A subscription has no rows, and follows its upstream.
-    `upstreams` are the relations its query names, and of a streaming job those it reads through views as well.
-    `key` names the stream key: the columns by which a change finds its row. For a table without a primary key it
-    is `_row_id`, which is not stored: it is the lake's row id (bigint), kept through updates and compaction.
-    `made_as` is its lake table, which keeps that name whatever the relation is called later, so that old snapshots and
-    change feeds find it; None before it is made. `dropped` are the columns that the lake table has had.
-    `shown` is the definition of a view as it would be written now, where that is another.
-    `details` are of an index, a sink, a sequence or a table with constraints. A sink's lake table holds what it has
-    read while it is being created, and nothing later. `replaces` is, of the new rows of ALTER MATERIALIZED VIEW … AS,
-    the view whose place they take once they are all there; until then no name leads to them. `defined_by` is the id
-    under which they were made. `planner` is the version of the planner that made its plan: what is stored fits the plan
-    of no other. `fingerprint` is that plan's (`planner.plan.fingerprint`), None for what an earlier version has made.
+    A plain view stores no rows: a reader of the view runs its query. A subscription has no rows; it follows its
+    upstream.
+
+    - `upstreams`: ids of the relations that its query names; for a streaming job also those read through plain views.
+    - `key`: the stream key, the columns by which a change finds its row. For a table without a primary key it is
+      `_row_id`, which is not stored: it is the lake's row id (bigint), which updates and compaction keep.
+    - `made_as`: its lake table, whose name a rename does not change, so that old snapshots and change feeds find it;
+      None before it is created. `dropped` are former columns of the lake table.
+    - `shown`: a view's definition with the present names, if it differs from `definition`.
+    - `details`: of an index, a sink, a sequence or a table with constraints. A sink's lake table holds the rows read
+      while the sink is being created, and no later rows.
+    - `replaces`: for the new rows of ALTER MATERIALIZED VIEW … AS, the id of the view to replace once they are
+      complete; until then no name refers to the relation. `defined_by` is the id under which those rows were made.
+    - `planner`: version of the planner that made its plan; the stored state fits plans of that version only.
+    - `fingerprint`: the fingerprint of that plan (`planner.plan.fingerprint`); None if an earlier version made it.
     """
 
     id: int
@@ -138,7 +142,7 @@ class Relation:
 
     @property
     def definition_id(self) -> int:
-        """As which it knows what its definition names: those that are made or changed later have higher ids."""
+        """The id that determines what the definition sees: later objects and changes have higher ids."""
         return self.id if self.defined_by is None else self.defined_by
 
     @property
@@ -163,7 +167,7 @@ class Relation:
 
     @lazy
     def stored(self) -> tuple[Column, ...]:
-        """The columns of the lake table: all but `_row_id` of a table."""
+        """The columns of the lake table: all columns except a table's `_row_id`."""
         return tuple(column for column in self.columns if not (self.is_table and column.name == ROW_ID))
 
     @property
@@ -172,7 +176,7 @@ class Relation:
 
     @property
     def is_table(self) -> bool:
-        """Whether its rows are stored as they come; only what a source delivers gets into one."""
+        """Whether it stores rows as they are written; only its connector writes rows of a source."""
         return self.kind in ("table", "source")
 
     @property
@@ -190,7 +194,7 @@ class Relation:
 
     @property
     def expressions(self) -> list[str]:
-        """SQL that is stored with a table: defaults, generated columns, checks."""
+        """The SQL stored with a table: defaults, generated columns, checks."""
         texts = [text for column in self.columns for text in (column.default, column.generated) if text is not None]
         return texts + [check.condition for check in self.constraints.checks]
 
@@ -200,7 +204,7 @@ class Relation:
 
     @property
     def is_stored(self) -> bool:
-        """Whether it has a table of its own in the lake."""
+        """Whether it has a table in the lake."""
         return self.is_table or self.is_streaming
 
     @property
@@ -218,34 +222,34 @@ class Relation:
 
     @property
     def index(self) -> Index:
-        """What an index is besides a relation."""
+        """The details of an index."""
         assert isinstance(self.details, Index)
         return self.details
 
     @property
     def sink(self) -> Sink:
-        """What a sink is besides a relation."""
+        """The details of a sink."""
         assert isinstance(self.details, Sink)
         return self.details
 
     @property
     def sequence(self) -> Sequence:
-        """What a sequence is besides a relation."""
+        """The details of a sequence."""
         assert isinstance(self.details, Sequence)
         return self.details
 
     @property
     def constraints(self) -> Constraints:
-        """What rows of a table have to be like besides their columns."""
+        """The constraints on a table's rows besides NOT NULL and the key."""
         return self.details if isinstance(self.details, Constraints) else NO_CONSTRAINTS
 
     def length_of(self, column: Column) -> int | None:
-        """Of how many characters a column's values are at most."""
+        """Returns the most characters of a column's values; None without a limit."""
         return dict(self.constraints.lengths).get(column.lake_name)
 
     @property
     def target(self) -> int | None:
-        """The table, by id, that a sink writes to."""
+        """The id of the table that a sink writes to."""
         return self.details.target if isinstance(self.details, Sink) else None
 
     @property
@@ -255,12 +259,12 @@ class Relation:
 
     @property
     def fills_up(self) -> bool:
-        """Whether a new row may be a part of the stored one with its key."""
+        """Whether a new row may have only some of the columns of the stored row with its key."""
         return bool(self.primary_key) and self.conflict.action == UPDATE_IF_NOT_NULL
 
     @property
     def key_index(self) -> str | None:
-        """What the index of the primary key is called, as which clients see it."""
+        """The name of the primary key's index, as clients see it."""
         return f"{self.name}_pkey" if self.primary_key else None
 
     @property
@@ -271,23 +275,26 @@ class Relation:
         return next((column for column in self.columns if column.name == name), None)
 
     def in_lake(self, names: Iterable[str]) -> tuple[str, ...]:
-        """What the lake calls some columns."""
+        """Returns the lake's names of some columns."""
         found = {column.name: column.lake_name for column in self.columns}
         return tuple(found[name] for name in names)
 
     @property
     def row_shape(self) -> tuple[object, ...]:
-        """What a row has to be like to be written."""
+        """The properties of the columns that a row must fit to be written."""
         return (self.constraints, *((c.lake_name, c.type, c.not_null, c.generated) for c in self.columns))
 
     @lazy
     def is_renamed(self) -> bool:
-        """Whether a column is called otherwise in the lake, or is of another type there."""
+        """Whether a column has another name or another type in the lake."""
         return any(column.lake_name != column.name or column.type.is_text_in_lake for column in self.columns)
 
     def as_of(self, reader: int | None) -> Relation:
-        """The relation as the definition with this id knows it, None as it is now: without later columns, and under the
-        names of then. So what a definition means never changes. A later column of the key is hidden."""
+        """Returns the relation as the definition with the id `reader` sees it; for None, as it is now.
+
+        The result has no later columns, and the names of that time, so that a definition's meaning never changes. A
+        later column of the key is hidden.
+        """
         if reader is None or all(c.since < reader and c.name_for(reader) == c.name for c in self.columns):
             return self
         names = {column.name: column.name_for(reader) for column in self.columns}
@@ -302,9 +309,9 @@ class Relation:
 
 @dataclass(frozen=True)
 class Subscription:
-    """What a subscription keeps: the changes of its upstream since it was made, and for so many seconds.
+    """A subscription, which keeps the changes of its upstream for `retention_s` seconds.
 
-    `id` is that of its relation; `snapshot` was the newest when it was made.
+    `id` is the id of its relation; `snapshot` was the newest snapshot when it was created.
     """
 
     id: int
@@ -314,9 +321,9 @@ class Subscription:
 
 @dataclass(frozen=True)
 class Function:
-    """A SQL function: an expression over its arguments, which have names or none ("").
+    """A SQL function: an expression over its arguments, whose names may be "".
 
-    `body` is the expression's text. Names in it are looked up in the function's schema.
+    `body` is the expression's text. Names in it are resolved in the function's schema.
     """
 
     id: int
@@ -344,7 +351,7 @@ class Function:
 
 @dataclass(frozen=True)
 class UserType:
-    """A type that a user has made: an enum, a struct with a name (PostgreSQL: a composite type), or a domain."""
+    """A user's type: an enum, a struct with a name (PostgreSQL: a composite type), or a domain."""
 
     id: int
     database: str
@@ -365,7 +372,7 @@ class UserType:
 
 @dataclass(frozen=True)
 class Secret:
-    """A named value that nobody is shown, which options of sources and sinks may have for their own; it is sealed."""
+    """A named, sealed value that is never shown, and that options of sources and sinks can refer to."""
 
     id: int
     schema_id: int
@@ -382,17 +389,17 @@ def row_id_column() -> Column:
     return Column(ROW_ID, BIGINT, is_hidden=True)
 
 
-# The resource group of what names none.
+# The resource group of databases that name none.
 DEFAULT_GROUP = "default"
 
-# Statuses of a streaming job (RisingWave: proto/meta.proto, JobStatus), and ours of one that nobody may read until it
-# has caught up.
+# Statuses of a streaming job (RisingWave: proto/meta.proto, JobStatus). FAILED is Sparkwave's own: no query may read
+# the job until it has caught up.
 INITIAL, CREATING, CREATED, FAILED = "INITIAL", "CREATING", "CREATED", "FAILED"
 
 
 @dataclass(frozen=True)
 class Epoch:
-    """What a barrier pins: a snapshot of the lake, and the time (microseconds since 1970) that `now()` is in views."""
+    """The state that a barrier pins: a snapshot of the lake, and the value of `now()` in views (µs since 1970)."""
 
     snapshot: int
     time_us: int
@@ -400,9 +407,9 @@ class Epoch:
 
 @dataclass(frozen=True)
 class Position:
-    """What a job has applied: its tables as of an epoch, and upstream views as the lake has them at a snapshot.
+    """The changes that a job has applied: of tables up to an epoch, of upstream views up to the snapshot `views`.
 
-    Those change in checkpoints, which come after the snapshots that their epochs are of.
+    Views change in the lake by checkpoints, which come after the snapshots of their epochs.
     """
 
     epoch: Epoch
@@ -410,7 +417,7 @@ class Position:
 
     @property
     def oldest(self) -> int:
-        """The first snapshot that is needed to go on from here."""
+        """The oldest snapshot that is needed to go on from here."""
         return min(self.epoch.snapshot, self.views)
 
 
@@ -418,16 +425,19 @@ class Position:
 class Job:
     """A streaming job: the creation and upkeep of one materialized view, index or sink; its id is the relation's.
 
-    `snapshot` is the lake snapshot up to which a creating job has applied its upstreams, and `time_us` the time that
-    goes with it; None before its backfill has pinned them. `rate_limit` is in rows a second, None without a limit and 0
-    to pause. `parallelism` is as SHOW prints it; `backfill_parallelism` counts while the job is creating. `order` has
-    (before, after) pairs of upstream ids. `waiting` is why a creating job does not move, None when it does.
-    `resource_group` is where it runs now, `specific_group` what was asked for, None for that of the database.
-    `delivered` is the snapshot as of which a sink that is being created has delivered its rows, None before, and
-    `deliver_from` the row id before which it has delivered them meanwhile.
-    A created job that the others have left behind has a position of its own: `snapshot`, `time_us`, and `views_at` for
-    upstream views; `error` is the reason, `since` is from when on. It is FAILED when nobody may read it meanwhile; one
-    without a position is to be computed anew.
+    - `snapshot`, `time_us`: the epoch up to which a creating job has applied its upstreams; None before its backfill
+      has pinned a snapshot.
+    - `rate_limit`: rows a second; None without a limit, 0 to pause.
+    - `parallelism`: as SHOW prints it; `backfill_parallelism` holds while the job is creating.
+    - `order`: (before, after) pairs of upstream ids.
+    - `waiting`: the reason why a creating job makes no progress, None when it does.
+    - `resource_group`: where it runs now; `specific_group`: the group that the user named, None for the database's.
+    - `delivered`: the snapshot whose rows a creating sink has delivered; None before. `deliver_from`: the row id up to
+      which the sink has delivered rows until now.
+
+    A created job that is behind the others has its own position: `snapshot`, `time_us`, and `views_at` for upstream
+    views. `error` is the reason, `since` the time when it fell behind. It is FAILED if no query may read it meanwhile;
+    without a position it has to be computed anew.
     """
 
     id: int
@@ -452,28 +462,28 @@ class Job:
 
     @property
     def is_behind(self) -> bool:
-        """Whether it is created and does not follow the others."""
+        """Whether it is created, but does not follow the other jobs."""
         return self.status == FAILED or self.views_at is not None
 
     @property
     def position(self) -> Position | None:
-        """Where it stands that is behind, if that is known."""
+        """The position of a job that is behind, None if unknown."""
         return Position(self.epoch, self.views_at) if self.views_at is not None else None
 
     @property
     def epoch(self) -> Epoch:
-        """Up to where a job that has started has applied its upstreams."""
+        """The epoch up to which a started job has applied its upstreams."""
         assert self.snapshot is not None and self.time_us is not None
         return Epoch(self.snapshot, self.time_us)
 
 
 @dataclass(frozen=True)
 class Catalog:
-    """Everything that exists at one moment. Planning receives this and nothing else.
+    """All objects at one moment. Planning reads no other state.
 
-    `schemas` are pairs of database and schema, `databases` the resource group of each. `securables` has the databases
-    under `(name,)` and the schemas under such a pair; `users` are by name, `sources` by the id of the relation
-    that gets their rows.
+    `schemas` are pairs of database and schema; `databases` maps a database to its resource group. `securables` has the
+    databases under `(name,)` and the schemas under (database, schema). `users` are by name, `sources` by the id of the
+    relation that gets their rows.
     """
 
     relations: tuple[Relation, ...] = ()
@@ -497,12 +507,12 @@ class Catalog:
 
     @lazy
     def named(self) -> tuple[Relation, ...]:
-        """The relations that clients know: all but what is to take another's place."""
+        """The relations that clients can name: all except those that will replace another one."""
         return tuple(relation for relation in self.relations if relation.replaces is None)
 
     @lazy
     def grants_on(self) -> dict[int, frozenset[Grant]]:
-        """The grants by the id of what they are on."""
+        """The grants by the id of their object."""
         found: dict[int, set[Grant]] = {}
         for grant in self.grants:
             found.setdefault(grant.object_id, set()).add(grant)
@@ -526,29 +536,29 @@ class Catalog:
 
     @lazy
     def types_by_name(self) -> dict[tuple[str, str, str], UserType]:
-        """The types that users have made by database, schema and name."""
+        """The user types by database, schema and name."""
         return {(t.database, t.schema, t.name): t for t in self.types}
 
     @lazy
     def types_by_oid(self) -> dict[int, Type]:
-        """The same with the types of their arrays, by OID."""
+        """The user types and their array types, by OID."""
         listed = (type_ for t in self.types for type_ in (t.type, replace(t.type, dimensions=1)))
         return {type_.oid: type_ for type_ in listed}
 
     def steady_group(self, job: Job) -> str:
-        """The resource group of a job once it is created."""
+        """Returns the resource group of a job after its creation."""
         return job.specific_group or self.databases[self.by_id[job.id].database]
 
     def dependents(self, relation_id: int) -> Iterator[Relation]:
-        """The relations that read this one directly, write to it or will take its place, in order of creation."""
+        """Returns the relations that read this one directly, write to it or will replace it, in order of creation."""
         return (r for r in self.relations if relation_id in (*r.upstreams, r.target, r.replaces))
 
     def replacement(self, relation_id: int) -> Relation | None:
-        """What is being made to take a relation's place."""
+        """Returns the relation that will replace this one, if any."""
         return next((relation for relation in self.relations if relation.replaces == relation_id), None)
 
     def closure(self, ids: Iterable[int]) -> set[int]:
-        """These relations and all that their rows come from, by queries, by sinks and by definitions to come."""
+        """Returns the ids of these relations and of all that their rows come from: by queries, sinks, replacements."""
         found: set[int] = set()
         pending = list(ids)
         while pending:
@@ -560,7 +570,7 @@ class Catalog:
         return found
 
     def indexes(self, relation_id: int) -> list[Relation]:
-        """The indexes of a relation, also those that are being created."""
+        """Returns the indexes of a relation, also those being created."""
         return [relation for relation in self.dependents(relation_id) if relation.is_index]
 
     @lazy
@@ -572,12 +582,12 @@ class Catalog:
         return found
 
     def sequences_of(self, table: Relation, column: Column | None = None) -> list[Relation]:
-        """The sequences that go with a table, or with one of its columns."""
+        """Returns the sequences behind columns of a table, or behind one of them."""
         found = self._sequences_of.get(table.id, [])
         return [s for s in found if column is None or s.sequence.column == column.lake_name]
 
     def in_dependency_order(self, ids: Iterable[int]) -> list[Relation]:
-        """The relations with these ids, upstreams and what takes their place first."""
+        """Returns the relations with these ids; upstreams and the replacements of upstreams come first."""
         wanted = set(ids)
         return [relation for relation in self._upstreams_first if relation.id in wanted]
 

@@ -1,4 +1,4 @@
-"""Identifiers: folding, quoting, and where a user's relation lives in the lake."""
+"""Identifiers: folding, quoting, and names of lake tables and of tables in memory."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from functools import lru_cache
 DEFAULT_DATABASE = "dev"
 DEFAULT_SCHEMA = "public"
 SYSTEM_SCHEMA = "sparkwave"
-# A database of memory, which goes with the process, with copies of the catalog and, in a schema, of relations.
+# A DuckDB database in memory, which ends with the process: copies of the catalog, and in a schema copies of relations.
 COPIES = "copies"
 SERVING_SCHEMA = "serving"
-# Another one, where nobody else makes or drops tables, with the schemas of what epochs keep, and of materialized views
-# and indexes as the last epoch has left them.
+# Another database in memory, where only epochs make or drop tables: a schema of their states, and a schema of
+# materialized views and indexes as of the last epoch.
 BUFFER = "buffer"
 EPOCHS_SCHEMA, VIEWS_SCHEMA = "epochs", "views"
-# What a session calls the schema of its temporary tables, which is this with a number behind it.
+# A session's name for its schema of temporary tables, whose real name has a number at the end.
 TEMPORARY_SCHEMA = "pg_temp"
 
 _PLAIN = re.compile(r"[a-z_][a-z0-9_$]*")
@@ -35,25 +35,25 @@ _RESERVED = frozenset(_RESERVED_WORDS.split())
 
 
 def is_temporary_schema(schema: str) -> bool:
-    """Whether a schema is one of temporary tables: nobody else's name begins like that."""
+    """Returns whether a schema is for temporary tables: no other schema's name begins with `pg_temp_`."""
     return schema.startswith(f"{TEMPORARY_SCHEMA}_")
 
 
 def quote(name: str) -> str:
-    """A double-quoted SQL identifier."""
+    """Returns a double-quoted SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def quote_if_needed(name: str) -> str:
-    """As Postgres prints an identifier: bare when it is lower case, plain and no reserved word."""
+    """Returns an identifier as Postgres prints it: bare if it is lower-case, plain and not reserved."""
     return name if _PLAIN.fullmatch(name) and name not in _RESERVED else quote(name)
 
 
 @lru_cache(maxsize=1000)
 def parse_search_path(text: str) -> tuple[str, ...]:
-    """The schemas in a value of `search_path`: names with commas between them, folded unless quoted.
+    """Returns the schemas in a value of `search_path`: names separated by commas, folded unless quoted.
 
-    Raises ValueError for what is no such list.
+    Raises ValueError for a text that is no such list.
     """
     names = _LISTED.findall(text)
     if text.strip() and not re.fullmatch(rf"{_LISTED.pattern}(,{_LISTED.pattern})*", text):
@@ -62,12 +62,12 @@ def parse_search_path(text: str) -> tuple[str, ...]:
 
 
 def literal(text: str) -> str:
-    """A single-quoted SQL string."""
+    """Returns a single-quoted SQL string."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def lake_schema(database: str, schema: str) -> str:
-    """The lake schema in which relations of `database.schema` are made; DuckDB tells no upper from lower case."""
+    """Returns the lake schema for new relations of `database.schema`, in lower case, since DuckDB ignores case."""
     return f"{database}.{schema}".lower()
 
 
@@ -80,20 +80,23 @@ class LakeTable:
 
     @property
     def sql(self) -> str:
-        """E.g. `lake."dev.public"."t"`."""
+        """The SQL name, e.g. `lake."dev.public"."t"`."""
         return f"lake.{quote(self.schema)}.{quote(self.name)}"
 
 
 def system_table(name: str) -> str:
-    """One of Sparkwave's own relations."""
+    """Returns the SQL name of one of Sparkwave's own relations."""
     return f"lake.{SYSTEM_SCHEMA}.{quote(name)}"
 
 
 def name_in_memory(table: LakeTable) -> str:
-    """What stands for a table of the lake is called in its schema in memory: of names with dots no two are alike."""
+    """Returns the name of the memory table for a lake table, within its memory schema.
+
+    Names are quoted, so that names with dots stay different.
+    """
     return f"{quote(table.schema)}.{quote(table.name)}"
 
 
 def copy_name(relation_id: int) -> str:
-    """What the copy in memory of a relation is called in its schema."""
+    """Returns the name of a relation's copy in memory, within its memory schema."""
     return f"r{relation_id}"

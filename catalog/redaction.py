@@ -1,7 +1,7 @@
-"""Takes secrets out of texts that somebody else than their author may read: logs, events, what sessions run.
+"""Removes secrets from texts that other people than their author may read: logs, events, statements of sessions.
 
-What is secret is told by the words around it, so the text need not be valid SQL. When in doubt more is taken out.
-However a text is made, it is gone through once.
+The words around a value determine whether it is secret, so the text need not be valid SQL. In doubt a value is removed.
+The time is linear in the length of any text.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import re
 
 from sparkwave.catalog.source_model import MASK, SECRET_OPTIONS
 
-# A literal in any of PostgreSQL's forms, the second being one within another; without its end, to the end of the text.
+# A literal in any of PostgreSQL's forms; the second form is a literal within another. Without an end, it ends with the
+# text.
 _LITERAL = re.compile(
     r"""
     [eE]'(?:[^'\\]|''|\\(?:.|\Z))*+(?:'|\Z)
@@ -25,10 +26,10 @@ _BARE = re.compile(r"""(?![\s$'"({]|secret\s)[^\s,;)'"&}]++""", re.IGNORECASE)
 _EQUALS = re.compile(r"=>?|:")
 _BLANK = re.compile(r"\s*+")
 
-# One may have dashes in it, but a comment may follow it.
+# An option's name may contain dashes, but a comment may follow it.
 _CHARACTER = r"(?:[\w.]|-(?!-))"
 _WORDS = "|".join(re.escape(word) for word in (*SECRET_OPTIONS, "passwd", "pwd", "access.key", "access_key"))
-# What secrets may follow, each where it begins, and what ends a CREATE SECRET.
+# The words before a secret, matched at their beginning, and the marks that end a CREATE SECRET.
 _SIGN = re.compile(
     rf"""
     (?:(?<![\w.-])|(?<=--)) (?: (?P<option>(?={_CHARACTER}*?(?:{_WORDS})){_CHARACTER}++) | (?P<as>as)(?!{_CHARACTER}) )
@@ -42,21 +43,24 @@ _PASSWORD = re.compile(r"\bpassword\Z", re.IGNORECASE)
 
 
 def redact(text: str) -> str:
-    """The text without passwords, secrets, tokens and keys: literals after PASSWORD, values of options that are named
-    so, and what is between the user and the host of a URL."""
+    """Returns the text without passwords, secrets, tokens and keys.
+
+    These are literals after PASSWORD, values of options with such names, and the part between user and host of a
+    URL.
+    """
     return _Redaction(text).run()
 
 
 class _Redaction:
-    """One going through a text."""
+    """One pass over a text."""
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._done: list[str] = []  # what has been gone through, up to `_at`
+        self._done: list[str] = []  # the output for the text up to `_at`
         self._at = 0
         self._skipped: dict[int, int] = {}
-        self._ends = {"*/": (0, -1), "\n": (0, -1)}  # a place, and where the next of each is from there on
-        self._in_secret = False  # after SECRET, before its literal
+        self._ends = {"*/": (0, -1), "\n": (0, -1)}  # a position, and the next mark from there on
+        self._in_secret = False  # after SECRET and before its literal
         self._in_parentheses = False
 
     def run(self) -> str:
@@ -66,7 +70,7 @@ class _Redaction:
         return "".join(self._done) + self._text[self._at :]
 
     def _after(self, sign: re.Match[str]) -> int:
-        """Mask what follows if it is secret. Returns where to go on."""
+        """Masks the text after a sign if it is secret. Returns the position to go on at."""
         kind, end = sign.lastgroup, sign.end()
         if kind == "url":
             self._mask(sign.end("url"), end)
@@ -87,18 +91,18 @@ class _Redaction:
             self._in_secret = False
 
     def _mask_literal(self, word_end: int) -> int | None:
-        """Mask the literal that follows a word. Returns its end, None if there is none."""
+        """Masks the literal that follows a word. Returns its end, None if no literal follows."""
         start = self._skip(word_end)
         literal = _LITERAL.match(self._text, start) if start > word_end else None
         return self._mask(start, literal.end(), "'") if literal else None
 
     def _mask_value(self, word_end: int) -> int | None:
-        """Mask the value that an option is given. Returns its end, None if there is none."""
+        """Masks the value of an option. Returns its end, None if the option has none."""
         is_quoted = self._text[word_end : word_end + 1] in ("'", '"')
         equals = _EQUALS.match(self._text, self._skip(word_end + is_quoted))
         if equals is None:
             return None
-        for start in (self._skip(equals.end()), equals.end()):  # what looks like a comment may be the value
+        for start in (self._skip(equals.end()), equals.end()):  # an apparent comment may be the value
             literal = _LITERAL.match(self._text, start)
             if literal is not None:
                 return self._mask(start, literal.end(), "'")
@@ -114,7 +118,7 @@ class _Redaction:
         return end
 
     def _skip(self, place: int) -> int:
-        """Past white space and comments. What was passed once, from another word, is not passed again."""
+        """The position after white space and comments. Known positions are kept, so that no part is skipped twice."""
         passed = []
         while (known := self._skipped.get(place)) is None:
             passed.append(place)
@@ -130,7 +134,7 @@ class _Redaction:
         return known
 
     def _comment_end(self, start: int) -> int | None:
-        """Where the comment ends that begins here; None if there is none, or none that ends."""
+        """The end of the comment that begins here; None if none begins, or if it has no end."""
         end = {"/*": "*/", "--": "\n"}.get(self._text[start : start + 2])
         if end is None:
             return None

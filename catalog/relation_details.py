@@ -1,4 +1,4 @@
-"""What an index, a sink, a sequence or a table is besides a relation, frozen; `relations.details` has it as JSON."""
+"""The details of indexes, sinks, sequences and tables, as frozen data; `relations.details` has their JSON."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ SEQUENCE = "sequence"
 
 
 def with_article(kind: str) -> str:
-    """`an index`, `a table`."""
+    """Returns a kind with its article, e.g. `an index`, `a table`."""
     return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
 
 
-# What a sink does with changes: it has rows that come only, or rows that go too.
+# The changes that a sink writes: additions only, or also removals.
 APPEND_ONLY, UPSERT = "append-only", "upsert"
-# Connectors of sinks. `table` is that of CREATE SINK … INTO. What goes to the remote ones waits for them in a log.
+# Connectors of sinks. `table` is for CREATE SINK … INTO. Rows for the remote connectors wait in a log.
 TABLE, BLACKHOLE, FILES = "table", "blackhole", ("fs", "posix_fs")
 S3, KAFKA = "s3", "kafka"
 REMOTE = (S3, KAFKA)
@@ -26,10 +26,10 @@ REMOTE = (S3, KAFKA)
 
 @dataclass(frozen=True)
 class IndexKey:
-    """A key column of an index under its name there.
+    """A key column of an index, under its name in the index.
 
-    `source` is the upstream's column, as it was called when the index was made, or an expression as SQL, in which
-    columns have their present names.
+    `source` is the upstream column's name when the index was made, or an SQL expression over the columns' present
+    names.
     """
 
     name: str
@@ -41,9 +41,9 @@ class IndexKey:
 
 @dataclass(frozen=True)
 class Index:
-    """The key columns of an index, which are its first; `distributed` is the number of them it is distributed by.
+    """An index: its key columns, which are its first columns; `distributed` of them determine the distribution.
 
-    `includes_all` is one whose statement has no INCLUDE, so that the other columns are there without being asked for.
+    `includes_all`: the statement has no INCLUDE, so that the index has all other columns too.
     """
 
     keys: tuple[IndexKey, ...]
@@ -53,18 +53,19 @@ class Index:
 
 @dataclass(frozen=True)
 class Sink:
-    """Where the changes of a sink go.
+    """The place that a sink writes changes to.
 
-    `target` is the table (by id) of connector `table`, whose columns have the names of the sink's. Those of files have
-    the directory `path`, or what names of objects begin with, a `format`, and `token`, by which names of files differ
-    from those of any other sink.
-    `options` are the connector's as the user gave them, secret ones sealed; those that are the value of a secret are
-    in `secrets`, with its id. `key` are the columns of a message's key.
+    - `target`: id of the table for the connector `table`; its columns have the names of the sink's.
+    - `path`, `format`, `token`: for files; the directory or the prefix of the objects' names, the format, and a text in
+      the files' names that is unique to the sink.
+    - `options`: the connector's options as the user gave them, secret ones sealed. `secrets` are the options whose
+      value is a named secret, with the secret's id.
+    - `key`: the columns of a message's key.
     """
 
     connector: str
     type: str  # APPEND_ONLY or UPSERT
-    is_forced: bool = False  # rows that go are left out, though there are some
+    is_forced: bool = False  # removals are left out
     target: int | None = None
     path: str | None = None
     format: str | None = None
@@ -79,20 +80,20 @@ class Sink:
 
     @property
     def is_local(self) -> bool:
-        """Whether it writes files of the server's machine."""
+        """Whether it writes files on the server's machine."""
         return self.connector in FILES
 
 
-# Kinds of identity columns: one takes numbers of its sequence only, the other where none is given.
+# Kinds of identity columns: numbers always from the sequence, or only where no value is given.
 ALWAYS, BY_DEFAULT = "ALWAYS", "BY DEFAULT"
 
 
 @dataclass(frozen=True)
 class Sequence:
-    """How a sequence counts (PostgreSQL: src/include/catalog/pg_sequence.h).
+    """The properties of a sequence (PostgreSQL: src/include/catalog/pg_sequence.h).
 
-    It goes with the column `column`, as the lake calls it, of the table `table` (by id), if there is one; `identity`
-    is of which kind that column is, None for no identity column.
+    A sequence may belong to the column `column` (its lake name) of the table `table` (its id). `identity` is the kind
+    of that identity column, None if it is no identity column.
     """
 
     type: str
@@ -109,7 +110,7 @@ class Sequence:
 
 @dataclass(frozen=True)
 class Check:
-    """A condition that no row of a table makes false: SQL over its columns under their present names."""
+    """A condition that must not be false for any row of a table: SQL over its columns' present names."""
 
     name: str
     condition: str
@@ -117,8 +118,10 @@ class Check:
 
 @dataclass(frozen=True)
 class Constraints:
-    """What rows of a table have to be like. `lengths` are of how many characters the values of columns are at most, by
-    what the lake calls the columns."""
+    """The constraints on a table's rows.
+
+    `lengths` are pairs of a column's lake name and the most characters of its values.
+    """
 
     checks: tuple[Check, ...] = ()
     lengths: tuple[tuple[str, int], ...] = ()
@@ -126,7 +129,7 @@ class Constraints:
 
 @dataclass(frozen=True)
 class Domain:
-    """What values of a type are like that is another one with conditions; these call the value `value`."""
+    """A type with conditions over another type; the conditions refer to the value as `value`."""
 
     checks: tuple[Check, ...] = ()
     not_null: bool = False
@@ -138,7 +141,7 @@ Details = Index | Sink | Sequence | Constraints
 
 
 def dump_details(details: Details | None) -> str | None:
-    """What `relations.details` holds."""
+    """Returns the JSON for `relations.details`."""
     if details is None:
         return None
     listed = asdict(details)
@@ -150,7 +153,7 @@ def dump_details(details: Details | None) -> str | None:
 
 
 def load_details(kind: str, text: str | None) -> Details | None:
-    """What `dump_details` has made of a relation's."""
+    """Returns the details from a text of `dump_details`."""
     if text is None:
         return None
     found = json.loads(text)

@@ -1,7 +1,7 @@
-"""Secrets: values that nobody is shown, stored sealed with a key that is not in the lake.
+"""Secrets: values that are never shown, stored sealed with a key that is not in the lake.
 
-The key is in a file of its own, made with the first start and readable by the server's user alone; without it nothing
-that is sealed can be opened again. CREATE SECRET's values and secret options of connectors are sealed alike.
+The key is in a separate file, made at the first start and readable by the server's user only; without the key no sealed
+value can be opened. Values of CREATE SECRET and secret options of connectors are sealed in the same way.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from sparkwave.catalog.names import system_table
 from sparkwave.catalog.source_model import is_secret
 
 KEY_FILE = "secret.key"
-# What a sealed value begins with: those of options that were stored before there was a key are as they were given.
+# The prefix of sealed values: options stored before the key existed are in plain text.
 _SEALED = "sealed:"
 _TABLE = system_table("secrets")
 
 
 class Cipher:
-    """Seals text with one key, and opens what it has sealed."""
+    """Seals texts with a key, and opens them."""
 
     def __init__(self, key: bytes) -> None:
         self._fernet = Fernet(key)
@@ -36,7 +36,7 @@ class Cipher:
         return _SEALED + self._fernet.encrypt(text.encode()).decode()
 
     def open(self, sealed: str) -> str:
-        """Raises Error XX001 for what was sealed with another key."""
+        """Returns the text of a sealed value. Raises Error XX001 for a value sealed with another key."""
         try:
             return self._fernet.decrypt(sealed.removeprefix(_SEALED)).decode()
         except InvalidToken as error:
@@ -48,10 +48,10 @@ class Cipher:
 
 
 def open_cipher(file: Path) -> Cipher:
-    """The cipher of the key in a file, which is made if it is not there.
+    """Returns the cipher with the key in a file, which is created if it is missing.
 
-    Raises Error F0000 for a file that others may read, or that has no key. As with PostgreSQL's ssl_key_file, root's
-    file may be read by a group, which is how Kubernetes hands secrets to servers that are not root.
+    Raises Error F0000 for a file that others may read, or without a key. As with PostgreSQL's ssl_key_file, root's file
+    may be readable by a group: Kubernetes passes secrets in this way to servers that do not run as root.
     """
     if not file.exists():
         _make_key(file)
@@ -85,21 +85,21 @@ def _make_key(file: Path) -> None:
 
 
 def sealed(options: Mapping[str, str], cipher: Cipher) -> dict[str, str]:
-    """The options with the values of secret ones sealed."""
+    """Returns the options with the values of secret options sealed."""
     return {name: cipher.seal(value) if is_secret(name) else value for name, value in options.items()}
 
 
 def named(by_option: Mapping[str, int], secrets: Mapping[int, Secret]) -> tuple[Secret, ...]:
-    """Those that the options of a connector name, by id, as far as they are there."""
+    """Returns the secrets that a connector's options refer to by id, as far as they exist."""
     return tuple(secrets[id_] for id_ in by_option.values() if id_ in secrets)
 
 
 def opened(
     options: Mapping[str, str], named: Mapping[str, int], secrets: Mapping[int, Secret], cipher: Cipher
 ) -> dict[str, str]:
-    """The options as connectors need them: opened, and with those that are `named` secrets, by id.
+    """Returns the options for a connector: sealed values opened, and values of `named` secrets added.
 
-    Raises Error 42704 for a secret that is gone, XX001.
+    Raises Error 42704 for a dropped secret, XX001.
     """
     found = {
         name: cipher.open(value) if is_secret(name) and value.startswith(_SEALED) else value
@@ -112,7 +112,7 @@ def opened(
     return found
 
 
-# The only reader and writer of the relation `secrets`; what writes takes the cursor of an open lake transaction.
+# Only these functions read and write the relation `secrets`; writers take the cursor of an open lake transaction.
 
 
 def load_secrets(cursor: Cursor) -> dict[int, Secret]:

@@ -1,22 +1,22 @@
-"""What delivers rows to a table or a source, and how far it has read, as frozen data."""
+"""The connectors of tables and sources, and the positions up to which they have read, as frozen data."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-# Options whose values nobody is shown.
+# Words in the names of options whose values are never shown.
 SECRET_OPTIONS = ("password", "secret", "token", "key.pem", "credentials")
 MASK = "***"
 
 
 @dataclass(frozen=True)
 class Source:
-    """A connector and its options, for the relation with an id. `format` and `encode` are in upper case.
+    """A connector and its options, for a relation. `format` and `encode` are in upper case.
 
-    `includes` are pairs of what is known of a row besides its values ("file", "offset") and the column that has it.
+    `includes` are pairs of a fact about a row besides its values ("file", "offset") and the column for the fact.
     `rate_limit` is in rows a second, None without a limit and 0 to pause. Secret `options` are sealed; `secrets` are
-    those whose value is that of a secret, with its id.
+    the options whose value is a named secret, with the secret's id.
     """
 
     relation_id: int
@@ -31,15 +31,15 @@ class Source:
 
     @property
     def included(self) -> dict[str, str]:
-        """By column of INCLUDE, what is known of a row that it has."""
+        """The fact about a row in each column of INCLUDE."""
         return {column: what for what, column in self.includes}
 
 
 @dataclass(frozen=True)
 class Split:
-    """A part of what a source reads, in order: a file, or the one sequence of a generator.
+    """A part of a source's input, read in order: a file, or a generator's whole sequence.
 
-    What `position` counts is its connector's business; those before it have been delivered, in `row_count` rows.
+    The connector defines the unit of `position`; the part before the position has been delivered, in `row_count` rows.
     A finished split is never read again.
     """
 
@@ -50,10 +50,10 @@ class Split:
 
 
 def masked(options: Mapping[str, str]) -> dict[str, str]:
-    """The options as they may be shown."""
+    """Returns the options with secret values masked."""
     return {name: MASK if is_secret(name) else value for name, value in options.items()}
 
 
 def is_secret(option: str) -> bool:
-    """Whether the value of an option is hidden."""
+    """Returns whether the value of an option is hidden."""
     return any(word in option for word in SECRET_OPTIONS)

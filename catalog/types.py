@@ -1,4 +1,4 @@
-"""The one type language: SQL types with their names in Postgres, DuckDB and Spark.
+"""SQL types, with their names in Postgres, DuckDB and Spark.
 
 OIDs and lengths are those of PostgreSQL's `pg_type.dat`.
 """
@@ -16,7 +16,7 @@ from sparkwave.catalog.names import DEFAULT_SCHEMA, literal, quote, quote_if_nee
 
 @dataclass(frozen=True)
 class Base:
-    """What is fixed for a type name: OIDs, `typlen` in bytes (-1 varies), and DuckDB's name."""
+    """The fixed properties of a type name: OIDs, `typlen` in bytes (-1 varies), and DuckDB's name."""
 
     oid: int
     array_oid: int
@@ -43,12 +43,12 @@ BASES: dict[str, Base] = {
     "jsonb": Base(3802, 3807, -1, "JSON"),
     "uuid": Base(2950, 2951, 16, "UUID"),
     "oid": Base(26, 1028, 4, "UINTEGER"),
-    # RisingWave's rows with named fields; to clients they are of the pseudo-type `record`.
+    # RisingWave's rows with named fields; clients see the pseudo-type `record`.
     "struct": Base(2249, 2287, -1, "STRUCT"),
-    # Those that users make, each with OIDs of its own; this is anyenum's.
+    # The users' enums, which have their own OIDs; this one is anyenum's.
     "enum": Base(3500, 2277, 4, "ENUM"),
 }
-# Names that stand for types of many kinds.
+# Names that each stand for many types.
 _OF_MANY = frozenset({"struct", "enum"})
 
 ALIASES: dict[str, str] = {
@@ -92,21 +92,23 @@ ALIASES: dict[str, str] = {
     "name": "text",
 }
 
-# DuckDB's integers wider than 64 bits arrive as numeric with no fraction.
+# DuckDB's integers wider than 64 bits become numeric without a fraction.
 _WIDE_INTEGERS = frozenset({"hugeint", "uhugeint", "int128", "ubigint"})
 
-# A numeric without precision has a fixed point, in one of two places. What users write, what is divided and averages
-# have 19 digits before it, as a bigint has, and 19 after: QUOTIENT. Sums of integers have more before it: 28, as
-# RisingWave's decimal holds, and 10 after; so have columns of tables of earlier versions, and elements of their arrays.
+# A numeric without precision has a fixed point, in one of two places. Users' numerics, quotients and averages have 19
+# digits before the point, as a bigint has, and 19 after it: QUOTIENT. Sums of integers have 28 before it, as
+# RisingWave's decimal holds, and 10 after it: DEFAULT. So have columns of tables of earlier versions, and elements of
+# their arrays.
 DEFAULT_NUMERIC = (38, 10)
 QUOTIENT_NUMERIC = (38, 19)
 
 
 @dataclass(frozen=True)
 class Named:
-    """What a type is called that a user has made, and its OID; that of its arrays is the next.
+    """The name of a user's type and its OID; the OID of its array type is one higher.
 
-    Of a type that is yet to be looked up the schema is "" where none is written, and `position` where the name is.
+    For a type that is not yet resolved, the schema is "" if none is written, and `position` is that of the name in the
+    text.
     """
 
     oid: int
@@ -120,13 +122,13 @@ class Named:
 
     @property
     def mark(self) -> str:
-        """A text that tells it, which is no label that a user may write."""
+        """A text that identifies the type among an enum's labels; no user can write it as a label."""
         return _MARK + json.dumps([self.oid, self.schema, self.name], ensure_ascii=False)
 
 
 _MARK = "\x01"
 _CATALOG = "pg_catalog"
-# The name of a type that is yet to be looked up.
+# The name of a type that is not yet resolved.
 UNRESOLVED = "unresolved"
 
 
@@ -134,9 +136,9 @@ UNRESOLVED = "unresolved"
 class Type:
     """A SQL type: a base name, numeric(precision, scale) if given, and the number of array dimensions.
 
-    `fields` are those of a struct, by name; without a name they are called f1, f2, … as PostgreSQL's of ROW(..).
-    `labels` are those of an enum, the last one being the mark by which DuckDB tells it from others. `named` is what a
-    user has called the type, if it is one of his.
+    `fields` are a struct's fields; fields without a name are f1, f2, …, as for PostgreSQL's ROW(..). `labels` are an
+    enum's labels, the last one being the mark by which DuckDB distinguishes enums with equal labels. `named` is the
+    name of a user's type.
     """
 
     name: str
@@ -148,7 +150,7 @@ class Type:
     named: Named | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
-        """As information_schema has it: for a struct `struct<a integer, "B" character varying>`."""
+        """The name in information_schema; for a struct `struct<a integer, "B" character varying>`."""
         if self.named is not None:
             return f"{self.named}{'[]' * self.dimensions}"
         args = f"({self.precision},{self.scale or 0})" if self.precision is not None else ""
@@ -158,7 +160,7 @@ class Type:
 
     @property
     def stored(self) -> str:
-        """What `parse_type` makes the same type of, with what a user has called it and the types of its fields."""
+        """A text from which `parse_type` makes the same type, with the user's name and the types of the fields."""
         if self.labels:
             return self.duckdb()
         mark = self.named.mark if self.named is not None else ""
@@ -169,12 +171,12 @@ class Type:
 
     @property
     def shown(self) -> str:
-        """As users write it."""
+        """The type as users write it."""
         return str(self).replace(str(QUOTIENT), "numeric")
 
     @property
     def as_written(self) -> Type:
-        """What a type is that a user has written."""
+        """The type that this text of a user means: `numeric` without precision becomes QUOTIENT."""
         if self.name == "numeric" and self.precision is None:
             return replace(QUOTIENT, dimensions=self.dimensions)
         if self.fields:
@@ -183,14 +185,14 @@ class Type:
 
     @property
     def base(self) -> Base:
-        """Raises Error 42704 for a name that has not been resolved."""
+        """The properties of the base name. Raises Error 42704 for an unresolved name."""
         if self.name == UNRESOLVED:
             raise Error(f'type "{self}" does not exist', UNDEFINED_OBJECT)
         return BASES[self.name]
 
     @property
     def oid(self) -> int:
-        # Of a domain clients get the type it is of.
+        # For a domain, clients see its base type.
         if self.named is not None and (self.labels or self.fields or self.named.schema == _CATALOG):
             return self.named.oid + (self.dimensions > 0)
         return self.base.array_oid if self.dimensions else self.base.oid
@@ -214,12 +216,12 @@ class Type:
 
     @property
     def is_unconstrained(self) -> bool:
-        """Whether it is numeric without a precision: how it is stored tells nothing about a value's digits."""
+        """Whether it is numeric without a precision: its storage tells nothing about a value's digits."""
         return self.name == "numeric" and (self.precision is None or self.digits == QUOTIENT_NUMERIC)
 
     @property
     def digits(self) -> tuple[int, int]:
-        """Of a numeric, how many digits are stored and how many of them after the point."""
+        """For a numeric, the number of stored digits, and how many of them are after the point."""
         return DEFAULT_NUMERIC if self.precision is None else (self.precision, self.scale or 0)
 
     @property
@@ -257,7 +259,9 @@ class Type:
         return name + "[]" * self.dimensions
 
     def cast(self, value: str) -> str:
-        """DuckDB's SQL of a value as this type: jsonb without spaces, so that equal documents are equal text."""
+        """Returns DuckDB's SQL for a cast to this type; jsonb loses its spaces, so that equal documents are equal
+        texts.
+        """
         if self.name != "jsonb":
             return f"CAST({value} AS {self.duckdb()})"
         if not self.dimensions:
@@ -265,24 +269,24 @@ class Type:
         return f"list_transform(CAST({value} AS {self.duckdb()}), lambda x: {self.element.cast('x')})"
 
     def holds(self, oid: int) -> bool:
-        """Whether it is a user's type with this OID, an array of it, or has a field of it."""
+        """Returns whether it is the user's type with this OID, an array of it, or a struct with it."""
         is_same = self.named is not None and self.named.oid == oid
         return is_same or any(field.holds(oid) for _, field in self.fields)
 
     @property
     def is_text_in_lake(self) -> bool:
-        """Whether the lake has it as text: it has no enums, and intervals of Parquet no sign and no microseconds."""
+        """Whether the lake stores it as text: it has no enums, and Parquet's intervals have no sign or microseconds."""
         return self.name in ("interval", "enum") or any(field.is_text_in_lake for _, field in self.fields)
 
     def in_lake(self) -> str:
-        """DuckDB's type of the columns of lake tables."""
+        """Returns DuckDB's type of a lake table's column."""
         if self.fields:
             fields = ", ".join(f"{quote(name)} {type_.in_lake()}" for name, type_ in self.fields)
             return f"STRUCT({fields})" + "[]" * self.dimensions
         return ("VARCHAR" + "[]" * self.dimensions) if self.is_text_in_lake else self.duckdb()
 
     def from_lake(self, stored: str) -> str:
-        """DuckDB's SQL of a value of such a column. Lakes that are older have intervals as they are."""
+        """Returns DuckDB's SQL for a value of such a column. Older lakes store intervals as intervals."""
         if not self.is_text_in_lake:
             return stored
         if self.dimensions or self.fields or self.labels:
@@ -301,7 +305,7 @@ DATE, TIMESTAMP, TIMESTAMPTZ = (
 )
 TIME, INTERVAL, JSONB, UUID = Type("time without time zone"), Type("interval"), Type("jsonb"), Type("uuid")
 
-# What columns of PostgreSQL's catalogs are of that hold a letter; here it is text.
+# The type of one-letter columns in PostgreSQL's catalogs; it is text here.
 CHAR = Type("text", named=Named(18, _CATALOG, "char"))
 
 _BY_OID = {base.oid: Type(name) for name, base in BASES.items() if name not in _OF_MANY} | {
@@ -314,7 +318,7 @@ _FLOAT = re.compile(r""""(?:[^"]|"")*"|'(?:[^']|'')*'|\bFLOAT\b""")
 
 
 def duckdb_type(text: str) -> Type:
-    """The type DuckDB's name for it means: its FLOAT has 32 bits, where PostgreSQL's has 64."""
+    """Returns the type that DuckDB's name means. DuckDB's FLOAT has 32 bits, PostgreSQL's 64."""
     return parse_type(_FLOAT.sub(lambda match: "REAL" if match[0] == "FLOAT" else match[0], text))
 
 
@@ -325,9 +329,9 @@ _FIELD = re.compile(r"""\s*("(?:[^"]|"")*"|[^\s"<>()]+)\s+(\S.*)$""", re.DOTALL)
 
 
 def parse_type(text: str) -> Type:
-    """The type a Postgres or DuckDB spelling names, e.g. `int4[]`, `DECIMAL(10,2)`, `STRUCT<a int>`, `STRUCT(a INT)`.
+    """Returns the type of a Postgres or DuckDB spelling: `int4[]`, `DECIMAL(10,2)`, `STRUCT<a int>`, `STRUCT(a INT)`.
 
-    Raises Error 42704 for a name that is no type.
+    Raises Error 42704 for an unknown type.
     """
     if text.startswith(_MARK):
         return _marked(text)
@@ -352,18 +356,18 @@ def parse_type(text: str) -> Type:
 
 
 def enum_type(labels: Sequence[str], dimensions: int = 0) -> Type:
-    """An enum of these labels, of which the last one may be the mark."""
+    """Returns an enum with these labels; the last label may be the mark."""
     named = _named(labels[-1])[0] if labels and labels[-1].startswith(_MARK) else None
     return Type("enum", dimensions=dimensions, labels=tuple(labels), named=named)
 
 
 def is_of_ours(text: str) -> bool:
-    """Whether a text may be the form of a user's type that is stored, or DuckDB's: no user writes it."""
+    """Returns whether a text may be the stored form of a user's type, or DuckDB's; no user writes either."""
     return _MARK in text or "ENUM(" in text
 
 
 def with_names(text: str) -> str:
-    """An engine's message where enums are called as users do."""
+    """Returns an engine's message with enums under their users' names."""
     return _ENUM.sub(lambda match: str(parse_type(match[0])), text) if _MARK in text else text
 
 
@@ -374,18 +378,21 @@ def _marked(text: str) -> Type:
 
 
 def _named(text: str) -> tuple[Named, str]:
-    """What a mark tells, and what is behind it."""
+    """The name in a mark, and the text after the mark."""
     parts, end = json.JSONDecoder().raw_decode(text, len(_MARK))
     return Named(*parts), text[end:]
 
 
 def unresolved(schema: str | None, name: str, dimensions: int, position: int | None) -> Type:
-    """A type by its name alone, which may be one that a user has made."""
+    """Returns a type by its name alone, which may be a user's type."""
     return Type(UNRESOLVED, dimensions=dimensions, named=Named(0, schema or "", name, position))
 
 
 def struct_type(fields: Iterable[tuple[str | None, Type]], dimensions: int = 0) -> Type:
-    """A struct of these fields; text in it is varchar, RisingWave's only type of text. Raises Error 42701."""
+    """Returns a struct with these fields; text fields become varchar, RisingWave's only text type.
+
+    Raises Error 42701.
+    """
     named = tuple(
         (
             name or f"f{number}",
@@ -393,7 +400,7 @@ def struct_type(fields: Iterable[tuple[str | None, Type]], dimensions: int = 0) 
         )
         for number, (name, type_) in enumerate(fields, start=1)
     )
-    folded = [name.lower() for name, _ in named]  # DuckDB tells no upper from lower case
+    folded = [name.lower() for name, _ in named]  # DuckDB ignores case
     for number, name in enumerate(folded):
         if name in folded[:number]:
             raise Error(f'field "{named[number][0]}" of a struct specified more than once', DUPLICATE_COLUMN)
@@ -401,7 +408,7 @@ def struct_type(fields: Iterable[tuple[str | None, Type]], dimensions: int = 0) 
 
 
 def _fields(text: str) -> Iterator[tuple[str | None, Type]]:
-    """The fields between a struct's brackets: a name and a type, or as in DuckDB's unnamed ones a type alone."""
+    """The fields between a struct's brackets: a name and a type, or for DuckDB's unnamed fields only a type."""
     for part in _split(text):
         field = _FIELD.match(part)
         if field is None or _is_type(part):
@@ -412,7 +419,7 @@ def _fields(text: str) -> Iterator[tuple[str | None, Type]]:
 
 
 def _is_type(text: str) -> bool:
-    """Whether all of it names a type: `timestamp with time zone` is no field of that name."""
+    """Whether the whole text is a type: `timestamp with time zone` is not a field `timestamp`."""
     match = _SPELLING.match(text.lower())
     return match is not None and ALIASES.get(match[1], match[1]) in BASES
 
@@ -421,7 +428,7 @@ _TOKEN = re.compile(rf"""{_MARK}\[(?:"(?:[^"\\]|\\.)*"|[^"\]])*\]|"(?:[^"]|"")*"
 
 
 def _split(text: str) -> Iterator[str]:
-    """The parts of a list between its own commas."""
+    """The parts of a list, split at its commas outside brackets and quotes."""
     depth, start = 0, 0
     for token in _TOKEN.finditer(text):
         depth += {"<": 1, "(": 1, ">": -1, ")": -1}.get(token[0], 0)
@@ -432,5 +439,5 @@ def _split(text: str) -> Iterator[str]:
 
 
 def type_of_oid(oid: int) -> Type | None:
-    """The type with this OID; None for OID 0 (unspecified), 705 (unknown) and those we do not have."""
+    """Returns the type with this OID; None for 0 (unspecified), 705 (unknown) and types that Sparkwave lacks."""
     return _BY_OID.get(oid)

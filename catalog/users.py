@@ -1,4 +1,4 @@
-"""Users and what they may do, as frozen data."""
+"""Users and their privileges, as frozen data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import datetime
 ROOT = "root"
 PUBLIC = "public"  # every user; no user may have this name
 
-# What can be granted on each kind of thing (RisingWave: src/frontend/src/handler/handle_privilege.rs).
+# The privileges on each kind of object (RisingWave: src/frontend/src/handler/handle_privilege.rs).
 PRIVILEGES: dict[str, tuple[str, ...]] = {
     "table": ("SELECT", "INSERT", "UPDATE", "DELETE"),
     "source": ("SELECT",),
@@ -22,16 +22,16 @@ PRIVILEGES: dict[str, tuple[str, ...]] = {
     "schema": ("CREATE", "USAGE"),
     "database": ("CREATE", "CONNECT"),
 }
-# Those of relations that can be granted on single columns.
+# The privileges on relations that can be granted on single columns.
 COLUMN_PRIVILEGES = ("SELECT", "INSERT", "UPDATE")
 
 
 @dataclass(frozen=True)
 class User:
-    """Who may connect. `verifier` is the password as `server.wire.authentication` writes it, None for no password.
+    """A user or role. `verifier` is the password as `server.wire.authentication` writes it, None without a password.
 
-    The password counts until `valid_until`, if that is set. `roles` are those that the user is a member of, also by
-    way of others: what they may do, their members may.
+    The password is valid until `valid_until`, if that is set. `roles` are all roles that the user is a member of,
+    directly or through others; a member has the rights of a role.
     """
 
     id: int
@@ -45,13 +45,13 @@ class User:
     roles: frozenset[str] = frozenset()
 
     def acts_as(self, name: str) -> bool:
-        """Whether it is the user of that name, or a member of it."""
+        """Returns whether it is the user of this name, or a member of that role."""
         return name == self.name or name in self.roles
 
 
 @dataclass(frozen=True)
 class Membership:
-    """That a user has what a role has; `is_admin` may make others members."""
+    """A user's membership in a role; `is_admin`: the member may add other members."""
 
     role: str
     member: str
@@ -60,7 +60,7 @@ class Membership:
 
 
 def roles_of(name: str, memberships: Iterable[Membership]) -> frozenset[str]:
-    """The roles that a user is a member of, also by way of others."""
+    """Returns the roles that a user is a member of, directly or through others."""
     direct: dict[str, list[str]] = {}
     for membership in memberships:
         direct.setdefault(membership.member, []).append(membership.role)
@@ -76,7 +76,7 @@ def roles_of(name: str, memberships: Iterable[Membership]) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class Securable:
-    """A database, schema or relation, as what privileges are held on. `kind` is a key of `PRIVILEGES`."""
+    """A database, schema or relation on which privileges can be granted. `kind` is a key of `PRIVILEGES`."""
 
     kind: str
     id: int
@@ -86,7 +86,7 @@ class Securable:
 
 @dataclass(frozen=True)
 class Grant:
-    """One privilege of one user, or of `PUBLIC`, on the securable with an id, or on a column of it alone."""
+    """One privilege of one user, or of `PUBLIC`, on a securable, or on one column of it."""
 
     object_id: int
     grantee: str

@@ -1,4 +1,4 @@
-"""PostgreSQL's words for what DuckDB (1.5.5) says of values, types and queries."""
+"""Rewrites DuckDB's (1.5.5) errors about values, types and queries in PostgreSQL's words."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.types import DEFAULT_NUMERIC, QUOTIENT_NUMERIC
 
-# DuckDB's names of types as PostgreSQL's errors have them.
+# DuckDB's names of types, with their names in PostgreSQL's errors.
 _TYPES = {
     "INT16": "smallint", "INT32": "integer", "INT64": "bigint", "SMALLINT": "smallint", "INTEGER": "integer",
     "BIGINT": "bigint", "FLOAT": "real", "DOUBLE": "double precision", "BOOL": "boolean", "BOOLEAN": "boolean",
@@ -29,13 +29,13 @@ def _type(name: str) -> str:
 
 
 def _types(names: str) -> list[str]:
-    """The types of arguments, which DuckDB lists."""
+    """PostgreSQL's names of DuckDB's list of argument types."""
     return [_type(name) for name in re.split(r", (?![^(]*\))", names)] if names else []
 
 
 def _text(found: re.Match[str]) -> Error:
     text, to = found["text"], found["to"]
-    if to in ("UINT8", "UINT16"):  # what DuckDB numbers the labels of an enum by
+    if to in ("UINT8", "UINT16"):  # the types that DuckDB numbers enum labels with
         return Error(f'invalid input value for enum: "{text}"', errors.INVALID_TEXT_REPRESENTATION)
     type_ = "uuid" if to == "INT128" else _type(to)
     if type_ in ("smallint", "integer", "bigint") and re.fullmatch(r"\s*[+-]?\d+\s*", text):
@@ -48,7 +48,7 @@ def _text(found: re.Match[str]) -> Error:
 
 def _numeric(found: re.Match[str]) -> Error:
     precision, scale = int(found["precision"]), int(found["scale"])
-    if (precision, scale) in (DEFAULT_NUMERIC, QUOTIENT_NUMERIC):  # of which the user knows nothing
+    if (precision, scale) in (DEFAULT_NUMERIC, QUOTIENT_NUMERIC):  # a storage type, which users do not know
         return Error("value overflows numeric format", errors.NUMERIC_VALUE_OUT_OF_RANGE)
     digits = precision - scale
     return Error(
@@ -60,7 +60,7 @@ def _numeric(found: re.Match[str]) -> Error:
 
 
 def _day(found: re.Match[str]) -> Error:
-    """Of a day that there is in no year, or of a sum that is too far away."""
+    """The error for a day that no year has, or for a result that is too far away."""
     year, month, day = (int(found[part]) for part in ("year", "month", "day"))
     if 1 <= month <= 12 and 1 <= day <= 31 and abs(year) > 5_000_000:
         return Error("timestamp out of range", errors.DATETIME_FIELD_OVERFLOW)
@@ -69,7 +69,7 @@ def _day(found: re.Match[str]) -> Error:
 
 
 def _says(template: str, sqlstate: str) -> Callable[[re.Match[str]], Error]:
-    """An error whose message has groups of the match, types among them by PostgreSQL's names."""
+    """A rule that fills the groups of the match into a message; groups named `type…` get PostgreSQL's names."""
 
     def make(found: re.Match[str]) -> Error:
         groups = {n: _type(v) if n.startswith("type") else v for n, v in found.groupdict().items() if v is not None}
@@ -78,7 +78,7 @@ def _says(template: str, sqlstate: str) -> Callable[[re.Match[str]], Error]:
     return make
 
 
-# What RE2 finds wrong with a pattern.
+# RE2's messages about a wrong pattern.
 _PATTERN_FAULTS = {
     "trailing \\": "invalid escape \\ sequence", "invalid escape sequence": "invalid escape \\ sequence",
     "missing ]": "brackets [] not balanced", "missing )": "parentheses () not balanced",
@@ -106,13 +106,13 @@ def _absolute(found: re.Match[str]) -> Error:
 
 
 def _between(found: re.Match[str]) -> str:
-    """An operator and the types of its sides, as PostgreSQL writes it."""
+    """An operator between the types of its operands, in PostgreSQL's form."""
     name, types = found["name"], _types(found["types"])
     return f" {name} ".join(types) if len(types) > 1 else f"{name} {types[0]}"
 
 
 def _arrays(found: re.Match[str]) -> Error:
-    """An operator of arrays with elements of two types."""
+    """The error for an array operator with different element types."""
     operator = {"list_has_all": "@>", "list_has_any": "&&"}[found["name"]]
     message = f"operator does not exist: {_type(found['type'])}[] {operator} {_type(found['type_to'])}[]"
     return Error(message, errors.UNDEFINED_FUNCTION, hint=errors.NO_OPERATOR)
@@ -136,7 +136,7 @@ def _function_of(name: str, types: str) -> Error:
 
 
 def _several(found: re.Match[str]) -> Error:
-    """Of a function or an operator."""
+    """The error for an ambiguous function or operator."""
     is_function = found["name"].isidentifier()
     what = f"function {found['name']}({', '.join(_types(found['types']))})" if is_function else _between(found)
     message = f"{what} is not unique" if is_function else f"operator is not unique: {what}"
@@ -151,7 +151,7 @@ def _no_function(found: re.Match[str]) -> Error:
 
 
 def _unlike(found: re.Match[str]) -> Error:
-    """Of values of two types where they must have one."""
+    """The error for values of two types that must have one type."""
     types = " and ".join(_type(found[part]) for part in ("type", "type_to"))
     of = found.groupdict().get("what")
     return Error(f"{f'{of} ' if of else ''}types {types} cannot be matched", errors.DATATYPE_MISMATCH)
@@ -164,7 +164,7 @@ _INPUT = 'invalid input syntax for type {type}: "{text}"'
 _NAMED = r"(?P<type>[A-Z0-9]+(?: WITH TIME ZONE)?(?:\(\d+,\d+\))?(?:\[\])*)"
 
 _RULES: tuple[tuple[str, Callable[[re.Match[str]], Error]], ...] = (
-    # What our macros raise.
+    # Errors raised by Sparkwave's macros.
     (
         r"Could not convert string (?P<q>['\"])!(?P<code>[0-9A-Z]{5}) (?P<text>.*)(?P=q) to INT32",
         lambda found: Error(found["text"], found["code"]),
@@ -317,7 +317,7 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str]], Error]], ...] = (
 
 
 def in_postgres_words(text: str) -> Error | None:
-    """The error that PostgreSQL raises for what a message of DuckDB says; None for other messages."""
+    """Returns PostgreSQL's error for a message of DuckDB; None for messages without a rule."""
     for pattern, make in _RULES:
         found = re.search(pattern, text)
         if found is not None:

@@ -1,4 +1,4 @@
-"""Speaks Postgres: the wire (`wire`), one client (`session`), the statements (`dispatch` and the handlers).
+"""Serves SQL over the Postgres protocol: `wire`, `session` (a client's state), `dispatch` and the handlers.
 
-Imports everything below it; the only importer of buenavista is `wire`.
+It imports all layers below it; only `wire` imports buenavista.
 """

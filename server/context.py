@@ -1,4 +1,4 @@
-"""Everything a handler may use, and how it is put together and taken apart."""
+"""The running server's parts: assembles, starts and stops them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Context:
-    """The running server, without its sockets."""
+    """The running server without its sockets: all parts that a handler may use."""
 
     config: Config
     lake: Lake
@@ -80,27 +80,27 @@ class Context:
     usage: Usage
 
     def follow(self) -> None:
-        """Take up what another server has committed, where this one only reads."""
+        """Reads the catalog changes that another server has committed, if this server only reads."""
         if self.lake.read_only:
             self.store.follow()
 
     def users(self) -> Mapping[str, User]:
-        """Who may connect, by name."""
+        """Returns the users who may connect, by name."""
         self.follow()
         return self.store.catalog.users
 
     def parameter(self, name: str) -> str:
-        """The value of a system parameter."""
+        """Returns the value of a system parameter."""
         return self.store.catalog.parameters.get(name, SYSTEM[name].default)
 
     def shortage(self) -> str | None:
-        """What serverless groups of the present size would have too little of on this machine, in words."""
+        """Returns a text of the cores or memory that serverless groups lack on this machine; None for enough."""
         size = _serverless_size(self.config, self.parameter)
         kept_ready = int(self.parameter("serverless_backfill_warm_groups"))
         return shortage(size, kept_ready, self.config.spark_master, of_this_machine())
 
     def close(self) -> None:
-        """Stop everything; what was acknowledged is durable, creating jobs resume at the next start."""
+        """Stops everything. Acknowledged writes are durable; creating jobs resume at the next start."""
         self.usage.stop()
         for work in self.background:
             work.stop()
@@ -109,7 +109,7 @@ class Context:
         self.serving.stop()
         self.warm_groups.stop()
         self.jobs.close()
-        self.groups.end_silent(0)  # else a barrier waits for them, and who stops it
+        self.groups.end_silent(0)  # else a barrier waits for these groups, and `stop` for the barrier
         self.coordinator.stop()
         self.groups.close()
         self.sequence_numbers.close()
@@ -117,7 +117,7 @@ class Context:
 
 
 class SystemViews:
-    """The system catalogs, brought up to date when somebody reads them."""
+    """The system catalogs, updated when a query reads them."""
 
     def __init__(self, store: Store, backends: Backends) -> None:
         self._store = store
@@ -129,11 +129,11 @@ class SystemViews:
         self._columns = system_views.columns(self._cursor)
 
     def columns(self, schema: str, name: str) -> Mapping[str, Type]:
-        """The columns of a system relation; none of one that there is not."""
+        """Returns the columns of a system relation; none for an unknown one."""
         return self._columns.get((schema, name), {})
 
     def refresh(self) -> None:
-        """Take up what has changed in the catalog since the last time."""
+        """Applies the catalog's changes since the last refresh."""
         with self._lock:
             if self._version != self._store.version:
                 version = self._store.version
@@ -142,11 +142,11 @@ class SystemViews:
 
 
 def open_context(config: Config, parameters: dict[str, str], lease: Lease | None = None) -> Context:
-    """Open the lake and start the coordinator and the jobs that were being created; or only read, where the catalog is
-    in a PostgreSQL and the lease another server's.
+    """Opens the lake and starts the coordinator and the creating jobs.
 
-    `parameters` come from the configuration file; they are stored as if set by ALTER SYSTEM.
-    Raises Error when the directory, a parameter or the machine is not fit.
+    If the catalog is in a PostgreSQL and another server holds the lease, the server only reads and starts nothing.
+    `parameters` come from the configuration file; they are stored as if set by ALTER SYSTEM. Raises Error when the
+    directory, a parameter or the machine is unfit.
     """
     checked = {name: normalise(find(name, system=True), value) for name, value in parameters.items()}
     for name, value in checked.items():
@@ -246,7 +246,7 @@ def _assemble(config: Config, lake: Lake, store: Store) -> Context:
 
     def compact() -> bool:
         compact_once(lake)
-        return False  # writers wait for each step, so there is one a table and period
+        return False  # writers wait for each step, so each period has one step for each table
 
     background = (
         Periodic("retention", lambda: retention.period_s, retention.run_once),
@@ -275,7 +275,7 @@ def _serverless_size(config: Config, parameter: Callable[[str], str]) -> Size:
 
 
 def _start(context: Context) -> None:
-    """Let what writes the lake begin."""
+    """Starts all parts that write the lake."""
     lacking = context.shortage() if context.parameter("serverless_backfill_enabled") == "true" else None
     if lacking is not None:
         logger.warning(lacking)
@@ -297,7 +297,7 @@ def _start(context: Context) -> None:
 
 
 def _warm_up(groups: Groups, lake: Lake) -> None:
-    """Have Spark ready before the first view needs it."""
+    """Starts Spark before the first view needs it."""
     try:
         warm_up(groups.get(), lake)
     except Error as error:

@@ -1,4 +1,4 @@
-"""The table from statements to handlers, and the client session the wire talks to."""
+"""Maps statements to their handlers, and implements the client session that the wire uses."""
 
 from __future__ import annotations
 
@@ -55,17 +55,17 @@ from sparkwave.server.wire.result import Notice, Result
 from sparkwave.server.writes import dml
 from sparkwave.server.writes.writing import Altered
 
-# A handler runs a statement with the client's parameter OIDs and values.
+# Runs a statement with the client's parameter OIDs and values.
 Handler = Callable[[Session, Any, tuple[int, ...], tuple[object, ...]], Result]
 
 
 def _plain(handler: Callable[[Session, Any], Result]) -> Handler:
-    """A handler of a statement that has no parameters."""
+    """A handler for a statement without parameters."""
     return lambda session, statement, oids, values: handler(session, statement)
 
 
 def _execute(session: Session, statement: statements.Execute) -> Result:
-    """EXECUTE: whatever the named statement gives. Raises Error 26000, 42601 for a wrong number of values."""
+    """Runs EXECUTE and returns the named statement's result. Raises Error 26000, 42601 for a wrong number of values."""
     target = session.names.statement(statement.name)
     if not isinstance(target.prepared, Prepared) or is_execute(target.prepared):
         raise Error("a prepared EXECUTE cannot be executed by name", errors.FEATURE_NOT_SUPPORTED)
@@ -73,7 +73,7 @@ def _execute(session: Session, statement: statements.Execute) -> Result:
     try:
         return run(session, target.prepared.statement, target.prepared.oids, target.prepared.constants or values)
     except Error as error:
-        error.position = None  # it counted in the text of the PREPARE
+        error.position = None  # the position is in the text of the PREPARE
         raise
 
 
@@ -154,18 +154,18 @@ HANDLERS: dict[type, Handler] = {
     statements.Vacuum: _plain(control.vacuum),
 }
 
-# Statements with types of columns, fields, arguments and parameters.
+# Statements that contain types of columns, fields, arguments or parameters.
 _WITH_TYPES = (
     statements.CreateTable, statements.CreateSource, statements.AlterTable, statements.CreateFunction,
     statements.CreateType, statements.CreateDomain, statements.Prepare,
 )  # fmt: skip
 
-# How often a statement is planned while others alter its tables.
+# How often a statement is planned again when other sessions alter its tables.
 _ATTEMPTS = 10
 
 
 def run(session: Session, statement: Statement, oids: tuple[int, ...], values: tuple[object, ...]) -> Result:
-    """Run a statement. Raises Error, with its place in the client's text where that is known."""
+    """Runs a statement. Raises Error, with its position in the client's text if known."""
     if isinstance(statement, _WITH_TYPES):
         catalog = session.context.store.catalog
         statement = with_domains(with_types(statement, catalog, session.scope), catalog)
@@ -187,7 +187,7 @@ def run(session: Session, statement: Statement, oids: tuple[int, ...], values: t
 
 
 def _parsed(sql: str) -> Statement:
-    """The statement of a text, which semicolons may follow. Raises Error 42601 also for several."""
+    """The statement of a text, which semicolons may follow. Raises Error 42601, also for several statements."""
     try:
         return parse(sql)
     except Error as error:
@@ -201,12 +201,12 @@ def _parsed(sql: str) -> Statement:
 
 
 class Client:
-    """A `server.wire.client_session.ClientSession` over the running server."""
+    """Implements `server.wire.client_session.ClientSession` over the running server."""
 
     def __init__(self, context: Context, startup: dict[str, str]) -> None:
         context.follow()
         self._session = Session(context, startup)
-        self._in_transaction = False  # as the client was told last
+        self._in_transaction = False  # as last reported to the client
 
     @property
     def notify(self) -> Callable[[Notice], None]:
@@ -222,7 +222,7 @@ class Client:
 
     @property
     def user(self) -> User:
-        """Whose session it is. Raises Error 28000 when that user has been dropped."""
+        """The session's user. Raises Error 28000 when that user has been dropped."""
         return self._session.user
 
     def split(self, sql: str) -> Iterable[tuple[str, int]]:
@@ -244,7 +244,7 @@ class Client:
         assert isinstance(prepared, Prepared)
         self._session.context.follow()
         with self._session.statement():
-            if self._session.backend is not None:  # it may be cancelled from here on
+            if self._session.backend is not None:  # from here on a cancel finds it
                 self._session.backend.begin(prepared.text)
             done = run(self._session, prepared.statement, prepared.oids, prepared.constants or values)
         if not self._session.flag("risingwave_command_tags"):
@@ -268,7 +268,7 @@ class Client:
         atomic.fail(self._session)
 
     def transaction_status(self) -> bytes:
-        """Idle unless a COMMIT would end something: each statement commits by itself, as in RisingWave."""
+        """Idle unless a COMMIT would end something, since each statement commits by itself, as in RisingWave."""
         block = self._session.block
         has_failed = block is not None and block.has_failed
         is_open = self._session.pinned is not None or self._session.names.has_open_portals

@@ -1,1 +1,1 @@
-"""The storage engine: all that knows the tables and files of DuckLake."""
+"""The storage engine: the only modules that know DuckLake's tables and files."""

@@ -1,4 +1,4 @@
-"""A lake's catalog for another place, copied as of a moment."""
+"""Copies a lake's catalog, as of one moment, to another place."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ from sparkwave.catalog.names import literal, quote, system_table
 
 @contextmanager
 def attached(cursor: Cursor, file: Path) -> Iterator[str]:
-    """A database file, which may be new, under the name that is given. It is whole, without a log, afterwards."""
+    """A context with a database file, new or existing, attached under the yielded name.
+
+    Afterwards the file is complete, without a write-ahead log.
+    """
     name = f"backup_{uuid.uuid4().hex}"
     cursor.execute(f"ATTACH {literal(str(file))} AS {name}")
     try:
@@ -38,12 +41,12 @@ def attached(cursor: Cursor, file: Path) -> Iterator[str]:
 
 
 def copy_catalog(cursor: Cursor, name: str) -> None:
-    """Copy the catalog, as the cursor's transaction sees it, into an empty attached database."""
+    """Copies the catalog, as the cursor's transaction sees it, into an empty attached database."""
     cursor.execute(f"COPY FROM DATABASE {METADATA} TO {name}")
 
 
 def make_empty_catalog(file: Path) -> None:
-    """Make a database file with the tables of a DuckLake, and nothing in them."""
+    """Creates a database file with DuckLake's tables, all empty."""
     with closing(without_lake()) as cursor:
         load_extension(cursor, "ducklake")
         cursor.execute(f"ATTACH {literal(f'ducklake:{file}')} AS lake (DATA_PATH {literal(str(file.parent))})")
@@ -55,7 +58,7 @@ def make_empty_catalog(file: Path) -> None:
 
 
 def copy_postgres_catalog(cursor: Cursor, name: str) -> None:
-    """Copy the catalog from a PostgreSQL, as the cursor's transaction sees it, into one of `make_empty_catalog`."""
+    """Copies the catalog from a PostgreSQL, as the cursor's transaction sees it, into one of `make_empty_catalog`."""
     for table in _tables(cursor, name):
         cursor.execute(f"INSERT INTO {name}.{table} BY NAME FROM {METADATA}.{table}")
     inlined = cursor.execute(
@@ -76,9 +79,9 @@ def copy_postgres_catalog(cursor: Cursor, name: str) -> None:
 
 @contextmanager
 def new_postgres_catalog(cursor: Cursor, storage: Storage) -> Iterator[str]:
-    """The tables of a DuckLake in a PostgreSQL that has none yet, under the name that is given; gone after a failure.
+    """A context with new DuckLake tables in a PostgreSQL, under the yielded name; a failure drops them.
 
-    Raises Error 42710 when it has one.
+    Raises Error 42710 when the PostgreSQL has a lake already.
     """
     assert storage.catalog is not None
     load_extensions(cursor, storage)
@@ -99,7 +102,7 @@ def new_postgres_catalog(cursor: Cursor, storage: Storage) -> Iterator[str]:
 
 
 def fill_postgres_catalog(cursor: Cursor, name: str, source: str) -> None:
-    """Copy a catalog that holds no rows and deletes itself into one of `new_postgres_catalog`."""
+    """Copies a catalog without inlined rows and deletes into a catalog of `new_postgres_catalog`."""
     tables = [table for table in _tables(cursor, source) if not table.startswith("ducklake_inlined_")]
     with in_transaction(cursor):
         for table in tables:
@@ -118,7 +121,7 @@ def _restored(column: str, stored: str, kind: str) -> str:
 
 
 def _column_types(cursor: Cursor, name: str, table_id: int, snapshot: int) -> dict[str, str]:
-    """The types that a table's columns had at a snapshot, by name."""
+    """The types of a table's columns at a snapshot, by name."""
     rows = cursor.execute(
         "SELECT column_id, column_name, column_type, parent_column FROM "
         f"{name}.ducklake_column WHERE table_id = ? AND begin_snapshot <= ? "
@@ -137,19 +140,19 @@ def _column_types(cursor: Cursor, name: str, table_id: int, snapshot: int) -> di
     return {column: spelled(id_, kind) for id_, column, kind, parent in rows if parent is None}
 
 
-# DuckLake's names of types, where DuckDB calls them otherwise.
+# DuckLake's names of types that differ from DuckDB's.
 _TYPES = {"int8": "TINYINT", "uint8": "UTINYINT", "uint16": "USMALLINT", "uint32": "UINTEGER", "uint64": "UBIGINT"} | {
     "float32": "FLOAT", "float64": "DOUBLE", "uint128": "UHUGEINT"
 }  # fmt: skip
 
 
 def forget_deleted_files(cursor: Cursor, name: str) -> None:
-    """Have a copied catalog not name the files that are to be deleted: no snapshot of it has them."""
+    """Removes from a copied catalog the files scheduled for deletion, which none of its snapshots has."""
     cursor.execute(f"DELETE FROM {name}.ducklake_files_scheduled_for_deletion")
 
 
 def finished_steps(cursor: Cursor) -> list[tuple[int, int, int]]:
-    """What creating jobs have done: job, fragment and slice."""
+    """Returns the finished steps of creating jobs: job, fragment and slice."""
     return cursor.execute(
         f"SELECT DISTINCT job_id, fragment_id, slice_id FROM {system_table('finished_slices')} "
         f"JOIN {system_table('jobs')} j ON j.id = job_id WHERE j.status = '{CREATING}' ORDER BY ALL"

@@ -1,13 +1,15 @@
-"""What changed in a table of the lake between two snapshots: rows with a weight, +1 or -1. An update is one of each.
+"""The changes of a lake table between two snapshots: rows with a weight, +1 or -1. An update is one row of each.
 
-DuckLake has functions for the rows that came and for those that went. The latter reads all of a file that has lost a
-row: an update costs as much as the file is large. Found by trying, with 1.5.5 (asserted by tests/test_change_feed.py):
-- a scan of a table as it was skips files by `filename` and row groups by `file_row_number`, which are virtual columns;
-- which rows went the lake's catalog knows while it has small changes itself: `ducklake_inlined_delete_*` the file of
-  each and its place there, `ducklake_inlined_data_*` rows with an `end_snapshot`. A scan has these in a file that is
-  called like their table, and each at the place of its row id;
-- a transaction that takes some rows from a file, and in another statement all others, has the former twice among those
-  that went.
+DuckLake has functions for inserted and for deleted rows. The latter reads every file that has lost a row in full, so an
+update costs as much as the file is large. Found by experiment, with 1.5.5 (asserted by tests/test_change_feed.py):
+
+- a scan of an old version of a table skips files by `filename` and row groups by `file_row_number`, which are virtual
+  columns;
+- the lake's catalog lists deleted rows as long as it holds small changes itself: `ducklake_inlined_delete_*` has the
+  file and the place of each row, `ducklake_inlined_data_*` has rows with an `end_snapshot`. A scan shows the latter in
+  a file named like their table, each at the place of its row id;
+- if a transaction deletes some rows of a file in one statement and the rest in another, the first rows are twice among
+  the deleted ones.
 """
 
 from __future__ import annotations
@@ -32,22 +34,22 @@ from sparkwave.catalog.lake.prepared_statements import define, make_temporary
 from sparkwave.catalog.lake.row_ids import SNAPSHOT_COLUMN
 from sparkwave.catalog.names import LakeTable, literal, quote
 
-# A table with fewer rows in files is read as fast as it is found out where the deleted ones are.
+# In a table with fewer rows in files, reading them is as fast as finding the places of the deleted ones.
 LARGE_ROWS = 1_000_000
-# Columns that a scan has besides the table's, unless it has some of these names.
+# Virtual columns of a scan, unless the table has columns of these names.
 _VIRTUAL = ("rowid", "snapshot_id", "filename", "file_row_number")
 
 
 def table_changes(table: LakeTable, after: int, upto: int, has_deletes: bool = True, listed: str = "rowid, *") -> str:
-    """SQL of the rows changed in snapshots `after < s <= upto`: what is `listed`, and `_weight`.
+    """Returns SQL of the rows changed in snapshots `after < s <= upto`: the columns `listed`, and `_weight`.
 
-    That may be virtual columns of DuckLake too. Columns are matched by their names.
+    `listed` may contain DuckLake's virtual columns. Columns are matched by name.
     """
     came, went = _or_feeds(InlinedRows(), table, after, upto, has_deletes)
     return _weighed(listed, came, went and went + _ONCE)
 
 
-# Leaves the rows of a query in a temporary table of a cursor, by its name.
+# Stores the rows of a query in a temporary table of the cursor: (cursor, name, query).
 Make = Callable[[Cursor, str, str], object]
 
 
@@ -55,11 +57,11 @@ def keep_changes(
     cursor: Cursor, name: str, table: LakeTable, after: int, upto: int, has_deletes: bool, listed: str,
     make: Make = make_temporary,
 ) -> None:  # fmt: skip
-    """Leave the rows of `table_changes` in a temporary table of the cursor; maybe without those that came and went.
+    """Stores the rows of `table_changes` in a temporary table of the cursor; rows that came and went may be missing.
 
-    What is `listed` has names, no `*`.
+    `listed` has column names, no `*`.
     """
-    with in_transaction(cursor):  # for compaction moves what the catalog has
+    with in_transaction(cursor):  # compaction moves inlined rows
         inlined = inlined_rows(cursor, table, after, upto, has_deletes)
         came, went = _or_feeds(inlined, table, after, upto, has_deletes)
         reads_files = has_deletes and inlined.went is None
@@ -71,10 +73,10 @@ def keep_changes(
 
 
 def changed_rows(cursor: Cursor, table: LakeTable, after: int, upto: int, has_deletes: bool) -> tuple[str, str | None]:
-    """SQL of relations with the rows that came in snapshots `after < s <= upto`, and with those that went, if any did.
+    """Returns SQL of the rows inserted in snapshots `after < s <= upto`, and of the deleted rows, if any.
 
-    The latter may be told twice. They have the virtual columns `rowid` and `snapshot_id`, and may be read in the
-    cursor's transaction.
+    A deleted row may appear twice. The relations have the virtual columns `rowid` and `snapshot_id`, and may be read in
+    the cursor's transaction.
     """
     inlined = inlined_rows(cursor, table, after, upto, has_deletes)
     return _or_feeds(inlined, table, after, upto, has_deletes)
@@ -83,7 +85,7 @@ def changed_rows(cursor: Cursor, table: LakeTable, after: int, upto: int, has_de
 def _or_feeds(
     inlined: InlinedRows, table: LakeTable, after: int, upto: int, has_deletes: bool
 ) -> tuple[str, str | None]:
-    """What is inlined, and DuckLake's functions for what is not."""
+    """The inlined changes, and DuckLake's functions for changes that are not inlined."""
     came = inlined.came or _feed("insertions", table, after, upto)
     return came, inlined.went or (_feed("deletions", table, after, upto) if has_deletes else None)
 
@@ -93,13 +95,13 @@ def _weighed(listed: str, came: str, went: str | None) -> str:
     return f"{inserted} UNION ALL BY NAME SELECT {listed}, -1 AS _weight FROM {went}" if went else inserted
 
 
-# What follows rows that went: each is told once, from its place. Snapshots alone do not tell them apart: rows that were
-# in the catalog, and are in a file now, have all the same one.
+# Follows a relation of deleted rows, to keep each only once, by its place. Snapshots alone do not distinguish rows: all
+# rows that were inlined, and are in a file now, have the same one.
 _ONCE = f" QUALIFY row_number() OVER (PARTITION BY {', '.join(_VIRTUAL)}) = 1"
 
 
 def _tells_twice(cursor: Cursor, table: LakeTable, after: int, upto: int) -> bool:
-    """Whether rows may have gone from a file before it went as a whole, so that DuckLake may tell them twice."""
+    """Whether rows may have been deleted from a file before the file itself, so that DuckLake may list them twice."""
     located = locate(cursor, table, upto)
     row = located and first_row(
         cursor.execute(
@@ -112,7 +114,7 @@ def _tells_twice(cursor: Cursor, table: LakeTable, after: int, upto: int) -> boo
 
 
 def count_inserted(cursor: Cursor, table: LakeTable, after: int, upto: int) -> int:
-    """The rows that came in snapshots `after < s <= upto`, those of updates too. What a file has is not read."""
+    """Returns the number of rows inserted in snapshots `after < s <= upto`, updates included, without reading files."""
     located = locate(cursor, table, upto)
     if located is None:
         return 0
@@ -130,20 +132,20 @@ def count_inserted(cursor: Cursor, table: LakeTable, after: int, upto: int) -> i
 
 @dataclass(frozen=True)
 class _Gone:
-    """SQL of rows that are gone, as `_NONE`; and their data files with the numbers, which are None once forgotten."""
+    """SQL of deleted rows, in the shape of `_NONE`, and their data files with the numbers; both None once forgotten."""
 
     rows: str
     files: tuple[tuple[str | None, int | None], ...] = ()
 
 
-# A row's file and its place there; and of one that came after the first snapshot when that was.
+# A row's file and place in it; for a row inserted after the first snapshot, also the snapshot of its insertion.
 _NONE = "SELECT ''::VARCHAR AS file, 0::BIGINT AS place, NULL::BIGINT AS born WHERE false"
 
 
 def _keep_net(
     cursor: Cursor, name: str, table: LakeTable, after: int, upto: int, listed: str, came: str, make: Make
 ) -> bool:
-    """Whether the changes could be kept without reading whole files."""
+    """Stores the changes without reading whole files. Returns whether that was possible."""
     located = locate(cursor, table, upto)
     first_new = _first_new_file(cursor, located[0], after, upto) if located is not None else None
     if located is None or first_new is None:
@@ -155,7 +157,7 @@ def _keep_net(
     ]
     files = {file for part in parts for file, _ in part.files}
     if any(id_ is None or id_ >= first_new for part in parts for _, id_ in part.files):
-        return False  # not all rows of these were there before
+        return False  # some rows of these files are new
     gone = f"{name}_gone"
     rows = " UNION ".join([_NONE, *(part.rows for part in parts)])
     make_temporary(cursor, gone, rows)
@@ -165,19 +167,19 @@ def _keep_net(
     if any(passed for *_, passed in counts):
         came += f" AS came ANTI JOIN {gone} AS gone ON came.rowid = gone.place AND came.snapshot_id = gone.born"
     query = f"SELECT {listed}, 1 AS _weight FROM {came}"
-    for is_file in (True, False):  # places of one kind alone tell what need not be read
+    for is_file in (True, False):  # the places of one kind alone determine which parts are skipped
         read = [file for file, old, _ in counts if old and (file in files) == is_file]
         if read:
             query += f" UNION ALL BY NAME SELECT {listed}, -1 AS _weight FROM {_rows_of(table, after, gone, read)}"
     make(cursor, name, query)
     define(cursor, f"DROP TABLE {gone}")
-    # What has been tried of DuckLake may be otherwise in another version.
+    # The facts above, found by experiment, may not hold for another version of DuckLake.
     found = first_row(cursor.execute(f"SELECT count(*) FROM {name} WHERE _weight < 0"))
     return found == (sum(old for _, old, _ in counts),)
 
 
 def _rows_of(table: LakeTable, snapshot: int, gone: str, files: Sequence[str]) -> str:
-    """SQL of the rows of some files that are gone, as they were at a snapshot."""
+    """SQL of the deleted rows of some files, as they were at a snapshot."""
     names = ", ".join(map(literal, files))
     return (
         f"{at_version(table.sql, snapshot)} SEMI JOIN (FROM {gone} WHERE born IS NULL AND file IN ({names})) AS gone "
@@ -186,7 +188,10 @@ def _rows_of(table: LakeTable, snapshot: int, gone: str, files: Sequence[str]) -
 
 
 def is_large(cursor: Cursor, table: LakeTable) -> bool:
-    """Whether it is worth the questions. Of tables in several schemas one counts for all."""
+    """Returns whether the table is large enough for the queries to pay off.
+
+    Equal names in several schemas count together.
+    """
     row = first_row(
         ask(
             cursor,
@@ -198,10 +203,10 @@ def is_large(cursor: Cursor, table: LakeTable) -> bool:
 
 
 def _first_new_file(cursor: Cursor, number: int, after: int, upto: int) -> int | None:
-    """The number of the next file after a snapshot. Files before that have nothing of later snapshots.
+    """The number that the next file after a snapshot gets. Files below it have nothing of later snapshots.
 
-    Compaction writes files later that belong to earlier snapshots, so that what they belong to does not tell. None if a
-    file has gone as a whole since, or a column has come or gone or hides a virtual one.
+    A file's snapshots do not show this: compaction writes files later that belong to earlier snapshots. None if a whole
+    file was deleted since, or a column was added or dropped or hides a virtual column.
     """
     hidden = ", ".join(map(literal, _VIRTUAL))
     row = first_row(
@@ -219,7 +224,7 @@ def _first_new_file(cursor: Cursor, number: int, after: int, upto: int) -> int |
 
 
 def _in_files(cursor: Cursor, number: int, directory: str, after: int, upto: int, first_new: int) -> Iterator[_Gone]:
-    """What the lake's files of deletes list, each for one data file; with snapshots where they are of several."""
+    """The deletes listed in the lake's delete files, each for one data file; with snapshots if a file has several."""
     found = cursor.execute(
         f"SELECT {_path('f', '$directory')}, f.data_file_id, {_path('d', '$directory')}, d.begin_snapshot "
         f"FROM {METADATA}.ducklake_delete_file d LEFT JOIN {METADATA}.ducklake_data_file f USING (data_file_id) "
@@ -237,7 +242,7 @@ def _in_files(cursor: Cursor, number: int, directory: str, after: int, upto: int
 
 
 def _in_catalog(cursor: Cursor, number: int, directory: str, after: int, upto: int) -> Iterator[_Gone]:
-    """The few deletes that the catalog has itself."""
+    """The small deletes that the catalog holds itself."""
     name = inlined_deletes(cursor, number)
     if name is not None:
         file = _path("f", literal(directory))
@@ -250,7 +255,7 @@ def _in_catalog(cursor: Cursor, number: int, directory: str, after: int, upto: i
 
 
 def _inlined(cursor: Cursor, number: int, after: int, upto: int) -> Iterator[_Gone]:
-    """The rows that are not in a file."""
+    """The deleted rows that were not in a file."""
     for name in inlined_tables(cursor, number):
         yield _Gone(
             f"SELECT {literal(name)}, row_id, if(begin_snapshot > {after}, begin_snapshot, NULL) "

@@ -1,13 +1,16 @@
-"""Making the lake's many small files few, and moving rows out of its catalog.
+"""Merges the lake's many small files into few, and moves rows from its catalog to files.
 
-DuckLake 1.0 (ducklake.select/docs, "Maintenance"). Found by trying, with 1.5.5 (asserted by tests/test_compaction.py):
-- `ducklake_flush_inlined_data` and `ducklake_merge_adjacent_files` leave all snapshots and the change feed as they are,
-  but for one thing: files whose `row_id_start` seem to follow each other lose the row ids that updates have written
-  into them. So these files lose that number before, which says nothing of them (`forget_row_id_starts`).
-- files with deletes are not merged, and `ducklake_rewrite_data_files`, which is for them, breaks the change feed, but
-  for files without any row left. Rows of others are updated with themselves instead: a row keeps its id, and the feed's
-  two rows of it cancel each other out.
-- who deletes inlined rows while they are flushed has deleted nothing. So all this is done while nobody else commits.
+DuckLake 1.0 (ducklake.select/docs, "Maintenance"). Found by experiment, with 1.5.5 (asserted by
+tests/test_compaction.py):
+
+- `ducklake_flush_inlined_data` and `ducklake_merge_adjacent_files` preserve all snapshots and the change feed, with one
+  exception: if the `row_id_start` of files seem to continue each other, the row ids that updates have written into the
+  files are lost. So those files first lose that number, which is wrong for them (`forget_row_id_starts`).
+- files with deletes are not merged. `ducklake_rewrite_data_files`, which is made for them, breaks the change feed,
+  except for files without any row left. Rows of the other files are updated to themselves instead: a row keeps its id,
+  and its two rows in the feed cancel each other out.
+- a transaction that deletes inlined rows while they are flushed deletes nothing. So all this runs while no other
+  transaction commits.
 """
 
 from __future__ import annotations
@@ -19,16 +22,16 @@ from sparkwave.catalog.lake.ducklake import METADATA, Cursor, Lake, files_with_c
 from sparkwave.catalog.lake.row_ids import ROW_ID_COLUMN
 from sparkwave.catalog.names import LakeTable, literal, quote
 
-# So many rows and deletes in the catalog are worth a file, and so many files below one of these sizes a larger one.
+# The rows and deletes in the catalog that are worth a file; (size in bytes, number): as many smaller files are merged.
 INLINED_ROWS = 10_000
 TIERS = ((1 << 20, 32), (16 << 20, 16))
-# A file with so large a part of its rows deleted is written again without them.
+# A file with at least this part of its rows deleted is rewritten without them.
 DELETED_PART = 0.5
 
 
 @dataclass(frozen=True)
 class File:
-    """A data file of a table now. `path` is absolute; `size` in bytes; `rows` with the `deleted` ones."""
+    """A present data file of a table. `path` is absolute; `size` is in bytes; `rows` includes the `deleted` ones."""
 
     id: int
     path: str
@@ -40,8 +43,11 @@ class File:
 
 @dataclass(frozen=True)
 class Table:
-    """A lake table with something to do: flush what the catalog has of it, drop files without rows, rewrite those in
-    `rewrite`, or merge those in `merge`, which are all below a size (bytes)."""
+    """A lake table that needs work.
+
+    `flush`: write its inlined rows to a file; `drop`: remove files without rows; `rewrite`: files to rewrite; `merge`:
+    files to merge, all smaller than `below` bytes.
+    """
 
     name: LakeTable
     flush: bool
@@ -52,7 +58,7 @@ class Table:
 
 
 def tables_to_compact(cursor: Cursor, data_path: str) -> list[Table]:
-    """What there is to do, by lake table; nothing of most."""
+    """Returns the lake tables that need work."""
     names = cursor.execute(
         f"SELECT t.table_id, s.schema_name, t.table_name, "
         "if(t.path_is_relative, if(s.path_is_relative, ? || s.path, s.path) || t.path, t.path) "
@@ -92,7 +98,7 @@ def _plan(name: LakeTable, inlined: int, files: Sequence[File]) -> Table:
 
 
 def all_tables(cursor: Cursor) -> list[LakeTable]:
-    """The lake's tables."""
+    """Returns the lake's tables."""
     rows = cursor.execute(
         f"SELECT s.schema_name, t.table_name FROM {METADATA}.ducklake_table t "
         f"JOIN {METADATA}.ducklake_schema s USING (schema_id) WHERE t.end_snapshot IS NULL AND s.end_snapshot IS NULL"
@@ -101,7 +107,7 @@ def all_tables(cursor: Cursor) -> list[LakeTable]:
 
 
 def flush(cursor: Cursor, table: LakeTable) -> None:
-    """Write the rows and deletes that the catalog holds as files, in the cursor's transaction."""
+    """Writes the table's inlined rows and deletes to files, in the cursor's transaction."""
     cursor.execute(
         "CALL ducklake_flush_inlined_data('lake', "
         f"schema_name => {literal(table.schema)}, table_name => {literal(table.name)})"
@@ -109,7 +115,7 @@ def flush(cursor: Cursor, table: LakeTable) -> None:
 
 
 def merge(cursor: Cursor, table: LakeTable, below: int) -> None:
-    """Make one file of the small ones that lie beside each other, in the cursor's transaction."""
+    """Merges adjacent files smaller than `below` bytes into one, in the cursor's transaction."""
     cursor.execute(
         f"CALL ducklake_merge_adjacent_files('lake', {literal(table.name)}, schema => {literal(table.schema)}, "
         f"max_file_size => {below}, max_compacted_files => 1)"
@@ -117,7 +123,7 @@ def merge(cursor: Cursor, table: LakeTable, below: int) -> None:
 
 
 def drop_dead(cursor: Cursor, table: LakeTable) -> None:
-    """Take leave of the files of which a flushed table has no row left, in the cursor's transaction."""
+    """Removes the files without any row left from a flushed table, in the cursor's transaction."""
     cursor.execute(
         f"CALL ducklake_rewrite_data_files('lake', {literal(table.name)}, schema => {literal(table.schema)}, "
         "delete_threshold => 1.0)"
@@ -125,7 +131,7 @@ def drop_dead(cursor: Cursor, table: LakeTable) -> None:
 
 
 def rewrite(cursor: Cursor, table: LakeTable, files: Iterable[File]) -> None:
-    """Write what is left of some files as one, in the cursor's transaction."""
+    """Rewrites the remaining rows of some files to one file, in the cursor's transaction."""
     row = cursor.execute(f"DESCRIBE {table.sql}").fetchone()
     assert row is not None
     column = quote(row[0])
@@ -134,7 +140,7 @@ def rewrite(cursor: Cursor, table: LakeTable, files: Iterable[File]) -> None:
 
 
 def forget_row_id_starts(lake: Lake, cursor: Cursor, table: LakeTable, files: Sequence[File]) -> None:
-    """Of the files that have row ids in them: they are not where such a number would say."""
+    """Clears `row_id_start` of files that contain row ids, since it is wrong for them."""
     paths = {file.path: file.id for file in files if file.has_row_id_start}
     if not paths:
         return
@@ -142,12 +148,12 @@ def forget_row_id_starts(lake: Lake, cursor: Cursor, table: LakeTable, files: Se
     if own:
         ids = ", ".join(str(paths[path]) for path in own)
         all_files = f"{METADATA}.ducklake_data_file"
-        with lake.holding(table), lake.exclusive():  # or a transaction in progress would find these rows changed
+        with lake.holding(table), lake.exclusive():  # else an open transaction would see a conflict with these rows
             cursor.execute(f"UPDATE {all_files} SET row_id_start = NULL WHERE data_file_id IN ({ids})")
 
 
 def _inlined_rows(cursor: Cursor) -> dict[int, int]:
-    """The number of rows that the catalog holds now, by table."""
+    """The number of rows that the catalog holds now, by table id."""
     tables = cursor.execute(f"SELECT table_id, table_name FROM {METADATA}.ducklake_inlined_data_tables").fetchall()
     counted: dict[int, int] = {}
     for id_, name in tables:
@@ -162,7 +168,7 @@ def _rows(cursor: Cursor, table: str) -> int:
 
 
 def _files(cursor: Cursor, table_id: int, directory: str, deletes: str | None) -> list[File]:
-    """A table's files, with how many of their rows are deleted; `deletes` is of `inlined_deletes`."""
+    """A table's files with the numbers of their deleted rows; `deletes` is the result of `inlined_deletes`."""
     own = f" UNION ALL SELECT file_id, 1 FROM {METADATA}.{deletes}" if deletes else ""
     rows = cursor.execute(
         f"WITH deleted AS (SELECT data_file_id, delete_count FROM {METADATA}.ducklake_delete_file "

@@ -1,6 +1,6 @@
-"""Make an object of S3 unless there is one of that name, which neither Arrow nor DuckDB can: PUT with If-None-Match.
+"""Creates an object of S3 unless the name is in use, by PUT with If-None-Match; Arrow and DuckDB cannot do so.
 
-The store decides, so of several servers that ask at once one is answered that it has made the object.
+The store decides: if several servers ask at once, only one of them is told that it has created the object.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from sparkwave.catalog.lake.s3 import S3
 
 _TIMEOUT_S = 30
 _ATTEMPTS = 4
-# There is one; somebody else is making one just now; the store does not know conditions.
+# The object exists; another request is creating it; the store does not support conditions.
 _EXISTS, _CONFLICT, _UNKNOWN = 412, 409, 501
 
 
 class ConditionUnknown(OSError):
-    """The store has not made anything, since it does not know conditions."""
+    """The store has not created the object, since it does not support conditions."""
 
 
 def put_new(s3: S3, key: str, content: bytes) -> None:
-    """`key` begins with the bucket. Raises FileExistsError, ConditionUnknown, or another OSError."""
+    """Creates an object; `key` begins with the bucket. Raises FileExistsError, ConditionUnknown, or another OSError."""
     url = f"{_endpoint(s3)}/{quote(key)}"
     for attempt in range(1, _ATTEMPTS + 1):
         headers = {"If-None-Match": "*", **signature(s3, url, content, datetime.now(UTC))}
@@ -40,7 +40,7 @@ def put_new(s3: S3, key: str, content: bytes) -> None:
                 raise FileExistsError(f"s3://{key}") from error
             if error.code == _UNKNOWN:
                 raise ConditionUnknown(f"s3://{key}") from error
-            # After a fault of the store, or an answer that is lost, the object may be there: the next try tells.
+            # After a fault of the store, or a lost answer, the object may exist: the next attempt shows that.
             if attempt == _ATTEMPTS or not (error.code == _CONFLICT or error.code >= 500):
                 raise OSError(f"PUT s3://{key}: {error.code} {error.reason}") from error
         except OSError:
@@ -49,13 +49,13 @@ def put_new(s3: S3, key: str, content: bytes) -> None:
 
 
 def _endpoint(s3: S3) -> str:
-    """Buckets are named in the path, which every store understands."""
+    """The store's URL. Buckets are named in the path, which every store understands."""
     china = ".cn" if s3.region.startswith("cn-") else ""
     return (s3.endpoint or f"https://s3.{s3.region}.amazonaws.com{china}").rstrip("/")
 
 
 def signature(s3: S3, url: str, content: bytes, now: datetime) -> Mapping[str, str]:
-    """The headers that sign a PUT: Amazon's Signature Version 4."""
+    """Returns the headers that sign a PUT by Amazon's Signature Version 4."""
     parts, digest = urlsplit(url), hashlib.sha256(content).hexdigest()
     time, day = now.strftime("%Y%m%dT%H%M%SZ"), now.strftime("%Y%m%d")
     signed = {"content-type": "application/octet-stream", "host": parts.netloc}

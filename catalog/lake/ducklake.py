@@ -1,6 +1,6 @@
 """The lake: DuckDB with a DuckLake attached as `lake`. Opens it, locks it, and runs its transactions.
 
-DuckLake facts used here are of its specification 1.0 (ducklake.select/docs, "Tables"): snapshot ids, row ids, the
+Facts about DuckLake are from its specification 1.0 (ducklake.select/docs, "Tables"): snapshot ids, row ids, the
 metadata tables `ducklake_data_file`, `ducklake_snapshot_changes` and the functions `ducklake_*`.
 """
 
@@ -38,36 +38,36 @@ from sparkwave.catalog.names import BUFFER, COPIES, SYSTEM_SCHEMA, LakeTable, li
 from sparkwave.catalog.stores.migrations import MIGRATIONS
 
 METADATA = "__ducklake_metadata_lake"
-# Stands for a snapshot that all there are come before.
+# A number above all snapshots.
 NEWEST = 1 << 62
 _CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",
     "default_block_size": str(BLOCK_BYTES),
 }
 ENGINE_VERSION = duckdb.__version__
-# Wherever a query runs. As in Postgres, an integer divided by an integer is an integer; and what two TRYs share must
-# not be computed before both, where an error would stop the view.
+# For all queries. As in Postgres, integer division gives an integer. The disabled optimizer would compute an expression
+# that two TRYs share before both of them, where its error would stop the view.
 SETTINGS = (
     "SET GLOBAL TimeZone = 'UTC'; SET GLOBAL integer_division = true; "
     f"SET GLOBAL disabled_optimizers = '{','.join(DISABLED_OPTIMIZERS)}'"
 )
 FILE_SIZE = "64MB"
-# Stands for what a short transaction writes.
+# Stands for all tables that a short transaction writes.
 _ANY_TABLE = LakeTable("", "")
-# So many rows cost no more in the catalog, as the text of an INSERT, than as a file; and less whenever they are read.
+# Up to so many rows are as fast to write into the catalog, as an INSERT, as to a file, and faster to read.
 INLINED_ROWS = 32
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """One that is about to be committed, with the time that is noted of it (`catalog.lake.history`)."""
+    """A snapshot that is about to be committed, and its commit time (`catalog.lake.history`)."""
 
     id: int
     time_us: int
 
 
 class Lake:
-    """An open data directory. One process holds it at a time; threads each take their own `cursor()`."""
+    """An open data directory, which one process holds at a time; each thread uses a separate `cursor()`."""
 
     def __init__(
         self,
@@ -77,11 +77,11 @@ class Lake:
         spill_limit: str | None = None,
         read_only: bool = False,
     ) -> None:
-        """Open or create it; only for reading if asked, or while a lease is another server's.
+        """Opens or creates the lake; read-only if asked, or while another server holds the lease.
 
-        Raises Error 55006 if another server holds the directory, XX001 if its catalog cannot be read, 53100 if its
-        disk is full, 57P03 if the server that writes has not made it what this one reads; Refused if the directory is
-        none of a server's, or the files are not the catalog's.
+        Raises Error 55006 if another server holds the directory, XX001 if its catalog cannot be read, 53100 if its disk
+        is full, 57P03 if the writing server has not yet migrated it to this version; Refused if the directory is no
+        server's, or the files do not belong to the catalog.
         """
         self.storage = storage
         self.directory = storage.directory.absolute()
@@ -92,18 +92,18 @@ class Lake:
         self.read_only = read_only or (lease is not None and not lease.is_held)
         self._lock_file = lock_directory(self.directory)
         self._commit_lock = RankedRLock(Rank.COMMIT)
-        self._end_lock = RankedLock(Rank.END)  # held while a COMMIT runs
+        self._end_lock = RankedLock(Rank.END)  # held during a COMMIT
         self._newest: int | None = None
-        self._table_names: dict[int, tuple[str, str]] = {}  # a table keeps its schema and name for life
+        self._table_names: dict[int, tuple[str, str]] = {}  # a table never changes its schema and name
         self._table_locks: dict[LakeTable, RankedRLock] = {}
         self._writing: dict[LakeTable, float] = {}
-        self.identity: identity.Identity | None = None  # of the files; None for who only reads
+        self.identity: identity.Identity | None = None  # of the files; None for a read-only lake
         self.instance = uuid.uuid4().hex[:8]
         self.pinned: list[int] = []  # snapshots that clients go on reading
         self._keepers = 0
         self._committed = threading.Condition()
-        self.commits = 0  # transactions committed so far, for `wait_for_commit`
-        self.commit_time_us = 0  # of the newest, as it has been noted
+        self.commits = 0  # number of committed transactions, for `wait_for_commit`
+        self.commit_time_us = 0  # the newest commit's recorded time
         try:
             self._connection = self._open(memory_limit, spill_limit)
         except BaseException:
@@ -118,7 +118,7 @@ class Lake:
 
     @lazy
     def memory_bytes(self) -> int:
-        """What all queries together may take of memory."""
+        """The memory limit of all queries together, in bytes."""
         row = self.cursor().execute("SELECT current_setting('memory_limit')").fetchone()
         assert row is not None
         number, unit = row[0].split()
@@ -137,7 +137,7 @@ class Lake:
 
     def _connect(self, memory_limit: str | None, spill_limit: str | None) -> Cursor:
         config = dict(_CONFIG)
-        config["temp_directory"] = str(self.spill_path)  # queries larger than memory spill there
+        config["temp_directory"] = str(self.spill_path)  # for queries larger than memory
         if memory_limit:
             config["memory_limit"] = memory_limit
         if spill_limit:
@@ -163,7 +163,8 @@ class Lake:
         connection.execute(f"ATTACH {target} AS lake ({options})")
         if self.identity is not None:
             identity.establish(connection, METADATA, self.storage, self.identity)
-            # Many deleted rows cost a reading of their file (`catalog.lake.change_feed`), a slice of a backfill too.
+            # Small files: deleted rows cost a read of their whole file (`catalog.lake.change_feed`), and so does a
+            # slice of a backfill.
             connection.execute(f"CALL lake.set_option('target_file_size', '{FILE_SIZE}')")
             connection.execute(f"CALL lake.set_option('data_inlining_row_limit', '{INLINED_ROWS}')")
             self._migrate(connection)
@@ -183,11 +184,11 @@ class Lake:
         )
 
     def confirm_identity(self) -> None:
-        """Note beside the files which snapshot the catalog has come to.
+        """Records the catalog's newest snapshot beside the files.
 
-        Raises Error when they do not say any more that they are this lake's, or its lease is lost.
+        Raises Error when the files no longer belong to this lake, or its lease is lost.
         """
-        if self.identity is None:  # it only reads
+        if self.identity is None:  # read-only
             return
         if self.lease is not None:
             self.lease.check()
@@ -198,14 +199,14 @@ class Lake:
             identity.replace(self.data_path, replace(self.identity, snapshot=self.snapshot(cursor)))
 
     def _clear_spill(self) -> None:
-        """Delete what a crash has left of queries larger than memory, and of sinks' files."""
+        """Deletes spilled data and files of sinks that a crash has left."""
         for path in self.spill_path.glob("duckdb_temp_*"):
             path.unlink(missing_ok=True)
         for path in self.spill_path.glob("sink_*"):
             shutil.rmtree(path, ignore_errors=True)
 
     def _migrate(self, connection: Cursor) -> None:
-        """Bring Sparkwave's own relations up to date: step by step, but for a new lake at once, without the commits."""
+        """Runs the missing migrations one by one; for a new lake, all in one transaction, which is faster."""
         connection.execute("CREATE SCHEMA IF NOT EXISTS lake.sparkwave")
         connection.execute("CREATE TABLE IF NOT EXISTS lake.sparkwave.migrations (version INTEGER)")
         done, newest = version_of(connection), len(MIGRATIONS)
@@ -223,8 +224,8 @@ class Lake:
             raise Error(message, errors.CANNOT_CONNECT_NOW)
 
     def close(self) -> None:
-        """Checkpoint and close; the directory is free for another server."""
-        if isinstance(self.data_path, Path):  # a bucket may be out of reach, and what has been noted before stays true
+        """Runs a checkpoint and closes the lake; then another server may use the directory."""
+        if isinstance(self.data_path, Path):  # a bucket may be unreachable, and the older record stays valid
             with contextlib.suppress(Error, duckdb.Error):
                 self.confirm_identity()
         with self._commit_lock:
@@ -233,24 +234,24 @@ class Lake:
 
     @property
     def writer(self) -> str | None:
-        """The address of the server that writes, for one that only reads; None while there is none."""
+        """For a read-only server, the address of the writing server; None while there is none."""
         return self.lease.holder() if self.lease is not None else None
 
     def new_temporary(self, purpose: str) -> Place:
-        """A directory below the staging path for whoever asks, who removes it; it is not made yet.
+        """Returns a path for a temporary directory below the staging path; the caller creates and removes it.
 
-        Its name tells other servers' from this one's (`catalog.lake.orphans`).
+        Its name identifies this server among others (`catalog.lake.orphans`).
         """
         return self.staging_path / f"{purpose}_{self.instance}_{uuid.uuid4().hex[:8]}"
 
     def cursor(self) -> Cursor:
-        """A connection of its own, with its own temporary relations and transaction."""
+        """Returns a new connection, with its own temporary relations and transaction."""
         return self._connection.cursor()
 
     @contextlib.contextmanager
     def keeping_files(self) -> Iterator[None]:
-        """While entered, no file is deleted that a snapshot has had since, whatever becomes of that snapshot."""
-        with self._commit_lock:  # under which old files are deleted
+        """A context in which no file is deleted that a snapshot has had since its start, even an expired one."""
+        with self._commit_lock:  # deletion of old files holds it too
             self._keepers += 1
         try:
             yield
@@ -263,18 +264,21 @@ class Lake:
         return self._keepers > 0
 
     def exclusive(self) -> RankedRLock:
-        """Held by whoever must see no catalog change between a commit and what follows it."""
+        """Returns the commit lock.
+
+        While it is held, no other thread commits, between a commit and the work that follows it.
+        """
         return self._commit_lock
 
     @contextlib.contextmanager
     def transaction(
         self, cursor: Cursor, writes: Iterable[LakeTable] = (), shared: Iterable[LakeTable] = ()
     ) -> Iterator[Cursor]:
-        """A short transaction of the catalog or a checkpoint; they run one at a time.
+        """A short transaction of the catalog or a checkpoint; only one runs at a time.
 
-        Serialising them keeps two writers of one table from conflicting at commit, and keeps commits fair. `writes`
-        are tables that may get many rows and that nobody else writes: what a failure leaves of their files is deleted.
-        `shared` are the ones that clients write too, whose transactions are waited for.
+        To run them one by one avoids conflicts at commit between two writers of one table, and is fair. `writes` are
+        tables that may get many rows and that no other transaction writes: after a failure, their unfinished files are
+        deleted. `shared` are such tables that clients write too; their transactions are waited for.
         """
         writes, began = (*writes, *shared), time.time()
         with contextlib.ExitStack() as held:
@@ -300,9 +304,9 @@ class Lake:
 
     @contextlib.contextmanager
     def catalog_transaction(self, cursor: Cursor, table: LakeTable) -> Iterator[Snapshot]:
-        """A short transaction that writes a table without DuckLake, into the tables of the lake's catalog.
+        """A short transaction that writes a table without DuckLake, directly into the tables of the lake's catalog.
 
-        It has to make the snapshot that it is given. Nobody else commits meanwhile.
+        The caller has to create the yielded snapshot. No other transaction commits meanwhile.
         """
         with self.holding(table), self._commit_lock:
             made = Snapshot(self.newest(cursor) + 1, self._next_time_us())
@@ -316,7 +320,7 @@ class Lake:
 
     @contextlib.contextmanager
     def late_transaction(self, cursor: Cursor, tables: Callable[[], Collection[LakeTable]]) -> Iterator[None]:
-        """As `table_transaction`, of tables that are asked for when it has begun, before it looks into the lake."""
+        """Works as `table_transaction`, but asks for the tables after BEGIN, before it reads the lake."""
         began = time.time()
         written: Collection[LakeTable] = ()
         cursor.execute("BEGIN")
@@ -334,7 +338,7 @@ class Lake:
             raise
 
     def _commit(self, cursor: Cursor) -> None:
-        """COMMIT, with a note of when (`catalog.lake.history`), while the commit lock is held."""
+        """Commits with the commit time in the snapshot (`catalog.lake.history`), while the commit lock is held."""
         time_us = self._next_time_us()
         cursor.execute(f"CALL lake.set_commit_message(NULL, NULL, extra_info => '{time_us}')")
         self._end(cursor, time_us)
@@ -343,7 +347,7 @@ class Lake:
         return max(time.time_ns() // 1000, (self.commit_time_us // 1000 + 1) * 1000)
 
     def _end(self, cursor: Cursor, time_us: int, newest: int | None = None) -> None:
-        """COMMIT, after which this is the newest snapshot, if that is known."""
+        """Commits; afterwards the newest snapshot is `newest`, if known."""
         if self.lease is not None:
             self.lease.check()
         self.commit_time_us = time_us
@@ -357,20 +361,21 @@ class Lake:
             self._committed.notify_all()
 
     def wait_for_commit(self, commits: int, seconds: float, is_over: Callable[[], bool] = lambda: False) -> None:
-        """Wait until there have been more than so many commits, or for so long, or until it is over (`wake`)."""
+        """Waits for more than `commits` transactions, or so many seconds, or until `is_over` (`wake`)."""
         with self._committed:
             self._committed.wait_for(lambda: self.commits > commits or is_over(), seconds)
 
     def wake(self) -> None:
-        """Have those who wait for a commit look whether that is over."""
+        """Has threads in `wait_for_commit` check whether their wait is over."""
         with self._committed:
             self._committed.notify_all()
 
     @contextlib.contextmanager
     def holding(self, *tables: LakeTable, patience_s: float = -1) -> Iterator[None]:
-        """While entered, nobody else writes these tables' rows.
+        """A context in which no other thread writes these tables' rows.
 
-        Raises TimeoutError when somebody goes on writing one for longer than `patience_s`, where that is given.
+        Raises TimeoutError when another thread holds a table for longer than `patience_s` seconds, unless that is
+        -1.
         """
         with contextlib.ExitStack() as held:
             for table in sorted(set(tables), key=_name):
@@ -387,17 +392,17 @@ class Lake:
         self._note(held, table)
 
     def _note(self, held: contextlib.ExitStack, table: LakeTable) -> None:
-        """Have it known that a write is open (`oldest_write_s`)."""
-        if table not in self._writing:  # by an outer one
+        """Records an open write (`oldest_write_s`)."""
+        if table not in self._writing:  # unless an outer context has
             self._writing[table] = time.monotonic()
             held.callback(self._writing.pop, table)
 
     def newest(self, cursor: Cursor, patience_s: float = -1) -> int:
-        """The id of the newest committed snapshot, without a question to the lake while that is the same one.
+        """Returns the id of the newest committed snapshot, without a query of the lake if it is known.
 
-        Waits for a COMMIT that runs, since others may see already what it commits; raises TimeoutError when it takes
-        longer than `patience_s`, where that is given. The lake is written by the kinds of transactions here, and by
-        nobody else, unless this server only reads it.
+        Waits for a running COMMIT, since other threads may see its changes already; raises TimeoutError when that takes
+        longer than `patience_s` seconds, unless that is -1. The known id is right because only transactions of this
+        class write the lake; a read-only server always queries the lake.
         """
         if not self._end_lock.acquire(timeout=patience_s):
             raise TimeoutError
@@ -411,9 +416,9 @@ class Lake:
             self._end_lock.release()
 
     def _delete_unfinished_files(self, cursor: Cursor, table: LakeTable, began: float) -> None:
-        """Delete the files of a table that no snapshot knows, of those made since then, while nobody writes it.
+        """Deletes a table's files made since `began` that no snapshot knows, while no other thread writes the table.
 
-        DuckLake (1.5.5) leaves the file that it could not finish, which is large when the disk is full.
+        DuckLake (1.5.5) leaves an unfinished file behind, which is large when the disk is full.
         """
         with contextlib.suppress(duckdb.Error, OSError):
             directory = self._directory(cursor, table)
@@ -428,12 +433,12 @@ class Lake:
                         path.unlink(missing_ok=True)
 
     def _directory(self, cursor: Cursor, table: LakeTable) -> Place | None:
-        """Where DuckLake writes the files of a table; None when there is no such table."""
+        """The directory where DuckLake writes a table's files; None for an unknown table."""
         located = locate(cursor, table)
         return below(self.data_path, located[1].rstrip("/")) if located is not None else None
 
     def schemas(self, cursor: Cursor) -> list[str]:
-        """The committed schemas that hold relations of users."""
+        """Returns the committed schemas that hold users' relations."""
         rows = cursor.execute(
             f"SELECT schema_name FROM {METADATA}.ducklake_schema "
             f"WHERE end_snapshot IS NULL AND schema_name NOT IN ('main', '{SYSTEM_SCHEMA}')"
@@ -441,20 +446,21 @@ class Lake:
         return [name for (name,) in rows]
 
     def oldest_write_s(self) -> float:
-        """For how long the longest transaction has been open: DuckLake looks for conflicts from then on."""
+        """Returns the age of the oldest open transaction, in seconds: DuckLake checks for conflicts since its start."""
         started = list(self._writing.values())
         return time.monotonic() - min(started) if started else 0.0
 
     def snapshot(self, cursor: Cursor) -> int:
-        """The id of the newest committed snapshot."""
+        """Returns the id of the newest committed snapshot."""
         row = first_row(cursor.execute("FROM ducklake_current_snapshot('lake')"))
         assert row is not None
         return row[0]
 
     def pin(self, before: int | None = None) -> int:
-        """The newest snapshot, or one before it, which stays until `unpin`, and all after it.
+        """Returns the newest snapshot, or an earlier one, and keeps it and all later ones until `unpin`.
 
-        Nothing is locked: snapshots as young as this one stay anyhow (`executor.maintenance.retention.Pace.settle_s`).
+        No lock is needed: snapshots as young as this one are kept anyway
+        (`executor.maintenance.retention.Pace.settle_s`).
         """
         with contextlib.closing(self.cursor()) as cursor:
             newest = self.snapshot(cursor)
@@ -463,12 +469,15 @@ class Lake:
         return snapshot
 
     def unpin(self, snapshot: int | None) -> None:
-        """Take back one `pin`; None is none."""
+        """Undoes one `pin`; None does nothing."""
         if snapshot is not None:
             self.pinned.remove(snapshot)
 
     def changed_tables(self, cursor: Cursor, after: int, upto: int) -> ChangedTables:
-        """The tables whose rows changed in snapshots `after < s <= upto`, as (lake schema, table), and how."""
+        """Returns the tables whose rows changed in snapshots `after < s <= upto`.
+
+        Keys are (lake schema, table); a value is True if rows were deleted or updated.
+        """
         kinds: dict[int, bool] = {}
         for change in changes_made(cursor, after, upto):
             if change.kind in ROW_CHANGES:
@@ -483,9 +492,9 @@ class Lake:
         return {self._table_names[id_]: has_deletes for id_, has_deletes in kinds.items() if id_ in self._table_names}
 
     def has_changed(self, cursor: Cursor, tables: Collection[LakeTable], after: int, upto: int | None = None) -> bool:
-        """Whether rows of any of these tables have changed in snapshots `after < s <= upto`, None being the newest.
+        """Returns whether rows of these tables changed in snapshots `after < s <= upto`; None is the newest one.
 
-        All is as the cursor's transaction sees it. Of snapshots that are forgotten nobody knows: they may have.
+        It reads in the cursor's transaction. Returns True also if some of the snapshots have expired.
         """
         if not tables:
             return False
@@ -499,20 +508,20 @@ class Lake:
 
 
 def first_row(cursor: Cursor) -> tuple[Any, ...] | None:
-    """The first row of what a cursor has executed; None without one.
+    """Returns the first row of a cursor's result; None without one.
 
-    The others are fetched too: a result that is not at its end keeps its transaction open, and with it all that others
-    change in memory, until the cursor executes something else. So cursors that live long do not `fetchone`.
+    It fetches the other rows too: an unfinished result keeps its transaction open, and with it every change of others
+    in memory, until the cursor executes again. So cursors that live long do not use `fetchone`.
     """
     rows = cursor.fetchall()
     return rows[0] if rows else None
 
 
 def _keep_statistics(connection: Cursor) -> None:
-    """Have DuckLake keep statistics of all of Sparkwave's own relations.
+    """Gives DuckLake statistics of all of Sparkwave's own relations.
 
-    For each statement that reads a table which never had a row, DuckLake (1.5.5) asks its catalog about every column,
-    in 2 ms each.
+    For each statement that reads a table which never had a row, DuckLake (1.5.5) queries its catalog about every
+    column, in 2 ms each.
     """
     tables = connection.execute(
         f"SELECT table_name, any_value(column_name) FROM {METADATA}.ducklake_table t "
@@ -531,20 +540,20 @@ def _keep_statistics(connection: Cursor) -> None:
 
 
 def version_of(cursor: Cursor) -> int:
-    """How many of the migrations a lake has had."""
+    """Returns the number of migrations that have run on a lake."""
     row = first_row(cursor.execute("SELECT coalesce(max(version), 0) FROM lake.sparkwave.migrations"))
     return row[0] if row else 0
 
 
 def without_lake() -> Cursor:
-    """A connection of DuckDB with nothing attached."""
+    """Returns a DuckDB connection with no database attached."""
     return duckdb.connect(config=dict(_CONFIG))
 
 
-# (lake schema, table) to whether rows were also deleted or updated, not only inserted.
+# From (lake schema, table) to whether rows were deleted or updated, not only inserted.
 ChangedTables = dict[tuple[str, str], bool]
 
-# DuckLake's words in `changes_made` for changes of rows, and whether they take rows away.
+# DuckLake's names of row changes in `changes_made`, and whether they remove rows.
 ROW_CHANGES = {
     "inserted_into_table": False,
     "inlined_insert": False,
@@ -554,7 +563,7 @@ ROW_CHANGES = {
 
 
 def _last_commit_time(cursor: Cursor) -> int:
-    """When the newest transaction of ours was committed, in microseconds since 1970; 0 without one."""
+    """The commit time of Sparkwave's newest transaction, in microseconds since 1970; 0 without one."""
     cursor.execute(
         f"SELECT coalesce(max(try_cast(commit_extra_info AS BIGINT)), 0) FROM {METADATA}.ducklake_snapshot_changes"
     )
@@ -563,19 +572,22 @@ def _last_commit_time(cursor: Cursor) -> int:
 
 
 def made_at(name: str) -> float | None:
-    """When DuckLake (1.5.5) made a file, by the UUID (version 7) in its name; None for one of another name."""
+    """Returns the time (s since 1970) when DuckLake (1.5.5) made a file, from the UUID (version 7) in the file's name.
+
+    None for a name of another form.
+    """
     found = re.match(r"ducklake-([0-9a-f]{8})-([0-9a-f]{4})-7", name)
     return int(found[1] + found[2], 16) / 1000 if found else None
 
 
 def _name(table: LakeTable) -> str:
-    """By which the locks of tables are taken in turn: of no other table."""
+    """The unique name by which the locks of tables are ordered."""
     return table.sql
 
 
 @dataclass(frozen=True)
 class Change:
-    """Something that a snapshot has done to a table, in DuckLake's word for it, and the lake's number of the table."""
+    """A change of a table in a snapshot: DuckLake's name of the change, and the lake's number of the table."""
 
     snapshot: int
     kind: str
@@ -583,7 +595,7 @@ class Change:
 
 
 def is_kept(cursor: Cursor, after: int, upto: int) -> bool:
-    """Whether none of the snapshots `after < s <= upto` is forgotten: all changes are known. Their ids follow on."""
+    """Returns whether no snapshot `after < s <= upto` has expired, so that all changes are known. Ids have no gaps."""
     cursor.execute(
         f"SELECT count(*) FROM {METADATA}.ducklake_snapshot WHERE snapshot_id > ? AND snapshot_id <= ?", [after, upto]
     )
@@ -591,7 +603,7 @@ def is_kept(cursor: Cursor, after: int, upto: int) -> bool:
 
 
 def changes_made(cursor: Cursor, after: int, upto: int) -> list[Change]:
-    """What the snapshots `after < s <= upto` have done to tables, as far as they are not forgotten."""
+    """Returns the changes of tables in snapshots `after < s <= upto` that have not expired."""
     rows = cursor.execute(
         f"SELECT snapshot_id, changes_made FROM {METADATA}.ducklake_snapshot_changes "
         "WHERE snapshot_id > ? AND snapshot_id <= ?",
@@ -604,12 +616,12 @@ def changes_made(cursor: Cursor, after: int, upto: int) -> list[Change]:
     ]
 
 
-# What the cursors of a lake, which keeps its catalog for life, have been told.
+# The answers of `has_file` for each cursor; a lake's catalog never changes its kind.
 _HAVE_FILES: WeakKeyDictionary[Cursor, bool] = WeakKeyDictionary()
 
 
 def has_file(cursor: Cursor) -> bool:
-    """Whether the lake's catalog is a file of DuckDB's."""
+    """Returns whether the lake's catalog is a DuckDB file."""
     if cursor not in _HAVE_FILES:
         row = first_row(cursor.execute("SELECT catalog_type FROM ducklake_settings('lake')"))
         _HAVE_FILES[cursor] = row == ("duckdb",)
@@ -617,12 +629,12 @@ def has_file(cursor: Cursor) -> bool:
 
 
 def ask(cursor: Cursor, question: str) -> Cursor:
-    """Ask the lake's catalog a question whose text is the same each time, prepared where the catalog is a file."""
+    """Runs a query of the lake's catalog with a constant text; prepared if the catalog is a file."""
     return run(cursor, question) if has_file(cursor) else cursor.execute(question)
 
 
 def locate(cursor: Cursor, table: LakeTable, snapshot: int = NEWEST) -> tuple[int, str] | None:
-    """The lake's number of a table, and the directory of its files with a slash at the end; None if there is none."""
+    """Returns the lake's number of a table, and the directory of its files with a slash at the end; None if unknown."""
     ask(
         cursor,
         "SELECT t.table_id, if(s.path_is_relative, m.value || s.path, s.path), t.path, t.path_is_relative, "
@@ -638,7 +650,7 @@ def locate(cursor: Cursor, table: LakeTable, snapshot: int = NEWEST) -> tuple[in
 
 
 def files_with_column(cursor: Cursor, paths: Collection[str], column: str) -> set[str]:
-    """Which of some Parquet files have a column."""
+    """Returns the Parquet files that have a column."""
     if not paths:
         return set()
     listed = ", ".join(map(literal, paths))
@@ -647,15 +659,15 @@ def files_with_column(cursor: Cursor, paths: Collection[str], column: str) -> se
 
 
 def inlined_tables(cursor: Cursor, table_id: int) -> list[str]:
-    """The tables of the lake's catalog that have rows of a table themselves, one for each shape that it has had."""
+    """Returns the tables of the lake's catalog with inlined rows of a table, one for each shape it has had."""
     query = f"SELECT table_name FROM {METADATA}.ducklake_inlined_data_tables WHERE table_id = {table_id}"
     return [name for (name,) in ask(cursor, query).fetchall()]
 
 
 def inlined_deletes(cursor: Cursor, table_id: int) -> str | None:
-    """The table of the lake's catalog that lists deleted rows of a table's files; None where there is none yet."""
+    """Returns the table of the lake's catalog that lists deleted rows of a table's files; None if there is none yet."""
     name = f"ducklake_inlined_delete_{table_id}"
-    # DuckDB's own catalog functions do not list the metadata database.
+    # DuckDB's catalog functions do not list tables of the metadata database.
     try:
         ask(cursor, f"SELECT 1 FROM {METADATA}.{name} LIMIT 0")
     except duckdb.Error as error:
@@ -667,7 +679,7 @@ def inlined_deletes(cursor: Cursor, table_id: int) -> str | None:
 
 @contextlib.contextmanager
 def at_one_moment(cursor: Cursor) -> Iterator[None]:
-    """While entered, all that the cursor reads is of one moment; else tables of the lake's catalog come and go."""
+    """A context in which the cursor reads one snapshot; else tables of the lake's catalog may appear and vanish."""
     cursor.execute("BEGIN")
     try:
         yield
@@ -680,10 +692,10 @@ def at_version(lake_name: str, snapshot: int) -> str:
 
 
 def register_files(cursor: Cursor, table: LakeTable, files: Sequence[str]) -> None:
-    """Make Parquet files part of a table by one statement, inside the cursor's transaction.
+    """Adds Parquet files to a table by one statement, inside the cursor's transaction.
 
-    Files that are all of a directory are given by a pattern: DuckLake needs 3 ms for a file of a list and a tenth of
-    that for one that a pattern finds (1.5.5, 100 and 400 files).
+    If the files are a whole directory, a pattern is given: DuckLake needs 3 ms for each listed file, and a tenth of
+    that for a file found by a pattern (1.5.5, 100 and 400 files).
     """
     if not files:
         return
@@ -697,14 +709,14 @@ def register_files(cursor: Cursor, table: LakeTable, files: Sequence[str]) -> No
 
 
 def registered_files(cursor: Cursor, table: LakeTable) -> list[str]:
-    """The Parquet files of a table that files were added to and nothing else was done with."""
+    """Returns the Parquet files of a table to which files were added and nothing else was done."""
     schema = literal(table.schema)
     cursor.execute(f"SELECT data_file FROM ducklake_list_files('lake', {literal(table.name)}, schema => {schema})")
     return [file for (file,) in cursor.fetchall()]
 
 
 def load_extensions(cursor: Cursor, storage: Storage) -> None:
-    """Have what it takes to attach a lake. Raises Error as `load_extension`."""
+    """Loads the extensions, and creates the secrets, that a lake needs. Raises the errors of `load_extension`."""
     extensions, secrets = file_access(storage.root)
     for extension in ("ducklake", *(("postgres_scanner",) if storage.catalog else ()), *extensions):
         load_extension(cursor, extension)
@@ -713,12 +725,12 @@ def load_extensions(cursor: Cursor, storage: Storage) -> None:
 
 
 def file_access(root: Place) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What DuckDB needs to read and write files below a place: names of extensions, and SQL that has keys in it."""
+    """Returns what DuckDB needs for files below a place: names of extensions, and SQL that contains keys."""
     return (("httpfs",), (root.s3.secret(str(root)),)) if isinstance(root, BucketPath) else ((), ())
 
 
 def load_extension(cursor: Cursor, name: str) -> None:
-    """Load one of DuckDB's extensions, as it is installed. Raises Error where it is not."""
+    """Loads an installed extension of DuckDB. Raises Error if it is not installed."""
     cursor.execute(f"LOAD {literal(str(_extension_file(name)))}")
 
 

@@ -1,13 +1,15 @@
-"""Making the lake forget: old snapshots, what only they saw, and the files of that.
+"""Expires old snapshots of the lake, and deletes the rows and files that only they had.
 
 DuckLake 1.0 (ducklake.select/docs, "Maintenance"): `ducklake_expire_snapshots` removes snapshots and schedules for
-deletion the files that no other one has; `ducklake_cleanup_old_files` deletes them. Found by trying, with 1.5.5:
-- a snapshot that is left stays readable, and so does the change feed between two of them, as `table_changes` reads it:
-  it needs the snapshots after its start, not what was there before;
-- of inlined tables, whole dropped ones go; the dead rows of living ones stay, and a table of one row that every barrier
-  updates has one more after each. `delete_dead_rows` removes them;
-- a transaction that began before reads on what it read, as the catalog is versioned itself; only files are gone when
-  they are deleted. But a transaction looks for conflicts in the list of snapshots, so those since its start must stay.
+deletion the files that no other snapshot has; `ducklake_cleanup_old_files` deletes them. Found by experiment, with
+1.5.5:
+
+- a remaining snapshot stays readable, and so does the change feed between two of them, as `table_changes` reads it: it
+  needs the snapshots after its start, no earlier ones;
+- inlined tables are removed only as a whole, when they are dropped. The dead rows of existing ones stay, so that a
+  table of one row which every barrier updates grows by one row each time. `delete_dead_rows` removes them;
+- an open transaction goes on reading its rows, as the catalog is versioned itself; only deleted files are gone. But a
+  transaction checks for conflicts in the list of snapshots, so those since its start must stay.
 """
 
 from __future__ import annotations
@@ -20,12 +22,12 @@ from sparkwave.catalog.names import quote
 
 
 def last_snapshot_before(cursor: Cursor, seconds_ago: float) -> int | None:
-    """The snapshot that was current so long ago; None if there was none."""
+    """Returns the snapshot that was current so many seconds ago; None if there was none."""
     return snapshot_at(cursor, time.time_ns() // 1000 - int(seconds_ago * 1_000_000))
 
 
 def expire(cursor: Cursor, before: int, most: int) -> int:
-    """Forget the snapshots before one, the oldest first and at most so many. Returns how many."""
+    """Expires at most `most` snapshots before `before`, the oldest first. Returns their number."""
     rows = cursor.execute(
         f"SELECT snapshot_id FROM {METADATA}.ducklake_snapshot WHERE snapshot_id < ? ORDER BY snapshot_id LIMIT ?",
         [before, most],
@@ -37,7 +39,7 @@ def expire(cursor: Cursor, before: int, most: int) -> int:
 
 
 def delete_dead_rows(cursor: Cursor) -> int:
-    """Remove inlined rows that no snapshot sees: those that ended at or before the oldest. Returns how many."""
+    """Deletes inlined rows that no snapshot sees: those that ended at or before the oldest. Returns their number."""
     tables = cursor.execute(f"SELECT table_name FROM {METADATA}.ducklake_inlined_data_tables").fetchall()
     oldest = f"(SELECT min(snapshot_id) FROM {METADATA}.ducklake_snapshot)"
     deleted = 0
@@ -48,7 +50,7 @@ def delete_dead_rows(cursor: Cursor) -> int:
 
 
 def delete_files(cursor: Cursor, scheduled_seconds_ago: float) -> int:
-    """Delete the files that were scheduled for it so long ago. Returns how many."""
+    """Deletes the files that were scheduled for deletion so many seconds ago. Returns their number."""
     rows = cursor.execute(
         "CALL ducklake_cleanup_old_files('lake', "
         f"older_than => now() - to_microseconds({int(scheduled_seconds_ago * 1_000_000)}))"

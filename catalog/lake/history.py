@@ -1,8 +1,8 @@
-"""The lake's past: when each snapshot was committed, which one was the newest at a time, and what changed in it.
+"""The lake's past: the commit time of each snapshot, the newest snapshot at a time, and the changes in a snapshot.
 
-DuckLake (1.5.5) notes the time at which a transaction began. Ours note in their snapshot's `commit_extra_info` when
-they were committed, in microseconds since 1970. These times grow with the snapshots, and no two are in one millisecond,
-so a millisecond tells a commit.
+DuckLake (1.5.5) records the time when a transaction began. Sparkwave's transactions record in `commit_extra_info` of
+their snapshot when they committed, in microseconds since 1970. These times grow with the snapshots, and no two are in
+one millisecond, so a millisecond identifies a commit.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sparkwave.catalog.lake.ducklake import METADATA, Cursor
 from sparkwave.catalog.model import ROW_ID, Relation
 from sparkwave.catalog.names import quote
 
-# Snapshots that DuckLake made by itself have the time that it has noted.
+# Snapshots that DuckLake made by itself have only DuckLake's time.
 _TIME = "coalesce(try_cast(c.commit_extra_info AS BIGINT), epoch_us(s.snapshot_time))"
 _TIMES = (
     f"SELECT s.snapshot_id, {_TIME} AS time_us FROM {METADATA}.ducklake_snapshot s "
@@ -24,21 +24,21 @@ _TIMES = (
 
 @dataclass(frozen=True)
 class Commit:
-    """A snapshot and the microsecond since 1970 at which it was committed."""
+    """A snapshot and its commit time in microseconds since 1970."""
 
     snapshot: int
     time_us: int
 
 
 def oldest(cursor: Cursor) -> Commit:
-    """The oldest snapshot that is left."""
+    """Returns the oldest snapshot that has not expired."""
     row = cursor.execute(f"{_TIMES} ORDER BY snapshot_id LIMIT 1").fetchone()
     assert row is not None
     return Commit(*row)
 
 
 def snapshot_at(cursor: Cursor, time_us: int) -> int | None:
-    """The snapshot that was the newest at a time; None for a time before all that are left."""
+    """Returns the newest snapshot at a time; None for a time before all remaining ones."""
     row = cursor.execute(
         f"WITH t AS ({_TIMES}) SELECT max(snapshot_id) FROM t "
         "WHERE snapshot_id < coalesce((SELECT min(snapshot_id) FROM t WHERE time_us > ?), 9223372036854775807)",
@@ -47,14 +47,14 @@ def snapshot_at(cursor: Cursor, time_us: int) -> int | None:
     return row[0] if row else None
 
 
-OPERATIONS = ("Insert", "UpdateInsert", "UpdateDelete", "Delete")  # RisingWave's names of them
+OPERATIONS = ("Insert", "UpdateInsert", "UpdateDelete", "Delete")  # RisingWave's names of the operations
 
 
 def change_log(relation: Relation, after: int, upto: int, has_deletes: bool) -> str:
-    """SQL of what changed in a relation in snapshots `after < s <= upto`.
+    """Returns SQL of the changes of a relation in snapshots `after < s <= upto`.
 
-    Its visible columns, then `op` and `rw_timestamp`, the millisecond of the commit; in the order of commits and, in
-    each, of keys. What a commit takes away of a key and puts in its place is an update.
+    Its columns are the visible ones, `op`, and `rw_timestamp`, the millisecond of the commit; rows are in the order of
+    commits and, in each commit, of keys. If a commit removes and adds a row of one key, the two rows are an update.
     """
     columns = [column for column in relation.columns if not column.is_hidden]
     is_row_id = relation.is_table and relation.key == (ROW_ID,)
@@ -90,7 +90,7 @@ _SNAPSHOT, _ROW, _SUM = (quote(f"\u2009{name}") for name in ("snapshot", "row", 
 
 
 def all_rows(relation: Relation, snapshot: int) -> str:
-    """SQL of a relation's rows at a snapshot, in the order of its key, in the shape of `change_log`."""
+    """Returns SQL of a relation's rows at a snapshot, in the order of its key, with the columns of `change_log`."""
     columns = ", ".join(f"{column.from_lake} AS {quote(column.name)}" for column in relation.visible)
     is_row_id = relation.is_table and relation.key == (ROW_ID,)
     key = [_ROW] if is_row_id else [quote(name) for name in relation.in_lake(relation.key)]

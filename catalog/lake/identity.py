@@ -1,8 +1,8 @@
-"""Whose files are below a lake's data path: its catalog has an id, and a file beside them, IDENTITY, has the same.
+"""Checks that a lake's files belong to its catalog: the file IDENTITY beside the files has the catalog's id.
 
-Whoever writes deletes files that its catalog does not name, so a catalog and files that are not each other's must not
-meet. The id is in DuckLake's own `ducklake_metadata`, which can be read before the lake is opened and without its
-files. A PostgreSQL's catalog can be copied without the files: the file also says which database it belongs to.
+A writing server deletes files that its catalog does not name, so it must never use another lake's files. The id is in
+DuckLake's own `ducklake_metadata`, which can be read before the lake is opened and without its files. A catalog in a
+PostgreSQL can be copied without the files, so IDENTITY also names the database that the files belong to.
 """
 
 from __future__ import annotations
@@ -38,9 +38,10 @@ _SYSTEM = (
 
 @dataclass(frozen=True)
 class Identity:
-    """Of a lake. `database` tells a PostgreSQL's database from its copies; None where the catalog is a file.
+    """A lake's identity. `database` distinguishes a PostgreSQL's database from its copies; None for a catalog file.
 
-    `snapshot` is one that the catalog has had: an older catalog does not name the files that came after it.
+    `snapshot` is one that the catalog has had: an older copy of the catalog does not name the files that came after
+    it.
     """
 
     lake: str
@@ -50,7 +51,7 @@ class Identity:
 
 @dataclass(frozen=True)
 class _Stored:
-    """A lake's catalog, as it is asked without opening the lake."""
+    """A lake's catalog, queried without opening the lake."""
 
     ask: Callable[[str], list[tuple[Any, ...]]]
     schema: str
@@ -64,7 +65,7 @@ class _Stored:
         return int(newest)
 
     def files(self) -> dict[str, bool]:
-        """The names of all files, and whether the newest snapshot has them. No two files have one name."""
+        """The names of all files, which are unique, and whether the newest snapshot has them."""
         rows = self.ask(
             f"SELECT path, end_snapshot IS NULL FROM {self.schema}.ducklake_data_file "
             f"UNION ALL SELECT path, end_snapshot IS NULL FROM {self.schema}.ducklake_delete_file"
@@ -73,10 +74,10 @@ class _Stored:
 
 
 def claim(cursor: Cursor, storage: Storage) -> Identity:
-    """The identity of a lake that is about to be opened for writing; a new one where it has none.
+    """Returns the identity of a lake before it is opened for writing; a new identity if it has none.
 
-    A lake of an earlier version has none. It is taken for what it seems to be when its catalog names files that are
-    there. Raises Refused when catalog and files are not each other's, Error 08006 or 58030 when one is out of reach.
+    A lake of an earlier version has none; it gets one if its catalog names existing files. Raises Refused when catalog
+    and files do not belong together, Error 08006 or 58030 when one cannot be reached.
     """
     beside = read(storage.data_path)
     with _stored(cursor, storage) as (stored, database):
@@ -100,7 +101,7 @@ def claim(cursor: Cursor, storage: Storage) -> Identity:
 
 
 def verify(cursor: Cursor, storage: Storage, is_reader: bool) -> None:
-    """The same for a lake that is only read. One that is not identified yet is no fault, but a reader waits for that.
+    """Checks the identity of a lake that is only read. A missing identity is no error, but a reader waits for it.
 
     Raises Refused as `claim` does, Error 57P03 for a reader.
     """
@@ -119,9 +120,10 @@ _NOT_YET = "{name} is not of this version"
 
 
 def establish(cursor: Cursor, metadata: str, storage: Storage, identity: Identity) -> None:
-    """Note it in the catalog, whose tables are in `metadata`, and then beside the files, where it is not there yet.
+    """Records the identity in the catalog, whose tables are in `metadata`, and then beside the files, if missing.
 
-    In this order, so that whoever is cut short in between does it again. Raises Refused when another server was faster.
+    In this order, a server that is interrupted in between does it again. Raises Refused when another server was
+    faster.
     """
     cursor.execute(
         f"INSERT INTO {metadata}.ducklake_metadata (key, value) SELECT $key, $lake "
@@ -137,7 +139,7 @@ def establish(cursor: Cursor, metadata: str, storage: Storage, identity: Identit
 
 
 def renew(cursor: Cursor, metadata: str) -> Identity:
-    """Make a copied catalog that of a lake of its own. Its files do not say so yet."""
+    """Gives a copied catalog a new identity. Its files do not record it yet."""
     identity = Identity(str(uuid.uuid4()))
     cursor.execute(f"DELETE FROM {metadata}.ducklake_metadata WHERE key = ?", [_KEY])
     cursor.execute(f"INSERT INTO {metadata}.ducklake_metadata (key, value) VALUES (?, ?)", [_KEY, identity.lake])
@@ -145,7 +147,7 @@ def renew(cursor: Cursor, metadata: str) -> Identity:
 
 
 def database_of(storage: Storage) -> str | None:
-    """Which database of a PostgreSQL a catalog is in. Raises Error 08006."""
+    """Returns the id of the PostgreSQL database with the catalog, None for a file. Raises Error 08006."""
     if storage.catalog is None:
         return None
     with _postgres(storage) as connection:
@@ -153,7 +155,10 @@ def database_of(storage: Storage) -> str | None:
 
 
 def read(data_path: Place) -> Identity | None:
-    """What the files say; None where they say nothing. Raises Refused for what cannot be understood, Error 58030."""
+    """Returns the identity beside the files; None if there is none.
+
+    Raises Refused for an unreadable one, Error 58030.
+    """
     file = data_path / IDENTITY_FILE
     try:
         given = json.loads(file.read_text())
@@ -168,8 +173,9 @@ def read(data_path: Place) -> Identity | None:
 
 
 def write(data_path: Place, identity: Identity) -> None:
-    """Say it beside the files, as a whole or not at all, unless something is said already: of several servers that
-    do so at once one has its own there. Raises Error 53100 or 58030.
+    """Writes the identity beside the files, completely or not at all, unless there is one.
+
+    If several servers do so at once, one of them succeeds. Raises Error 53100 or 58030.
     """
     file, text = data_path / IDENTITY_FILE, _text(identity)
     try:
@@ -184,7 +190,7 @@ def write(data_path: Place, identity: Identity) -> None:
 
 
 def replace(data_path: Place, identity: Identity) -> None:
-    """Say it instead of what is said there, as a whole or not at all. Raises Error 53100 or 58030."""
+    """Replaces the identity beside the files, completely or not at all. Raises Error 53100 or 58030."""
     file, text = data_path / IDENTITY_FILE, _text(identity)
     try:
         if isinstance(file, Path):
@@ -202,7 +208,7 @@ def _text(identity: Identity) -> str:
 
 @contextmanager
 def _written(file: Path, text: str) -> Iterator[Path]:
-    """A file with the text beside one that is to be; its new name is on the disk at the end."""
+    """A temporary file with the text beside `file`; at the end, the names in the directory are on the disk."""
     file.parent.mkdir(parents=True, exist_ok=True)
     # Servers on other machines may have the same process id.
     written = file.with_name(f"{_UNFINISHED}{uuid.uuid4().hex}")
@@ -216,12 +222,12 @@ def _written(file: Path, text: str) -> Iterator[Path]:
 
 
 def _name_new(written: Path, file: Path, text: str) -> None:
-    """Give a file its name. Raises FileExistsError if another one has it."""
+    """Gives a file its name. Raises FileExistsError if another file has it."""
     try:
         os.link(written, file)
     except FileExistsError:
         raise
-    except OSError:  # a file system without links, where a crash may leave a part
+    except OSError:  # a file system without links, where a crash may leave a partial file
         with open(file, "x") as own:
             try:
                 own.write(text)
@@ -234,7 +240,7 @@ def _name_new(written: Path, file: Path, text: str) -> None:
 
 @contextmanager
 def _stored(cursor: Cursor, storage: Storage) -> Iterator[tuple[_Stored | None, str | None]]:
-    """What a lake's catalog says, None where there is no lake in it, and which database that is."""
+    """The catalog of a lake, None if there is no lake, and the id of its database."""
     if storage.catalog is not None:
         with _postgres(storage) as connection:
             database = _database(connection)
@@ -285,7 +291,7 @@ def _compare(storage: Storage, beside: Identity, lake: str | None, database: str
 
 
 def _require_no_files(storage: Storage, beside: Identity | None) -> None:
-    """Raise Refused where something is left of a lake, without its catalog."""
+    """Raises Refused if a lake without its catalog has left files."""
     file = storage.catalog_file
     parts = [] if storage.catalog is not None or file.exists() else sorted(file.parent.glob(f"{file.name}.*"))
     if parts:
@@ -298,9 +304,9 @@ def _require_no_files(storage: Storage, beside: Identity | None) -> None:
 
 
 def _require_own_files(storage: Storage, stored: _Stored, is_identified: bool) -> None:
-    """Files without an identity are taken for the catalog's if it names some of them.
+    """Accepts files without an identity if the catalog names some of them.
 
-    A catalog that has been identified must have all of its files: there may be others that say that they are its own.
+    All files of an identified catalog must exist: another place may have files that claim to be its own.
     """
     where, named = _name(storage.data_path), stored.files()
     present = {path.rpartition("/")[2] for path in _files(storage.data_path)}

@@ -1,9 +1,9 @@
-"""The changes of a table that the lake's catalog has itself.
+"""The changes of a table that the lake's catalog holds itself.
 
-DuckLake keeps a few changed rows in tables of its catalog: those that came in `ducklake_inlined_data_*`, with the
-snapshot in which each came and the one in which it went, and those that went from files in `ducklake_inlined_delete_*`
-(DuckLake 1.0, ducklake.select/docs, "Data Inlining"). Its functions of the change feed find them too, but ask ten
-questions first. Found by trying, with 1.5.5: a catalog in a file has columns of the same types as the table.
+DuckLake keeps a few changed rows in tables of its catalog: inserted rows in `ducklake_inlined_data_*`, with the
+snapshots of their insertion and deletion, and rows deleted from files in `ducklake_inlined_delete_*` (DuckLake 1.0,
+ducklake.select/docs, "Data Inlining"). Its functions of the change feed find them too, but with ten queries of the
+catalog first. Found by experiment, with 1.5.5: in a catalog file the columns have the types of the table's.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from sparkwave.catalog.lake.ducklake import (
 )
 from sparkwave.catalog.names import LakeTable, quote
 
-# What a snapshot does that leaves all it changes in the catalog. Any other change, later too, may move rows.
+# The changes that leave all their rows in the catalog. Any other change, also a later one, may move rows.
 _INLINED = ("inlined_insert", "inlined_delete")
 _CATALOG_COLUMNS = "row_id", "begin_snapshot", "end_snapshot"
 
 
 @dataclass(frozen=True)
 class InlinedRows:
-    """SQL of relations with the rows that came and that went, with `rowid` and `snapshot_id`, as far as it has them."""
+    """SQL of relations with the inserted and the deleted rows, with `rowid` and `snapshot_id`; None where unknown."""
 
     came: str | None = None
     went: str | None = None
 
 
 def inlined_rows(cursor: Cursor, table: LakeTable, after: int, upto: int, has_deletes: bool) -> InlinedRows:
-    """The changes in snapshots `after < s <= upto` that the catalog has, to be read in the cursor's transaction."""
+    """Returns the inlined changes in snapshots `after < s <= upto`, to be read in the cursor's transaction."""
     if not has_file(cursor):
         return InlinedRows()
     located = locate(cursor, table, after)

@@ -1,11 +1,11 @@
-"""Few new rows of a table put into the lake's catalog, as DuckLake's INSERT and COMMIT would, with fewer questions.
+"""Inserts a few rows into the lake's catalog as DuckLake's INSERT and COMMIT would, with fewer queries.
 
-DuckLake keeps few rows in a table of its catalog (DuckLake 1.0, ducklake.select/docs, "Data Inlining"), and asks its
-catalog ten times on the way, each time by SQL that DuckDB plans anew. Here the catalog is written in the transaction
-that has the rows, and what it says of the table is kept for as long as nobody else commits. Whatever is not as usual is
-`Unfit`, and left to DuckLake: a key that is there, a first row, another shape of the table since, NaN, a NULL too many.
-
-Found by trying, with 1.5.5 (asserted by tests/test_inlined_insert.py): the catalog is then as DuckLake would leave it.
+DuckLake keeps few rows in a table of its catalog (DuckLake 1.0, ducklake.select/docs, "Data Inlining"), and for that
+queries its catalog ten times by SQL that DuckDB plans each time. Here the catalog is written in the transaction of the
+rows, and its entries about the table are remembered as long as no other transaction commits. Unusual cases raise
+`Unfit` and are left to DuckLake: an existing key, a table's first row, a changed table shape, NaN, a forbidden NULL.
+Found by experiment, with 1.5.5 (asserted by tests/test_inlined_insert.py): the catalog is then as DuckLake would leave
+it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sparkwave.catalog.lake.ducklake import INLINED_ROWS, METADATA, Cursor, Snap
 from sparkwave.catalog.model import REPLACE, Column, Relation
 from sparkwave.catalog.names import LakeTable, literal, quote
 
-# The types of which DuckLake notes the bounds as DuckDB writes them.
+# The types whose bounds DuckLake stores as DuckDB prints them.
 _TYPES = frozenset(
     {
         "boolean",
@@ -39,12 +39,12 @@ MOST_TABLES = 256
 
 
 class Unfit(Exception):
-    """These rows have to be written by DuckLake."""
+    """DuckLake has to write these rows."""
 
 
 @dataclass(frozen=True)
 class _Bounds:
-    """What the catalog says of a column's values: between which ones they are, and whether NULL is among them."""
+    """The catalog's statistics of a column: the least and greatest value, and whether there is a NULL."""
 
     column_id: int
     has_null: bool
@@ -59,9 +59,9 @@ class _Bounds:
 
 @dataclass(frozen=True)
 class Stored:
-    """What the catalog says of a table as of a snapshot.
+    """The catalog's entries about a table at a snapshot.
 
-    `inlined` are its tables that have rows themselves, the one for new rows first; `files` are Parquet files.
+    `inlined` are its tables with inlined rows, the one for new rows first; `files` are Parquet files.
     """
 
     snapshot: int
@@ -77,7 +77,7 @@ class Stored:
 
 
 def may_fit(target: Relation) -> bool:
-    """Whether new rows of a table are ever put into the catalog here."""
+    """Returns whether new rows of a table can ever be inserted here."""
     columns = target.visible
     is_plain = all(c.type.name in _TYPES and not c.type.dimensions and not c.type.is_text_in_lake for c in columns)
     has_own_names = not any(column.lake_name in _CATALOG_COLUMNS for column in columns)
@@ -85,15 +85,15 @@ def may_fit(target: Relation) -> bool:
 
 
 class InlinedInserts:
-    """What is known of tables, by those who have written them last."""
+    """Remembers the catalog's entries about tables, as the last insert left them."""
 
     def __init__(self) -> None:
         self._stored: dict[LakeTable, Stored] = {}
 
     def insert(self, cursor: Cursor, target: Relation, staged: str, snapshot: Snapshot) -> Stored:
-        """Write the rows of a temporary table with the table's columns, as a snapshot that the open transaction makes.
+        """Inserts the rows of a temporary table with the table's columns, as `snapshot`, in the open transaction.
 
-        Returns what to `keep` once that is committed. Raises Unfit.
+        Returns the entries to `keep` after the commit. Raises Unfit.
         """
         stored = self._stored.get(target.lake_table)
         if stored is None or stored.snapshot != snapshot.id - 1:
@@ -111,7 +111,7 @@ class InlinedInserts:
         )
 
     def keep(self, target: Relation, stored: Stored) -> None:
-        """Of the newest snapshot, unless others have been committed meanwhile, which shows."""
+        """Remembers a table's entries. They are valid until another transaction commits, which their snapshot shows."""
         if len(self._stored) >= MOST_TABLES:
             self._stored.clear()
         self._stored[target.lake_table] = stored
@@ -175,7 +175,7 @@ def _bounds(cursor: Cursor, table_id: int) -> dict[str, _Bounds]:
 
 
 def _check(cursor: Cursor, target: Relation, staged: str, stored: Stored) -> tuple[int, list[Column]]:
-    """How many rows are staged, and the columns that have values beyond what is noted. Raises Unfit."""
+    """The number of staged rows, and the columns with values outside the bounds. Raises Unfit."""
     key = _key(target)
     tests = [f"coalesce(bool_and({_is_within(target, column, stored)}), true)" for column in target.visible]
     distinct = f"count(DISTINCT ({key}))" if key else "count(*)"
@@ -192,7 +192,7 @@ def _key(target: Relation) -> str:
 
 
 def _is_within(target: Relation, column: Column, stored: Stored) -> str:
-    """SQL of whether a value may be there and is among those that are noted."""
+    """SQL that tests that a value is allowed and within the bounds."""
     name, bounds = quote(column.lake_name), stored.bounds.get(column.lake_name)
     if bounds is None:
         raise Unfit
@@ -212,7 +212,7 @@ def _typed(column: Column, text: str) -> str:
 
 
 def _meets(cursor: Cursor, key: str, staged: str, stored: Stored) -> bool:
-    """Whether a staged row may have a key that is stored: of files no matter which of their rows are deleted."""
+    """Whether a staged row may have a stored key; deleted rows of files count as stored."""
     parts = [f"SELECT {key} FROM {METADATA}.{quote(name)} WHERE end_snapshot IS NULL" for name in stored.inlined]
     if stored.files:
         parts.append(
@@ -229,7 +229,7 @@ def _meets(cursor: Cursor, key: str, staged: str, stored: Stored) -> bool:
 def _widened(
     cursor: Cursor, target: Relation, staged: str, stored: Stored, columns: Sequence[Column]
 ) -> dict[str, _Bounds]:
-    """What is noted of some columns, with the staged values. Raises Unfit for a NULL that must not be, and for NaN."""
+    """The bounds of some columns with the staged values. Raises Unfit for a forbidden NULL, and for NaN."""
     noted = [stored.bounds[column.lake_name] for column in columns]
     tests = ", ".join(_wider(column, bounds) for column, bounds in zip(columns, noted, strict=True))
     [found] = cursor.execute(f"SELECT {tests} FROM {staged}").fetchall()
@@ -243,7 +243,7 @@ def _widened(
 
 
 def _wider(column: Column, bounds: _Bounds) -> str:
-    """SQL of whether there are NULL and NaN, and of the bounds as they become."""
+    """SQL of whether there are NULL and NaN, and of the new bounds."""
     if bounds.least is None or bounds.greatest is None:
         raise Unfit
     name = quote(column.lake_name)
@@ -259,7 +259,7 @@ def _wider(column: Column, bounds: _Bounds) -> str:
 
 
 def _text(column: Column, value: str) -> str:
-    """SQL of how a bound is noted: in no time zone but UTC."""
+    """SQL of a bound as DuckLake stores it, always in UTC."""
     if column.type.name != "timestamp with time zone":
         return f"{value}::VARCHAR"
     return f"if(isfinite({value}), ({value} AT TIME ZONE 'UTC')::VARCHAR || '+00', {value}::VARCHAR)"

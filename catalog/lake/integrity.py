@@ -1,8 +1,8 @@
-"""Whether a lake is whole: the files that its catalog names, and what Sparkwave's own relations refer to.
+"""Checks a lake: the files that its catalog names, and the references in Sparkwave's own relations.
 
 From DuckLake's specification 1.0, tables `ducklake_data_file`, `ducklake_delete_file` and
-`ducklake_files_scheduled_for_deletion`: the first two name every file of any snapshot there is, with its size and rows;
-a file in the third may be gone.
+`ducklake_files_scheduled_for_deletion`: the first two name every file of the existing snapshots, with its size and
+rows; a file in the third may be gone.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _FILES_AT_ONCE = 500
 
 @dataclass(frozen=True)
 class KnownFile:
-    """A file that the catalog names, as the catalog has it: `size` in bytes.
+    """A file that the catalog names, with the catalog's values; `size` is in bytes.
 
-    `may_be_gone` are those that Spark wrote for a table that has been dropped: a job that is given up deletes them.
+    `may_be_gone`: Spark wrote the file for a table that was dropped; the end of its job deletes the file.
     """
 
     table: str
@@ -38,12 +38,12 @@ class KnownFile:
 
 
 def is_current(cursor: Cursor) -> bool:
-    """Whether the catalog is one of this version's: neither an older one's nor a newer one's."""
+    """Returns whether the catalog is of this version, neither older nor newer."""
     return version_of(cursor) == len(MIGRATIONS)
 
 
 def known_files(lake: Lake, cursor: Cursor) -> list[KnownFile]:
-    """The files of all snapshots."""
+    """Returns the files of all snapshots."""
     newest = "QUALIFY row_number() OVER (PARTITION BY {0} ORDER BY begin_snapshot DESC) = 1"
     rows = cursor.execute(
         f"WITH schemas AS (FROM {METADATA}.ducklake_schema {newest.format('schema_id')}), "
@@ -65,9 +65,9 @@ def known_files(lake: Lake, cursor: Cursor) -> list[KnownFile]:
 
 
 def check_files(lake: Lake, cursor: Cursor, files: Sequence[KnownFile]) -> Iterator[str]:
-    """What is wrong with the files below the data path: missing, of another size, unreadable, or of no snapshot.
+    """Yields the faults of the files below the data path: missing, of another size, unreadable, or of no snapshot.
 
-    Sizes and footers are read, not the rows.
+    It reads sizes and footers, not the rows.
     """
     of_its_size = []
     present = sizes_below(lake.data_path)
@@ -100,7 +100,7 @@ def check_files(lake: Lake, cursor: Cursor, files: Sequence[KnownFile]) -> Itera
 
 
 def _row_counts(cursor: Cursor, paths: Sequence[str]) -> Mapping[str, int]:
-    """The rows of Parquet files by their footers, without those that cannot be read."""
+    """The rows of Parquet files by their footers, without unreadable files."""
     listed = ", ".join(map(literal, paths))
     try:
         query = f"SELECT file_name, num_rows FROM parquet_file_metadata([{listed}])"
@@ -121,7 +121,7 @@ def _scheduled(lake: Lake, cursor: Cursor) -> set[str]:
 
 
 def check_references(store: Store, cursor: Cursor) -> Iterator[str]:
-    """What Sparkwave's own relations refer to and is not there: tables, relations, snapshots, rows of jobs."""
+    """Yields dangling references in Sparkwave's own relations: to tables, relations, snapshots, rows of jobs."""
     yield from _check_tables(store, cursor)
     yield from _check_snapshots(store, cursor)
     yield from _check_progress(store, cursor)
@@ -170,7 +170,7 @@ def _check_snapshots(store: Store, cursor: Cursor) -> Iterator[str]:
             if snapshot is not None and snapshot not in snapshots:
                 yield f"job {job.id}: it stands at snapshot {snapshot}, which is missing"
     for subscription in store.catalog.subscriptions.values():
-        # The snapshot of its making may be forgotten once its retention is over.
+        # A subscription's first snapshot may expire after its retention.
         if subscription.snapshot > newest:
             yield f"subscription {subscription.id}: it begins at snapshot {subscription.snapshot}, of {newest}"
 

@@ -1,7 +1,7 @@
-"""What is left in Sparkwave's own relations that nobody reads any more, and goes in the background.
+"""Deletes in the background those rows of Sparkwave's own relations that no query reads any more.
 
-A DELETE in the lake takes longer than any other statement, and most for a table without rows. So what ends a job or
-drops a relation leaves rows that only say something of it; ids are never given again.
+A DELETE in the lake is its slowest statement, above all for a table without rows. So the end of a job or of a relation
+leaves rows that only describe it; ids are never used again.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sparkwave.catalog.stores.job_store import STEPS
 
 
 def forget_leftovers(cursor: Cursor) -> None:
-    """Delete them, in the cursor's transaction: all epochs and ids but the newest among them."""
+    """Deletes such rows, in the cursor's transaction, and all epochs and ids except the newest."""
     for table in STEPS:
         _keep(cursor, table, "job_id", f"SELECT id FROM {system_table('jobs')} WHERE status = '{CREATING}'")
     _keep(cursor, COMPUTE_ERRORS.name, "relation_id", f"SELECT id FROM {system_table('relations')}")
@@ -24,7 +24,7 @@ def forget_leftovers(cursor: Cursor) -> None:
 
 
 def _keep(cursor: Cursor, table: str, column: str, kept: str) -> None:
-    """Delete the rows of a table but those of the ids that a query has."""
+    """Deletes the rows of a table except those with the ids of a query."""
     others = f"FROM {system_table(table)} WHERE {column} NOT IN ({kept})"
     if cursor.execute(f"SELECT 1 {others} LIMIT 1").fetchone():
         cursor.execute(f"DELETE {others}")

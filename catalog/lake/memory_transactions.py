@@ -1,4 +1,4 @@
-"""Transactions of a cursor that are not the lake's (`catalog.lake.ducklake.Lake.transaction`)."""
+"""Transactions of a cursor outside the lake (those of the lake: `catalog.lake.ducklake.Lake.transaction`)."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from sparkwave.catalog.lake.translation import Cursor, DuckDBError
 
 
 def rollback(cursor: Cursor) -> None:
-    """Roll back if a transaction is open."""
+    """Rolls back if a transaction is open."""
     with suppress(DuckDBError):
         cursor.execute("ROLLBACK")
 
 
 @contextmanager
 def in_transaction(cursor: Cursor) -> Iterator[None]:
-    """While entered, what the cursor does outside of the lake, and reads of it, is one transaction."""
+    """A context in which the cursor's writes outside the lake, and its reads of the lake, are one transaction."""
     cursor.execute("BEGIN")
     try:
         yield

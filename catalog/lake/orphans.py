@@ -1,6 +1,6 @@
-"""What crashes and failures have left: files below the data path that no snapshot knows, and temporary ones.
+"""Deletes files that crashes and failures have left: files that no snapshot knows, and temporary ones.
 
-Only what has a name that DuckLake or a job gives is taken for such a file. DuckLake (1.5.5) names files
+Only a file with a name as DuckLake or a job gives it is deleted. DuckLake (1.5.5) names files
 `<schema>/<table>/ducklake-<UUID>[-delete].parquet`.
 """
 
@@ -21,30 +21,30 @@ from sparkwave.catalog.names import system_table
 _UUID = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _OF_TABLE = re.compile(rf"[^/]+/[^/]+/ducklake-{_UUID}(-delete)?\.parquet")
 _OF_JOB = re.compile(r"job_(\d+)/(f\d+_s\d+|step_\d+)/.+")
-# Partial results of a job, and `Lake.new_temporary`; without the server's part in earlier versions.
+# Partial results of a job, and `Lake.new_temporary`; earlier versions had no server's part in the name.
 _TEMPORARY = re.compile(r"job_(\d+)|[a-z][a-z0-9_]*(_[0-9a-f]{8}){1,2}|(query|backup)_[0-9a-f]{32}")
 
 
 @dataclass(frozen=True)
 class Deleted:
-    """How many files, or directories, and how many bytes."""
+    """The number of deleted files or directories, and their bytes."""
 
     count: int = 0
     size: int = 0
 
 
 def is_own(path: str) -> bool:
-    """Whether a file has a name, below the data path, that no other program would give it."""
+    """Returns whether a file below the data path has a name that only DuckLake or a job gives."""
     return bool(_OF_TABLE.fullmatch(path) or _OF_JOB.fullmatch(path))
 
 
 def delete_orphans(lake: Lake, cursor: Cursor, grace_s: float) -> Deleted:
-    """Delete the files that no snapshot knows and that were there so long before any open write began.
+    """Deletes files that no snapshot knows and that are `grace_s` seconds older than the oldest open write.
 
-    A file that is about to be committed is younger than its transaction, or of a job that is being created.
+    A file that is about to be committed is younger than its transaction, or belongs to a creating job.
     """
     before = time.time() - grace_s - lake.oldest_write_s()
-    # In this order: what is committed in between is known.
+    # In this order, a file that is committed in between is known.
     present = modified_below(lake.data_path)
     with at_one_moment(cursor):
         creating, known = creating_jobs(cursor), _known_names(cursor)
@@ -63,7 +63,7 @@ def delete_orphans(lake: Lake, cursor: Cursor, grace_s: float) -> Deleted:
 
 
 def delete_temporary(lake: Lake, creating: Collection[int], grace_s: float) -> Deleted:
-    """Delete what is below the staging path, of no job and no work of this server, and was written so long ago."""
+    """Deletes staging files last written `grace_s` seconds ago, except those of creating jobs and this server."""
     if not lake.staging_path.exists():
         return Deleted()
     before, count, size = time.time() - grace_s, 0, 0
@@ -82,7 +82,7 @@ def delete_temporary(lake: Lake, creating: Collection[int], grace_s: float) -> D
 
 
 def creating_jobs(cursor: Cursor) -> set[int]:
-    """The jobs that have files which no snapshot knows yet."""
+    """Returns the ids of jobs with files that no snapshot knows yet."""
     states = f"'{INITIAL}', '{CREATING}'"
     return {
         id_ for (id_,) in cursor.execute(f"SELECT id FROM {system_table('jobs')} WHERE status IN ({states})").fetchall()
@@ -90,14 +90,14 @@ def creating_jobs(cursor: Cursor) -> set[int]:
 
 
 def _known_names(cursor: Cursor) -> set[str]:
-    """The names of all files that the catalog has: no two files have one name."""
+    """The names of all files in the catalog, which are unique."""
     tables = ("ducklake_data_file", "ducklake_delete_file", "ducklake_files_scheduled_for_deletion")
     query = " UNION ALL ".join(f"SELECT path FROM {METADATA}.{name}" for name in tables)
     return {path.rpartition("/")[2] for (path,) in cursor.execute(query).fetchall()}
 
 
 def _modified(place: Place) -> float:
-    """Of a directory; a bucket has none that are empty."""
+    """A directory's modification time; buckets have no empty directories."""
     return place.stat().st_mtime if isinstance(place, Path) else 0.0
 
 

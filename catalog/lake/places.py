@@ -1,7 +1,7 @@
-"""Where files of the lake are: below a directory, or below a prefix in a bucket of S3 or of what speaks its protocol.
+"""Places of the lake's files: below a directory, or below a prefix in a bucket of S3 or a compatible store.
 
-A bucket has no directories, only objects with slashes in their keys: nothing has to be made before something is put
-there, and an object is there as a whole or not at all.
+A bucket has no directories, only objects with slashes in their keys: no directory has to be created, and an object
+exists completely or not at all.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from sparkwave.catalog.lake.conditional_put import ConditionUnknown, put_new
 from sparkwave.catalog.lake.s3 import S3
 
 _LIST = "files.txt"
-# How often a directory is looked through to which somebody adds while it is deleted.
+# How often a directory is deleted again if files are added to it meanwhile.
 _PASSES = 10
 
 
 @dataclass(frozen=True)
 class BucketPath:
-    """An object, or all below a prefix, with those methods of a Path that the lake's files need; they raise OSError.
+    """An object, or all objects below a prefix, with the methods of Path that the lake needs; they raise OSError.
 
     `key` begins with the bucket.
     """
@@ -53,7 +53,7 @@ class BucketPath:
         return replace(self, key=self.key.rpartition("/")[0])
 
     def mkdir(self, parents: bool = True, exist_ok: bool = True) -> None:
-        """Nothing to do."""
+        """Does nothing, since a bucket has no directories."""
 
     def exists(self) -> bool:
         return bool(self.s3.filesystem.get_file_info(self.key).type != fs.FileType.NotFound)
@@ -63,7 +63,7 @@ class BucketPath:
             yield replace(self, key=info.path)
 
     def glob(self, pattern: str) -> Iterator[BucketPath]:
-        """The objects, not prefixes, whose names below this one match: `*` matches within a name."""
+        """Yields the objects, not prefixes, whose names below this one match; `*` matches within a name."""
         wanted = pattern.split("/")
         for info in self._listed():
             names = info.path[len(self.key) + 1 :].split("/")
@@ -71,11 +71,11 @@ class BucketPath:
                 yield replace(self, key=info.path)
 
     def sizes(self) -> dict[str, int]:
-        """All objects below, with their bytes."""
+        """Returns the sizes of all objects below, in bytes."""
         return {f"s3://{info.path}": info.size for info in self._listed() if info.is_file}
 
     def modified(self) -> dict[str, tuple[float, int]]:
-        """When all objects below were made, in seconds since 1970, and their bytes."""
+        """Returns for all objects below the modification time, in seconds since 1970, and the bytes."""
         return {f"s3://{i.path}": (i.mtime_ns / 1e9, i.size) for i in self._listed() if i.is_file}
 
     def unlink(self, missing_ok: bool = False) -> None:
@@ -94,9 +94,9 @@ class BucketPath:
             stream.write(text.encode())
 
     def create_text(self, text: str) -> None:
-        """The same, unless there is such an object: then raise FileExistsError.
+        """Writes a new object. Raises FileExistsError if it exists.
 
-        In a store that knows no conditions another server's that is made at the same instant is overwritten.
+        In a store without conditions, an object that another server creates at the same instant is overwritten.
         """
         try:
             put_new(self.s3, self.key, text.encode())
@@ -104,7 +104,7 @@ class BucketPath:
             self.write_text(text)
 
     def copy_to(self, target: Place) -> None:
-        """Copy an object, within a store without reading it."""
+        """Copies an object; within a store, without reading it."""
         if isinstance(target, BucketPath):
             self.s3.filesystem.copy_file(self.key, target.key)
             return
@@ -112,12 +112,12 @@ class BucketPath:
             shutil.copyfileobj(stream, file)
 
     def copy_from(self, source: Path) -> None:
-        """Make an object of a file."""
+        """Writes an object with a file's content."""
         with open(source, "rb") as file, self.s3.filesystem.open_output_stream(self.key) as stream:
             shutil.copyfileobj(file, stream)
 
     def check(self) -> None:
-        """Raise Error F0000 when there is no such bucket or it cannot be used."""
+        """Raises Error F0000 when the bucket does not exist or cannot be used."""
         bucket = self.key.partition("/")[0]
         try:
             found = self.s3.filesystem.get_file_info(bucket)
@@ -135,19 +135,19 @@ Place = Path | BucketPath
 
 
 def below(root: Place, path: str) -> Place:
-    """A place below another one, from its text."""
+    """Returns the place, below another one, of a path given as text."""
     return root / path.removeprefix(f"{root}/")
 
 
 def check_url(text: str) -> str:
-    """The URL of a bucket, or of a prefix in it, without a slash at its end. Raises ValueError for another text."""
+    """Returns the URL of a bucket, or of a prefix in it, without a final slash. Raises ValueError for another text."""
     if not re.fullmatch(r"s3://[a-z0-9][a-z0-9.-]+(/[^/?#*\[]+)*/?", text):
         raise ValueError(text)
     return text.rstrip("/")
 
 
 def remove_tree(place: Place) -> None:
-    """Delete all that is below, as far as that can be done, with what somebody adds there meanwhile."""
+    """Deletes a place with everything below, as far as possible, including files that are added meanwhile."""
     if isinstance(place, Path):
         for _ in range(_PASSES):
             shutil.rmtree(place, ignore_errors=True)
@@ -159,14 +159,14 @@ def remove_tree(place: Place) -> None:
 
 
 def sizes_below(place: Place) -> dict[str, int]:
-    """The bytes of all files below, by their paths."""
+    """Returns the sizes of all files below, in bytes, by path."""
     if isinstance(place, Path):
         return {str(path): path.stat().st_size for path in place.rglob("*") if not path.is_dir()}
     return place.sizes()
 
 
 def modified_below(place: Place) -> dict[str, tuple[float, int]]:
-    """When all files below were written, in seconds since 1970, and their bytes, by their paths."""
+    """Returns for all files below the modification time, in seconds since 1970, and the bytes, by path."""
     if not isinstance(place, Path):
         return place.modified()
     found = {}
@@ -178,7 +178,7 @@ def modified_below(place: Place) -> dict[str, tuple[float, int]]:
 
 
 def flush(path: Path) -> None:
-    """Have a file, or the names in a directory, on the disk. Raises OSError."""
+    """Writes a file, or the names in a directory, to the disk. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -187,9 +187,9 @@ def flush(path: Path) -> None:
 
 
 def delete_unused(directory: Place, used: Collection[str], levels: int) -> None:
-    """Delete the Parquet files below a directory that are not used.
+    """Deletes the unused Parquet files below a directory.
 
-    What is empty goes then: the directories below, itself and so many above it.
+    Then empty directories are removed: those below, the directory itself and `levels` parents.
     """
     for file in sizes_below(directory):
         if file.endswith(".parquet") and file not in used:
@@ -201,12 +201,12 @@ def delete_unused(directory: Place, used: Collection[str], levels: int) -> None:
 
 
 def keep_list(directory: Place, files: Collection[str]) -> None:
-    """Note which files of a directory count, for `listed`: those of tasks that Spark has given up are there too."""
+    """Records the valid files of a directory, for `listed`: it may also have files of failed Spark tasks."""
     (directory / _LIST).write_text("\n".join(files))
 
 
 def listed(place: Place, pattern: str) -> list[str]:
-    """The Parquet files that count, of the directories that match; all of those without a note, as there once were."""
+    """Returns the valid Parquet files of the matching directories; without a list (older versions), all files."""
     found = [file for note in place.glob(f"{pattern}/{_LIST}") for file in note.read_text().splitlines()]
     if isinstance(place, Path):
         bare = (directory for directory in place.glob(pattern) if not (directory / _LIST).exists())

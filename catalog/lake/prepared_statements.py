@@ -1,10 +1,11 @@
-"""Statements that a cursor runs again and again, prepared: DuckDB plans a step of an epoch for longer than it runs it.
+"""Prepares statements that a cursor runs repeatedly: DuckDB needs longer to plan a step of an epoch than to run it.
 
-Found by trying, with 1.5.5 (asserted by tests/test_statements.py):
-- a plan has what statistics said of the rows when it was made, and is not made anew when others come: it would give
-  wrong rows, so that it is made without statistics;
-- a prepared statement is planned again each time, once a table or view has come or gone in a database that it reads:
-  whoever makes or drops a temporary one does it by `define`, and one in the `BUFFER` by `define_shared`.
+Found by experiment, with 1.5.5 (asserted by tests/test_statements.py):
+
+- a plan uses the statistics of the rows at the time of planning, and is not planned again when other rows come: it
+  would return wrong rows. So plans are made without statistics;
+- a prepared statement is planned again at each run once a table or view is created or dropped in a database that it
+  reads: to create or drop a temporary one, callers use `define`, and for one in the `BUFFER`, `define_shared`.
 """
 
 from __future__ import annotations
@@ -16,17 +17,20 @@ from weakref import WeakKeyDictionary
 from sparkwave.catalog.lake.translation import Cursor
 from sparkwave.catalog.locks import RankedLock
 
-# No query may use these.
+# The optimizers that no query may use.
 DISABLED_OPTIMIZERS = ("common_subexpressions",)
-# What plans by the values that columns have.
+# The optimizers that plan by the values of columns.
 _BY_STATISTICS = ("statistics_propagation", "compressed_materialization")
-# A cursor keeps so many statements, for so many seconds: in other databases tables come and go that nobody tells of.
+# The most statements of a cursor, and the most seconds they are kept: tables of other databases change unnoticed.
 _MOST, _MOST_S = 4000, 300.0
 
 
 @dataclass
 class _Prepared:
-    """The names of a cursor's statements by their text, None for one that has run once; `since` says since what."""
+    """The names of a cursor's prepared statements by their text; None for a statement that has run once.
+
+    `since` is the value of `_shared` when they were prepared.
+    """
 
     since: object = None
     began: float = 0.0
@@ -34,25 +38,25 @@ class _Prepared:
 
 
 _PREPARED: WeakKeyDictionary[Cursor, _Prepared] = WeakKeyDictionary()
-# The last that has been defined in any buffer.
+# Replaced by a new object at each definition in any buffer.
 _shared: object = None
 _preparing = RankedLock()
 
 
 def define(cursor: Cursor, statement: str) -> Cursor:
-    """Make or drop temporary tables or views of the cursor."""
+    """Creates or drops temporary tables or views of the cursor."""
     _PREPARED.pop(cursor, None)
     return cursor.execute(statement)
 
 
 def make_temporary(cursor: Cursor, name: str, query: str) -> int:
-    """Make a temporary table of the rows of a query, or make it anew. Returns how many there are."""
+    """Creates or replaces a temporary table with the rows of a query. Returns their number."""
     [(count,)] = define(cursor, f"CREATE OR REPLACE TEMPORARY TABLE {name} AS {query}").fetchall()
     return count
 
 
 def define_shared(cursor: Cursor, statement: str) -> Cursor:
-    """Make or drop tables or views in the buffer."""
+    """Creates or drops tables or views in the buffer."""
     global _shared
     try:
         return cursor.execute(statement)
@@ -61,9 +65,9 @@ def define_shared(cursor: Cursor, statement: str) -> Cursor:
 
 
 def run(cursor: Cursor, statement: str) -> Cursor:
-    """Execute a statement, prepared from the second time on.
+    """Executes a statement, prepared from the second time on.
 
-    It has no parameters: with those it would be planned each time.
+    It must have no parameters, since with parameters it would be planned each time.
     """
     prepared, now = _PREPARED.setdefault(cursor, _Prepared()), time.monotonic()
     if prepared.since is not _shared or len(prepared.names) > _MOST or now - prepared.began > _MOST_S:
@@ -80,7 +84,7 @@ def run(cursor: Cursor, statement: str) -> Cursor:
 
 
 def _prepare(cursor: Cursor, name: str, statement: str) -> None:
-    """What others plan meanwhile has a plain plan too, which is no wrong one."""
+    """Prepares a statement without statistics; meanwhile other threads plan without them too, which is only slower."""
     disabled = ",".join((*DISABLED_OPTIMIZERS, *_BY_STATISTICS))
     with _preparing:
         cursor.execute(f"SET GLOBAL disabled_optimizers = '{disabled}'")

@@ -1,8 +1,8 @@
-"""A lake that is in another place than it was: its catalog is told where its files are.
+"""Moves a lake to another place: records in its catalog where its files are now.
 
-DuckLake 1.0 (ducklake.select/docs, "Tables"): `ducklake_metadata` has the path that files are below, and those that
-were registered have their whole path in `ducklake_data_file`. The rest are relative, so nothing else of a lake says
-where it is; the paths in files of deletes are not read (found by trying, with 1.5.5).
+DuckLake 1.0 (ducklake.select/docs, "Tables"): `ducklake_metadata` has the path above all files, and
+`ducklake_data_file` has absolute paths of registered files. All other paths are relative, so nothing else depends on
+the place; the paths inside delete files are not read (found by experiment, with 1.5.5).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _WITH_PATHS = ("ducklake_data_file", "ducklake_delete_file", "ducklake_files_sch
 
 
 def relocate(cursor: Cursor, catalog: Path, data_path: Place) -> None:
-    """Have a catalog's file, which nobody has attached, name the directory of the files that came along with it."""
+    """Makes a catalog file that is not attached name the directory of the files that were moved with it."""
     cursor.execute(f"ATTACH {literal(str(catalog))} AS moved")
     try:
         old = _data_path(cursor, "moved")
@@ -33,7 +33,7 @@ def relocate(cursor: Cursor, catalog: Path, data_path: Place) -> None:
 
 
 def move_files(cursor: Cursor, name: str, data_path: Place) -> None:
-    """Note in an attached catalog, in one transaction, that its files are below another path than they were."""
+    """Records in an attached catalog, in one transaction, that its files are below another path."""
     old, new = _data_path(cursor, name), f"{data_path}/"
     assert old is not None, "a DuckLake has a data path"
     with in_transaction(cursor):

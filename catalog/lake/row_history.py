@@ -1,7 +1,8 @@
-"""What has happened to a table of the lake, for whoever keeps a copy of it.
+"""The history of a lake table's rows, for keeping a copy of the table up to date.
 
-DuckLake 1.0 (ducklake.select/docs, "Data Change Feed"): the functions of the feed have the virtual columns `rowid` and
-`snapshot_id`. Found by trying, with 1.5.5: an update is a deletion and an insertion of the same row id in one snapshot.
+DuckLake 1.0 (ducklake.select/docs, "Data Change Feed"): the feed's functions have the virtual columns `rowid` and
+`snapshot_id`. Found by experiment, with 1.5.5: an update is a deletion and an insertion of the same row id in one
+snapshot.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ ROW, SNAPSHOT, IS_THERE = '"?rowid"', '"?snapshot"', '"?is_there"'
 
 
 def row_history(cursor: Cursor, table: LakeTable, columns: str, after: int, upto: int, has_deletes: bool) -> str:
-    """SQL of what became of rows in snapshots `after < s <= upto`, with `columns` as they were then.
+    """Returns SQL of the changes of rows in snapshots `after < s <= upto`, with `columns` as they were then.
 
-    Of the entries of a row the last one counts: that of the newest snapshot, and in it the one that is there. It may be
-    run in the cursor's transaction.
+    The last entry of a row counts: the newest snapshot's, and in that snapshot the insertion. The SQL may be run in the
+    cursor's transaction.
     """
     came, went = changed_rows(cursor, table, after, upto, has_deletes)
     return " UNION ALL ".join(
@@ -29,7 +30,7 @@ def row_history(cursor: Cursor, table: LakeTable, columns: str, after: int, upto
 
 
 def last_entries(history: str, columns: str) -> str:
-    """SQL of the row ids and columns of the rows that are there at the end of a history."""
+    """Returns SQL of the row ids and columns of the rows that exist at the end of a history."""
     return (
         f"SELECT {ROW}, {columns} FROM {history} QUALIFY {IS_THERE} AND "
         f"row_number() OVER (PARTITION BY {ROW} ORDER BY {SNAPSHOT} DESC, {IS_THERE} DESC) = 1"

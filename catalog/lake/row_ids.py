@@ -1,10 +1,10 @@
-"""Sets of row ids of a relation: what a slice reads, and what a creating job has read so far."""
+"""Sets of row ids of a relation: the ids that a slice reads, and those that a creating job has read so far."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-# Columns of the lake's files besides the table's: of rows that are elsewhere than when they were inserted.
+# Columns of the lake's files besides the table's, for rows that were moved after their insertion.
 ROW_ID_COLUMN = "_ducklake_internal_row_id"
 SNAPSHOT_COLUMN = "_ducklake_internal_snapshot_id"
 
@@ -16,7 +16,7 @@ class RowIds:
     ranges: tuple[tuple[int, int | None], ...]
 
     def condition(self, column: str) -> str:
-        """SQL of both engines: whether a column's row id is in the set."""
+        """Returns SQL, for both engines, that tests whether a column's row id is in the set."""
         if self == ALL:
             return "TRUE"
         parts = (f"({column} >= {start}" + (f" AND {column} < {stop})" if stop is not None else ")")
@@ -24,15 +24,15 @@ class RowIds:
         return "(" + " OR ".join(parts) + ")" if self.ranges else "FALSE"
 
     def overlaps(self, start: int, stop: int) -> bool:
-        """Whether any row id `start <= id < stop` may be in the set."""
+        """Returns whether any row id `start <= id < stop` may be in the set."""
         return any(first < stop and (last is None or last > start) for first, last in self.ranges)
 
     def covers(self, start: int, stop: int) -> bool:
-        """Whether all row ids `start <= id < stop` are in the set."""
+        """Returns whether all row ids `start <= id < stop` are in the set."""
         return any(first <= start and (last is None or stop <= last) for first, last in self.ranges)
 
     def minus(self, other: RowIds) -> RowIds:
-        """The ids of this set that are not in the other."""
+        """Returns the ids of this set that are not in the other."""
         left: list[tuple[int, int | None]] = []
         for start, stop in self.ranges:
             at = start
@@ -51,7 +51,7 @@ class RowIds:
 
 
 def union(ranges: list[tuple[int, int | None]]) -> RowIds:
-    """The set of some ascending, disjoint ranges, of which empty ones are left out and touching ones become one."""
+    """Returns the set of ascending, disjoint ranges; empty ones are dropped and touching ones merged."""
     merged: list[tuple[int, int | None]] = []
     for start, stop in ranges:
         if start == stop:

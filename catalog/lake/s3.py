@@ -1,4 +1,4 @@
-"""How a store of objects is reached: S3, or what speaks its protocol."""
+"""The connection settings of an object store: S3, or a store with the same protocol."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pyarrow import fs
 
 from sparkwave.catalog.names import literal
 
-# A request is tried so often: a large file is many of them, and one that fails fails a statement.
+# The attempts of a request: a large file needs many requests, and a failed one fails a statement.
 _CONNECT_S, _REQUEST_S, _ATTEMPTS = 5, 60, 4
 
 
 @dataclass(frozen=True)
 class S3:
-    """How a store is reached. `endpoint` is a URL, None for Amazon's of the region."""
+    """The settings of a store. `endpoint` is a URL, None for Amazon's of the region."""
 
     region: str
     endpoint: str | None
@@ -26,11 +26,11 @@ class S3:
 
     @property
     def filesystem(self) -> Any:
-        """Arrow's, which can be sent to other processes."""
+        """Arrow's filesystem, which can be sent to other processes."""
         return _filesystem(self)
 
     def secret(self, scope: str) -> str:
-        """SQL that tells DuckDB, for URLs that begin so, until the process ends."""
+        """Returns SQL that gives DuckDB the keys, for URLs that begin with `scope`, until the process ends."""
         given = {"KEY_ID": self.access_key, "SECRET": self.secret_key, "REGION": self.region, "SCOPE": scope}
         if self.session_token:
             given["SESSION_TOKEN"] = self.session_token

@@ -1,6 +1,6 @@
-"""How many rows and bytes relations have, from what DuckLake counts: no data is read.
+"""The rows and bytes of relations by DuckLake's counts, without reading data.
 
-Bytes are those of files. Small inserts and deletes are in DuckLake's catalog, where they are counted as rows alone
+Bytes are those of files. Small inserts and deletes are in DuckLake's catalog and count only as rows
 (`ducklake_inlined_data_*`, `ducklake_inlined_delete_*` of its specification 1.0).
 """
 
@@ -11,25 +11,25 @@ import re
 from sparkwave.catalog.lake.ducklake import METADATA, Cursor, at_one_moment, first_row, inlined_deletes
 from sparkwave.catalog.names import COPIES, quote, system_table
 
-# What the macros and views over the variable are called in the text of a query (catalog/system/functions.sql).
+# The names, in a query's text, of the macros and views that read the variable (catalog/system/functions.sql).
 _USED = re.compile(
     r"reltuples|relpages|pg_(table|relation|total_relation|database|tablespace)_size|pg_stat_(user|all)_tables|rw_table_stats"
 )
 
 
 def reads_sizes(sql: str) -> bool:
-    """Whether a query over the system catalogs may look at sizes: by name, or with a star over pg_class."""
+    """Returns whether a query over the system catalogs may read sizes: by name, or by a star over pg_class."""
     return _USED.search(sql) is not None or ("pg_class" in sql and "*" in sql)
 
 
 def set_sizes(cursor: Cursor) -> None:
-    """Give a connection the sizes of all relations, in a variable."""
+    """Sets a connection's variable with the sizes of all relations."""
     with at_one_moment(cursor):
         cursor.execute(f"SET VARIABLE relation_sizes = ({_sizes(cursor)})")
 
 
 def relation_sizes(cursor: Cursor) -> dict[int, dict[str, int]]:
-    """By relation its `rows`, its `bytes`, and in `total` those with the state of its operators."""
+    """Returns by relation id its `rows`, its `bytes`, and the `total` bytes with the state of its operators."""
     with at_one_moment(cursor):
         row = first_row(cursor.execute(_sizes(cursor)))
     return (row[0] if row else None) or {}
@@ -68,7 +68,7 @@ def _sizes(cursor: Cursor) -> str:
 
 
 def _inlined(cursor: Cursor) -> list[str]:
-    """Queries of a lake table's id and the rows that it has, or has not, besides its files."""
+    """Queries of a lake table's id and the rows to add to, or to subtract from, those of its files."""
     tables = cursor.execute(f"SELECT table_id, table_name FROM {METADATA}.ducklake_inlined_data_tables").fetchall()
     found = [
         f"SELECT {id_} AS id, count(*) AS n FROM {METADATA}.{quote(name)} WHERE end_snapshot IS NULL"

@@ -1,4 +1,4 @@
-"""Where a lake is kept, and who may write it: a file's lock, or a PostgreSQL's."""
+"""The place of a lake, and the right to write it: a lock on a file, or in a PostgreSQL."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from sparkwave.catalog.errors import Error, Refused, cannot_write, is_full
 from sparkwave.catalog.lake.places import BucketPath, Place
 from sparkwave.catalog.locks import RankedLock
 
-# The advisory lock of the one server that writes: "sparkwav" as a number.
+# The advisory lock of the writing server: "sparkwav" as a number.
 _LOCK = int.from_bytes(b"sparkwav", "big")
-# Whoever uses a data directory holds this file of it locked.
+# A process that uses a data directory holds a lock on this file in it.
 LOCK_FILE = "LOCK"
 CATALOG_FILE = "catalog.ducklake"
 # Beside the files of a lake: see `catalog.lake.identity`.
 IDENTITY_FILE = "IDENTITY"
-# What may be in a directory that is to become a server's: what a file system has, and what the server is told to use.
+# Files allowed in a new server's directory: those of file systems, and those named in the server's options.
 _BESIDE = (LOCK_FILE, "lost+found", ".snapshot", "*.toml", "*.key", "*.pem", "*.crt")
-# By these names PostgreSQL knows the connections of who writes and who reads; the former with its address behind.
+# The application names of a writing and a reading server's connections to PostgreSQL.
 _WRITER = "sparkwave writer"
 _READER = "sparkwave reader"
-# PostgreSQL cuts an application_name to so many (NAMEDATALEN).
+# The longest application_name of PostgreSQL, in bytes (NAMEDATALEN).
 _NAME_BYTES = 63
 
 
 def check_catalog(text: str) -> str:
-    """A connection string of PostgreSQL that names a database. Raises ValueError for another text."""
+    """Returns a connection string of PostgreSQL, if it names a database. Raises ValueError for another text."""
     try:
         if "dbname" not in conninfo_to_dict(text):
             raise ValueError("no database")
@@ -47,8 +47,10 @@ def check_catalog(text: str) -> str:
 
 @dataclass(frozen=True)
 class Storage:
-    """`directory` is the server's own. `catalog` is the connection string of a PostgreSQL, None for a file there;
-    `shared` is what all servers and Spark nodes see, a directory or a bucket, None for that one.
+    """The place of a lake. `directory` is the server's own.
+
+    `catalog` is the connection string of a PostgreSQL, None for a file in `directory`. `shared` is a directory or a
+    bucket that all servers and Spark nodes can reach, None for `directory`.
     """
 
     directory: Path
@@ -57,7 +59,7 @@ class Storage:
 
     @property
     def root(self) -> Place:
-        """Where the lake's files are."""
+        """The place of the lake's files."""
         place = self.shared or self.directory
         return place.absolute() if isinstance(place, Path) else place
 
@@ -70,31 +72,31 @@ class Storage:
         return self.root / "staging"
 
     def check(self) -> None:
-        """Raise Error F0000 when a bucket cannot be used."""
+        """Raises Error F0000 when the bucket cannot be used."""
         if isinstance(self.root, BucketPath):
             self.root.check()
 
     @property
     def catalog_file(self) -> Path:
-        """Where the catalog is without a PostgreSQL."""
+        """The file of a catalog that is not in a PostgreSQL."""
         return self.directory.absolute() / CATALOG_FILE
 
     def require_catalog(self) -> None:
-        """Raise Error F0000 where no catalog file is."""
+        """Raises Error F0000 if the catalog file is missing."""
         if not self.catalog_file.exists():
             message = f'there is no catalog in the directory "{self.directory.absolute()}"'
             raise Error(message, errors.CONFIG_FILE_ERROR)
 
     @property
     def name(self) -> str:
-        """What messages call it: without a password."""
+        """The name of the place in messages, without a password."""
         if self.catalog is None:
             return f'data directory "{self.directory.absolute()}"'
         known = conninfo_to_dict(self.catalog)
         return f'catalog "{known.get("dbname", "")}" at {known.get("host", "localhost")}:{known.get("port", 5432)}'
 
     def target(self, read_only: bool) -> str:
-        """What DuckDB attaches."""
+        """Returns the text for DuckDB's ATTACH."""
         if self.catalog is None:
             return f"ducklake:{self.catalog_file}"
         name = _READER if read_only else _WRITER
@@ -104,16 +106,16 @@ class Storage:
 class Lease:
     """The right to write a lake whose catalog is in a PostgreSQL: an advisory lock, held by a connection.
 
-    PostgreSQL gives it to another server when this one dies, or its machine, or the connection. Whoever gets it ends
-    the connections of the one before, so that nothing of that can be committed any more (`check`).
+    PostgreSQL passes it to another server when this server, its machine or the connection dies. The new holder ends the
+    connections of the old one, so that the old one cannot commit any more (`check`).
     """
 
     def __init__(self, catalog: str, address: str) -> None:
-        """Raises Error 08006 when there is no connection, F0000 for an address that does not fit into its name.
+        """Connects. `address` is the address of this server that readers are told.
 
-        `address` is what readers are told.
+        Raises Error 08006 without a connection, F0000 for an address that is too long for an application name.
         """
-        # Found dead within some seconds when the other machine is gone.
+        # A connection to a machine that is gone is found dead within some seconds.
         keepalive = {"keepalives_idle": 3, "keepalives_interval": 1, "keepalives_count": 3, "tcp_user_timeout": 5000}
         name = f"sparkwave lease {address}"
         if len(name.encode()) > _NAME_BYTES:
@@ -130,7 +132,7 @@ class Lease:
             raise Error(f"the catalog cannot be reached: {_first_line(error)}", errors.CONNECTION_FAILURE) from error
 
     def try_acquire(self) -> bool:
-        """Whether this server has got it. Raises Error 08006."""
+        """Tries to get the lease, and returns whether this server holds it. Raises Error 08006."""
         with self._asking() as connection:
             row = connection.execute("SELECT pg_try_advisory_lock(%s)", [_LOCK]).fetchone()
             self.is_held = row is not None and row[0]
@@ -144,7 +146,7 @@ class Lease:
             return True
 
     def holder(self) -> str | None:
-        """The address of the server that has it; None while none has. Raises Error 08006."""
+        """Returns the address of the server that holds the lease; None if none does. Raises Error 08006."""
         with self._asking() as connection:
             row = connection.execute(
                 "SELECT split_part(a.application_name, ' ', 3) FROM pg_locks l JOIN pg_stat_activity a USING (pid) "
@@ -155,12 +157,12 @@ class Lease:
             return row[0] if row else None
 
     def check(self) -> None:
-        """Raise Error 08006 if it is lost: its connection is."""
+        """Raises Error 08006 if the lease is lost with its connection."""
         with self._asking() as connection:
             connection.execute("SELECT 1")
 
     def close(self) -> None:
-        """Give it back."""
+        """Returns the lease."""
         self._connection.close()
 
     @contextlib.contextmanager
@@ -173,10 +175,10 @@ class Lease:
 
 
 def lock_directory(directory: Path) -> IO[str]:
-    """Make the directory if need be, and hold it as long as the file is open.
+    """Creates the directory if needed, and locks it as long as the returned file is open.
 
-    Raises Refused for one that is in use for something else, Error 55006 if another server holds it, F0000 when it
-    cannot be used, 53100 when the disk is full.
+    Raises Refused for a directory with other uses, Error 55006 if another server holds it, F0000 when it cannot be
+    used, 53100 when the disk is full.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -204,16 +206,16 @@ def lock_directory(directory: Path) -> IO[str]:
         file.write(str(os.getpid()))
         file.flush()
     except OSError as error:
-        with contextlib.suppress(OSError):  # what has not been written is tried again
+        with contextlib.suppress(OSError):  # close tries the failed write again
             file.close()
         raise cannot_write(directory / LOCK_FILE, error) from error
     return file
 
 
 def _require_own(directory: Path) -> None:
-    """Raise Refused for a directory that is neither empty nor one that a server has had, or a backup.
+    """Raises Refused for a directory that is neither empty nor a server's or a backup.
 
-    A server's own names are common ones: whoever has files below `data` or `scratch` would lose them.
+    The names in a server's directory are common ones: other files below `data` or `scratch` would be lost.
     """
     names = {path.name for path in directory.iterdir()}
     known = CATALOG_FILE in names or IDENTITY_FILE in _names(directory / "data")

@@ -1,4 +1,4 @@
-"""DuckDB's errors as users see them: PostgreSQL's words and SQLSTATEs."""
+"""Translates DuckDB's errors to PostgreSQL's words and SQLSTATEs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SQLSTATES: tuple[tuple[type[Exception], str], ...] = (
     (duckdb.InvalidInputException, errors.INVALID_PARAMETER_VALUE),
 )
 
-# Texts by which DuckDB's binder and catalog errors are told apart; the first match counts.
+# Texts that classify DuckDB's binder and catalog errors; the first match counts.
 _TEXT_SQLSTATES: tuple[tuple[str, str], ...] = (
     (r"(Table|View) with name .* does not exist|Referenced table .* not found", errors.UNDEFINED_TABLE),
     (r"relation \".*\" does not exist", errors.UNDEFINED_TABLE),
@@ -51,32 +51,32 @@ _TEXT_SQLSTATES: tuple[tuple[str, str], ...] = (
 )
 
 
-# The operating system's words (ENOSPC), in whatever an engine says.
+# The operating system's words for ENOSPC, in an engine's message.
 DISK_FULL = "No space left on device"
 
 
-# What DuckDB advises to set, which clients cannot.
+# DuckDB's advice to change settings, which clients cannot do.
 _ADVICE = re.compile(
     r"""\s+(?:Use|Try|using:?)\s+["'`(]?(?:SET|PRAGMA|CALL|INSTALL|LOAD)\s.*""", re.IGNORECASE | re.DOTALL
 )
 
 
 def error_named(kind: str, text: str) -> duckdb.Error:
-    """DuckDB's error of a class, by its name: one that has been raised in another process."""
+    """Returns a DuckDB error by the name of its class, for an error raised in another process."""
     found = getattr(duckdb, kind, duckdb.Error)
     made: duckdb.Error = found(text)
     return made
 
 
 def disk_full(text: str) -> Error:
-    """PostgreSQL's error for it, with the line of an engine's message that names the file."""
+    """Returns PostgreSQL's error for a full disk, with the line of an engine's message that names the file."""
     line = next(line for line in text.splitlines() if DISK_FULL in line).strip()
     message = re.sub(r"^(([A-Za-z]+ )+Error: |Caused by: |([a-z]+\.)+[A-Za-z]+: )*", "", line)
     return Error(message, errors.DISK_FULL, hint=errors.FREE_SPACE)
 
 
 def translate(error: duckdb.Error) -> Error:
-    """A DuckDB error as the user sees it: its first line, without the class prefix, with a SQLSTATE."""
+    """Returns a DuckDB error as the user sees it: its first line, without the class prefix, with a SQLSTATE."""
     text = with_names(str(error))
     message = re.sub(r"^[A-Za-z ]+ Error: (Python exception .* UDF: Error: )?", "", with_names(first_line(error)))
     message = _ADVICE.sub("", message)
@@ -105,7 +105,7 @@ def translate(error: duckdb.Error) -> Error:
 
 
 def _meant(name: str, text: str) -> str | None:
-    """PostgreSQL's hint of the column that may be meant, among those that DuckDB lists."""
+    """PostgreSQL's hint at the column that may be meant, among those that DuckDB lists."""
     listed = re.search(r"Candidate bindings: (.*)", text)
     close = difflib.get_close_matches(name, re.findall(r'"([^"]+)"', listed[1]) if listed else (), 1)
     return f'Perhaps you meant to reference the column "{close[0]}".' if close else None
@@ -116,7 +116,7 @@ Cursor = duckdb.DuckDBPyConnection
 
 
 def restored(error: Exception) -> duckdb.Error:
-    """DuckDB's error from the one that pyarrow raises while it reads a result: that has the text, not the class."""
+    """Returns DuckDB's error from the one that pyarrow raises during a read, which has the text but not the class."""
     kind = re.match(r"([A-Za-z ]+) Error: ", str(error))
     name = kind[1].title().replace(" ", "") + "Exception" if kind else ""
     found = getattr(duckdb, name, duckdb.Error)
@@ -129,18 +129,18 @@ def is_interrupt(error: duckdb.Error) -> bool:
 
 
 def is_passing(error: duckdb.Error) -> bool:
-    """Whether the statement may succeed at once when it is tried again.
+    """Returns whether the statement may succeed if it is repeated at once.
 
-    DuckLake (1.5.5) may look for a table of inlined deletes that another transaction has made since this one began.
+    DuckLake (1.5.5) may read a table of inlined deletes that another transaction has created since this one began.
     """
     return re.search(r"Table with name ducklake_inlined_\w+ does not exist", str(error)) is not None
 
 
 def is_conflict(error: duckdb.Error) -> bool:
-    """Whether a transaction has failed only because of what others have committed since it began."""
+    """Returns whether a transaction has failed only because of other transactions' commits since it began."""
     return isinstance(error, duckdb.TransactionException) or is_passing(error)
 
 
 def first_line(error: Exception) -> str:
-    """Of an engine's message, or the error's class where there is none."""
+    """Returns the first line of an engine's message, or the error's class if it has no message."""
     return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

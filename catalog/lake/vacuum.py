@@ -1,12 +1,12 @@
-"""A catalog's file is written anew before it is opened, where it takes more room than it needs to.
+"""Rewrites a catalog's file before it is opened, if it is larger than needed.
 
-DuckDB (1.5.5) takes deleted rows out of a table's file when it writes a checkpoint, unless the table has an index. So
-those of DuckLake's tables that have a primary key, the list of snapshots above all, keep a row group for every 122,880
-rows that they ever had, and each question reads through all of them.
+DuckDB (1.5.5) removes deleted rows from a table's file when it writes a checkpoint, unless the table has an index. So
+DuckLake's tables with a primary key, above all the list of snapshots, keep a row group for every 122,880 rows that they
+ever had, and each query reads all of them.
 
-It also gives each column that gets a row a block of memory until the next checkpoint. A catalog has some columns for
-each relation, most with few rows: with DuckDB's blocks of 256 KiB 200 tables of 7 columns that get one row each take
-700 MiB of memory and 55 MiB of disk, with the smallest ones 43 and 8.
+DuckDB also gives each column that gets a row a block of memory until the next checkpoint. A catalog has some columns
+for each relation, most with few rows: with DuckDB's default blocks of 256 KiB, 200 tables of 7 columns that get one row
+each take 700 MiB of memory and 55 MiB of disk; with the smallest blocks, 43 MiB and 8 MiB.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from sparkwave.catalog.names import literal, quote
 
 logger = logging.getLogger(__name__)
 
-BLOCK_BYTES = 16_384  # of a catalog's file, the least that DuckDB has
+BLOCK_BYTES = 16_384  # of a catalog's file; DuckDB's minimum
 _ROW_GROUP = 122_880
-# A table that has so many more row groups than its rows need is worn. An epoch a second makes one or two a day.
+# The most row groups beyond those that the rows need; one epoch a second adds one or two a day.
 MOST_EMPTY_GROUPS = 8
 
 
 def vacuum(connection: Cursor, catalog: Path) -> bool:
-    """Write a catalog anew that has large blocks, or a table that is mostly deleted rows. Returns whether it did.
+    """Rewrites a catalog that has large blocks, or a table of mostly deleted rows. Returns whether it did.
 
-    Nobody has the catalog attached. A failure, such as a full disk, leaves it as it is.
+    The catalog must not be attached. A failure, such as a full disk, leaves it unchanged.
     """
     fresh = catalog.with_name(f"{catalog.name}.new")
     fresh.unlink(missing_ok=True)
@@ -45,7 +45,7 @@ def vacuum(connection: Cursor, catalog: Path) -> bool:
     except duckdb.Error as error:
         logger.warning("%s could not be written anew: %s", catalog, first_line(error))
         is_worn = False
-    # Which writes a checkpoint: what is in the log is in the file then.
+    # DETACH writes a checkpoint, so that the file has everything in the write-ahead log.
     connection.execute("DETACH DATABASE IF EXISTS fresh; DETACH worn")
     if is_worn and not catalog.with_name(f"{catalog.name}.wal").exists():
         fresh.replace(catalog)

@@ -1,1 +1,1 @@
-"""Sparkwave's own relations in the lake: one reader and writer a relation."""
+"""Reads and writes Sparkwave's own relations in the lake: one module for each relation or group of relations."""

@@ -1,4 +1,4 @@
-"""The rows of Spark applications, each of which is a resource group while it lives."""
+"""The relation `applications`: the Spark applications, each of which is a resource group while it lives."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.names import system_table
 
-# The life of an application. One that drains has no job and goes, unless another takes it before.
+# The states of an application. A draining one has no job; it is destroyed unless a job takes it before.
 PROVISIONING, READY, DRAINING, DESTROYED = "PROVISIONING", "READY", "DRAINING", "DESTROYED"
-# So many that have been destroyed are remembered.
+# The most destroyed applications that are kept.
 REMEMBERED = 1000
 
 _TABLE = system_table("applications")
@@ -17,7 +17,7 @@ _TABLE = system_table("applications")
 
 @dataclass(frozen=True)
 class ApplicationRow:
-    """An application as the catalog knows it; memory in bytes a node."""
+    """A row of `applications`; memory is in bytes for each node."""
 
     id: int
     name: str
@@ -36,7 +36,7 @@ def next_id(cursor: Cursor) -> int:
 
 
 def add(cursor: Cursor, row: ApplicationRow) -> None:
-    """An application that is being provisioned."""
+    """Stores an application that is being provisioned."""
     cursor.execute(
         f"INSERT INTO {_TABLE} VALUES (?, ?, ?, ?, '{PROVISIONING}', ?, ?, ?, ?, NULL, now(), NULL, now())",
         [row.id, row.name, row.resource_group, row.is_serverless, row.port, row.replicas, row.cores, row.memory_bytes],
@@ -44,7 +44,7 @@ def add(cursor: Cursor, row: ApplicationRow) -> None:
 
 
 def set_state(cursor: Cursor, id_: int, state: str, reason: str | None = None) -> None:
-    """`reason` is why it is in that state, if that is not plain."""
+    """Stores an application's state and the reason for it, if there is a special one."""
     ready = ", ready_at = coalesce(ready_at, now())" if state == READY else ""
     cursor.execute(
         f"UPDATE {_TABLE} SET state = ?, reason = ?, changed_at = now(){ready} WHERE id = ?", [state, reason, id_]
@@ -52,7 +52,7 @@ def set_state(cursor: Cursor, id_: int, state: str, reason: str | None = None) -
 
 
 def destroy_all(cursor: Cursor, reason: str) -> list[str]:
-    """Note that no application lives any more, and forget old ones. Returns the names of those that had."""
+    """Marks all applications as destroyed, and removes old ones. Returns the names of those that were alive."""
     names = cursor.execute(f"SELECT name FROM {_TABLE} WHERE state <> '{DESTROYED}' ORDER BY id").fetchall()
     if names:
         cursor.execute(

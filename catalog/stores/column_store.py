@@ -1,6 +1,6 @@
-"""The only reader and writer of the relation `columns`, and what ALTER TABLE does to the columns of a lake table.
+"""Reads and writes the relation `columns`, and applies ALTER TABLE to the columns of a lake table.
 
-What writes takes the cursor of an open lake transaction, as the methods of `catalog.stores.store` do.
+Writing functions take the cursor of an open lake transaction, as the methods of `catalog.stores.store` do.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _STORED = (
 
 
 def load_columns(cursor: Cursor, ids: Collection[int]) -> dict[int, tuple[Column, ...]]:
-    """The columns of the relations with these ids."""
+    """Returns the columns of the relations with these ids."""
     found: dict[int, list[Column]] = {id_: [] for id_ in ids}
     listed = ", ".join(map(str, ids))
     for id_, _, name, type_, is_hidden, not_null, default, generated, lake_name, since, names, until in cursor.execute(
@@ -38,7 +38,7 @@ def load_columns(cursor: Cursor, ids: Collection[int]) -> dict[int, tuple[Column
 
 
 def put_columns(cursor: Cursor, relation_id: int, columns: Sequence[Column]) -> None:
-    """Store the columns of a relation that has none stored."""
+    """Stores the columns of a relation that has no stored columns."""
     rows = [
         [
             relation_id,
@@ -62,13 +62,13 @@ def put_columns(cursor: Cursor, relation_id: int, columns: Sequence[Column]) -> 
 
 
 def replace_columns(cursor: Cursor, relation: Relation) -> None:
-    """Store the columns of an altered relation instead of those it had."""
+    """Stores the columns of an altered relation in place of its old ones."""
     cursor.execute(f"DELETE FROM {_TABLE} WHERE relation_id = ?", [relation.id])
     put_columns(cursor, relation.id, relation.columns)
 
 
 def free_lake_name(relation: Relation, name: str, change: int) -> str:
-    """A name for a new column of the lake table: with the id of the change behind it if any column has had it."""
+    """Returns a name for a new column of the lake table; with the change's id at the end if the name was used."""
     had = {name.lower() for name in (*relation.dropped, *(column.lake_name for column in relation.columns))}
     name = escaped(name)
     while name.lower() in had:
@@ -77,9 +77,9 @@ def free_lake_name(relation: Relation, name: str, change: int) -> str:
 
 
 def add_lake_column(cursor: Cursor, relation: Relation, column: Column, value: str | None) -> None:
-    """Add a column to a lake table, in which all stored rows have a value, given as text. Raises Error 0A000.
+    """Adds a column to a lake table; stored rows get a value, given as text.
 
-    DuckLake takes values from literals only; it has none of arrays and structs.
+    Raises Error 0A000 for a value of an array or struct, since DuckLake accepts values as literals only.
     """
     default = f" DEFAULT {literal(value)}" if value is not None else ""
     if value is not None and (column.type.dimensions or column.type.fields):
@@ -96,7 +96,10 @@ def drop_lake_column(cursor: Cursor, relation: Relation, column: Column) -> None
 
 
 def widen_lake_column(cursor: Cursor, relation: Relation, column: Column, type_: Type) -> None:
-    """Give a column of a lake table a type that has all values of its own. Raises Error 0A000 for any other."""
+    """Gives a column of a lake table a wider type.
+
+    Raises Error 0A000 for a type that does not have all values of the old.
+    """
     try:
         cursor.execute(
             f"ALTER TABLE {relation.lake_name} ALTER COLUMN {quote(column.lake_name)} SET DATA TYPE {type_.duckdb()}"
@@ -117,7 +120,7 @@ _WIDER = {
 
 
 def holds(wide: Type, narrow: Type) -> bool:
-    """Whether a type has all values of another, stored so that both engines read the files with either."""
+    """Returns whether a type has all values of another, stored so that both engines read the files with either type."""
     if wide.dimensions or narrow.dimensions or wide.fields or narrow.fields:
         return False
     if wide.name == narrow.name == "numeric":
@@ -135,7 +138,7 @@ def cannot_widen(column: Column, type_: Type) -> Error:
 
 
 def allow_lake_nulls(cursor: Cursor, relation: Relation, column: Column) -> None:
-    """Take NOT NULL from a column of the lake table if it is there: ALTER TABLE does not put it there."""
+    """Removes NOT NULL from a column of the lake table, if it is there: ALTER TABLE does not add it there."""
     table = relation.lake_table
     row = cursor.execute(
         f"SELECT c.nulls_allowed FROM {METADATA}.ducklake_column c "

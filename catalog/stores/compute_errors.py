@@ -1,6 +1,6 @@
-"""Rows of views for which an expression failed, and is NULL: the relation `compute_errors`.
+"""The relation `compute_errors`: counts rows of views in which an expression failed and is NULL.
 
-What writes takes the cursor of the transaction that commits the rows, so that no row counts twice.
+Writing functions take the cursor of the transaction that commits the rows, so that no row counts twice.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ from sparkwave.catalog.names import SYSTEM_SCHEMA, LakeTable, system_table
 
 COMPUTE_ERRORS = LakeTable(SYSTEM_SCHEMA, "compute_errors")
 _TABLE = system_table(COMPUTE_ERRORS.name)
-# So many rows beyond one a relation are kept before they are added up.
+# The rows that may be there beyond one for each relation, before they are summed up.
 _SLACK = 100
 
 
 @dataclass(frozen=True)
 class ComputeErrors:
-    """How many rows, and why for the last of them, if that is known."""
+    """The number of failed rows, and the reason for the last one, if known."""
 
     rows: int
     message: str | None
 
 
 def add_errors(cursor: Cursor, relation_id: int, errors: ComputeErrors | None) -> None:
-    """Count more of a relation. One more row: to change one costs a checkpoint as much as a view does."""
+    """Counts more failed rows of a relation, by a new row: an UPDATE would cost a checkpoint as much as a view does."""
     if errors is not None:
         cursor.execute(f"INSERT INTO {_TABLE} VALUES (?, ?, ?, now())", [relation_id, errors.rows, errors.message])
 
 
 def compute_errors(cursor: Cursor, relation_id: int | None = None) -> dict[int, tuple[ComputeErrors, datetime]]:
-    """What is counted of one relation or all, by id, and the time of the last."""
+    """Returns the counts of one relation or all, by id, each with the time of the last failure."""
     rows = cursor.execute(
         "SELECT relation_id, sum(row_count)::BIGINT, max_by(message, failed_at), max(failed_at) "
         f"FROM {_TABLE} WHERE coalesce(relation_id = $1, true) GROUP BY 1",
@@ -42,7 +42,7 @@ def compute_errors(cursor: Cursor, relation_id: int | None = None) -> dict[int, 
 
 
 def add_up(cursor: Cursor) -> None:
-    """Keep one row a relation, if there are many more."""
+    """Sums up the counts to one row for each relation, if there are many more rows."""
     row = first_row(cursor.execute(f"SELECT count(*) > count(DISTINCT relation_id) + {_SLACK} FROM {_TABLE}"))
     if row == (True,):
         found = compute_errors(cursor)
@@ -52,6 +52,6 @@ def add_up(cursor: Cursor) -> None:
 
 
 def move_errors(cursor: Cursor, made_id: int, relation_id: int) -> None:
-    """Give a relation those of what took its place, instead of its own."""
+    """Gives a relation the counts of its replacement, in place of its own."""
     cursor.execute(f"DELETE FROM {_TABLE} WHERE relation_id = ?", [relation_id])
     cursor.execute(f"UPDATE {_TABLE} SET relation_id = ? WHERE relation_id = ?", [relation_id, made_id])

@@ -1,6 +1,6 @@
-"""The only reader and writer of the relation `functions`.
+"""Reads and writes the relation `functions`.
 
-What writes takes the cursor of an open lake transaction, as the methods of `catalog.stores.store` do.
+Writing functions take the cursor of an open lake transaction, as the methods of `catalog.stores.store` do.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def add_function(cursor: Cursor, function: Function) -> None:
 
 
 def replace_function(cursor: Cursor, function: Function) -> None:
-    """Another body for a function that is there, under its id, and the names of its arguments."""
+    """Gives an existing function another body, and other names of its arguments."""
     names = [name for name, _ in function.arguments]
     cursor.execute(
         f"UPDATE {_TABLE} SET argument_names = ?, body = ?, definition = ? WHERE id = ?",
@@ -59,10 +59,10 @@ def drop_function(cursor: Cursor, function: Function) -> None:
 
 
 def drop_functions_in(cursor: Cursor, database: str, schema: str) -> None:
-    """Those of a schema that is dropped."""
+    """Removes the functions of a dropped schema."""
     cursor.execute(f"DELETE FROM {_TABLE} WHERE database = ? AND schema = ?", [database, schema])
 
 
 def put_functions(cursor: Cursor, database: str, schema: str, renamed: str) -> None:
-    """Those of a schema that gets another name."""
+    """Moves the functions of a renamed schema."""
     cursor.execute(f"UPDATE {_TABLE} SET schema = ? WHERE database = ? AND schema = ?", [renamed, database, schema])

@@ -1,7 +1,7 @@
-"""Jobs and how far their backfills are: the relations `jobs`, `slices`, `finished_slices` and `positions`.
+"""Jobs and the progress of their backfills: the relations `jobs`, `slices`, `finished_slices` and `positions`.
 
-What writes takes the cursor of an open lake transaction, as the methods of `catalog.stores.store` do, so that progress
-commits with the rows that it counts.
+Writing functions take the cursor of an open lake transaction, as the methods of `catalog.stores.store` do, so that
+progress commits with the rows that it counts.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sparkwave.catalog.names import literal, system_table
 from sparkwave.catalog.redaction import redact
 from sparkwave.catalog.stores.positions import Positions, Vnode
 
-# What a slice reads that is a bucket of exchanged rows: no input is named so.
+# The `input` of a slice that reads a bucket of exchanged rows; no real input has this name.
 BUCKET = "bucket"
 
 
@@ -23,8 +23,9 @@ BUCKET = "bucket"
 class Slice:
     """A part of a fragment's work: rows `row_id_from <= _row_id < row_id_to` of one input.
 
-    `row_id_to` None is open; both None is the whole input. `input` BUCKET is a bucket of its exchanges, None merges the
-    fragment's partial results, all or a bucket: `row_id_from` is the bucket's number.
+    `row_id_to` None is an open end; both None are the whole input. With `input` BUCKET the slice reads a bucket of the
+    fragment's exchanges. With `input` None it merges the fragment's partial results, all or those of a bucket;
+    `row_id_from` is then the bucket's number.
     """
 
     fragment_id: int
@@ -38,7 +39,7 @@ class Slice:
 
 @dataclass(frozen=True)
 class Start:
-    """Where a backfill starts: its epoch, and the slices that it is cut into or the positions of its scans."""
+    """The start of a backfill: its epoch, and its slices or the positions of its scans."""
 
     epoch: Epoch
     slices: tuple[Slice, ...] = ()
@@ -46,7 +47,7 @@ class Start:
 
 
 class AlreadyDone(Exception):
-    """A step that is tried again had been committed, whatever failed after that."""
+    """A repeated step had been committed before, whatever failed after the commit."""
 
 
 def load_jobs(cursor: Cursor) -> tuple[Job, ...]:
@@ -84,7 +85,7 @@ def add_job(cursor: Cursor, job: Job) -> None:
 
 
 def set_job_waiting(cursor: Cursor, job_id: int, reason: str | None) -> None:
-    """Say why a job does not move, if it is still creating; None when it does."""
+    """Stores the reason why a creating job makes no progress; None when it does."""
     since = "NULL" if reason is None else "now()"
     cursor.execute(
         f"UPDATE {system_table('jobs')} SET waiting = ?, waiting_since = {since} "
@@ -94,7 +95,7 @@ def set_job_waiting(cursor: Cursor, job_id: int, reason: str | None) -> None:
 
 
 def set_job_control(cursor: Cursor, job: Job) -> None:
-    """Store the rate limit, the parallelisms and the resource groups of a job, as ALTER sets them."""
+    """Stores the rate limit, the parallelisms and the resource groups that ALTER has set."""
     cursor.execute(
         f"UPDATE {system_table('jobs')} SET rate_limit = ?, parallelism = ?, backfill_parallelism = ?, "
         "resource_group = ?, specific_group = ? WHERE id = ?",
@@ -114,18 +115,18 @@ def set_job_group(cursor: Cursor, job_id: int, group: str) -> None:
 
 
 def add_started_job(cursor: Cursor, job: Job, start: Start) -> None:
-    """Add a job that starts at once."""
+    """Adds a job that starts at once."""
     add_job(cursor, replace(job, status=CREATING, snapshot=start.epoch.snapshot, time_us=start.epoch.time_us))
     _add_steps(cursor, job.id, start)
 
 
 def add_created_job(cursor: Cursor, job: Job) -> None:
-    """Add the job of a relation that is stored as created."""
+    """Adds the job of a relation that is created without a backfill."""
     add_job(cursor, replace(job, status=CREATED))
 
 
 def start_job(cursor: Cursor, job: Job, start: Start) -> None:
-    """The backfill is planned: pin its epoch and write down its slices, if it is cut into some; forget others."""
+    """Pins the epoch of a planned backfill and stores its slices or positions, in place of earlier slices."""
     if job.status == CREATING:
         cursor.execute(f"DELETE FROM {system_table('slices')} WHERE job_id = ?", [job.id])
     cursor.execute(
@@ -146,7 +147,7 @@ def _add_steps(cursor: Cursor, job_id: int, start: Start) -> None:
 
 
 def load_positions(cursor: Cursor, job_id: int) -> tuple[int, tuple[Positions, ...]]:
-    """The steps that a job which reads on has made, and where its scans stand."""
+    """Returns the last step number of a job that reads in order, and the positions of its scans."""
     row = cursor.execute(
         f"SELECT coalesce(max(slice_id), 0) FROM {system_table('finished_slices')} WHERE job_id = ?", [job_id]
     ).fetchone()
@@ -162,7 +163,7 @@ def load_positions(cursor: Cursor, job_id: int) -> tuple[int, tuple[Positions, .
 
 
 def add_positions(cursor: Cursor, job_id: int, positions: Iterable[Positions]) -> None:
-    """Write down where the scans of a job start."""
+    """Stores the start positions of a job's scans."""
     rows = [
         f"({job_id}, {p.fragment_id}, {p.upstream_id}, {literal(p.input)}, "
         f"{v.number}, {v.first}, {v.stop}, {v.position}, {v.row_total})"
@@ -174,7 +175,7 @@ def add_positions(cursor: Cursor, job_id: int, positions: Iterable[Positions]) -
 
 
 def move_positions(cursor: Cursor, job_id: int, old: Iterable[Positions], new: Iterable[Positions]) -> None:
-    """Store what has moved between the two."""
+    """Stores the positions that differ between `old` and `new`."""
     moved = [
         (after.fragment_id, v.number, v.position)
         for before, after in zip(old, new, strict=True)
@@ -202,17 +203,17 @@ def check_step(cursor: Cursor, job_id: int, step: int, fragments: Iterable[int])
 
 
 def finish_step(cursor: Cursor, job_id: int, step: int, row_counts: Mapping[int, int]) -> None:
-    """A step has read so many rows of fragments' upstreams. Raises AlreadyDone the second time."""
+    """Stores that a step has read so many rows of the fragments' upstreams. Raises AlreadyDone the second time."""
     _finish(cursor, job_id, [(fragment_id, step, rows) for fragment_id, rows in row_counts.items()])
 
 
 def finish_slices(cursor: Cursor, job_id: int, slices: Iterable[Slice]) -> None:
-    """Slices have been read. Raises AlreadyDone the second time."""
+    """Stores that slices have been read. Raises AlreadyDone the second time."""
     _finish(cursor, job_id, [(slice_.fragment_id, slice_.id, slice_.row_count) for slice_ in slices])
 
 
 def _finish(cursor: Cursor, job_id: int, read: Sequence[tuple[int, int, int]]) -> None:
-    """Note fragments, their steps or slices, and rows."""
+    """Stores finished steps or slices, as (fragment, step, rows)."""
     finished = system_table("finished_slices")
     ids = ", ".join(f"({fragment_id}, {step})" for fragment_id, step, _ in read)
     done = f"SELECT 1 FROM {finished} WHERE job_id = {job_id} AND (fragment_id, slice_id) IN ({ids}) LIMIT 1"
@@ -223,7 +224,10 @@ def _finish(cursor: Cursor, job_id: int, read: Sequence[tuple[int, int, int]]) -
 
 
 def move_job_epoch(cursor: Cursor, job_id: int, old: Epoch, new: Epoch) -> None:
-    """A creating job has applied its upstreams up to here. Raises AlreadyDone when it was not at the old epoch."""
+    """Stores the epoch up to which a creating job has applied its upstreams.
+
+    Raises AlreadyDone unless it was at `old`.
+    """
     row = cursor.execute(
         f"UPDATE {system_table('jobs')} SET snapshot = ?, time_us = ? WHERE id = ? AND snapshot = ? AND time_us = ?",
         [new.snapshot, new.time_us, job_id, old.snapshot, old.time_us],
@@ -233,9 +237,9 @@ def move_job_epoch(cursor: Cursor, job_id: int, old: Epoch, new: Epoch) -> None:
 
 
 def move_delivery(cursor: Cursor, job: Job, upto: int | None) -> None:
-    """A sink that is being created has delivered its rows before a row id, or all for None.
+    """Stores that a creating sink has delivered its rows before a row id, or for None all its rows.
 
-    Raises AlreadyDone when it is not where `job` says.
+    Raises AlreadyDone when the stored position is not that of `job`.
     """
     row = cursor.execute(
         f"UPDATE {system_table('jobs')} SET deliver_from = ?, delivered = ? "
@@ -247,7 +251,7 @@ def move_delivery(cursor: Cursor, job: Job, upto: int | None) -> None:
 
 
 def finish_job(cursor: Cursor, job_id: int, group: str) -> None:
-    """The relation is created and belongs to its steady resource group."""
+    """Marks the relation as created, and moves its job to its permanent resource group."""
     cursor.execute(
         f"UPDATE {system_table('jobs')} SET status = '{CREATED}', snapshot = NULL, waiting = NULL, "
         "waiting_since = NULL, resource_group = ? WHERE id = ?",
@@ -256,12 +260,15 @@ def finish_job(cursor: Cursor, job_id: int, group: str) -> None:
     cursor.execute(f"UPDATE {system_table('relations')} SET created = true, created_at = now() WHERE id = ?", [job_id])
 
 
-# The tables that say how far a job is; once it is created, or gone, they say nothing.
+# The tables with the progress of creating jobs; their rows of created or dropped jobs mean nothing.
 STEPS = ("slices", "finished_slices", "positions")
 
 
 def leave_behind(cursor: Cursor, job_id: int, position: Position | None, reason: str, has_failed: bool) -> None:
-    """A created job stays where it is, None where that is not known, while others go on; FAILED is read by nobody."""
+    """Stores that a created job stays at a position while the others go on; no query may read it if `has_failed`.
+
+    `position` None: the position is unknown.
+    """
     epoch = position and position.epoch
     cursor.execute(
         f"UPDATE {system_table('jobs')} SET status = ?, error = ?, snapshot = ?, time_us = ?, views_at = ?, "
@@ -278,7 +285,7 @@ def leave_behind(cursor: Cursor, job_id: int, position: Position | None, reason:
 
 
 def catch_up(cursor: Cursor, job: Job) -> None:
-    """A job that was left behind is where the others are. Raises AlreadyDone when it does not stand where it says."""
+    """Stores that a job that was behind has caught up. Raises AlreadyDone when it is not at its stored position."""
     row = cursor.execute(
         f"UPDATE {system_table('jobs')} SET status = '{CREATED}', error = NULL, snapshot = NULL, views_at = NULL, "
         "waiting_since = NULL WHERE id = ? AND status = ? AND snapshot IS NOT DISTINCT FROM ? "
@@ -290,7 +297,7 @@ def catch_up(cursor: Cursor, job: Job) -> None:
 
 
 def load_slices(cursor: Cursor, job_id: int) -> tuple[list[Slice], set[tuple[int, int]]]:
-    """All slices of a job, and (fragment, slice) of the finished ones."""
+    """Returns all slices of a job, and (fragment, slice) of the finished ones."""
     rows = cursor.execute(
         "SELECT fragment_id, slice_id, upstream_id, input, row_id_from, row_id_to, row_count "
         f"FROM {system_table('slices')} WHERE job_id = ? ORDER BY fragment_id, slice_id",
@@ -303,7 +310,7 @@ def load_slices(cursor: Cursor, job_id: int) -> tuple[list[Slice], set[tuple[int
 
 
 def finished_rows(cursor: Cursor, job_id: int) -> dict[int, int]:
-    """The rows of a job's finished steps by fragment."""
+    """Returns the rows that a job's finished steps have read, by fragment."""
     finished = system_table("finished_slices")
     rows = cursor.execute(
         f"SELECT fragment_id, sum(row_count)::BIGINT FROM {finished} WHERE job_id = ? GROUP BY 1", [job_id]

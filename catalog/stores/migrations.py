@@ -1,4 +1,4 @@
-"""Numbered steps that bring Sparkwave's own relations up to date. Append; never edit one that has shipped."""
+"""Numbered steps that bring Sparkwave's own relations up to date. Append steps; never edit a released one."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ MIGRATIONS: tuple[str, ...] = (
     INSERT INTO lake.sparkwave.schemas VALUES (1000, 'dev', 'public', 'root');
     CREATE SCHEMA lake."dev.public"
     """,
-    # Tables that only grow, and how far their rows may come late.
+    # Append-only tables, and watermarks.
     """
     ALTER TABLE lake.sparkwave.relations ADD COLUMN append_only BOOLEAN;
     ALTER TABLE lake.sparkwave.relations ADD COLUMN watermark_column VARCHAR;
@@ -60,7 +60,7 @@ MIGRATIONS: tuple[str, ...] = (
     UPDATE lake.sparkwave.epoch SET time_us = epoch_us(now());
     ALTER TABLE lake.sparkwave.jobs ADD COLUMN time_us BIGINT
     """,
-    # Control of creating jobs, and where each stands in its upstreams.
+    # Control of creating jobs, and their positions in their upstreams.
     """
     ALTER TABLE lake.sparkwave.jobs ADD COLUMN rate_limit BIGINT;
     ALTER TABLE lake.sparkwave.jobs ADD COLUMN parallelism VARCHAR;
@@ -75,7 +75,7 @@ MIGRATIONS: tuple[str, ...] = (
         row_id_from BIGINT, row_id_to BIGINT, position BIGINT, row_total BIGINT
     )
     """,
-    # Resource groups: of databases, of views, and the Spark applications that are one.
+    # Resource groups of databases and views, and the Spark applications.
     """
     ALTER TABLE lake.sparkwave.jobs ADD COLUMN specific_group VARCHAR;  -- asked for by WITH or ALTER
     ALTER TABLE lake.sparkwave.jobs ADD COLUMN waiting_since TIMESTAMPTZ;
@@ -89,7 +89,7 @@ MIGRATIONS: tuple[str, ...] = (
     );
     DROP TABLE lake.sparkwave.nodes
     """,
-    # Users and their privileges. Whoever may log in may connect, and look for relations in what there is.
+    # Users and their privileges. Every user may connect, and look up relations in the existing schemas.
     """
     CREATE TABLE lake.sparkwave.users (
         id BIGINT, name VARCHAR, is_super BOOLEAN, create_db BOOLEAN, create_user BOOLEAN, can_login BOOLEAN,
@@ -105,7 +105,7 @@ MIGRATIONS: tuple[str, ...] = (
     SELECT id, 'public', 'CONNECT', owner, false FROM lake.sparkwave.databases
     UNION ALL SELECT id, 'public', 'USAGE', owner, false FROM lake.sparkwave.schemas
     """,
-    # A relation may be renamed and moved; its lake table keeps the name it was made with.
+    # A relation may be renamed or moved; its lake table keeps its first name.
     """
     ALTER TABLE lake.sparkwave.relations ADD COLUMN lake_schema VARCHAR;
     ALTER TABLE lake.sparkwave.relations ADD COLUMN lake_name VARCHAR;
@@ -113,9 +113,9 @@ MIGRATIONS: tuple[str, ...] = (
     -- Of a database, a schema or a relation, or of a column of one.
     CREATE TABLE lake.sparkwave.comments (object_id BIGINT, column_name VARCHAR, text VARCHAR)
     """,
-    # The SQL of what a column is that is given no value.
+    # The SQL of a column's default.
     "ALTER TABLE lake.sparkwave.columns ADD COLUMN column_default VARCHAR",
-    # What is kept of the changes of relations, and SQL functions.
+    # Subscriptions, and SQL functions.
     """
     CREATE TABLE lake.sparkwave.subscriptions (relation_id BIGINT, retention_s BIGINT, snapshot BIGINT);
     CREATE TABLE lake.sparkwave.functions (
@@ -125,7 +125,7 @@ MIGRATIONS: tuple[str, ...] = (
         definition VARCHAR
     )
     """,
-    # Columns come, go and are renamed: see `catalog.model.Column`. NULL stands for what a column is without all that.
+    # Altered columns: see `catalog.model.Column`. NULL stands for an unaltered column.
     """
     ALTER TABLE lake.sparkwave.columns ADD COLUMN generated VARCHAR;
     ALTER TABLE lake.sparkwave.columns ADD COLUMN lake_name VARCHAR;
@@ -141,12 +141,12 @@ MIGRATIONS: tuple[str, ...] = (
     -- A view's definition as clients see it, where that is not the stored one.
     ALTER TABLE lake.sparkwave.relations ADD COLUMN shown VARCHAR
     """,
-    # What an index or a sink is besides a relation, as JSON; and as of when a creating sink has delivered its rows.
+    # The details of an index or a sink, as JSON; and the snapshot whose rows a creating sink has delivered.
     """
     ALTER TABLE lake.sparkwave.relations ADD COLUMN details VARCHAR;
     ALTER TABLE lake.sparkwave.jobs ADD COLUMN delivered BIGINT
     """,
-    # Relations whose rows a connector delivers, and how far it has read each part of what it reads.
+    # Sources, and the position up to which each of their splits has been read.
     """
     CREATE TABLE lake.sparkwave.sources (
         relation_id BIGINT, connector VARCHAR, options VARCHAR, format VARCHAR, encode VARCHAR, encode_options VARCHAR,
@@ -161,7 +161,7 @@ MIGRATIONS: tuple[str, ...] = (
         relation_id BIGINT, split VARCHAR, reason VARCHAR, failed_at TIMESTAMPTZ
     )
     """,
-    # Members of roles, privileges on single columns, and passwords that expire.
+    # Members of roles, privileges on single columns, and expiring passwords.
     """
     CREATE TABLE lake.sparkwave.memberships (role VARCHAR, member VARCHAR, grantor VARCHAR, is_admin BOOLEAN);
     ALTER TABLE lake.sparkwave.grants ADD COLUMN column_name VARCHAR;
@@ -172,38 +172,38 @@ MIGRATIONS: tuple[str, ...] = (
     ALTER TABLE lake.sparkwave.relations ADD COLUMN replaces BIGINT;
     ALTER TABLE lake.sparkwave.relations ADD COLUMN defined_by BIGINT
     """,
-    # Secrets, whose values are sealed, and which options of a source have them for their values (JSON, by id).
+    # Sealed secrets, and the options of a source that refer to them (JSON, by id).
     """
     CREATE TABLE lake.sparkwave.secrets (id BIGINT, schema_id BIGINT, name VARCHAR, owner VARCHAR, value VARCHAR);
     ALTER TABLE lake.sparkwave.sources ADD COLUMN secrets VARCHAR
     """,
-    # The row id before which a creating sink has delivered its rows into a table.
+    # The row id up to which a creating sink has delivered its rows into a table.
     """
     ALTER TABLE lake.sparkwave.jobs ADD COLUMN deliver_from BIGINT
     """,
-    # The version of the planner by which a relation was planned first: see `planner.plan.rules`.
+    # The version of the planner that first planned a relation: see `planner.plan.rules`.
     """
     ALTER TABLE lake.sparkwave.relations ADD COLUMN planner INTEGER
     """,
-    # Where a created job stands that the others have left behind: see `catalog.model.Job`.
+    # The position of a created job that is behind the others: see `catalog.model.Job`.
     """
     ALTER TABLE lake.sparkwave.jobs ADD COLUMN views_at BIGINT
     """,
-    # What the plan of a relation needs of what is stored: see `planner.plan.fingerprint`.
+    # The plan's requirements on the stored state: see `planner.plan.fingerprint`.
     """
     ALTER TABLE lake.sparkwave.relations ADD COLUMN fingerprint VARCHAR
     """,
-    # Rows for which an expression of a view failed: see `catalog.stores.compute_errors`.
+    # Rows in which an expression of a view failed: see `catalog.stores.compute_errors`.
     """
     CREATE TABLE lake.sparkwave.compute_errors (
         relation_id BIGINT, row_count BIGINT, message VARCHAR, failed_at TIMESTAMPTZ
     )
     """,
-    # From which number on a sequence has given none, so that a crash repeats none: see `catalog.stores.sequence_store`.
+    # The reserved numbers of sequences, so that none repeats after a crash: see `catalog.stores.sequence_store`.
     """
     CREATE TABLE lake.sparkwave.sequences (relation_id BIGINT, last_value BIGINT, is_called BOOLEAN)
     """,
-    # Types that users make, in the form of `catalog.types.Type.stored`.
+    # The users' types, in the form of `catalog.types.Type.stored`.
     """
     CREATE TABLE lake.sparkwave.types (
         id BIGINT, database VARCHAR, schema VARCHAR, name VARCHAR, owner VARCHAR, type VARCHAR, labels VARCHAR[],

@@ -1,7 +1,7 @@
-"""Where relations are and whose: schemas, and what a rename, a move or another owner changes in the catalog.
+"""Stores schemas, and the effects of a rename, a move or a new owner on the catalog.
 
-Nothing is written to the lake but Sparkwave's own relations: a lake table keeps the name it was made with. What writes
-takes the cursor of an open lake transaction, as the methods of `catalog.stores.store` do.
+Only Sparkwave's own relations change in the lake: a lake table keeps its first name. Writing functions take the cursor
+of an open lake transaction, as the methods of `catalog.stores.store` do.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from sparkwave.catalog.stores.store import Store
 from sparkwave.catalog.stores.user_store import forget_grants, move_grants
 from sparkwave.catalog.users import Securable
 
-# The relations of the catalog that hold what can have an owner, by `Securable.kind`.
+# The catalog relation that stores each kind of object with an owner, by `Securable.kind`.
 _OWNED = {"database": "databases", "schema": "schemas", "function": "functions", "type": "types"}
 
 
 def create_schema(store: Store, cursor: Cursor, database: str, name: str, owner: str) -> None:
-    """Add a schema, into which nobody but its owner may look yet."""
+    """Adds a schema, which at first only its owner may use."""
     values = [store.next_id(cursor), database, name, owner]
     cursor.execute(f"INSERT INTO {system_table('schemas')} VALUES (?, ?, ?, ?)", values)
 
 
 def drop_schema(store: Store, cursor: Cursor, schema: Securable, dropped: Collection[int]) -> None:
-    """Remove a schema whose relations, with the ids `dropped`, this transaction has dropped."""
+    """Removes a schema whose relations (`dropped`, by id) this transaction has dropped."""
     forget_grants(cursor, (schema.id,))
     forget_comments(cursor, (schema.id,))
     cursor.execute(f"DELETE FROM {system_table('schemas')} WHERE id = ?", [schema.id])
@@ -36,19 +36,19 @@ def drop_schema(store: Store, cursor: Cursor, schema: Securable, dropped: Collec
 
 
 def rename_schema(cursor: Cursor, schema: Securable, name: str) -> None:
-    """Rename a schema; its relations are to be placed in it."""
+    """Renames a schema; the caller then calls `place` for its relations."""
     cursor.execute(f"UPDATE {system_table('schemas')} SET name = ? WHERE id = ?", [name, schema.id])
 
 
 def rename_database(cursor: Cursor, database: Securable, name: str) -> None:
-    """Rename a database with what is in it; the definitions that name it are to be placed."""
+    """Renames a database and its objects; the caller then calls `place` for definitions that name it."""
     cursor.execute(f"UPDATE {system_table('databases')} SET name = ? WHERE id = ?", [name, database.id])
     for table in ("schemas", "relations", "functions", "types"):
         cursor.execute(f"UPDATE {system_table(table)} SET database = ? WHERE database = ?", [name, database.name])
 
 
 def place(cursor: Cursor, relations: Iterable[Relation]) -> None:
-    """Store the names, schemas and definitions of relations, and what indexes say of what they index."""
+    """Stores the names, schemas, definitions and details of relations."""
     for relation in relations:
         cursor.execute(
             f"UPDATE {system_table('relations')} SET schema = ?, name = ?, definition = ?, shown = ?, details = ? "
@@ -65,7 +65,7 @@ def place(cursor: Cursor, relations: Iterable[Relation]) -> None:
 
 
 def set_owner(cursor: Cursor, thing: Securable, owner: str) -> None:
-    """Give a thing another owner, who takes the old one's place as grantor."""
+    """Gives an object another owner, who replaces the old owner as grantor."""
     table = system_table(_OWNED.get(thing.kind, "relations"))
     cursor.execute(f"UPDATE {table} SET owner = ? WHERE id = ?", [owner, thing.id])
     move_grants(cursor, thing, owner)

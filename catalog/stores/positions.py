@@ -1,9 +1,9 @@
-"""Where a NoShuffle or Arrangement backfill stands in its upstreams.
+"""The position of a NoShuffle or Arrangement backfill in its upstreams.
 
-The row ids that an input has when the job starts are cut into ranges, its vnodes, each of which is read in order
-(RisingWave: src/stream/src/executor/backfill, where the primary key is the position and a hash of it the vnode; here
-the row id is both, so that a vnode is a contiguous part of the upstream's files). Rows that come later have higher row
-ids than all of these. They are not read but taken up as changes, or a table that grows fast would never be read.
+The row ids that an input has at the start of the job are cut into ranges, its vnodes, each of which is read in order.
+(RisingWave: src/stream/src/executor/backfill, where the primary key is the position and its hash the vnode. Here the
+row id is both, so that a vnode is a contiguous part of the upstream's files.) Later rows have higher row ids. They are
+not read but applied as changes, since the backfill of a fast-growing table would otherwise never end.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from sparkwave.catalog.lake.row_ids import RowIds, union
 
 @dataclass(frozen=True)
 class Vnode:
-    """A range of row ids `first <= id < stop` of which those below `position` are read.
+    """A range of row ids `first <= id < stop`, of which those below `position` are read.
 
-    `row_total` is the number of rows it had when the job started.
+    `row_total` is the number of its rows when the job started.
     """
 
     number: int
@@ -29,18 +29,18 @@ class Vnode:
 
     @property
     def remaining(self) -> int:
-        """About how many rows are left to read."""
+        """The approximate number of rows left to read."""
         return self.rows_to(self.stop)
 
     def rows_to(self, position: int) -> int:
-        """About how many rows there are from where it stands to a position; exact between its ends."""
+        """Returns the approximate number of rows from the vnode's position to another; exact for the whole vnode."""
         return self._rows_before(position) - self._rows_before(self.position)
 
     def _rows_before(self, position: int) -> int:
         return self.row_total * (position - self.first) // max(self.stop - self.first, 1)
 
     def moved(self, rows: int) -> Vnode:
-        """Read on by about `rows` rows, at least one row id."""
+        """Returns the vnode after reading about `rows` more rows, at least one row id."""
         if rows >= self.remaining:
             return replace(self, position=self.stop)
         ids = -(-rows * (self.stop - self.first) // self.row_total)
@@ -49,7 +49,7 @@ class Vnode:
 
 @dataclass(frozen=True)
 class Positions:
-    """The vnodes of one scanned input, ascending. Its scan is a fragment of the job."""
+    """The vnodes of one scanned input, ascending. The scan is a fragment of the job."""
 
     input: str
     fragment_id: int
@@ -62,17 +62,17 @@ class Positions:
 
     @property
     def rows(self) -> RowIds:
-        """The row ids that the view reflects: those read, and all that came after the start."""
+        """The row ids that the view reflects: those read, and all later than the start."""
         read = [(v.first, v.position) for v in self.vnodes]
         return union([*read, (self.vnodes[-1].stop, None)])
 
     @property
     def remaining(self) -> int:
-        """About how many rows are left to read."""
+        """The approximate number of rows left to read."""
         return sum(v.remaining for v in self.vnodes)
 
     def extended(self, rows: int, actors: int) -> Positions:
-        """Read on by about `rows` rows, shared by actors that each read neighbouring vnodes in order."""
+        """Returns the positions after about `rows` more rows, shared by actors that read adjacent vnodes in order."""
         moved: dict[int, Vnode] = {}
         unread = [v for v in self.vnodes if v.position < v.stop]
         actors = max(min(actors, len(unread)), 1)
@@ -86,23 +86,23 @@ class Positions:
         return replace(self, vnodes=tuple(moved.get(v.number, v) for v in self.vnodes))
 
     def rows_since(self, earlier: Positions) -> int:
-        """About how many rows were read since."""
+        """Returns the approximate number of rows read since earlier positions."""
         pairs = zip(earlier.vnodes, self.vnodes, strict=True)
         return sum(before.rows_to(now.position) for before, now in pairs)
 
     def moved_since(self, earlier: Positions) -> tuple[Vnode, ...]:
-        """The vnodes that are not as they were."""
+        """Returns the vnodes that have changed since earlier positions."""
         return tuple(now for before, now in zip(earlier.vnodes, self.vnodes, strict=True) if now != before)
 
 
 def _parts(vnodes: list[Vnode], count: int) -> Iterable[list[Vnode]]:
-    """Neighbouring vnodes in at most `count` parts of about the same length."""
+    """Adjacent vnodes in at most `count` parts of similar length."""
     size = -(-len(vnodes) // max(count, 1))
     return (vnodes[start : start + size] for start in range(0, len(vnodes), size)) if size else ()
 
 
 def cut(stop: int, row_count: int, count: int) -> tuple[Vnode, ...]:
-    """Cut the row ids below `stop`, which `row_count` rows have, into at most `count` vnodes of the same width."""
+    """Cuts the row ids below `stop`, with `row_count` rows, into at most `count` vnodes of equal width."""
     width = max(-(-stop // count), 1)
     starts = range(0, max(stop, 1), width)
     rows = [row_count * min(start, stop) // max(stop, 1) for start in (*starts, stop)]

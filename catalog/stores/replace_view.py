@@ -1,4 +1,4 @@
-"""ALTER MATERIALIZED VIEW … AS in the catalog: a view gets the rows, the state and the job of its new definition."""
+"""ALTER MATERIALIZED VIEW … AS in the catalog: gives a view the rows, state and job of its new definition."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from sparkwave.catalog.stores.user_store import move_column_grants
 
 
 def replaced(before: Relation, made: Relation, change: int) -> Relation:
-    """The view as it is from the change with this id on; `made` is what has the rows of its new definition.
+    """Returns the view after the change with the id `change`; `made` is the relation with its new rows.
 
-    To what was made before, its new columns do not exist. A column that could be NULL counts as one that can be, so
-    that what reads it goes on when a later definition lets it.
+    New columns do not exist for definitions made before. A column that was nullable stays nullable, so that its readers
+    go on when a later definition allows NULL.
     """
     old = {column.name: column for column in before.columns}
     columns = tuple(
@@ -41,9 +41,9 @@ def replaced(before: Relation, made: Relation, change: int) -> Relation:
 
 
 def put_replaced(store: Store, cursor: Cursor, relation: Relation, group: str) -> None:
-    """Store a view as `replaced` has made it. Its job is created and belongs to a resource group.
+    """Stores a view as `replaced` returns it. Its job is created and belongs to the resource group `group`.
 
-    What was stored for it goes; comments and privileges stay with the columns that it still has.
+    The view's old tables and state are dropped; comments and privileges stay on the columns that it still has.
     """
     before, made_id = store.catalog.by_id[relation.id], relation.definition_id
     store.drop_tables(cursor, before)

@@ -1,8 +1,8 @@
-"""The only reader and writer of the relation `sequences`: how far sequences have counted.
+"""Reads and writes the relation `sequences`: the positions of sequences.
 
-A row is a sequence's last number and whether it has been given, as PostgreSQL keeps them (src/include/commands/
-sequence.h, FormData_pg_sequence_data). Numbers are reserved by the block before they are given, so the stored number
-may be one that nobody has got yet.
+A row is a sequence's last number and whether it has been used, as in PostgreSQL (src/include/commands/sequence.h,
+FormData_pg_sequence_data). Numbers are reserved in blocks before they are used, so the stored number may not be used
+yet.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sparkwave.catalog.names import system_table
 
 @dataclass(frozen=True)
 class Position:
-    """A sequence's last number; `is_called` is whether it has been given, so that the next one is another."""
+    """A sequence's last number; `is_called` is whether it has been used, so that the next number follows it."""
 
     last: int
     is_called: bool
@@ -28,12 +28,12 @@ def load_position(cursor: Cursor, sequence_id: int) -> Position:
 
 
 def add_position(cursor: Cursor, sequence_id: int, position: Position) -> None:
-    """Store that of a new sequence, in the open transaction."""
+    """Stores the position of a new sequence, in the open transaction."""
     query = f"INSERT INTO {system_table('sequences')} VALUES (?, ?, ?)"
     cursor.execute(query, [sequence_id, position.last, position.is_called])
 
 
 def put_position(cursor: Cursor, sequence_id: int, position: Position) -> None:
-    """Store another one, in the open transaction."""
+    """Stores a sequence's new position, in the open transaction."""
     query = f"UPDATE {system_table('sequences')} SET last_value = ?, is_called = ? WHERE relation_id = ?"
     cursor.execute(query, [position.last, position.is_called, sequence_id])

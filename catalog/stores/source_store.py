@@ -1,6 +1,6 @@
-"""The only reader and writer of the relations `sources`, `source_splits` and `source_failures`.
+"""Reads and writes the relations `sources`, `source_splits` and `source_failures`.
 
-What writes takes the cursor of an open lake transaction, as the methods of `catalog.stores.store` do.
+Writing functions take the cursor of an open lake transaction, as the methods of `catalog.stores.store` do.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ _SOURCES, _SPLITS, _FAILURES = (system_table(name) for name in ("sources", "sour
 
 
 class Moved(Exception):
-    """A split is not where its reader has left it, or its source is gone."""
+    """A split's stored position is not its reader's, or its source was dropped."""
 
 
 def load_sources(cursor: Cursor) -> dict[int, Source]:
-    """All sources, by relation."""
+    """Returns all sources by the id of their relation."""
     rows = cursor.execute(
         "SELECT relation_id, connector, options, format, encode, encode_options, includes, rate_limit, "
         "coalesce(secrets, '{}') "
@@ -60,12 +60,12 @@ def add_source(cursor: Cursor, source: Source) -> None:
 
 
 def set_rate_limit(cursor: Cursor, relation_id: int, limit: int | None) -> None:
-    """Rows a second; None is no limit, 0 a pause."""
+    """Stores the rows a second of a source; None is no limit, 0 a pause."""
     cursor.execute(f"UPDATE {_SOURCES} SET rate_limit = ? WHERE relation_id = ?", [limit, relation_id])
 
 
 def load_splits(cursor: Cursor, relation_id: int) -> dict[str, Split]:
-    """The splits of a source that something was delivered from, by name."""
+    """Returns by name the splits of a source that have delivered rows."""
     rows = cursor.execute(
         f"SELECT split, position, row_count, is_finished FROM {_SPLITS} WHERE relation_id = ?", [relation_id]
     ).fetchall()
@@ -73,9 +73,9 @@ def load_splits(cursor: Cursor, relation_id: int) -> dict[str, Split]:
 
 
 def move_splits(cursor: Cursor, relation_id: int, old: Iterable[Split], new: Iterable[Split]) -> None:
-    """Store where splits stand in the place of where they stood; new ones are not among `old`.
+    """Replaces the stored positions `old` by `new`; new splits are in `new` only.
 
-    Raises Moved, so that the transaction is rolled back, when they do not stand there.
+    Raises Moved when the stored positions differ from `old`, so that the transaction is rolled back.
     """
     stood, stands = list(old), list(new)
     if stood:
@@ -93,13 +93,13 @@ def move_splits(cursor: Cursor, relation_id: int, old: Iterable[Split], new: Ite
 
 
 def put_failure(cursor: Cursor, relation_id: int, split: str, reason: str) -> None:
-    """Say why a split does not go on; "" is the whole source."""
+    """Stores why a split does not go on; "" stands for the whole source."""
     clear_failures(cursor, relation_id, (split,))
     cursor.execute(f"INSERT INTO {_FAILURES} VALUES (?, ?, ?, now())", [relation_id, split, reason])
 
 
 def clear_failures(cursor: Cursor, relation_id: int, splits: Iterable[str] | None = None) -> None:
-    """These splits go on, None are all."""
+    """Removes the failures of these splits, for None of all."""
     named = None if splits is None else list(splits)
     listed = "" if named is None else f" AND split IN ({', '.join('?' for _ in named)})"
     if named is None or named:

@@ -1,7 +1,7 @@
-"""Sparkwave's own relations, as one picture, and one method per change of what has no `*_store` of its own.
+"""Reads Sparkwave's own relations as one `Catalog`, and writes those that have no `*_store` module.
 
-Methods take the cursor of an open lake transaction, so that a change commits with the rows it belongs to. `catalog`
-is the newest committed picture; `reload` makes it so after a commit.
+Methods take the cursor of an open lake transaction, so that a change commits with the rows that it belongs to.
+`catalog` is the newest committed catalog once `reload` has run after a commit.
 """
 
 from __future__ import annotations
@@ -35,28 +35,28 @@ from sparkwave.catalog.users import PUBLIC, ROOT, Grant, Securable
 
 
 def already_exists(relation: Relation) -> Error:
-    """PostgreSQL's words for a name that is taken."""
+    """Returns PostgreSQL's error for a name in use."""
     suffix = "" if relation.created else " and is still being created"
     return Error(f'relation "{relation.name}" already exists{suffix}', errors.DUPLICATE_TABLE)
 
 
 def _made(column: Column) -> Column:
-    """A column of a new table under the name that it has in the lake."""
+    """A column of a new table with its name in the lake."""
     name = column.lake_name if column.name == ROW_ID else escaped(column.lake_name)
     return column if name == column.name else replace(column, made_as=name)
 
 
-# From the first OID of a relation of pg_catalog, pg_tablespace's, to the first of a user's object in PostgreSQL.
+# From the lowest OID of a relation of pg_catalog (pg_tablespace) to the first of users' objects in PostgreSQL.
 _FIRST_FREE_OID = 16384
 _CATALOG_OIDS = range(1213, _FIRST_FREE_OID)
 
 _IDENTIFIERS = system_table("identifiers")
-# The system tables that say how far jobs and sources are.
+# The system tables with the progress of jobs and sources.
 _PROGRESS = {
     "jobs", "slices", "finished_slices", "positions", "epoch", "events", "applications", "source_splits",
     "source_failures", "compute_errors", "sequences",
 }  # fmt: skip
-# Those that `Store.catalog` is read from.
+# The system tables that `Store.catalog` is read from.
 _LOADED = {
     "relations", "columns", "jobs", "schemas", "databases", "parameters", "users", "memberships", "grants",
     "subscriptions", "functions", "types", "sources", "secrets", "comments", "states",
@@ -64,57 +64,57 @@ _LOADED = {
 
 
 class Store:
-    """Reads the catalog into memory once and after each change."""
+    """Holds the catalog in memory; reads it at the start and after each change."""
 
     def __init__(self, lake: Lake, key_file: Path | None = None) -> None:
-        """Raises Error F0000 when the file of the key of secrets is not fit; None is that of the data directory."""
+        """Raises Error F0000 when the file with the key of secrets is unfit; None is the file in the data directory."""
         self.lake = lake
         self.cipher = open_cipher(key_file or lake.directory / KEY_FILE)
         self._cursor = lake.cursor()
         self._columns: dict[int, tuple[Column, ...]] = {}
-        self._commented: frozenset[int] = frozenset()  # the ids of what comments are on
+        self._commented: frozenset[int] = frozenset()  # the ids of objects with comments
         self._states: dict[int, list[str]] = {}  # the internal tables of jobs
-        self._next_id: int | None = None  # once one has been given: this server alone gives them
+        self._next_id: int | None = None  # set once an id has been given: only this server gives ids
         self.catalog = Catalog()
-        self.version = 0  # grows whenever something else than the progress of jobs has changed
+        self.version = 0  # grows with each change except the progress of jobs
         self._watchers: list[Callable[[Catalog], None]] = []
         with lake.exclusive():
             self._snapshot = lake.snapshot(self._cursor)
             self._load(_LOADED)
 
     def watch(self, watcher: Callable[[Catalog], None]) -> None:
-        """Have each catalog seen by the watcher before anybody else sees it, beginning with the present one."""
+        """Calls the watcher with the present catalog, and with each new one before any other reader sees it."""
         with self.lake.exclusive():
             watcher(self.catalog)
             self._watchers.append(watcher)
 
     @property
     def snapshot(self) -> int:
-        """That of `catalog`."""
+        """The snapshot of `catalog`."""
         return self._snapshot
 
     def reload(self) -> None:
-        """Take up what has been committed since the last time: the tables that have changed are read again."""
+        """Reads the changes committed since the last time, by reading the changed tables again."""
         with self.lake.exclusive():
             snapshot = self.lake.newest(self._cursor)
             if is_kept(self._cursor, self._snapshot, snapshot):
                 changes = self.lake.changed_tables(self._cursor, self._snapshot, snapshot)
                 changed = {table for schema, table in changes if schema == SYSTEM_SCHEMA}
-            else:  # after a pause in which somebody else has written and forgotten
+            else:  # another server has written meanwhile and expired those snapshots
                 changed = _LOADED
             if self.lake.read_only and "columns" in changed:
-                self._columns = {}  # whose have changed only the writer knows
+                self._columns = {}  # only the writer knows whose columns have changed
             self._load(changed)
             self._snapshot = snapshot
 
     def follow(self) -> None:
-        """`reload` if another server has committed since."""
+        """Calls `reload` if another server has committed since."""
         with self.lake.exclusive():
             if self.lake.newest(self._cursor) != self._snapshot:
                 self.reload()
 
     def _load(self, changed: Collection[str]) -> None:
-        """Read what the changed system tables hold, in one transaction: each begins with the newest snapshot."""
+        """Reads the changed system tables in one transaction, so that all rows are of one snapshot."""
         found: dict[str, Any] = {}
         with at_one_moment(self._cursor):
             for tables, load in (
@@ -189,7 +189,7 @@ class Store:
         return {"parameters": dict(rows)}
 
     def _load_columns(self, ids: set[int]) -> None:
-        """The columns of relations not seen before or altered since."""
+        """Loads the columns of relations that are new or were altered."""
         self._columns = {id_: columns for id_, columns in self._columns.items() if id_ in ids}
         new = ids - set(self._columns)
         if new:
@@ -197,7 +197,7 @@ class Store:
 
     @contextlib.contextmanager
     def change(self, cursor: Cursor | None = None, writes: Iterable[LakeTable] = ()) -> Iterator[Cursor]:
-        """A transaction of catalog changes, on `cursor` where one is given; `catalog` has them when it ends.
+        """A transaction of catalog changes, on `cursor` if given; afterwards `catalog` includes the changes.
 
         `writes` is as in `Lake.transaction`.
         """
@@ -207,26 +207,26 @@ class Store:
             self.reload()
 
     def next_id(self, cursor: Cursor, least: int = 0) -> int:
-        """An id that nothing has had, from `least` on.
+        """Returns an id that no object has had, from `least` on.
 
-        Clients see it as an OID, so those of PostgreSQL's own catalogs are left out.
+        Clients see ids as OIDs, so the OIDs of PostgreSQL's own catalogs are skipped.
         """
         if self._next_id is None:
             row = cursor.execute(f"SELECT max(next_id) FROM {_IDENTIFIERS}").fetchone()
             assert row is not None
             self._next_id = row[0]
         id_ = _FIRST_FREE_OID if self._next_id in _CATALOG_OIDS else max(self._next_id, least)
-        self._next_id = id_ + 1  # whether or not this transaction is committed
+        self._next_id = id_ + 1  # even if this transaction is rolled back
         cursor.execute(f"INSERT INTO {_IDENTIFIERS} VALUES (?)", [self._next_id])
         return id_
 
     def next_type_id(self, cursor: Cursor) -> int:
-        """An id that is no OID of PostgreSQL's types, and behind it two that nothing has."""
+        """Returns an id that is no OID of PostgreSQL's types; the next two ids are reserved too."""
         first, _, _ = (self.next_id(cursor, _FIRST_FREE_OID) for _ in range(3))
         return first
 
     def create_database(self, cursor: Cursor, name: str, resource_group: str, owner: str = ROOT) -> None:
-        """Add a database with the schema `public`; every user may connect to it and look into that schema."""
+        """Adds a database with the schema `public`; every user may connect to the database and use the schema."""
         database, schema = self.next_id(cursor), self.next_id(cursor)
         cursor.execute(
             f"INSERT INTO {system_table('databases')} VALUES (?, ?, ?, ?)", [database, name, owner, resource_group]
@@ -237,7 +237,7 @@ class Store:
         put_grants(cursor, (), (Grant(database, PUBLIC, "CONNECT", owner), Grant(schema, PUBLIC, "USAGE", owner)))
 
     def drop_database(self, cursor: Cursor, name: str, dropped: Collection[int]) -> None:
-        """Remove a database and its schemas, whose relations, with the ids `dropped`, this transaction has dropped."""
+        """Removes a database and its schemas, whose relations (`dropped`, by id) this transaction has dropped."""
         gone = [s.id for key, s in self.catalog.securables.items() if key[0] == name]
         forget_grants(cursor, gone)
         forget_comments(cursor, gone)
@@ -246,14 +246,14 @@ class Store:
         self.drop_lake_schemas(cursor, dropped)
 
     def drop_lake_schemas(self, cursor: Cursor, dropped: Collection[int] = ()) -> None:
-        """Drop the lake schemas that nothing is in but relations, by id, that this transaction has dropped."""
+        """Drops the lake schemas that are empty once this transaction has dropped the relations `dropped` (ids)."""
         used = {r.lake_table.schema for r in self.catalog.relations if r.id not in dropped and r.is_stored}
         for schema in self.lake.schemas(cursor):
             if schema not in used:
                 cursor.execute(f"DROP SCHEMA lake.{quote(schema)}")
 
     def set_database_group(self, cursor: Cursor, name: str, resource_group: str) -> None:
-        """Move a database to a resource group, and with it its jobs that name none and have no group of their own."""
+        """Moves a database to a resource group, with its jobs that have no group of their own."""
         cursor.execute(
             f"UPDATE {system_table('databases')} SET resource_group = ? WHERE name = ?", [resource_group, name]
         )
@@ -265,15 +265,15 @@ class Store:
         )
 
     def create_relation(self, cursor: Cursor, relation: Relation) -> Relation:
-        """Add a relation and its empty lake table, if it is to have one. Raises Error 42710 for a taken name, 3F000.
+        """Adds a relation and its empty lake table, if it stores rows, and returns it with the lake table's name.
 
-        Returns it with the lake table that it is made as.
+        Raises Error 42P07 for a name in use, 3F000.
         """
         taken = self.catalog.find(relation.database, relation.schema, relation.name)
         if taken is not None and taken.id != relation.replaces:
             raise already_exists(taken)
         is_there = (relation.database, relation.schema) in self.catalog.schemas
-        if not is_there and not relation.is_temporary:  # such a schema may be made by this transaction
+        if not is_there and not relation.is_temporary:  # this transaction may create the schema
             raise Error(f'schema "{relation.schema}" does not exist', errors.INVALID_SCHEMA_NAME)
         relation = replace(relation, made_as=self._free_lake_table(relation))
         if relation.is_table:
@@ -311,28 +311,28 @@ class Store:
         )
         put_columns(cursor, relation.id, relation.columns)
         if relation.is_stored:
-            # What a view's query makes certain needs no constraint.
+            # A view needs no constraints: its query guarantees them.
             stored = relation.stored if relation.is_table else [replace(c, not_null=False) for c in relation.stored]
             cursor.execute(f"CREATE SCHEMA IF NOT EXISTS lake.{quote(relation.lake_table.schema)}")
             self.create_table(cursor, relation.lake_name, tuple(stored))
         return relation
 
     def replace_columns(self, cursor: Cursor, relation: Relation) -> None:
-        """Store the columns of a relation instead of those it had."""
+        """Stores the columns of a relation in place of its old ones."""
         self._columns.pop(relation.id, None)
         replace_columns(cursor, relation)
 
     def put_fingerprint(self, cursor: Cursor, relation_id: int, text: str) -> None:
-        """Store the fingerprint of a relation's plan."""
+        """Stores the fingerprint of a relation's plan."""
         cursor.execute(f"UPDATE {system_table('relations')} SET fingerprint = ? WHERE id = ?", [text, relation_id])
 
     def put_details(self, cursor: Cursor, relation: Relation) -> None:
-        """Store what a relation of its kind is besides a relation."""
+        """Stores the details of a relation."""
         query = f"UPDATE {system_table('relations')} SET details = ? WHERE id = ?"
         cursor.execute(query, [dump_details(relation.details), relation.id])
 
     def alter_columns(self, cursor: Cursor, relation: Relation) -> None:
-        """Store what ALTER TABLE has made of a table: its columns, and what names them."""
+        """Stores a table after ALTER TABLE: its columns, and the fields that name columns."""
         self.replace_columns(cursor, relation)
         cursor.execute(
             f"UPDATE {system_table('relations')} SET key = ?, definition = ?, watermark_column = ?, "
@@ -349,9 +349,9 @@ class Store:
         )
 
     def _free_lake_table(self, relation: Relation) -> LakeTable:
-        """The relation's own name, with its id behind if a lake table has it: of another that was called so once."""
+        """The relation's own name, with its id at the end if a lake table of another relation has the name already."""
         own = relation.lake_table
-        # Of two spellings of one name the first is the lake's.
+        # If two spellings of a name differ in case, the lake uses the first.
         spelled = {schema.lower(): schema for schema in self.lake.schemas(self._cursor)}
         own = replace(own, schema=spelled.get(own.schema, own.schema))
         taken = {(t.schema, t.name.lower()) for t in (r.lake_table for r in self.catalog.relations)}
@@ -359,7 +359,7 @@ class Store:
         return replace(own, name=next(name for name in names if (own.schema, name.lower()) not in taken))
 
     def create_table(self, cursor: Cursor, name: str, columns: tuple[Column, ...]) -> None:
-        """A lake table without a relation of its own, for the state of an operator."""
+        """Creates a lake table without a relation, for the state of an operator."""
         listed = ", ".join(
             f"{quote(column.lake_name)} {column.type.in_lake()}{' NOT NULL' if column.not_null else ''}"
             for column in columns
@@ -367,21 +367,21 @@ class Store:
         cursor.execute(f"CREATE TABLE {name} ({listed})")
 
     def add_state(self, cursor: Cursor, job: Relation, internal: str, columns: tuple[Column, ...]) -> None:
-        """An internal table of a job."""
+        """Creates an internal table of a job."""
         self.create_table(cursor, replace(job.lake_table, name=internal).sql, columns)
         cursor.execute(f"INSERT INTO {system_table('states')} VALUES (?, ?)", [job.id, internal])
 
     def drop_tables(self, cursor: Cursor, relation: Relation) -> None:
-        """Drop what a relation and its job store rows in."""
+        """Drops the lake tables of a relation and its job."""
         for state in self._states.get(relation.id, ()):
             cursor.execute(f"DROP TABLE IF EXISTS {replace(relation.lake_table, name=state).sql}")
         cursor.execute(f"DROP TABLE IF EXISTS {relation.lake_name}")
 
     def drop_relation(self, cursor: Cursor, relation: Relation) -> None:
-        """Remove a relation, its job and everything they store.
+        """Removes a relation, its job and all their rows.
 
-        A DELETE is the dearest statement of a lake, so there is none where nothing is. What nobody reads of a relation
-        that is no more is left for later (`catalog.lake.leftovers`).
+        DELETE is the slowest statement of a lake, so it runs only where there are rows. Rows of the dropped relation
+        that no query reads are deleted later (`catalog.lake.leftovers`).
         """
         id_ = relation.id
         self.drop_tables(cursor, relation)
@@ -403,23 +403,23 @@ class Store:
         forget_comments(cursor, self._commented & {id_, relation.key_index_id})
 
     def epoch(self, cursor: Cursor) -> Epoch:
-        """What every created view has applied: neither number ever falls."""
+        """Returns the epoch that every created view has applied; neither of its numbers ever falls."""
         row = first_row(cursor.execute(f"SELECT max(snapshot), max(time_us) FROM {system_table('epoch')}"))
         assert row is not None
         return Epoch(*row)
 
     def set_epoch(self, cursor: Cursor, epoch: Epoch) -> None:
-        """Store one more: to delete what is there costs a checkpoint as much as a view does."""
+        """Stores a new epoch in a new row: a DELETE of the old one would cost a checkpoint as much as a view does."""
         cursor.execute(f"INSERT INTO {system_table('epoch')} VALUES (?, ?)", [epoch.snapshot, epoch.time_us])
 
     def set_parameter(self, cursor: Cursor, name: str, value: str | None) -> None:
-        """Store a system parameter or a default of a session variable; None removes it."""
+        """Stores a system parameter or a default of a session variable; None removes it."""
         cursor.execute(f"DELETE FROM {system_table('parameters')} WHERE name = ?", [name])
         if value is not None:
             cursor.execute(f"INSERT INTO {system_table('parameters')} VALUES (?, ?)", [name, value])
 
     def add_event(self, cursor: Cursor, event_type: str, job_id: int | None, info: Mapping[str, object]) -> None:
-        """RisingWave's event log (proto/meta.proto, EventLog)."""
+        """Adds an event to RisingWave's event log (proto/meta.proto, EventLog)."""
         shown = {name: redact(value) if isinstance(value, str) else value for name, value in info.items()}
         cursor.execute(
             f"INSERT INTO {system_table('events')} VALUES (now(), ?, ?, ?)", [event_type, job_id, json.dumps(shown)]

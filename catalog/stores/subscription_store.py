@@ -1,6 +1,6 @@
-"""The only reader and writer of the relation `subscriptions`.
+"""Reads and writes the relation `subscriptions`.
 
-What writes takes the cursor of an open lake transaction, as the methods of `catalog.stores.store` do.
+Writing functions take the cursor of an open lake transaction, as the methods of `catalog.stores.store` do.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ def add_subscription(cursor: Cursor, subscription: Subscription) -> None:
 
 
 def first_kept(cursor: Cursor, subscription: Subscription, now_us: int) -> int:
-    """The snapshot from which a subscription's changes are kept: that of its making, or of its retention ago."""
+    """Returns the snapshot from which changes are kept: of the subscription's creation, or its retention ago."""
     found = history.snapshot_at(cursor, now_us - subscription.retention_s * 1_000_000)
     return max(subscription.snapshot, found or 0)
 
 
 def kept_by(cursor: Cursor, subscriptions: Iterable[Subscription], now_us: int) -> list[int]:
-    """For each subscription the snapshot that has to stay, with all after it."""
+    """Returns for each subscription the oldest snapshot that it needs."""
     return [first_kept(cursor, subscription, now_us) for subscription in subscriptions]

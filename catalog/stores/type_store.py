@@ -1,6 +1,6 @@
-"""The only reader and writer of the relation `types`: those that users make.
+"""Reads and writes the relation `types`: the users' types.
 
-What writes takes the cursor of an open lake transaction, as the methods of `catalog.stores.store` do.
+Writing functions take the cursor of an open lake transaction, as the methods of `catalog.stores.store` do.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def _domain(text: str | None) -> Domain | None:
 
 
 def add_type(cursor: Cursor, made: UserType, field_oids: list[int]) -> None:
-    """Store a new type. The OIDs of its fields' types are as written: text is not varchar, of which those are.
+    """Stores a new type with the OIDs of its fields' types as the user wrote them.
 
-    Of a domain there is one, that of the type it is of.
+    They may differ from the stored types: text fields are stored as varchar. A domain has one OID, its base type's.
     """
     type_, names = made.type, [name for name, _ in made.type.fields]
     values = [
@@ -50,12 +50,12 @@ def drop_type(cursor: Cursor, made: UserType) -> None:
 
 
 def drop_types_in(cursor: Cursor, database: str, schema: str) -> None:
-    """Those of a schema that is dropped."""
+    """Removes the types of a dropped schema."""
     cursor.execute(f"DELETE FROM {_TABLE} WHERE database = ? AND schema = ?", [database, schema])
 
 
 def replace_enum(cursor: Cursor, before: Type, after: Type) -> None:
-    """Another enum in the place of one that is there, in types and functions."""
+    """Replaces an enum by another in types and functions."""
     values = [before.stored, after.stored]
     for table, column in (("types", "type"), ("functions", "result_type")):
         name = system_table(table)

@@ -1,7 +1,7 @@
-"""The only reader and writer of the relations `users`, `memberships` and `grants`.
+"""Reads and writes the relations `users`, `memberships` and `grants`.
 
-What writes takes the cursor of an open lake transaction, as the methods of `catalog.stores.store` do. Owners and
-grantees are names, so renaming a user renames them there too.
+Writing functions take the cursor of an open lake transaction, as the methods of `catalog.stores.store` do. Owners and
+grantees are stored by name, so to rename a user changes those names too.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def load_grants(cursor: Cursor) -> frozenset[Grant]:
 
 
 def put_user(cursor: Cursor, user: User) -> None:
-    """Store a user in the place of the one with the same id, if there is one; a new name goes everywhere."""
+    """Stores a user, replacing the user with the same id; a new name is stored everywhere."""
     row = cursor.execute(f"SELECT name FROM {system_table('users')} WHERE id = ?", [user.id]).fetchone()
     if row is not None and row[0] != user.name:
         _rename(cursor, row[0], user.name)
@@ -59,13 +59,13 @@ def _rename(cursor: Cursor, old: str, new: str) -> None:
 
 
 def drop_user(cursor: Cursor, user: User) -> None:
-    """Remove a user, who owns nothing and holds no grants, and all that made it a member or others its members."""
+    """Removes a user, who owns nothing and holds no grants, and all memberships of and in the user."""
     cursor.execute(f"DELETE FROM {system_table('users')} WHERE id = ?", [user.id])
     cursor.execute(f"DELETE FROM {system_table('memberships')} WHERE ? IN (role, member)", [user.name])
 
 
 def put_memberships(cursor: Cursor, removed: Iterable[Membership], added: Iterable[Membership]) -> None:
-    """Take memberships away, then add others."""
+    """Removes memberships, then adds others."""
     for each in removed:
         cursor.execute(
             f"DELETE FROM {system_table('memberships')} WHERE role = ? AND member = ?", [each.role, each.member]
@@ -76,7 +76,7 @@ def put_memberships(cursor: Cursor, removed: Iterable[Membership], added: Iterab
 
 
 def put_grants(cursor: Cursor, removed: Iterable[Grant], added: Iterable[Grant]) -> None:
-    """Take grants away, then add others. Where a privilege is granted again, `removed` has the old grant."""
+    """Removes grants, then adds others. To change a grant, `removed` has the old one."""
     for grant in removed:
         cursor.execute(
             f"DELETE FROM {system_table('grants')} "
@@ -92,13 +92,13 @@ def put_grants(cursor: Cursor, removed: Iterable[Grant], added: Iterable[Grant])
 
 
 def move_grants(cursor: Cursor, thing: Securable, owner: str) -> None:
-    """What the owner of a thing has granted its new owner grants; what that one held before it needs no more."""
+    """Makes a new owner the grantor of the old owner's grants, and removes the new owner's own privileges."""
     grants = system_table("grants")
     cursor.execute(f"DELETE FROM {grants} WHERE object_id = ? AND grantee = ?", [thing.id, owner])
     cursor.execute(
         f"UPDATE {grants} SET grantor = ? WHERE object_id = ? AND grantor = ?", [owner, thing.id, thing.owner]
     )
-    # Of what both had granted alike there would be two rows.
+    # Merge grants that both owners had given, which are equal now.
     kept = cursor.execute(
         "SELECT grantee, privilege, grantor, bool_or(is_grantable), column_name "
         f"FROM {grants} WHERE object_id = ? GROUP BY ALL",
@@ -109,7 +109,7 @@ def move_grants(cursor: Cursor, thing: Securable, owner: str) -> None:
 
 
 def move_column_grants(cursor: Cursor, object_id: int, column: str, name: str | None) -> None:
-    """A column is called otherwise, or is gone."""
+    """Moves the grants on a column to its new name, or removes them for None."""
     where = "WHERE object_id = ? AND column_name = ?"
     if name is None:
         cursor.execute(f"DELETE FROM {system_table('grants')} {where}", [object_id, column])
@@ -118,7 +118,7 @@ def move_column_grants(cursor: Cursor, object_id: int, column: str, name: str | 
 
 
 def forget_grants(cursor: Cursor, object_ids: Iterable[int]) -> None:
-    """What the grants were on has been dropped."""
+    """Removes the grants on dropped objects."""
     listed = ", ".join(map(str, object_ids))
     if listed:
         cursor.execute(f"DELETE FROM {system_table('grants')} WHERE object_id IN ({listed})")

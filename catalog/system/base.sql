@@ -1,7 +1,7 @@
--- What never changes while the server runs: types, roles, the functions that read types, access methods.
+-- Facts that never change while the server runs: types, roles, the functions that read types, access methods.
 -- `pgc._types` (name, oid, array_oid, length) is filled from catalog.types.BASES before this file runs.
 
--- What pg_type says of a type beyond its numbers, by the name catalog.types prints.
+-- The columns of pg_type besides its numbers, by the name that catalog.types prints.
 CREATE OR REPLACE TABLE pgc._type_details AS
 FROM (VALUES
     ('boolean',                     'bool',        'B', true,  true,  'c', 'boolin',          'boolrecv',        2436),
@@ -24,7 +24,7 @@ FROM (VALUES
     ('oid',                         'oid',         'N', true,  true,  'i', 'oidin',           'oidrecv',         2418)
 ) AS detail(name, typname, category, is_preferred, by_value, align, input, receive, receive_oid);
 
--- Types that no column here can have but that clients look up or that system columns have in PostgreSQL.
+-- Types that no column here can have, but that clients look up or that system columns have in PostgreSQL.
 CREATE OR REPLACE TABLE pgc._foreign_types AS
 FROM (VALUES
     ('"char"',       'char',         18,   1002, 1,  'b', 'Z', 'charin',         'charrecv',         2434),
@@ -81,10 +81,10 @@ SELECT array_oid::UINTEGER, name || '[]', '_' || typname, (-1)::SMALLINT, kind, 
        if(align = 'd', 'd', 'i'), oid::UINTEGER, 0::UINTEGER, 'array_in', 'array_recv', 2400::UINTEGER
 FROM element WHERE array_oid <> 0;
 
--- Lookup tables of the functions. Their columns have names that no caller's column has, because a macro's argument
--- is pasted into its subquery and would be taken for a column of that name.
--- The functions that statements call (pg_proc.sql), and those that pg_type names: input, output and the like. The OIDs of
--- these are PostgreSQL's where a driver looks for one.
+-- Lookup tables of the functions. Their columns have names that no caller's column has, because a macro's argument is
+-- pasted into its subquery and would be resolved as a column of that name. The tables have the functions that
+-- statements call (pg_proc.sql), and those that pg_type names: input, output and the like, with PostgreSQL's OIDs where
+-- a driver looks for one.
 CREATE OR REPLACE TABLE pgc._functions AS
 WITH argument AS (
     SELECT p.oid, list(t.oid ORDER BY place) AS oids, string_agg(t.name, ', ' ORDER BY place) AS names,
@@ -123,12 +123,12 @@ CREATE OR REPLACE MACRO pgf.parse_ident(s, strict := true) AS
 CREATE OR REPLACE MACRO pgf.session_database() AS coalesce(getvariable('database'), 'dev');
 CREATE OR REPLACE MACRO pgf.in_session(d) AS d IS NULL OR d = pgf.session_database();
 
--- Columns of the system's relations; system_columns.sql fills it when all of them are there.
+-- Columns of the system's relations; system_columns.sql fills the table once all relations are defined.
 CREATE OR REPLACE TABLE pgc._system_columns (
     relation_id UINTEGER, attnum SMALLINT, name VARCHAR, type_oid UINTEGER, length SMALLINT, dimensions SMALLINT
 );
 
--- Settings that are the same for every session; pg_compat lays the session's over them.
+-- Settings that are the same for every session; pg_compat overrides them by the session's.
 CREATE OR REPLACE TABLE pgc._settings AS
 FROM (VALUES
     ('application_name', '', 'Name of the client.'),

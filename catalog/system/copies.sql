@@ -1,5 +1,5 @@
--- Copies of the lake's catalog, because each scan of a lake table costs milliseconds and psql's queries make dozens.
--- Taken again by catalog.system_views.refresh after every change; only relations that are created are in them.
+-- Copies of the lake's catalog: each scan of a lake table takes milliseconds, and psql's queries make dozens.
+-- catalog.system_views.refresh makes them again after every change. They have created relations only, unless stated.
 
 CREATE OR REPLACE TABLE pgc._roles AS
 SELECT id::UINTEGER AS id, name, is_super, is_super OR create_db AS create_db, is_super OR create_user AS create_user,
@@ -10,7 +10,7 @@ SELECT r.id AS role_id, m.id AS member_id, coalesce(g.id, 0)::UINTEGER AS granto
 FROM lake.sparkwave.memberships s JOIN pgc._roles r ON r.name = s.role JOIN pgc._roles m ON m.name = s.member
 LEFT JOIN pgc._roles g ON g.name = s.grantor;
 
--- `__roles` are itself and those it is a member of, by way of others too.
+-- `__roles` are the role itself and all roles that it is a member of, directly or through others.
 CREATE OR REPLACE TABLE pgf._role AS
 WITH RECURSIVE reached AS (
     SELECT name AS who, name AS role FROM pgc._roles
@@ -27,8 +27,8 @@ CREATE OR REPLACE TABLE pgc._databases AS
 SELECT id::UINTEGER AS id, name, owner, resource_group FROM lake.sparkwave.databases;
 CREATE OR REPLACE TABLE pgf._database AS SELECT id AS __oid, name AS __name FROM pgc._databases;
 
--- With the relations that are being created, and with indexes and sinks: what Postgres has no relation for. Without the
--- rows that are to take another's place, to which no name leads.
+-- All relations, also those being created and those that Postgres has no relation for (indexes, sinks); without the new
+-- rows of ALTER MATERIALIZED VIEW … AS, which no name refers to.
 CREATE OR REPLACE TABLE pgc._all_relations AS
 SELECT r.created, r.id::UINTEGER AS id, r.database, r.schema, n.id AS schema_id, r.name, r.kind, coalesce(r.shown, r.definition) AS definition, r.key, r.upstreams,
        coalesce(o.id, 1) AS owner_id, r.owner, r.initialized_at, r.created_at, r.append_only, r.lake_schema, r.lake_name,
@@ -40,14 +40,14 @@ WHERE r.replaces IS NULL;
 
 CREATE OR REPLACE TABLE pgc._subscriptions AS
 SELECT r.*, s.retention_s FROM lake.sparkwave.subscriptions s JOIN pgc._all_relations r ON r.id = s.relation_id;
--- Those that are created.
+-- Without relations being created.
 CREATE OR REPLACE TABLE pgc._created_relations AS SELECT * EXCLUDE (created) FROM pgc._all_relations WHERE created;
--- Of these the tables and views. Subscriptions have no rows: rw_subscriptions and rw_depend alone know them.
+-- The tables and views among them. Subscriptions have no rows: only rw_subscriptions and rw_depend have them.
 CREATE OR REPLACE TABLE pgc._relations AS
 SELECT * EXCLUDE (details) FROM pgc._created_relations WHERE kind NOT IN ('index', 'sink', 'subscription', 'sequence');
 
--- Sequences; `table_id` and `column_name`, as the lake calls it, are what one goes with. `default_text` is a default
--- that draws from it, as PostgreSQL shows it to who searches `public`.
+-- Sequences; `table_id` and `column_name` (its lake name) are the owning column. `default_text` is a default that draws
+-- from the sequence, as PostgreSQL shows it with `public` in the search path.
 CREATE OR REPLACE TABLE pgc._sequences AS
 SELECT id, database, schema, schema_id, name, owner, owner_id, details->>'type' AS type,
        (details->>'start')::BIGINT AS start, (details->>'increment')::BIGINT AS increment,
@@ -58,7 +58,7 @@ SELECT id, database, schema, schema_id, name, owner, owner_id, details->>'type' 
            AS default_text
 FROM pgc._created_relations WHERE kind = 'sequence';
 
--- Privileges: who owns what, what was granted, and both as PostgreSQL's access control lists write it.
+-- Privileges: owners, grants, and both in the form of PostgreSQL's access control lists.
 CREATE OR REPLACE TABLE pgf._owner AS
 SELECT id AS __object, owner AS __owner,
        CASE kind WHEN 'table' THEN 'arwd' WHEN 'sequence' THEN 'rwU' ELSE 'r' END AS __letters
@@ -81,7 +81,7 @@ SELECT __object, any_value(o.__owner || '=' || o.__letters || '/' || o.__owner) 
        list(entry ORDER BY grantee, grantor) FILTER (entry IS NOT NULL) AS __granted
 FROM pgf._owner o LEFT JOIN pgc._acl_entries e ON e.object_id = __object AND column_name IS NULL GROUP BY ALL;
 
--- Types that users have made. Behind the OID of each come those of its arrays and of the relation of its fields.
+-- Users' types. The OIDs after a type's own are its array type's and that of the relation of its fields.
 CREATE OR REPLACE TABLE pgc._user_types AS
 SELECT t.id::UINTEGER AS oid, (t.id + 1)::UINTEGER AS array_oid, (t.id + 2)::UINTEGER AS relation_oid, t.database, t.schema,
        n.id AS schema_id, t.name, if(t.schema = 'public', '', pg.quote_ident(t.schema) || '.') || pg.quote_ident(t.name) AS shown,
@@ -103,7 +103,7 @@ FROM (SELECT database, relation_oid, generate_subscripts(field_names, 1) AS plac
              unnest(field_oids) AS oid
       FROM pgc._user_types) f
 LEFT JOIN pgc._all_types t ON t.oid = f.oid;
--- Their rows of pg_type, and those of their arrays.
+-- The rows of pg_type for users' types and their array types.
 CREATE OR REPLACE TABLE pgc._user_type_rows AS
 SELECT u.database, own.oid, if(is_array, '_' || u.name, u.name), schema_id, owner_id,
        CASE WHEN is_array THEN -1 WHEN u.kind = 'e' THEN 4 ELSE coalesce(b.length, -1) END,
@@ -152,7 +152,7 @@ JOIN written r ON r.text = f.result_type
 LEFT JOIN argument a ON a.id = f.id
 LEFT JOIN pgc._roles o ON o.name = f.owner;
 
--- The types of struct columns, which clients know as `record`: a type modifier tells format_type which one is meant.
+-- The types of struct columns, which clients see as `record`: by its type modifier, format_type identifies the type.
 CREATE OR REPLACE TABLE pgf._struct AS
 SELECT row_number() OVER (ORDER BY type)::INTEGER AS __typmod, type AS __type,
        replace(type, 'numeric(38,19)', 'numeric') AS __name
@@ -179,12 +179,13 @@ SELECT c.relation_id::UINTEGER AS relation_id, r.kind AS relation_kind, c.positi
        if(c.type LIKE '%[]', coalesce(u.array_oid, t.array_oid), coalesce(u.oid, t.oid))::UINTEGER AS type_oid,
        if(c.type LIKE '%[]', -1, coalesce(if(u.kind = 'e', 4, NULL), t.length, -1))::SMALLINT AS length,
        (length(regexp_extract(c.type, '(\[\])*$')) // 2)::SMALLINT AS dimensions,
-       -- The digits of a numeric without precision nobody has written.
+       -- Users do not write the digits of a numeric without precision.
        coalesce(if(c.type LIKE 'numeric(38,19)%', -1, NULL),
                 (try_cast(regexp_extract(c.type, '^numeric\((\d+),(\d+)\)', 1) AS INTEGER) << 16)
                 | try_cast(regexp_extract(c.type, '^numeric\((\d+),(\d+)\)', 2) AS INTEGER) + 4,
                 s.__typmod, (r.details->'lengths'->>coalesce(c.lake_name, c.name))::INTEGER + 4, -1)::INTEGER AS typmod,
-       -- As PostgreSQL shows a literal of text, with its type, and a sequence by its name; none of an identity column.
+       -- As PostgreSQL shows it: a text literal with its type, a sequence by its name, and no default of an identity
+       -- column.
        CASE WHEN q.identity IS NOT NULL THEN NULL WHEN q.id IS NOT NULL THEN q.default_text
             WHEN regexp_full_match(c.column_default, '''([^'']|'''')*''')
             THEN c.column_default || '::' || coalesce(u.shown, regexp_replace(c.type, '\(.*\)', ''))
@@ -204,14 +205,14 @@ SELECT object_id AS __object, grantee AS __grantee, privilege AS __privilege, is
        column_name AS __column, attnum AS __attnum
 FROM pgc._grants LEFT JOIN pgc._columns c ON c.relation_id = object_id AND c.name = column_name;
 
--- Indexes that were created: `keys` with the numbers of their columns, 0 of expressions, and how PostgreSQL writes them.
+-- Created indexes: `keys` has the numbers of their columns, 0 for expressions; the texts are PostgreSQL's.
 CREATE OR REPLACE TABLE pgc._created_indexes AS
 WITH shaped AS (
     SELECT *, upstreams[1]::UINTEGER AS relation_id, from_json(details, '{"distributed": "INTEGER",
            "includes_all": "BOOLEAN", "keys": [{"name": "VARCHAR", "source": "VARCHAR", "is_expression": "BOOLEAN",
            "descending": "BOOLEAN", "nulls_first": "BOOLEAN"}]}') AS shape
     FROM pgc._created_relations WHERE kind = 'index'
-), known AS (  -- the columns of what is indexed by the names that the index knows, which they may have lost since
+), known AS (  -- the upstream's columns by the names in the index, which may be older
     SELECT i.id, map(list(k.name), list(c.attnum)) AS numbers, map(list(k.name), list(c.name)) AS names
     FROM shaped i JOIN pgc._columns c ON c.relation_id = i.relation_id AND NOT c.is_hidden
     JOIN (SELECT relation_id, name AS now,
@@ -244,8 +245,8 @@ JOIN pgc._created_relations r ON r.id = i.relation_id
 JOIN known t ON t.id = i.id
 LEFT JOIN included n ON n.id = i.id;
 
--- All indexes: primary keys, and those. A materialized view has no key, and an index no column that CREATE INDEX does not
--- name, as in PostgreSQL: dbt would drop what it did not ask for.
+-- All indexes: primary keys, and created ones. As in PostgreSQL, a materialized view has no key, and an index only the
+-- columns that CREATE INDEX names: dbt would drop an index with other columns.
 CREATE OR REPLACE TABLE pgc._indexes AS
 SELECT *, list_transform(columns, lambda c: pg.quote_ident(c)) AS texts, list_transform(columns, lambda c: '') AS orders,
        list_transform(columns, lambda c: 0::SMALLINT) AS options, []::VARCHAR[] AS included
@@ -264,7 +265,8 @@ SELECT id, NULL, relation_id, database, schema, schema_id, relation_schema, rela
        key_numbers || if(includes_all, [], included_numbers), NULL, texts, orders, options, if(includes_all, [], included)
 FROM pgc._created_indexes;
 
--- Comments: `__class` is what the thing is a row of (pg_class, pg_namespace, pg_database), `__column` 0 if it is no column.
+-- Comments: `__class` is the catalog of the object (pg_class, pg_namespace, pg_database), `__column` is 0 for no
+-- column.
 CREATE OR REPLACE TABLE pgf._comment AS
 SELECT o.id AS __oid, o.class AS __class, coalesce(k.attnum, 0)::INTEGER AS __column, o.database AS __database,
        c.text AS __text
@@ -281,7 +283,7 @@ CREATE OR REPLACE TABLE pgf._namespace AS
 SELECT id AS __oid, name AS __name, database AS __database FROM pgc._namespaces
 UNION ALL SELECT id, name, NULL FROM pgc._system_namespaces;
 
--- `__schemas` are all that have something of this name.
+-- `__schemas` are all schemas with a relation of this name.
 CREATE OR REPLACE TABLE pgf._class AS
 SELECT *, list(__schema) OVER (PARTITION BY __database, __name) AS __schemas
 FROM (SELECT id AS __oid, database AS __database, schema AS __schema, name AS __name FROM pgc._relations
@@ -308,7 +310,7 @@ SELECT id AS __oid, constraint_id AS __constraint_oid,
               pg.quote_ident(relation_schema), pg.quote_ident(relation_name), __list,
               if(included = [], '', ' INCLUDE (' ||
                  array_to_string(list_transform(included, lambda __c: pg.quote_ident(__c)), ', ') || ')')) AS __definition,
-       -- Without the schema that is searched anyway, where PostgreSQL is asked for what people read.
+       -- Pretty-printed definitions leave out the schema `public`, which is in the search path.
        if(relation_schema = 'public', replace(__definition, ' ON public.', ' ON '), __definition) AS __pretty
 FROM pgc._indexes;
 

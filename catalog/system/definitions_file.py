@@ -1,7 +1,8 @@
-"""The definitions of the system catalogs in a file: to open it takes a twentieth of the time that they take to make.
+"""Keeps the definitions of the system catalogs in a file: to open it takes a twentieth of the time of making them.
 
-The file is DuckDB's, in the user's cache directory, named after a digest of all that it is made from. It becomes
-DuckDB's own database `memory`, for reading: queries find definitions by that name, in processes without the file too.
+The file is a DuckDB database in the user's cache directory, named by a digest of everything that it is made from. It is
+attached read-only as DuckDB's own database `memory`, so that queries find the definitions under the same name as in
+processes without the file.
 """
 
 from __future__ import annotations
@@ -19,28 +20,32 @@ from sparkwave.catalog.lake.translation import DuckDBError
 from sparkwave.catalog.names import COPIES, literal
 
 _DATABASE = "memory"
-# A file of another version is deleted when nobody has opened it for so long.
+# A file of another version is deleted when it was not opened for so long.
 _UNUSED_SECONDS = 30 * 24 * 3600
 
 
 def path_of(made_from: Iterable[str]) -> Path:
-    """Where the file is, or would be, that is made from these texts."""
+    """Returns the path of the file that is made from these texts, whether or not it exists."""
     digest = hashlib.sha256("\0".join((ENGINE_VERSION, *made_from)).encode()).hexdigest()[:16]
     return _cache() / "sparkwave" / f"system-{digest}.duckdb"
 
 
 def _cache() -> Path:
-    """The user's cache directory. Who has none shares none with others, who might put definitions of theirs there."""
+    """The user's cache directory.
+
+    Without one no file is kept: a shared directory could hold definitions of another user.
+    """
     try:
         return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    except RuntimeError:  # nobody's home is known
+    except RuntimeError:  # the home directory is unknown
         return Path(os.devnull)
 
 
 def open_definitions(cursor: Cursor, path: Path, define: Callable[[], None]) -> None:
-    """Have the definitions in the database, from the file if there is one, else by `define`, which leaves a file.
+    """Opens the definitions from the file, or makes them and the file by `define`.
 
-    Where no file can be written they are in memory. No transaction may be open. Raises what `define` does.
+    If no file can be written, the definitions are in memory. No transaction may be open. Raises the errors of
+    `define`.
     """
     if _is_open(cursor, path) or _open(cursor, path):
         return
@@ -62,13 +67,13 @@ def _open(cursor: Cursor, path: Path) -> bool:
         _exchange(cursor, literal(str(path)), " (READ_ONLY)")
         with contextlib.suppress(OSError):
             os.utime(path)
-    except DuckDBError:  # it is damaged
+    except DuckDBError:  # the file is damaged
         return False
     return True
 
 
 def _make(cursor: Cursor, path: Path, define: Callable[[], None]) -> bool:
-    """Write the file. Returns whether it could be."""
+    """Writes the file. Returns whether that succeeded."""
     made = path.with_name(f"{path.stem}.{uuid.uuid4().hex}.new")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -86,8 +91,10 @@ def _make(cursor: Cursor, path: Path, define: Callable[[], None]) -> bool:
 
 
 def _exchange(cursor: Cursor, target: str, options: str = "") -> None:
-    """Let another file, or none, be the database. Raises DuckDBError, also when the file before it could not be written
-    to its end, which is let go of all the same."""
+    """Attaches another file, or none, as the database `memory`.
+
+    Raises DuckDBError, also when the last writes of the file before it fail; that file is detached anyway.
+    """
     cursor.execute(f"USE {COPIES}")
     try:
         try:

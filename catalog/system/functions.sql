@@ -1,6 +1,6 @@
 -- PostgreSQL's catalog functions as macros. planner.pg_compat sends calls here by name.
 
--- Parts of a possibly qualified, possibly quoted name, folded as identifiers are; a part counted from the end.
+-- Parts of a qualified or quoted name, folded as identifiers are; n counts parts from the end.
 CREATE OR REPLACE MACRO pgf.name_part(s, n) AS
     CASE WHEN regexp_extract_all(s, '"(?:[^"]|"")*"|[^."]+')[-n] LIKE '"%'
          THEN replace(trim(regexp_extract_all(s, '"(?:[^"]|"")*"|[^."]+')[-n], '"'), '""', '"')
@@ -76,7 +76,7 @@ CREATE OR REPLACE MACRO pgf.pg_get_constraintdef(o) AS
     (SELECT __text FROM pgf._constraint WHERE __oid = o), (o, pretty) AS (SELECT __text FROM pgf._constraint WHERE __oid = o);
 CREATE OR REPLACE MACRO pgf.pg_get_expr(e, o) AS e::VARCHAR, (e, o, pretty) AS e::VARCHAR;
 
--- Comments, of a class as PostgreSQL's catalogs are called.
+-- Comments, by the class, named as PostgreSQL's catalogs.
 CREATE OR REPLACE MACRO pgf.obj_description(o) AS
     (SELECT any_value(__text) FROM pgf._comment WHERE __oid = o AND __column = 0 AND __class <> 1262),
     (o, c) AS (SELECT any_value(__text) FROM pgf._comment
@@ -94,7 +94,7 @@ CREATE OR REPLACE MACRO pgf.pg_get_function_arguments(o) AS
 CREATE OR REPLACE MACRO pgf.pg_get_function_identity_arguments(o) AS
     (SELECT any_value(__arguments) FROM pgf._function WHERE __oid = o);
 
--- There are no definitions of functions, rules, triggers, partitions or extended statistics to describe.
+-- Functions, rules, triggers, partitions and extended statistics have no definitions.
 CREATE OR REPLACE MACRO pgf.pg_get_functiondef(o) AS NULL::VARCHAR;
 CREATE OR REPLACE MACRO pgf.pg_get_function_sqlbody(o) AS NULL::VARCHAR;
 CREATE OR REPLACE MACRO pgf.pg_get_ruledef(o) AS NULL::VARCHAR, (o, pretty) AS NULL::VARCHAR;
@@ -116,7 +116,7 @@ CREATE OR REPLACE MACRO pgf.pg_get_keywords() AS TABLE
            'can be bare label' AS baredesc
     FROM duckdb_keywords();
 
--- Visibility: in a schema that is searched, and none before it has something of that name.
+-- Visibility: the object is in the first schema of the search path that has its name.
 CREATE OR REPLACE MACRO pgf._is_found(path, place, places) AS
     coalesce(list_position(path, place) = list_min(list_transform(places, lambda __s: nullif(list_position(path, __s), 0))), false);
 CREATE OR REPLACE MACRO pgf.pg_table_is_visible(o, path) AS
@@ -134,14 +134,15 @@ CREATE OR REPLACE MACRO pgf.pg_ts_dict_is_visible(o) AS o IS NOT NULL;
 CREATE OR REPLACE MACRO pgf.pg_ts_parser_is_visible(o) AS o IS NOT NULL;
 CREATE OR REPLACE MACRO pgf.pg_ts_template_is_visible(o) AS o IS NOT NULL;
 
--- Access control lists: PostgreSQL's, NULL where nothing was granted, and RisingWave's, which always has the owner.
+-- Access control lists: PostgreSQL's are NULL without grants; RisingWave's always have the owner.
 CREATE OR REPLACE MACRO pgf._granted(thing) AS
     (SELECT list_prepend(__owners, __granted) FROM pgf._acls WHERE __object = thing AND __granted IS NOT NULL);
 CREATE OR REPLACE MACRO pgf._acl(thing) AS
     (SELECT list_prepend(__owners, coalesce(__granted, [])) FROM pgf._acls WHERE __object = thing);
 
--- Privileges. pg_compat puts the session's user in front where the call has none. What the system owns all may read.
--- Members of a role hold what it holds, and are who it is; on a column what is held on all of a relation counts.
+-- Privileges. pg_compat adds the session's user as the first argument where a call has none. System objects are
+-- readable for all. Members of a role hold its privileges and act as the role; a privilege on a relation holds for its
+-- columns.
 CREATE OR REPLACE MACRO pgf._role_name(who) AS
     (SELECT any_value(__name) FROM pgf._role WHERE who::VARCHAR IN (__name, __oid::VARCHAR));
 CREATE OR REPLACE MACRO pgf._roles_of(who) AS (SELECT any_value(__roles) FROM pgf._role WHERE __name = who);
@@ -176,7 +177,8 @@ CREATE OR REPLACE MACRO pgf.has_function_privilege(a, b) AS true, (a, b, c) AS t
 CREATE OR REPLACE MACRO pgf.has_sequence_privilege(a, b) AS true, (a, b, c) AS true;
 CREATE OR REPLACE MACRO pgf.has_tablespace_privilege(a, b) AS true, (a, b, c) AS true;
 
--- Sizes, from a variable that the server sets for a statement that may look at them (catalog/lake/sizes.py). Indexes have none.
+-- Sizes, from a variable that the server sets for a statement that may read them (catalog/lake/sizes.py); none of
+-- indexes.
 CREATE OR REPLACE MACRO pgf._sizes() AS
     getvariable('relation_sizes')::MAP(UINTEGER, STRUCT("rows" BIGINT, bytes BIGINT, total BIGINT));
 CREATE OR REPLACE VIEW pgf._size AS
@@ -192,7 +194,7 @@ CREATE OR REPLACE MACRO pgf.pg_database_size(d) AS
      WHERE c.__database = (SELECT any_value(__name) FROM pgf._database WHERE d::VARCHAR IN (__name, __oid::VARCHAR)));
 CREATE OR REPLACE MACRO pgf.pg_tablespace_size(t) AS
     (SELECT coalesce(sum(pgf._sizes()[c.__oid].total), 0)::BIGINT FROM pgf._class c);
--- PostgreSQL's rounding (src/backend/utils/adt/dbsize.c): of every unit but bytes by half ones.
+-- PostgreSQL's rounding (src/backend/utils/adt/dbsize.c): all units except bytes are rounded half up.
 CREATE OR REPLACE MACRO pgf._size_pretty(n) AS
     CASE WHEN n < 10240 THEN n || ' bytes'
          WHEN n // 512 < 20479 THEN (n // 512 + 1) // 2 || ' kB'
@@ -205,7 +207,7 @@ CREATE OR REPLACE MACRO pgf.pg_size_pretty(n) AS
 CREATE OR REPLACE MACRO pgf.pg_relation_filenode(o) AS o;
 CREATE OR REPLACE MACRO pgf.pg_tablespace_location(o) AS '';
 
--- The server.
+-- Server settings and information.
 CREATE OR REPLACE MACRO pgf.current_setting(settings, name) AS
     coalesce(settings[lower(name)], (SELECT __setting FROM pgf._setting WHERE __name = lower(name)),
              error('unrecognized configuration parameter "' || name || '"')),
@@ -237,7 +239,7 @@ CREATE OR REPLACE MACRO pgf.inet_server_port() AS NULL::INTEGER;
 CREATE OR REPLACE MACRO pgf.inet_client_addr() AS NULL::VARCHAR;
 CREATE OR REPLACE MACRO pgf.inet_client_port() AS NULL::INTEGER;
 
--- Arrays: PostgreSQL's bounds start at 1 and are NULL when there is nothing; int2vector's start at 0.
+-- Arrays: PostgreSQL's bounds start at 1 and are NULL for an empty array; int2vector's start at 0.
 CREATE OR REPLACE MACRO pgf.vector_element(a, n) AS a[n + 1];
 CREATE OR REPLACE MACRO pgf._pg_expandarray(a) AS
     unnest(list_transform(a, lambda __x, __i: {'x': __x, 'n': __i::INTEGER}));

@@ -1,4 +1,4 @@
--- information_schema: tables and views of the session's database, and empty relations for what does not exist here.
+-- information_schema: tables and views of the session's database, and empty relations for missing kinds of objects.
 
 CREATE OR REPLACE VIEW infs.information_schema_catalog_name AS SELECT pgf.session_database() AS catalog_name;
 
@@ -91,7 +91,7 @@ SELECT database AS constraint_catalog, schema AS constraint_schema, name AS cons
        generate_subscripts(columns, 1)::INTEGER AS ordinal_position, NULL::INTEGER AS position_in_unique_constraint
 FROM pgc._indexes WHERE is_primary AND database = pgf.session_database();
 
--- Of all users: whose session it is is not known here.
+-- Of all users, since the session's user is not known here.
 CREATE OR REPLACE VIEW infs.applicable_roles AS
 SELECT member AS grantee, role AS role_name, if(is_admin, 'YES', 'NO') AS is_grantable FROM pgc._memberships;
 
@@ -122,7 +122,7 @@ WHERE v.database = pgf.session_database();
 
 CREATE OR REPLACE VIEW infs.enabled_roles AS SELECT name AS role_name FROM pgc._roles;
 
--- What the elements of array columns are.
+-- The element types of array columns.
 CREATE OR REPLACE VIEW infs.element_types AS
 FROM infs._element_types
 UNION ALL BY NAME
@@ -135,7 +135,7 @@ JOIN pgc._all_types a ON a.oid = c.type_oid
 JOIN pgc._all_types e ON e.oid = a.element_oid
 WHERE c.dimensions > 0 AND NOT c.is_hidden AND r.kind <> 'materialized view' AND r.database = pgf.session_database();
 
--- What owners have of themselves and what was granted; as in PostgreSQL not of materialized views.
+-- The owners' privileges and the granted ones; as in PostgreSQL, without materialized views.
 CREATE OR REPLACE VIEW infs.table_privileges AS
 WITH own AS (
     FROM (VALUES ('INSERT', 'table'), ('SELECT', 'table'), ('UPDATE', 'table'), ('DELETE', 'table'), ('SELECT', 'view'))
@@ -155,7 +155,7 @@ WHERE r.kind <> 'materialized view' AND r.database = pgf.session_database();
 
 CREATE OR REPLACE VIEW infs.role_table_grants AS FROM infs.table_privileges WHERE grantee <> 'PUBLIC';
 
--- A privilege on a table is one on each of its columns, but to delete.
+-- A privilege on a table, except DELETE, holds for each of its columns.
 CREATE OR REPLACE VIEW infs.column_privileges AS
 SELECT p.grantor, p.grantee, p.table_catalog, p.table_schema, p.table_name, c.column_name, p.privilege_type,
        p.is_grantable
@@ -170,7 +170,7 @@ WHERE g.column_name IS NOT NULL AND r.kind <> 'materialized view' AND r.database
 
 CREATE OR REPLACE VIEW infs.role_column_grants AS FROM infs.column_privileges WHERE grantee <> 'PUBLIC';
 
--- Functions, all of them built in; aggregates and window functions are none, as in PostgreSQL.
+-- Functions, all of them built in; as in PostgreSQL, without aggregates and window functions.
 CREATE OR REPLACE VIEW infs.routines AS
 FROM infs._routines
 UNION ALL BY NAME

@@ -1,4 +1,4 @@
--- information_schema: relations about things that do not exist here.
+-- information_schema: relations about kinds of objects that do not exist here.
 
 CREATE OR REPLACE TABLE infs.attributes (
     udt_catalog VARCHAR, udt_schema VARCHAR, udt_name VARCHAR, attribute_name VARCHAR, ordinal_position INTEGER,

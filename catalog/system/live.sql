@@ -1,4 +1,4 @@
--- What sessions do now. The server sets a variable of the relation's name, JSON, for a statement that reads it.
+-- The live state of sessions. For a statement that reads a relation, the server sets a variable of its name, as JSON.
 
 CREATE OR REPLACE VIEW pgc.pg_stat_activity AS
 SELECT (SELECT d.id FROM pgc._databases d WHERE d.name = r.datname) AS datid, r.datname, r.pid,
@@ -12,7 +12,7 @@ FROM (SELECT unnest(from_json(coalesce(getvariable('pg_stat_activity')::VARCHAR,
     "query_start": "TIMESTAMPTZ", "state_change": "TIMESTAMPTZ", "wait_event_type": "VARCHAR",
     "wait_event": "VARCHAR", "state": "VARCHAR", "query": "VARCHAR"}]')) AS r);
 
--- The session's own.
+-- The session's own prepared statements and cursors.
 CREATE OR REPLACE VIEW pgc.pg_prepared_statements AS
 SELECT r.name, r.statement, r.prepare_time, r.parameter_types, r.from_sql, 0::BIGINT AS generic_plans, 0::BIGINT AS custom_plans
 FROM (SELECT unnest(from_json(coalesce(getvariable('pg_prepared_statements')::VARCHAR, '[]'), '[{
@@ -25,17 +25,18 @@ FROM (SELECT unnest(from_json(coalesce(getvariable('pg_cursors')::VARCHAR, '[]')
     "name": "VARCHAR", "statement": "VARCHAR", "is_holdable": "BOOLEAN", "is_binary": "BOOLEAN",
     "is_scrollable": "BOOLEAN", "creation_time": "TIMESTAMPTZ"}]')) AS r);
 
--- Beyond RisingWave: the relations that are copied in memory (executor/memory/serving_copies.py), up to which snapshot of the lake.
--- `hits` counts the queries over each copy.
+-- Beyond RisingWave: the copies of relations in memory (executor/memory/serving_copies.py), and the lake's snapshot
+-- that they reflect. `hits` counts the queries over each copy.
 CREATE OR REPLACE VIEW rwc.rw_serving_cache AS
 SELECT r.relation_id, r.database_name, r.schema_name, r.relation_name, r.rows, r.bytes, r.snapshot, r.hits, r.since
 FROM (SELECT unnest(from_json(coalesce(getvariable('rw_serving_cache')::VARCHAR, '[]'), '[{
     "relation_id": "INTEGER", "database_name": "VARCHAR", "schema_name": "VARCHAR", "relation_name": "VARCHAR",
     "rows": "BIGINT", "bytes": "BIGINT", "snapshot": "BIGINT", "hits": "BIGINT", "since": "TIMESTAMPTZ"}]')) AS r);
 
--- Beyond RisingWave: what epochs keep in memory of materialized views, indexes and sinks (executor/memory/shared_buffer.py), and
--- of the states of their operators, which are internal tables: rows that have come and gone since the last checkpoint, and
--- the rows and bytes of a copy. At `snapshot` the lake has the rows but for those changes.
+-- Beyond RisingWave: the memory that epochs use for materialized views, indexes and sinks
+-- (executor/memory/shared_buffer.py) and for their internal tables, the states of operators. `unstored_changes` are
+-- rows added or removed since the last checkpoint; `rows` and `bytes` are those of a copy. At `snapshot` the lake has
+-- the rows without those changes.
 CREATE OR REPLACE VIEW rwc.rw_shared_buffer AS
 SELECT r.relation_id, r.database_name, r.schema_name, r.relation_name, r.table_name, r.unstored_changes, r.rows, r.bytes,
        r.snapshot
@@ -44,9 +45,9 @@ FROM (SELECT unnest(from_json(coalesce(getvariable('rw_shared_buffer')::VARCHAR,
     "table_name": "VARCHAR", "unstored_changes": "BIGINT", "rows": "BIGINT", "bytes": "BIGINT",
     "snapshot": "BIGINT"}]')) AS r);
 
--- Beyond RisingWave: every streaming job. One that is created shows all that was committed up to `fresh_as_of`, to which
--- a barrier takes all of them at once, but for those that are left behind: `reason` says why, and `tries` how often they
--- have failed in a row. Nobody reads one that is FAILED.
+-- Beyond RisingWave: every streaming job. A created job shows everything committed up to `fresh_as_of`; a barrier moves
+-- all jobs there at once, except those that are behind: `reason` says why, and `tries` how often the job has failed in
+-- a row. No query may read a FAILED job.
 CREATE OR REPLACE VIEW rwc.rw_job_status AS
 SELECT r.job_id, r.database_name, r.schema_name, r.job_name, r.job_type, r.owner, r.state, r.resource_group,
        r.create_type, r.is_serverless_backfill, r.initialized_at, r.fresh_as_of,
@@ -59,8 +60,8 @@ FROM (SELECT unnest(from_json(coalesce(getvariable('rw_job_status')::VARCHAR, '[
     "fresh_as_of": "TIMESTAMPTZ", "reason": "VARCHAR", "reason_since": "TIMESTAMPTZ", "tries": "INTEGER",
     "next_try_at": "TIMESTAMPTZ"}]')) AS r);
 
--- Beyond RisingWave, which has the metric user_compute_error: the rows of each view, index and sink for which an
--- expression failed and is NULL. Only the owner and superusers see why, for that may have a value of the row in it.
+-- Beyond RisingWave, which has the metric user_compute_error: the rows of each view, index and sink in which an
+-- expression failed and is NULL. Only the owner and superusers see the reason, since it may contain a value of the row.
 CREATE OR REPLACE VIEW rwc.rw_compute_errors AS
 SELECT r.relation_id, r.database_name, r.schema_name, r.relation_name, r.errors, r.last_error, r.last_at
 FROM (SELECT unnest(from_json(coalesce(getvariable('rw_compute_errors')::VARCHAR, '[]'), '[{

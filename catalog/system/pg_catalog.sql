@@ -1,7 +1,7 @@
 -- pg_catalog: the relations with rows. Columns and their order are PostgreSQL 15's; OID columns are UINTEGER, name,
 -- text, "char", aclitem and pg_node_tree columns VARCHAR, int2vector SMALLINT[].
 
--- Schemas of the session's database and the system's.
+-- Schemas of the session's database and of the system.
 CREATE OR REPLACE VIEW pgc.pg_namespace AS
 SELECT id AS oid, name AS nspname, coalesce((SELECT r.id FROM pgc._roles r WHERE r.name = owner), 1)::UINTEGER AS nspowner,
        pgf._granted(id) AS nspacl
@@ -9,7 +9,7 @@ FROM pgc._namespaces WHERE database = pgf.session_database()
 UNION ALL
 SELECT id::UINTEGER, name, 1::UINTEGER, NULL FROM pgc._system_namespaces;
 
--- Tables, views, materialized views, their keys as indexes, and the system's relations.
+-- Tables, views, materialized views, indexes of their keys, and the system's relations.
 CREATE OR REPLACE VIEW pgc.pg_class AS
 WITH class AS (
     SELECT id, name, schema_id, owner_id, CASE kind WHEN 'table' THEN 'r' WHEN 'source' THEN 's' WHEN 'view' THEN 'v' ELSE 'm' END AS kind,
@@ -37,7 +37,7 @@ SELECT id::UINTEGER AS oid, name AS relname, schema_id::UINTEGER AS relnamespace
        owner_id::UINTEGER AS relowner, access_method::UINTEGER AS relam,
        id::UINTEGER AS relfilenode,
        0::UINTEGER AS reltablespace,
-       -- Those of an index are its table's.
+       -- An index has the numbers of its table.
        coalesce(ceil(pgf._sizes()[coalesce(table_id, id)].bytes / 8192), 0)::INTEGER AS relpages,
        if(kind = 'v', 0, coalesce(pgf._sizes()[coalesce(table_id, id)]."rows", -1))::FLOAT AS reltuples, 0::INTEGER AS relallvisible,
        0::UINTEGER AS reltoastrelid, has_index AS relhasindex, false AS relisshared, 'p' AS relpersistence,
@@ -49,7 +49,7 @@ SELECT id::UINTEGER AS oid, name AS relname, schema_id::UINTEGER AS relnamespace
        0::UINTEGER AS relfrozenxid, 0::UINTEGER AS relminmxid, pgf._granted(id) AS relacl,
        NULL::VARCHAR[] AS reloptions,
        NULL::VARCHAR AS relpartbound,
-       -- Gone since PostgreSQL 12; sqlalchemy-risingwave still asks for it.
+       -- PostgreSQL 12 removed it; sqlalchemy-risingwave still reads it.
        false AS relhasoids
 FROM class;
 
@@ -65,7 +65,7 @@ WITH attribute AS (
            NULL, NULL
     FROM pgc._indexes i
     JOIN pgc._columns c ON c.relation_id = i.relation_id AND list_contains(i.attnums, c.attnum)
-    WHERE i.is_primary  -- of others the first part has them
+    WHERE i.is_primary  -- the first part has the other indexes
     UNION ALL
     SELECT relation_id, attnum, name, type_oid, -1, length, dimensions, false, false, false, NULL, NULL
     FROM pgc._system_columns
@@ -104,7 +104,7 @@ FROM pgc._all_types
 UNION ALL
 SELECT * EXCLUDE (database) FROM pgc._user_type_rows WHERE database = pgf.session_database();
 
--- Labels of enums. Their OIDs are no other object's.
+-- Labels of enums. Their OIDs are unique among all objects.
 CREATE OR REPLACE VIEW pgc.pg_enum AS
 SELECT id AS oid, type_oid AS enumtypid, place AS enumsortorder, label AS enumlabel
 FROM pgc._labels WHERE database = pgf.session_database();
@@ -139,7 +139,7 @@ SELECT id, name, schema_id, 'c', false, false, true, 0, type_oid, 0, 0, 0, ' ', 
        NULL, NULL, NULL, NULL, NULL, condition
 FROM pgc._domain_checks WHERE database = pgf.session_database();
 
--- Comments: on what is in the session's database, and on databases.
+-- Comments on objects of the session's database, and on databases.
 CREATE OR REPLACE VIEW pgc.pg_description AS
 SELECT __oid AS objoid, __class::UINTEGER AS classoid, __column AS objsubid, __text AS description
 FROM pgf._comment WHERE __database = pgf.session_database();
@@ -147,7 +147,7 @@ FROM pgf._comment WHERE __database = pgf.session_database();
 CREATE OR REPLACE VIEW pgc.pg_shdescription AS
 SELECT __oid AS objoid, __class::UINTEGER AS classoid, __text AS description FROM pgf._comment WHERE __class = 1262;
 
--- What reads what, through the view's rule as PostgreSQL records it (dbt follows these links).
+-- The upstreams of views, through the view's rule as PostgreSQL records them (dbt follows these links).
 CREATE OR REPLACE VIEW pgc.pg_depend AS
 SELECT 2618::UINTEGER AS classid, id AS objid, 0::INTEGER AS objsubid, 1259::UINTEGER AS refclassid,
        unnest(upstreams)::UINTEGER AS refobjid, 0::INTEGER AS refobjsubid, 'n' AS deptype
@@ -165,7 +165,7 @@ SELECT id AS seqrelid, t.oid::UINTEGER AS seqtypid, start AS seqstart, increment
        minimum AS seqmin, cache AS seqcache, cycles AS seqcycle
 FROM pgc._sequences s JOIN pgc._types t ON t.name = s.type WHERE database = pgf.session_database();
 
--- `last_value` is reserved; the numbers up to it may not have been given yet.
+-- `last_value` is a reserved number; the numbers up to it may not be used yet.
 CREATE OR REPLACE VIEW pgc.pg_sequences AS
 SELECT schema AS schemaname, name AS sequencename, owner AS sequenceowner, type AS data_type, start AS start_value,
        minimum AS min_value, maximum AS max_value, increment AS increment_by, cycles AS cycle, cache AS cache_size,
@@ -235,7 +235,7 @@ CREATE OR REPLACE VIEW pgc.pg_tablespace AS
 SELECT 1663::UINTEGER AS oid, 'pg_default' AS spcname, 1::UINTEGER AS spcowner, NULL::VARCHAR[] AS spcacl,
        NULL::VARCHAR[] AS spcoptions;
 
--- The functions that statements call, without those of grammar such as coalesce, and those that pg_type names.
+-- The functions that statements call, without those of the grammar such as coalesce, and those that pg_type names.
 CREATE OR REPLACE VIEW pgc.pg_proc AS
 SELECT oid, name AS proname, 11::UINTEGER AS pronamespace, 1::UINTEGER AS proowner, 12::UINTEGER AS prolang,
        1::FLOAT AS procost, if(returns_set, 1000, 0)::FLOAT AS prorows, variadic_oid AS provariadic, '-' AS prosupport, kind AS prokind,
@@ -274,7 +274,7 @@ SELECT relation_schema AS schemaname, relation_name AS tablename, name AS indexn
        pgf.pg_get_indexdef(id) AS indexdef
 FROM pgc._indexes WHERE database = pgf.session_database();
 
--- The session's variables by PostgreSQL's spelling of their names, and its own that are no variables here.
+-- The session's variables under PostgreSQL's spelling, and PostgreSQL's own settings that are no variables here.
 CREATE OR REPLACE VIEW pgc.pg_settings AS
 SELECT coalesce(known.name, r.name) AS name, coalesce(r.setting, known.setting) AS setting, NULL::VARCHAR AS unit,
        'Preset Options' AS category, coalesce(r.description, known.description) AS short_desc,

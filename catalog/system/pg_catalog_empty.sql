@@ -1,4 +1,4 @@
--- pg_catalog: relations about things that do not exist here, with the columns clients name.
+-- pg_catalog: relations about kinds of objects that do not exist here, with the columns that clients name.
 
 -- Parts of relations.
 CREATE OR REPLACE TABLE pgc.pg_inherits (
@@ -229,7 +229,7 @@ CREATE OR REPLACE TABLE pgc.pg_ident_file_mappings (
     line_number INTEGER, map_name VARCHAR, sys_name VARCHAR, pg_username VARCHAR, error VARCHAR
 );
 
--- What sessions are doing.
+-- The state of sessions.
 CREATE OR REPLACE TABLE pgc.pg_stat_replication (
     pid INTEGER, usesysid UINTEGER, usename VARCHAR, application_name VARCHAR, client_addr VARCHAR,
     client_hostname VARCHAR, client_port INTEGER, backend_start TIMESTAMPTZ, backend_xmin UINTEGER, state

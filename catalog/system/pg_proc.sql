@@ -1,5 +1,5 @@
--- Functions that statements call, with types as pg_type names them: PostgreSQL 15's own rows of pg_proc, for what can be
--- called here (tests/test_catalog_facts.py calls each), and RisingWave's functions with OIDs from 15900 on.
+-- Functions that statements call, with types as pg_type names them: PostgreSQL 15's own rows of pg_proc for the
+-- callable functions (tests/test_catalog_facts.py calls each), and RisingWave's functions with OIDs from 15900 on.
 CREATE OR REPLACE TABLE pgc._procedures AS
 FROM (VALUES
     (1394, 'abs', 'f', 'i', true, false, false, 'float4', 'float4'),

@@ -1,17 +1,17 @@
--- rw_catalog with RisingWave's columns. Jobs, progress, nodes and materialized views (which change while a job runs)
--- are read from the lake; the rest from the copies that catalog.system_views.refresh takes.
+-- rw_catalog with RisingWave's columns. Jobs, progress, nodes and materialized views, which change while a job runs,
+-- are read from the lake; the other relations from the copies that catalog.system_views.refresh makes.
 
--- What each fragment of a creating job has read, of how much. One cut into slices counts the rows of finished ones, of
--- which a row that several of them read counts in each for a part (executor/backfill/slicing.py); one
--- that reads on (`is_open`: its upstream grows under it) counts the rows its steps have read, of those that were there
--- when it started. What is read of steps that run, the server knows (executor/backfill/progress.py) and tells by the variable
--- backfill_rows; all is read when the last step is finished, and not before. Totals never change and neither finished
--- steps nor what the server has told is taken back, so no progress goes backwards.
+-- The rows that each fragment of a creating job has read, and their total. A fragment cut into slices counts the rows
+-- of finished slices; a row that several slices read counts as a part in each (executor/backfill/slicing.py). A
+-- fragment that reads in order (`is_open`: its upstream grows meanwhile) counts the rows that its steps have read, of
+-- those that existed at its start. The rows of running steps come from the server (executor/backfill/progress.py) in
+-- the variable backfill_rows. All rows are read when the last step is finished, and not before. Totals never change,
+-- and neither finished steps nor the server's numbers shrink, so progress never goes backwards.
 CREATE OR REPLACE VIEW rwc._steps AS
 SELECT job_id, fragment_id, slice_id, max(row_count) AS row_count, max(finished_at) AS finished_at
 FROM lake.sparkwave.finished_slices GROUP BY job_id, fragment_id, slice_id;
 
--- Not all, before that is so: a slice may have no rows, such as one that merges what others have left.
+-- Below the total until all steps are finished: a slice may have no rows, such as one that merges partial results.
 CREATE OR REPLACE MACRO rwc._short_of(rows, total, is_all) AS if(is_all, rows, greatest(least(rows, total - 1), 0));
 
 CREATE OR REPLACE VIEW rwc._finished_progress AS
@@ -36,15 +36,15 @@ LEFT JOIN (SELECT unnest(from_json(coalesce(getvariable('backfill_rows')::VARCHA
                "job_id": "BIGINT", "fragment_id": "BIGINT", "rows": "BIGINT"}]'), recursive := true)) r
     USING (job_id, fragment_id);
 
--- RisingWave's text (src/meta/src/barrier/progress.rs): pinned below 100 % when more was read than there was. Where
--- that can happen it is pinned from the last row on, and nothing is rounded up to 100 %, so that it never falls back.
+-- RisingWave's text (src/meta/src/barrier/progress.rs): pinned below 100 % when more was read than existed. Where that
+-- can happen, it is pinned from the last row on, and nothing is rounded up to 100 %, so that it never falls.
 CREATE OR REPLACE MACRO rwc._progress(consumed, total, is_open) AS
     CASE WHEN total = 0 THEN '99.99%'
          WHEN consumed > total OR (is_open AND consumed = total) THEN printf('99.99%% (%d/%d)', consumed, total)
          WHEN consumed = total THEN printf('100.00%% (%d/%d)', consumed, total)
          ELSE printf('%.2f%% (%d/%d)', least(100.0 * consumed / total, 99.99), consumed, total) END;
 
--- The percentage by numeric division, with all its digits (26 after the point), as rw_fragment_backfill_progress has it.
+-- The percentage by numeric division, with 26 digits after the point, as in rw_fragment_backfill_progress.
 CREATE OR REPLACE MACRO rwc._ratio(consumed, total) AS
     (100::HUGEINT * consumed) // total ||
     rtrim(rtrim('.' || lpad(((100::HUGEINT * consumed) % total * 100000000000000000000000000::HUGEINT // total)::VARCHAR,
@@ -55,7 +55,7 @@ CREATE OR REPLACE MACRO rwc._duration(ms) AS
     CASE WHEN ms <= 0 THEN '0ns' WHEN ms < 1000 THEN ms || 'ms'
          ELSE rtrim(rtrim(printf('%.3f', ms / 1000.0), '0'), '.') || 's' END;
 
--- `is_finishing`: the job has asked a barrier to take it the rest of the way (executor/backfill/creation.py, HANDING_OVER).
+-- `is_finishing`: the job has asked a barrier to complete it (executor/backfill/creation.py, HANDING_OVER).
 CREATE OR REPLACE VIEW rwc._creating_jobs AS
 SELECT j.*, r.database, r.schema, r.name, r.kind,
        if(r.replaces IS NULL, r.definition, 'ALTER' || substr(r.definition, 7)) AS definition, r.initialized_at, j.strategy = 'SnapshotBackfill' AS is_snapshot,
@@ -104,15 +104,17 @@ SELECT p.job_id::INTEGER AS job_id, p.fragment_id, 0::INTEGER AS backfill_state_
        if(j.is_snapshot, coalesce(j.snapshot, 0), 0)::BIGINT AS backfill_epoch
 FROM rwc._fragment_progress p JOIN rwc._creating_jobs j ON j.id = p.job_id;
 
--- Beyond RisingWave: where every fragment of every creating job stands, and how long it may still take.
+-- Beyond RisingWave: the progress of every fragment of every creating job, and the time that it may still take.
 --
--- The rate of a fragment is that of windows of three steps in a row: their rows by the time from the end of the step
--- before them to the end of the third. (Slices run two at a time, so the time between two ends says little.) Of its
--- last twelve steps the fastest and the slowest window give the bounds of what is left:
+-- The rate of a fragment is measured over windows of three consecutive steps: their rows divided by the time from the
+-- end of the step before them to the end of the third. (Slices run two at a time, so the time between two ends means
+-- little.) The fastest and the slowest window of its last twelve steps give the bounds of the remaining time:
+--
 --   seconds_left_low  = rows left / fastest rate, less the time since the last step, in which some of them were read
 --   seconds_left_high = rows left / slowest rate, where the last three steps and the time since count as a window too,
 --                       so that it grows while nothing happens
--- Steps without rows count as no steps. With fewer than four steps, or while a fragment does not read, there are none.
+--
+-- Steps without rows do not count. With fewer than four steps, or while a fragment does not read, there are no bounds.
 CREATE OR REPLACE VIEW rwc._windows AS
 SELECT job_id, fragment_id, finished_at, row_count, recent,
        lag(finished_at, 3) OVER steps AS started_at,
@@ -132,7 +134,7 @@ SELECT job_id, fragment_id, max(finished_at) AS last_at,
              min(rows_of_three / rwc._seconds(started_at, now())) FILTER (recent = 1)) AS slowest
 FROM rwc._windows GROUP BY job_id, fragment_id;
 
--- The scans that a backfill_order holds back, and what they wait for.
+-- The scans that a backfill_order delays, and the relations that they wait for.
 CREATE OR REPLACE VIEW rwc._held_back AS
 SELECT e.job_id, e.edge[2] AS upstream_id, string_agg(DISTINCT u.schema || '.' || u.name, ', ') AS names
 FROM (SELECT id AS job_id, unnest(backfill_order) AS edge FROM lake.sparkwave.jobs) e
@@ -175,7 +177,7 @@ SELECT s.job_id::INTEGER AS job_id, s.job_name, s.fragment_id, s.upstream_name, 
 FROM rwc._fragment_status s LEFT JOIN rwc._rates r USING (job_id, fragment_id)
 ORDER BY s.job_id, s.fragment_id;
 
--- Creating ones are listed too.
+-- Including those being created.
 CREATE OR REPLACE VIEW rwc.rw_materialized_views AS
 SELECT r.id::INTEGER AS id, r.name, r.schema_id::INTEGER AS schema_id, r.schema AS schema_name,
        r.owner_id::INTEGER AS owner, r.definition, false AS append_only,
@@ -207,7 +209,7 @@ FROM rwc.rw_streaming_jobs j JOIN lake.sparkwave.relations r ON r.id = j.id;
 CREATE OR REPLACE VIEW rwc.rw_table_fragments AS
 SELECT id AS table_id, status, parallelism, max_parallelism FROM rwc.rw_streaming_jobs;
 
--- Fragments are known while their job is being created. Its backfill parallelism counts then, its own afterwards.
+-- Fragments are known while their job is being created. Then its backfill parallelism counts, afterwards its own.
 CREATE OR REPLACE VIEW rwc.rw_fragments AS
 SELECT p.fragment_id, p.job_id::INTEGER AS table_id, 'HASH' AS distribution_type, []::INTEGER[] AS state_table_ids,
        []::INTEGER[] AS upstream_fragment_ids,
@@ -232,7 +234,7 @@ SELECT f.fragment_id, f.table_id AS job_id, r.schema_id::INTEGER AS schema_id,
        if(r.kind = 'materialized view', 'mv', r.kind) AS ddl_type, r.name
 FROM rwc.rw_fragments f JOIN pgc._all_relations r ON r.id = f.table_id;
 
--- Only what has a limit. A job without fragments, because it waits or is done, keeps its limit in its first.
+-- Only jobs with a limit. A job without fragments, because it waits or is done, has its limit in its first fragment.
 CREATE OR REPLACE VIEW rwc.rw_rate_limit AS
 SELECT coalesce(f.fragment_id, 1)::INTEGER AS fragment_id, coalesce(f.flags, ['MVIEW', 'STREAM_SCAN']) AS fragment_type,
        'STREAM_SCAN' AS node_name, j.id::INTEGER AS table_id, j.rate_limit::INTEGER AS rate_limit
@@ -242,7 +244,7 @@ UNION ALL
 SELECT 1, ['SOURCE'], 'SOURCE', relation_id::INTEGER, rate_limit::INTEGER
 FROM lake.sparkwave.sources WHERE rate_limit IS NOT NULL;
 
--- One row a compute node while it lives: the executors of the Spark applications.
+-- One row for each living compute node: the executors of the Spark applications.
 CREATE OR REPLACE VIEW rwc.rw_worker_nodes AS
 SELECT (1000 * id + node)::INTEGER AS id, name || '-' || node AS host, port::VARCHAR AS port,
        'WORKER_TYPE_COMPUTE_NODE' AS type, if(state = 'PROVISIONING', 'STARTING', 'RUNNING') AS state,
@@ -252,7 +254,7 @@ SELECT (1000 * id + node)::INTEGER AS id, name || '-' || node AS host, port::VAR
 FROM (SELECT *, unnest(range(replicas)) AS node FROM lake.sparkwave.applications WHERE state <> 'DESTROYED')
 ORDER BY id;
 
--- Beyond RisingWave: every Spark application, also of the past, with its state since `changed_at` and the reason for it.
+-- Beyond RisingWave: every Spark application, also past ones, with its state since `changed_at` and the reason for it.
 CREATE OR REPLACE VIEW rwc.rw_spark_applications AS
 SELECT id::INTEGER AS id, name, resource_group, is_serverless, state, replicas, cores, memory_bytes, started_at,
        ready_at, changed_at, reason
@@ -318,7 +320,7 @@ SELECT i.id::INTEGER AS id, i.name, i.relation_id::INTEGER AS primary_table_id, 
 FROM pgc._created_indexes i LEFT JOIN lake.sparkwave.jobs j ON j.id = i.id
 WHERE i.database = pgf.session_database();
 
--- Options as RisingWave shows them (rw_sources.rs, serialize_props_with_secret), without what is secret in them
+-- Options as RisingWave shows them (rw_sources.rs, serialize_props_with_secret), without secrets
 -- (catalog/source_model.py, SECRET_OPTIONS).
 CREATE OR REPLACE MACRO rwc._properties(options) AS
     to_json(map_from_entries(list_transform(json_keys(options), lambda k: struct_pack(k := k, v := struct_pack(
@@ -341,7 +343,7 @@ FROM pgc._created_relations r
 LEFT JOIN lake.sparkwave.jobs j ON j.id = r.id
 LEFT JOIN pgc._relations t ON t.id = (r.details->>'target')::BIGINT
 WHERE r.kind = 'sink' AND r.database = pgf.session_database();
--- Sources, and tables that a connector fills; of the latter the source and the table have one id here.
+-- Sources, and tables that a connector fills; for a table, source and table have one id here.
 CREATE OR REPLACE VIEW rwc.rw_sources AS
 SELECT r.id::INTEGER AS id, r.name, r.schema_id::INTEGER AS schema_id, r.owner_id::INTEGER AS owner,
        upper(s.connector) AS connector,
@@ -355,7 +357,7 @@ SELECT r.id::INTEGER AS id, r.name, r.schema_id::INTEGER AS schema_id, r.owner_i
 FROM lake.sparkwave.sources s JOIN pgc._relations r ON r.id = s.relation_id
 WHERE r.database = pgf.session_database();
 
--- Beyond RisingWave: where every source stands, and why it does not go on.
+-- Beyond RisingWave: the position of every source, and the reason why it does not go on.
 CREATE OR REPLACE VIEW rwc.rw_source_status AS
 SELECT r.id::INTEGER AS source_id, r.schema || '.' || r.name AS source_name, s.connector,
        CASE WHEN s.rate_limit = 0 THEN 'PAUSED' WHEN f.reason IS NOT NULL THEN 'RETRYING'
@@ -373,7 +375,7 @@ LEFT JOIN (SELECT relation_id, min_by(reason, (failed_at, split)) AS reason, min
            FROM lake.sparkwave.source_failures GROUP BY relation_id) f USING (relation_id)
 WHERE r.database = pgf.session_database();
 
--- The same of each file, or of a generator's only split.
+-- The same for each file, or for a generator's only split.
 CREATE OR REPLACE VIEW rwc.rw_source_splits AS
 SELECT r.id::INTEGER AS source_id, r.schema || '.' || r.name AS source_name, split, p.position,
        coalesce(p.row_count, 0)::BIGINT AS rows_consumed, coalesce(p.is_finished, false) AS is_finished, f.reason,
@@ -439,7 +441,7 @@ SELECT id::INTEGER AS id, name, schema_id::INTEGER AS schema_id, 1::INTEGER AS o
        []::VARCHAR[] AS acl
 FROM pgc._system_relations;
 
--- What does not exist here.
+-- Kinds of objects that do not exist here.
 CREATE OR REPLACE TABLE rwc.rw_connections (
     id INTEGER, name VARCHAR, schema_id INTEGER, owner INTEGER, type VARCHAR, provider VARCHAR, acl VARCHAR[],
     connection_params VARCHAR
@@ -469,7 +471,7 @@ SELECT relation_schema AS schema, relation_name AS relation, name AS "Name", rel
        array_to_string(distributed, ', ') AS "Distributed By"
 FROM pgc._created_indexes WHERE database = pgf.session_database();
 
--- DESCRIBE, and SHOW COLUMNS FROM the first of it: columns, then keys, indexes and comment.
+-- DESCRIBE, and SHOW COLUMNS FROM, which is its first part: columns, then keys, indexes and comment.
 CREATE OR REPLACE VIEW rwc._describe AS
 WITH relation AS (FROM pgc._created_relations WHERE database = pgf.session_database())
 SELECT r.schema, r.name AS relation, c.position::INTEGER AS place, true AS is_column, c.name AS "Name", c.type AS "Type",

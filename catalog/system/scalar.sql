@@ -1,11 +1,12 @@
--- Postgres' scalar functions where DuckDB's of the same name differ or are missing; planner/functions/scalar_functions.py sends calls
--- here. A macro is chosen by the number of arguments and, where they are given, by their types. A numeric argument is
--- declared DECIMAL(38,10), the form an unconstrained numeric is stored in. None calls error(), which TRY cannot hold.
+-- Postgres' scalar functions that DuckDB lacks or defines differently; planner/functions/scalar_functions.py directs
+-- calls here. A macro's variant is chosen by the number of arguments and, where declared, by their types. A numeric
+-- argument is declared DECIMAL(38,10), the storage type of an unconstrained numeric. No macro calls error(), which TRY
+-- cannot catch.
 
--- An error in PostgreSQL's words, which catalog/lake/translation.py reads: DuckDB's error() no TRY can hold.
+-- Raises an error in PostgreSQL's words, which catalog/lake/translation.py reads; TRY cannot catch DuckDB's error().
 CREATE OR REPLACE MACRO pg.raise(sqlstate, message) AS CAST('!' || sqlstate || ' ' || message AS INTEGER);
 
--- Numbers. Results of float functions over numeric are numeric, as in Postgres.
+-- Numbers. As in Postgres, float functions of numerics return numerics.
 CREATE OR REPLACE MACRO pg.round
     (x BIGINT) AS x::DOUBLE, (x DOUBLE) AS round_even(x, 0), (x DECIMAL(38,10)) AS round(x)::DECIMAL(38,10),
     (x DECIMAL(38,10), n) AS round(x, n);
@@ -39,7 +40,7 @@ CREATE OR REPLACE MACRO pg._power(x, y) AS
 CREATE OR REPLACE MACRO pg.power
     (x BIGINT, y BIGINT) AS pg._power(x::DOUBLE, y::DOUBLE), (x DOUBLE, y DOUBLE) AS pg._power(x, y),
     (x DECIMAL(38,10), y DECIMAL(38,10)) AS pg._power(x::DOUBLE, y::DOUBLE)::DECIMAL(38,10);
--- Of numerics that are whole numbers of 10^-10 the quotient is that of these.
+-- Numerics as integers in units of 10^-10: the quotient of two such integers is that of the numerics.
 CREATE OR REPLACE MACRO pg._unscaled(x) AS replace(x::DECIMAL(38,10)::VARCHAR, '.', '')::HUGEINT;
 CREATE OR REPLACE MACRO pg.div(x, y) AS
     (pg._unscaled(x) // if(y = 0, pg.raise('22012', 'division by zero'), pg._unscaled(y)))::DECIMAL(38,10);
@@ -51,7 +52,7 @@ CREATE OR REPLACE MACRO pg.gcd(x INTEGER, y INTEGER) AS gcd(x, y)::INTEGER, (x B
 CREATE OR REPLACE MACRO pg.lcm(x INTEGER, y INTEGER) AS lcm(x, y)::INTEGER, (x BIGINT, y BIGINT) AS lcm(x, y)::BIGINT;
 CREATE OR REPLACE MACRO pg.cot(x) AS if(x = 0, 'Infinity'::DOUBLE, cot(x));
 CREATE OR REPLACE MACRO pg.acosh(x) AS if(x < 1, pg.raise('22003', 'input is out of range')::DOUBLE, acosh(x));
--- Of degrees, exact where the result is, as PostgreSQL has them: by the angle within the first quarter.
+-- Trigonometry in degrees, exact where the result is, as in PostgreSQL: by the angle within the first quarter.
 CREATE OR REPLACE MACRO pg._sind_to_30(x) AS sin(radians(x)) / sin(radians(30)) / 2;
 CREATE OR REPLACE MACRO pg._cosd_to_60(x) AS 1 - (1 - cos(radians(x))) / (1 - cos(radians(60))) / 2;
 CREATE OR REPLACE MACRO pg._sind_of_quarter(x) AS if(x <= 30, pg._sind_to_30(x), pg._cosd_to_60(90 - x));
@@ -88,11 +89,11 @@ CREATE OR REPLACE MACRO pg.factorial(n) AS
     CASE WHEN n < 0 THEN pg.raise('22003', 'factorial of a negative number is undefined')::DECIMAL(38,10)
          WHEN n > 27 THEN pg.raise('22003', 'value overflows numeric format')::DECIMAL(38,10)
          ELSE factorial(n::INTEGER)::DECIMAL(38,10) END;
--- Digits behind the point that are not zeros at the end.
+-- The number of digits after the point without trailing zeros.
 CREATE OR REPLACE MACRO pg.min_scale(x DECIMAL(38,19)) AS
     length(rtrim(split_part(x::DECIMAL(38,19)::VARCHAR, '.', 2), '0'))::INTEGER;
 CREATE OR REPLACE MACRO pg.trim_scale(x DECIMAL(38,19)) AS x;
--- The number of the bucket that x is in, of n between two bounds; 0 and n + 1 are outside.
+-- The number of x's bucket, of n buckets between two bounds; 0 and n + 1 are outside.
 CREATE OR REPLACE MACRO pg._buckets(n) AS
     if(n > 0, n, pg.raise('2201G', 'count must be greater than zero'));
 CREATE OR REPLACE MACRO pg._bucket_of(x, low, high, n, place) AS
@@ -121,11 +122,12 @@ CREATE OR REPLACE MACRO pg.divide
     (x FLOAT, y FLOAT) AS x / y, (x DOUBLE, y DOUBLE) AS x / y,
     (x DECIMAL(38,10), y DECIMAL(38,10)) AS (x::DOUBLE / y::DOUBLE)::DECIMAL(38,10),
     (x HUGEINT, y HUGEINT) AS (x::DOUBLE / y::DOUBLE)::DECIMAL(38,10), (x INTERVAL, y DOUBLE) AS x * (1 / y);
--- An average: of a sum x by a count n, exact, and rounded to as many places as PostgreSQL has (select_div_scale in
--- numeric.c) but no more than 19. They go by the first base-10000 digits of both and where those stand, and s, how many
--- the values have if their type says. What is worked out once is a lambda's; fields are read by a string, since HAVING
--- takes a field's name for a column's. Where all fits 64 bits, which is several times as fast: w is before the point, f
--- the 10 places behind it, q and the digits h (9 of them), m (9) and l are the quotient.
+-- The average of a sum x and a count n, exact, and rounded to PostgreSQL's number of places (select_div_scale in
+-- numeric.c), but at most 19. The places depend on the first base-10000 digits of both numbers and their positions, and
+-- on s, the scale of the values if their type has one. A lambda computes each intermediate value only once; its fields
+-- are read by a string, since HAVING would resolve a field's name as a column. This variant, for values within 64 bits,
+-- is several times as fast: w is the part before the point, f the 10 places after it; q and the digits h (9 of them), m
+-- (9) and l are the quotient.
 CREATE OR REPLACE MACRO pg._ten_to(k) AS pow(10, k)::BIGINT;
 CREATE OR REPLACE MACRO pg._weight(x) AS
     (x >= 10000)::INTEGER + (x >= 100000000)::INTEGER + (x >= 1000000000000)::INTEGER;
@@ -154,7 +156,7 @@ CREATE OR REPLACE MACRO pg._average_in_64(x, n, s) AS
                m: CASE WHEN _v['p'] > 18 THEN _v['m'] * 10 + _v['l'] // _v['n'] + (2 * (_v['l'] % _v['n']) >= _v['n'])::BIGINT
                        WHEN _v['p'] > 8 THEN pg._up(_v['m'] * 10 + _v['l'] // _v['n'], pg._ten_to(19 - _v['p'])) ELSE 0 END}),
     lambda _v: pg._at_19(_v['q'], _v['h']::HUGEINT * 10000000000 + _v['m']))[1];
--- The same of larger ones: w is before the point, f the 19 places behind it, and d and e the digits of the two.
+-- The same for larger values: w is the part before the point, f the 19 places after it, d and e the digits of both.
 CREATE OR REPLACE MACRO pg._long_weight(d) AS (length(d) - 1) // 4;
 CREATE OR REPLACE MACRO pg._first_of(d) AS left(d, ((length(d) - 1) % 4 + 1)::INTEGER)::INTEGER;
 CREATE OR REPLACE MACRO pg._long_quotient_weight(d, e) AS
@@ -175,19 +177,20 @@ CREATE OR REPLACE MACRO pg._average(x, n, s, is_short) AS
     CASE WHEN is_short AND abs(x) < 1000000000000000 AND n < 2147483648
          THEN if(x < 0, -1, 1) * pg._average_in_64(abs(x), n::BIGINT, s)
          ELSE if(x < 0, -1, 1) * pg._long_average(abs(x), n, s) END;
--- Without s the values are of numeric without a precision, and s is -1 where they are of the type of an average.
+-- Without s, the values are numerics without a precision; s is -1 for values with the type of an average.
 CREATE OR REPLACE MACRO pg._avg
     (x, n, s) AS pg._average(x, n, nullif(s, -1), coalesce(s, 10) BETWEEN 0 AND 10),
     (x HUGEINT, n) AS pg._average(x::DECIMAL(38,0), n, 0, true),
     (x DECIMAL(38,19), n) AS pg._average(x, n, NULL, false),
     (x DOUBLE, n) AS x / n;
--- Quotients, rounded as averages are. The places that PostgreSQL keeps go by the values as they are, so s is not -1.
+-- Quotients, rounded as averages. PostgreSQL's number of places depends on the values themselves, so s is not -1.
 CREATE OR REPLACE MACRO pg.divide_by_integer(x, n, s) AS
     if(n < 0, -1, 1) * pg._average(x, abs(n::HUGEINT), s, true);
 CREATE OR REPLACE MACRO pg.divide_once_by_integer(x, n, s) AS
     list_transform([{x: x, n: n}], lambda _o: pg.divide_by_integer(_o['x'], _o['n'], s))[1];
--- Of any two: the quotient q of the unscaled values and 20 more digits f, in as many steps as keep the remainder r in
--- 128 bits. From 10^18 on, and below a divisor of 28 digits, they are a double's.
+-- For any two numerics: the quotient q of the unscaled values and 20 more digits f, in as many steps as keep the
+-- remainder r within 128 bits: one step for divisors below 10^18, two below 10^28. For larger divisors the digits are a
+-- double's.
 CREATE OR REPLACE MACRO pg._digits_of(x) AS ltrim(replace(x::DECIMAL(38,19)::VARCHAR, '.', ''), '0');
 CREATE OR REPLACE MACRO pg._zeros_behind(d) AS length(d) - length(rtrim(d, '0'));
 CREATE OR REPLACE MACRO pg._exact_quotient(x, y) AS
@@ -211,13 +214,13 @@ CREATE OR REPLACE MACRO pg.divide_numerics(x, y) AS
     coalesce(sign(x) * sign(y)
              * pg._exact_quotient(abs(try_cast(x AS DECIMAL(38,19))), abs(try_cast(y AS DECIMAL(38,19)))),
              (x::DOUBLE / y::DOUBLE)::DECIMAL(38,19));
--- Quotients of views that were planned before those.
+-- Quotients for views that were planned before the functions above existed.
 CREATE OR REPLACE MACRO pg.divide_integers(x, y) AS
     ((x::HUGEINT * 10000000000000000000 + sign(x)::HUGEINT * (abs(y::HUGEINT) // 2)) // y::HUGEINT)::DECIMAL(38,0)
     * '0.0000000000000000001'::DECIMAL(19,19);
 CREATE OR REPLACE MACRO pg.divide_quotients(x, y) AS format('{:.16g}', x::DOUBLE / y::DOUBLE)::DECIMAL(38,19);
--- Products with an average. Of these what is before the point is apart from what is behind it, so
--- that only the product of the two latter is rounded.
+-- Products with an average: whole parts and fractions are multiplied separately, so that only the product of the
+-- fractions is rounded.
 CREATE OR REPLACE MACRO pg._whole(x) AS trunc(x)::DECIMAL(19,0);
 CREATE OR REPLACE MACRO pg._fraction(x) AS (x - trunc(x))::DECIMAL(19,19);
 CREATE OR REPLACE MACRO pg.multiply_quotients(x, y) AS
@@ -225,17 +228,17 @@ CREATE OR REPLACE MACRO pg.multiply_quotients(x, y) AS
         _v['x'] * pg._whole(_v['y']) + pg._whole(_v['x']) * pg._fraction(_v['y'])
         + (pg._fraction(_v['x']) * pg._fraction(_v['y']))::DECIMAL(38,19))[1];
 CREATE OR REPLACE MACRO pg.quotient_text(x) AS rtrim(rtrim(x::VARCHAR, '0'), '.');
--- DuckDB keeps a product in 18 digits where both factors fit them.
+-- DuckDB keeps a product in 18 digits if both factors fit in them.
 CREATE OR REPLACE MACRO pg.multiply
     (x SMALLINT, y SMALLINT) AS x * y, (x INTEGER, y INTEGER) AS x * y, (x BIGINT, y BIGINT) AS x * y,
     (x FLOAT, y FLOAT) AS x * y, (x DOUBLE, y DOUBLE) AS x * y,
     (x DECIMAL(38,10), y DECIMAL(38,10)) AS coalesce(TRY(x * y)::DECIMAL(38,10), (x::DOUBLE * y::DOUBLE)::DECIMAL(38,10)),
     (x, y) AS x * y;
--- The least integer has no negation, so DuckDB fails to divide it by -1.
+-- The least integer has no negation, so DuckDB cannot divide it by -1.
 CREATE OR REPLACE MACRO pg.modulo
     (x SMALLINT, y SMALLINT) AS if(y = -1, x & 0::SMALLINT, x % y), (x INTEGER, y INTEGER) AS if(y = -1, x & 0, x % y),
     (x BIGINT, y BIGINT) AS if(y = -1, x & 0::BIGINT, x % y), (x, y) AS x % y;
--- Bits that are shifted out are lost, and only the last bits of the number of places count, as in C.
+-- Shifted-out bits are lost, and only the last bits of the shift count, as in C.
 CREATE OR REPLACE MACRO pg._signed_bits(x, bits) AS if(x >= bits // 2, x - bits, x);
 CREATE OR REPLACE MACRO pg.shift_left
     (x SMALLINT, n) AS pg._signed_bits(((x::BIGINT & 65535) << (n & 31)::BIGINT) & 65535, 65536)::SMALLINT,
@@ -249,7 +252,7 @@ CREATE OR REPLACE MACRO pg.shift_right
 -- Floats overflow to infinity.
 CREATE OR REPLACE MACRO pg.real(x) AS
     if(isfinite(x) AND abs(x) >= 3.4028235677973366e38, sign(x) * 'Infinity'::FLOAT, TRY_CAST(x AS FLOAT));
--- The text of a float's digits that are sure, of which a numeric is made.
+-- The text of a float's reliable digits, for a conversion to numeric.
 CREATE OR REPLACE MACRO pg.float_digits
     (x FLOAT) AS
         if(NOT isfinite(x), pg.raise('22003', 'value overflows numeric format')::VARCHAR, format('{:.6g}', x)),
@@ -257,7 +260,8 @@ CREATE OR REPLACE MACRO pg.float_digits
         if(NOT isfinite(x), pg.raise('22003', 'value overflows numeric format')::VARCHAR, format('{:.15g}', x));
 CREATE OR REPLACE MACRO pg.subtract(x DATE, y DATE) AS (x - y)::INTEGER, (x, y) AS x - y;
 
--- Text of values, as a cast to text gives it: floats, numerics without trailing zeros, bytes and intervals differ.
+-- Texts of values for a cast to text: floats, numerics without trailing zeros, bytes and intervals differ from
+-- DuckDB's.
 CREATE OR REPLACE MACRO pg._float_text(s, digits) AS
     CASE WHEN s IN ('inf', '-inf', 'nan') THEN replace(replace(s, 'inf', 'Infinity'), 'nan', 'NaN')
          WHEN contains(s, 'e') THEN s
@@ -275,8 +279,8 @@ CREATE OR REPLACE MACRO pg._clock(us, before) AS
     || if(us % 1000000 = 0, '', rtrim('.' || lpad((abs(us) % 1000000)::VARCHAR, 6, '0'), '0'));
 CREATE OR REPLACE MACRO pg._micros(x) AS
     datepart('hour', x) * 3600000000 + datepart('minute', x) * 60000000 + datepart('us', x);
--- Of its parts (years, months, days, microseconds), which are taken once: DuckDB plans each mention of a macro's
--- parameter by itself. In a list: a struct's names are lost in LATERAL.
+-- From its parts (years, months, days, microseconds), computed once: DuckDB plans each use of a macro's parameter
+-- separately. The parts are in a list, since a struct's names are lost in LATERAL.
 CREATE OR REPLACE MACRO pg._interval_text(x) AS
     CASE WHEN x IS NULL THEN NULL ELSE list_transform(
         [[datepart('year', x), datepart('month', x), datepart('day', x), pg._micros(x)]],
@@ -284,7 +288,7 @@ CREATE OR REPLACE MACRO pg._interval_text(x) AS
                              pg._signed(_i[3], 'day', if(_i[2] = 0, _i[1], _i[2])),
                              if(_i[4] <> 0 OR (_i[1] = 0 AND _i[2] = 0 AND _i[3] = 0),
                                 pg._clock(_i[4], coalesce(nullif(_i[3], 0), nullif(_i[2], 0), _i[1])), NULL)))[1] END;
--- An interval of the lake's, which has DuckDB's text of it (`catalog.types`): of that it does not read long hours.
+-- An interval from the lake, stored as DuckDB's text (`catalog.types`), in which DuckDB cannot read long hours.
 CREATE OR REPLACE MACRO pg.interval_from_lake(x) AS coalesce(TRY_CAST(x AS INTERVAL), CAST(
     regexp_replace(x::VARCHAR, '(-?)(\d+):(\d+):(\d+\.?\d*)$', '\1\2 hours \1\3 minutes \1\4 seconds') AS INTERVAL));
 CREATE OR REPLACE MACRO pg._list_text(a) AS
@@ -292,14 +296,14 @@ CREATE OR REPLACE MACRO pg._list_text(a) AS
         WHEN e IS NULL THEN 'NULL'
         WHEN regexp_matches(e, '^$|[{}",\\\s]|^(?i:null)$')
         THEN '"' || replace(replace(e, '\', '\\'), '"', '\"') || '"' ELSE e END), ','), '') || '}' END;
--- A field of a row as it stands in the row's text.
+-- A field in the text of a row.
 CREATE OR REPLACE MACRO pg._record_cell(s) AS
     CASE WHEN s IS NULL THEN '' WHEN regexp_matches(s, '^$|[()",\\\s]')
          THEN '"' || replace(replace(s, '\', '\\'), '"', '""') || '"' ELSE s END;
--- A document as PostgreSQL writes it, with a space after each : and , that is in no string.
+-- A document in PostgreSQL's form, with a space after each : and , outside of strings.
 CREATE OR REPLACE MACRO pg.jsonb_text(j) AS left(
     regexp_replace(j::VARCHAR || ',', '("(?:\\.|[^"\\])*"[\]}]*|[^",:]+)?([:,])\s*', '\1\2 ', 'g'), -2);
--- An item of an array of a type, given DuckDB's text of it.
+-- An item of an array, from DuckDB's text of the item and its type.
 CREATE OR REPLACE MACRO pg._item_text(s, type) AS CASE
     WHEN regexp_matches(type, '^(DOUBLE|FLOAT)') THEN pg._float_text(s, if(starts_with(type, 'DOUBLE'), 15, 6))
     WHEN starts_with(type, 'BLOB') THEN '\x' || lower(hex(try_cast(s AS BLOB)))
@@ -326,20 +330,20 @@ CREATE OR REPLACE MACRO pg._type_name(t) AS CASE t
     ELSE CASE WHEN starts_with(t, 'DECIMAL') THEN 'numeric' WHEN starts_with(t, 'STRUCT') THEN 'record'
               WHEN starts_with(t, 'ENUM') THEN regexp_extract(t, '\x01\[\d+, ".*", "(.*)"\]''\)$', 1)
               ELSE lower(t) END END;
--- The OID of a user's type, whose text begins with its mark, or is an enum's with that as the last label
+-- The OID of a user's type, whose text begins with its mark; for an enum the mark is the last label
 -- (`catalog.types.Type.stored`).
 CREATE OR REPLACE MACRO pg._user_type_in(t) AS try_cast(
     CASE WHEN starts_with(t, chr(1)) THEN regexp_extract(t, '^\x01\[(\d+)', 1)
          WHEN starts_with(t, 'ENUM(') THEN regexp_extract(t, '\x01\[(\d+), [^\x01]*$', 1) END AS UINTEGER);
 CREATE OR REPLACE MACRO pg.pg_typeof(x) AS
     pg._type_name(regexp_replace(typeof(x), '(\[\])+$', '')) || if(ends_with(typeof(x), '[]'), '[]', '');
--- As the value prints, which for a boolean is not its cast.
+-- The text that the value prints as, which for a boolean differs from its cast.
 CREATE OR REPLACE MACRO pg.text_out(x) AS CASE typeof(x) WHEN 'BOOLEAN' THEN left(x::VARCHAR, 1) ELSE pg.to_text(x) END;
 
--- to_char of a number: its digits rounded to p places, a float's to as many as are significant; then as a pattern
--- says (planner/functions/number_patterns.py): w has the digits and commas before the point, k of the p places are shown
--- though zero, s has the sign, S or MI, and the side of the digits it stands on, f is the fill mode.
--- NaN and the infinities count as digits that have no places, which `#` stands for.
+-- to_char of a number: first its digits, rounded to p places (a float has at most its significant ones); then the
+-- pattern (planner/functions/number_patterns.py): w has the digits and commas before the point, k of the p places are
+-- shown even if zero, s has the sign, S or MI, and its side of the digits, f is the fill mode. NaN and Infinity count
+-- as digits; `#` stands for their missing decimal places.
 CREATE OR REPLACE MACRO pg._float_places(whole, p, digits) AS
     greatest(0, least(p, digits - length(whole)))::INTEGER;
 CREATE OR REPLACE MACRO pg._float_digits(x, p, digits) AS
@@ -368,7 +372,7 @@ CREATE OR REPLACE MACRO pg._number_fraction(t, k, f) AS
     CASE WHEN NOT contains(t, '.') OR contains(t, 'N') OR contains(t, 'I') THEN ''
          WHEN f THEN '.' || left(split_part(t, '.', 2), greatest(k, length(rtrim(split_part(t, '.', 2), '0'))))
          ELSE '.' || split_part(t, '.', 2) END;
--- A zero before the point is not shown where the pattern has a fraction, unless that is all there is.
+-- A zero before the point is not shown if the pattern has a fraction, unless nothing else is shown.
 CREATE OR REPLACE MACRO pg._number_shown(t, w, k, f) AS
     CASE WHEN split_part(ltrim(t, '-'), '.', 1) = '0' AND contains(t, '.') AND NOT contains(w, '0')
               AND NOT (f AND pg._number_fraction(t, k, f) = '.')
@@ -399,7 +403,7 @@ CREATE OR REPLACE MACRO pg.substring
     (s BLOB, n BIGINT) AS unhex(substring(hex(s), 2 * pg._most(n, 1) - 1)),
     (s BLOB, n BIGINT, l BIGINT) AS
         unhex(substring(hex(s), 2 * pg._most(n, 1) - 1, 2 * pg._most(pg._length(l) + pg._least(n, 1) - 1, 0)));
--- A text has up to a gigabyte, and a character up to four bytes.
+-- A text has at most a gigabyte, and a character at most four bytes.
 CREATE OR REPLACE MACRO pg._characters(n) AS
     if(n > 268435455, pg.raise('54000', 'requested length too large'), pg._most(n, 0)::INTEGER);
 CREATE OR REPLACE MACRO pg.repeat(s, n) AS
@@ -445,7 +449,7 @@ CREATE OR REPLACE MACRO pg._byte_at(b, n) AS if(n >= 0 AND n < octet_length(b), 
 CREATE OR REPLACE MACRO pg.get_byte(b, n) AS ('0x' || substr(hex(b), 2 * pg._byte_at(b, n) + 1, 2))::INTEGER;
 CREATE OR REPLACE MACRO pg.set_byte(b, n, v) AS unhex(left(hex(b), 2 * pg._byte_at(b, n)) ||
     right('0' || hex(v & 255), 2) || substr(hex(b), 2 * pg._byte_at(b, n) + 3));
--- Bits are counted from the lowest of the first byte.
+-- Bits are numbered from the lowest bit of the first byte.
 CREATE OR REPLACE MACRO pg._bit_at(b, n) AS if(n >= 0 AND n < octet_length(b) * 8, n, pg.raise('2202E',
     'index ' || n || ' out of valid range, 0..' || (octet_length(b) * 8 - 1)));
 CREATE OR REPLACE MACRO pg._byte_of_bit(b, n) AS pg.get_byte(b, pg._bit_at(b, n) // 8);
@@ -470,7 +474,7 @@ CREATE OR REPLACE MACRO pg.decode(s, f) AS
     CASE lower(f) WHEN 'hex' THEN unhex(s) WHEN 'base64' THEN from_base64(s)
         WHEN 'escape' THEN pg._unescaped(s)
         ELSE pg.raise('22023', 'unrecognized encoding: "' || f || '"')::VARCHAR::BLOB END;
--- Text as bytes: hex behind \x, or as it is but for escapes of backslashes and of bytes in octal.
+-- Text to bytes: hex after \x, else the text with escapes of backslashes and of bytes in octal.
 CREATE OR REPLACE MACRO pg.bytea_in(s) AS CASE
     WHEN NOT contains(s, '\') THEN encode(s)
     WHEN starts_with(s, '\x') THEN unhex(
@@ -481,19 +485,19 @@ CREATE OR REPLACE MACRO pg.bytea_in(s) AS CASE
     ELSE pg._unescaped(s) END;
 CREATE OR REPLACE MACRO pg.to_bytea(x BLOB) AS x, (x) AS pg.bytea_in(x);
 CREATE OR REPLACE MACRO pg.to_hex(n INTEGER) AS lower(hex(n & 4294967295)), (n BIGINT) AS lower(hex(n));
--- The cast is for DESCRIBE, where a parameter is NULL, and NULL alone would be an integer.
+-- The cast is for DESCRIBE, where a parameter is NULL, which alone would be an integer.
 CREATE OR REPLACE MACRO pg.quote_literal(x) AS
     (if(contains(pg.text_out(x), '\'), 'E', '') || '''' || replace(replace(pg.text_out(x), '''', ''''''), '\', '\\') || '''')::VARCHAR;
 CREATE OR REPLACE MACRO pg.quote_nullable(x) AS coalesce(pg.quote_literal(x), 'NULL');
 CREATE OR REPLACE MACRO pg.quote_ident(s) AS
     CASE WHEN regexp_full_match(s, '[a-z_][a-z0-9_]*') THEN s ELSE '"' || replace(s, '"', '""') || '"' END;
 
--- Patterns. A dot matches a line's end, and `g` in the flags means all matches.
+-- Patterns. A dot also matches a line end; the flag `g` means all matches.
 CREATE OR REPLACE MACRO pg.normalize(s) AS nfc_normalize(s);
 CREATE OR REPLACE MACRO pg.regexp_like(s, p) AS regexp_matches(s, p, 's'), (s, p, f) AS regexp_matches(s, p, 's' || f);
 CREATE OR REPLACE MACRO pg.regexp_ilike(s, p) AS regexp_matches(s, p, 'is');
--- A replacement as RE2 has it, which gives the text back unchanged for one that it does not know: there a backslash stands
--- only before a digit or another, and the digit is that of a group. Groups that are not there are empty.
+-- A replacement in RE2's form: a backslash stands only before a digit (a group) or another backslash, since RE2 returns
+-- the text unchanged for a replacement that it cannot read. Groups that do not exist are empty.
 CREATE OR REPLACE MACRO pg._groups(p) AS
     len(regexp_extract_all(regexp_replace(p, '(?s)\\.|\[\^?\]?[^\]]*\]', '', 'g'), '\([^?]|\($|\(\?P?<[^=!]'));
 CREATE OR REPLACE MACRO pg._known_groups(r, n) AS if(n < 9, regexp_replace(r, '\\[' || (n + 1) || '-9]', '', 'g'), r);
@@ -511,7 +515,7 @@ CREATE OR REPLACE MACRO pg.regexp_count(s, p) AS len(regexp_extract_all(s, p, 0,
     (s, p, n) AS if(n > length(s) + 1 AND p IS NOT NULL, 0, len(regexp_extract_all(pg._rest(s, n), p, 0, 's')))::INTEGER,
     (s, p, n, f) AS if(n > length(s) + 1 AND p IS NOT NULL AND f IS NOT NULL, 0,
         len(regexp_extract_all(pg._rest(s, n), p, 0, 's' || f)))::INTEGER;
--- A pattern that matches nothing, too, is between any two characters, but nowhere beside another match.
+-- A pattern that also matches the empty string splits between any two characters, but not next to another match.
 CREATE OR REPLACE MACRO pg.regexp_split_to_array(s, p) AS CASE
     WHEN s IS NULL OR p IS NULL THEN NULL
     WHEN regexp_matches('', '^(?:' || p || ')$') AND s <> '' THEN list_concat(
@@ -534,13 +538,13 @@ CREATE OR REPLACE MACRO pg.array_to_string
     (a, d, n) AS CASE WHEN d IS NULL THEN NULL WHEN len(a) = 0 THEN '' ELSE
         array_to_string(list_transform(a, lambda e: coalesce(pg.text_out(e), n)), d) END;
 
--- A time zone's name; DuckDB's own error for another one no TRY can hold.
+-- A time zone's name; TRY cannot catch DuckDB's own error for an unknown one.
 CREATE OR REPLACE MACRO pg.zone(z VARCHAR) AS
     if(z = '' OR contains(z, ' ') OR (z IS NOT NULL AND TRY_CAST('2000-01-01 00:00:00 ' || z AS TIMESTAMPTZ) IS NULL),
        pg.raise('22023', 'time zone "' || z || '" not recognized')::VARCHAR, z);
 
 -- Dates and times. Weeks are ISO weeks; parts are numeric.
--- There was no year 0.
+-- There is no year 0.
 CREATE OR REPLACE MACRO pg._year(y) AS if(y > 0, y, y - 1);
 CREATE OR REPLACE MACRO pg._decade(y) AS if(y >= 0, y // 10, -((9 - y) // 10));
 CREATE OR REPLACE MACRO pg._seconds(x) AS (epoch_us(x)::DECIMAL(38,4) * 0.000001)::DECIMAL(38,10);
@@ -549,8 +553,8 @@ CREATE OR REPLACE MACRO pg.part_milliseconds(x) AS (microsecond(x)::DECIMAL(38,7
 CREATE OR REPLACE MACRO pg.part_microseconds(x) AS microsecond(x)::DECIMAL(38,10);
 CREATE OR REPLACE MACRO pg.part_minute(x) AS minute(x)::DECIMAL(38,10);
 CREATE OR REPLACE MACRO pg.part_hour(x) AS hour(x)::DECIMAL(38,10);
--- By its own function each, since DuckDB looks up anew for each row what a `datepart` is of. `others` is what a part is
--- that no time of day has.
+-- One function for each part, since DuckDB resolves the unit of `datepart` again for each row. `others` is the value
+-- for parts that no time of day has.
 CREATE OR REPLACE MACRO pg._clock_part(u, x, others) AS
     CASE u
         WHEN 'epoch' THEN pg._seconds(x)
@@ -575,10 +579,10 @@ CREATE OR REPLACE MACRO pg._day_part(u, x) AS
         WHEN 'isoyear' THEN pg._year(isoyear(x))::DECIMAL(38,10)
         ELSE datepart(u, x)::DECIMAL(38,10) END;
 CREATE OR REPLACE MACRO pg._part(u, x) AS pg._clock_part(u, x, pg._day_part(u, x));
--- Of a time in a zone its date there; DuckDB does not count the years before Christ.
+-- For a timestamp with time zone, the local date counts; DuckDB counts years before Christ differently.
 CREATE OR REPLACE MACRO pg._zoned_part(u, x) AS
     if(u IN ('epoch', 'timezone', 'timezone_hour', 'timezone_minute'), pg._part(u, x), pg._part(u, x::TIMESTAMP));
--- Infinite days have an infinite year, and no month.
+-- Infinite dates have an infinite year, and no month.
 CREATE OR REPLACE MACRO pg._grows(u) AS
     u IN ('epoch', 'julian', 'year', 'isoyear', 'decade', 'century', 'millennium');
 CREATE OR REPLACE MACRO pg._endless(x, part) AS
@@ -593,7 +597,7 @@ CREATE OR REPLACE MACRO pg._interval_part(u, x) AS
            WHEN 'year' THEN datepart('year', x)::DECIMAL(38,10)
            WHEN 'decade' THEN datepart('decade', x)::DECIMAL(38,10)
         ELSE pg._part(u, x) END;
--- Units that a type has not are errors which no TRY can hold, so DuckDB does not see them.
+-- TRY cannot catch DuckDB's error for a unit that a type lacks, so DuckDB never gets such a unit.
 CREATE OR REPLACE MACRO pg._no_part(u, type) AS
     pg.raise('0A000', 'unit "' || u || '" not supported for type ' || type)::DECIMAL(38,10);
 CREATE OR REPLACE MACRO pg._time_part(u, x) AS pg._clock_part(u, x, pg._no_part(u, 'time without time zone'));
@@ -602,7 +606,7 @@ CREATE OR REPLACE MACRO pg._is_of_dates(u) AS
 CREATE OR REPLACE MACRO pg._part_of_interval(u, x) AS
     if(pg._is_of_dates(u), pg._no_part(u, 'interval'),
        pg._interval_part(if(pg._is_of_dates(u), 'day', u), x));
--- Of any unit, which is read once. Units that are known have functions of their own.
+-- For any unit, which is parsed once. Known units have their own functions.
 CREATE OR REPLACE MACRO pg.extract
     (u, x TIME) AS list_transform([pg._unit(u)], lambda _u: pg._time_part(_u, x))[1],
     (u, x INTERVAL) AS list_transform([pg._unit(u)], lambda _u: pg._part_of_interval(_u, x))[1],
@@ -616,8 +620,8 @@ CREATE OR REPLACE MACRO pg.date_part
         list_transform([pg._unit(u)], lambda _u: pg._date_part(_u, x, pg._zoned_part(_u, x)))[1],
     (u, x TIMESTAMP) AS list_transform([pg._unit(u)], lambda _u: pg._date_part(_u, x, pg._part(_u, x)))[1],
     (u, x) AS list_transform([pg._unit(u)], lambda _u: pg._date_part(_u, x, pg._part(_u, x)))[1];
--- The parts of one unit each (planner/functions/units.py), those above too. All but seconds since 1970 are of `local`
--- times: of a time in a zone its date and clock there.
+-- One function for each unit (planner/functions/units.py), also for the units above. All parts except seconds since
+-- 1970 are those of `local` times: for a timestamp with time zone, of its date and clock there.
 CREATE OR REPLACE MACRO pg.local(x TIMESTAMPTZ) AS x::TIMESTAMP, (x TIMESTAMP) AS x, (x DATE) AS x, (x) AS x;
 CREATE OR REPLACE MACRO pg.part_epoch(x INTERVAL) AS pg._interval_part('epoch', x), (x) AS pg._seconds(x);
 CREATE OR REPLACE MACRO pg.part_day
@@ -647,7 +651,7 @@ CREATE OR REPLACE MACRO pg.date_part_year
     (x TIME) AS pg._no_part('year', 'time without time zone')::DOUBLE, (x INTERVAL) AS datepart('year', x)::DOUBLE,
     (x) AS pg._endless(x, pg._year(year(x)));
 CREATE OR REPLACE MACRO pg.trunc_to(u, x DATE) AS date_trunc(u, x::TIMESTAMP), (u, x) AS date_trunc(u, x);
--- The first year of a span of n years, the first of which began in year `one`; DuckDB's begin in year 0.
+-- The first year of a span of n years, if the first span began in year `one`; DuckDB's spans begin in year 0.
 CREATE OR REPLACE MACRO pg._first_year(y, n, one) AS
     if(y >= one, (y - one) // n * n, -((n - 1 + one - y) // n * n)) + one;
 CREATE OR REPLACE MACRO pg._new_year(y) AS
@@ -675,7 +679,7 @@ CREATE OR REPLACE MACRO pg._stride(stride) AS to_microseconds(
          ELSE epoch_us((stride)::INTERVAL) END);
 CREATE OR REPLACE MACRO pg.date_bin(stride, x, origin) AS time_bucket(pg._stride(stride), x, origin);
 CREATE OR REPLACE MACRO pg.age(x) AS age(current_date::TIMESTAMP, x::TIMESTAMP), (x, y) AS age(x::TIMESTAMP, y::TIMESTAMP);
--- An interval, a moment or a number and a string literal. What is added to a date could be several things.
+-- An interval, a time or a number plus a string literal. A literal added to a date would be ambiguous.
 CREATE OR REPLACE MACRO pg.add_literal
     (x INTERVAL, y) AS x + y::INTERVAL, (x TIMESTAMP, y) AS x + y::INTERVAL, (x TIMESTAMPTZ, y) AS x + y::INTERVAL,
     (x DATE, y) AS x + y, (x TIME, y) AS x + y::INTERVAL, (x SMALLINT, y) AS x + y::SMALLINT, (x INTEGER, y) AS x + y::INTEGER,
@@ -686,7 +690,7 @@ CREATE OR REPLACE MACRO pg.subtract_literal
     (x DATE, y) AS (x - y::DATE)::INTEGER, (x SMALLINT, y) AS x - y::SMALLINT,
     (x INTEGER, y) AS x - y::INTEGER, (x BIGINT, y) AS x - y::BIGINT, (x FLOAT, y) AS x - y::FLOAT,
     (x DOUBLE, y) AS x - y::DOUBLE, (x DECIMAL(38,10), y) AS x - y::DECIMAL(38,10), (x, y) AS x - y;
--- The text of a day or moment as DuckDB reads it: BC behind the day, an offset of two digits and behind seconds.
+-- The text of a date or timestamp in the form that DuckDB reads: BC after the date, two-digit offsets, and seconds.
 CREATE OR REPLACE MACRO pg._whole_offset(s) AS
     regexp_replace(regexp_replace(s, '([ T]\d{1,2}:\d\d)\s*([+-])', '\1:00\2'),
         '(\d\s*[+-])(\d(?::?\d\d)?\s*)$', '\10\2');
@@ -696,11 +700,11 @@ CREATE OR REPLACE MACRO pg.day_text
         WHEN contains(substr(s, 11), '+') OR contains(substr(s, 11), '-') THEN pg._whole_offset(s)
         ELSE s END,
     (s) AS s;
--- What PostgreSQL can hold.
+-- The range of PostgreSQL's types; NULL for values outside.
 CREATE OR REPLACE MACRO pg.time_in_range
     (x DATE) AS CASE WHEN x BETWEEN DATE '4714-11-24 (BC)' AND DATE '5874897-12-31' OR isinf(x) THEN x END,
     (x) AS CASE WHEN x >= TIMESTAMP '4714-11-24 (BC) 00:00:00' OR isinf(x) THEN x END;
--- Years below 0 are those before Christ.
+-- Negative years are before Christ.
 CREATE OR REPLACE MACRO pg._two(n) AS if(n < 10, lpad(n::VARCHAR, 2, '0'), n::VARCHAR);
 CREATE OR REPLACE MACRO pg._made_year(y, what) AS
     if(y = 0, pg.raise('22008', 'date field value out of range: ' || what), if(y < 0, y + 1, y));
@@ -709,14 +713,14 @@ CREATE OR REPLACE MACRO pg.make_date(y, m, d) AS
 CREATE OR REPLACE MACRO pg.make_time(h, m, s) AS make_time(h, m, s);
 CREATE OR REPLACE MACRO pg.make_timestamp(y, mo, d, h, mi, s) AS
     make_timestamp(pg._made_year(y, y || '-' || pg._two(mo) || '-' || pg._two(d))::BIGINT, mo, d, h, mi, s);
--- An interval of months, days and microseconds, the last two of one sign and, with months that are not zero, of theirs.
+-- An interval of months, days and microseconds; all of them that are not zero have one sign.
 CREATE OR REPLACE MACRO pg._months(x) AS datepart('year', x) * 12 + datepart('month', x);
 CREATE OR REPLACE MACRO pg._interval(m, d, us) AS
     to_months((m)::INTEGER) + to_days((d)::INTEGER) + to_microseconds(us);
 CREATE OR REPLACE MACRO pg.make_interval(years, months, weeks, days, hours, mins, secs) AS
     pg._interval(years::BIGINT * 12 + months, weeks::BIGINT * 7 + days,
                  hours::BIGINT * 3600000000 + mins::BIGINT * 60000000 + round(secs::DOUBLE * 1000000)::BIGINT);
--- Whether two spans of time have a moment in common, each between two ends in any order, one of which may be unknown.
+-- Whether two periods overlap; the ends of each are in any order, and one end may be NULL.
 CREATE OR REPLACE MACRO pg._last(a, b) AS if(a IS NULL OR b IS NULL, NULL, greatest(a, b));
 CREATE OR REPLACE MACRO pg._reaches(start, end_, other_end) AS
     CASE WHEN start < end_ THEN true WHEN end_ IS NOT NULL AND other_end IS NOT NULL THEN false END;
@@ -731,7 +735,7 @@ CREATE OR REPLACE MACRO pg._with_days(m, d, us) AS
     pg._interval(m, (d) - pg._carry(d, us), (us) + pg._carry(d, us) * 86400000000);
 CREATE OR REPLACE MACRO pg._with_months(m, d, us) AS
     pg._with_days((m) - pg._carry(m, if((d) = 0, us, d)), (d) + 30 * pg._carry(m, if((d) = 0, us, d)), us);
--- What intervals are compared by: microseconds, a month being 30 days and a day 24 hours.
+-- The sort key of an interval: microseconds, with months of 30 days and days of 24 hours.
 CREATE OR REPLACE MACRO pg.interval_key(x) AS
     (pg._months(x)::HUGEINT * 30 + datepart('day', x)) * 86400000000 + pg._micros(x);
 CREATE OR REPLACE MACRO pg._by_length(a) AS
@@ -751,7 +755,7 @@ CREATE OR REPLACE MACRO pg.justify_interval(x) AS
     pg._with_months(pg._months(x) + pg._all_days(x) // 30, pg._all_days(x) % 30, pg._micros(x) % 86400000000);
 CREATE OR REPLACE MACRO pg.to_timestamp(x) AS CASE
     WHEN isinf(x::DOUBLE) THEN if(x::DOUBLE > 0, 'infinity', '-infinity')::TIMESTAMPTZ ELSE to_timestamp(x::DOUBLE) END;
--- Times of day and intervals as each other.
+-- Conversions between times of day and intervals.
 CREATE OR REPLACE MACRO pg.interval_of_time(x) AS to_microseconds(epoch_us(x));
 CREATE OR REPLACE MACRO pg.time_of_interval(x) AS
     TIME '00:00:00' + to_microseconds(pg._micros(x) % 86400000000 + if(pg._micros(x) % 86400000000 < 0, 86400000000, 0));
@@ -766,15 +770,15 @@ CREATE OR REPLACE MACRO pg.jsonb_array_length(j) AS CASE
     WHEN j IS NOT NULL THEN pg.raise('22023', 'cannot get array length of a scalar') END;
 CREATE OR REPLACE MACRO pg._pointer(path) AS
     array_to_string(list_transform(path, lambda k: '/' || replace(replace(k::VARCHAR, '~', '~0'), '/', '~1')), '');
--- Numbers and times as they stand in jsonb: what is no number there is text.
+-- Numbers and times in jsonb: numbers that JSON lacks become strings.
 CREATE OR REPLACE MACRO pg.number_in_json(x) AS
     if(pg.to_text(x) IN ('NaN', 'Infinity', '-Infinity'), to_json(pg.to_text(x)), pg.to_text(x)::JSON);
 CREATE OR REPLACE MACRO pg.time_in_json(x) AS
     regexp_replace(replace(pg.to_text(x), ' ', 'T'), '([+-][0-9]{2})(TBC)?$', '\1:00\2').replace('TBC', ' BC');
--- A day as to_char writes it by YYYY-MM-DD. That is the text of a date from the year 1 on, which takes half as long.
+-- A date in to_char's form YYYY-MM-DD. From year 1 on it equals the date's text, which takes half as long.
 CREATE OR REPLACE MACRO pg.day_as_text(x) AS
     if(x::DATE >= DATE '0001-01-01', x::DATE::VARCHAR, strftime(x, '%Y-%m-%d'));
--- The number in a text: so many digits of it, before and behind the point, and a sign on either side.
+-- The number in a text: its digits before and after the point, up to `whole` and `fraction`, and a sign on either side.
 CREATE OR REPLACE MACRO pg._read(s, whole, fraction) AS
     if(regexp_matches(s, '^[-<]|-$'), '-', '') || substr(regexp_extract(s, '^[-+<]?([0-9]*)', 1), 1, whole)
     || substr(regexp_extract(s, '^[-+<]?[0-9]*([.][0-9]*)', 1), 1, fraction + 1);
@@ -786,24 +790,24 @@ CREATE OR REPLACE MACRO pg._ordinal(n) AS CASE WHEN right(n, 2) IN ('11', '12', 
 CREATE OR REPLACE MACRO pg._roman_month(n) AS
     ['I', 'II', 'III', 'IV', 'V', 'VI', 'VII', 'VIII', 'IX', 'X', 'XI', 'XII'][n];
 CREATE OR REPLACE MACRO pg._is_place(k) AS typeof(k) IN ('SMALLINT', 'INTEGER', 'BIGINT');
--- A field by its name, or an item by its number: a scalar is an array of itself.
+-- A field by its name, or an item by its number: a scalar counts as an array of itself.
 CREATE OR REPLACE MACRO pg.json_get(j, k) AS CASE
     WHEN NOT pg._is_place(k)
     THEN CASE WHEN json_type(j) = 'OBJECT' THEN json_extract(j, pg._pointer([k])) END
     WHEN json_type(j) = 'ARRAY' THEN json_extract(j, TRY_CAST(k AS BIGINT))
     WHEN json_type(j) <> 'OBJECT' AND TRY_CAST(k AS BIGINT) IN (0, -1) THEN j END;
--- The text of what `->>` finds. What has no documents in it cannot give one, and takes a fraction of the time.
+-- The result of `->>` as text. A document without nested ones cannot return one; the faster variant suffices for it.
 CREATE OR REPLACE MACRO pg._unquoted(j) AS
     if(json_type(j) IN ('OBJECT', 'ARRAY'), pg.jsonb_text(j), json_extract_string(j, '$'));
 CREATE OR REPLACE MACRO pg.json_text(j, path) AS
     if(regexp_matches(j::VARCHAR, '(?s).[{\[]'), pg._unquoted(json_extract(j, path)), json_extract_string(j, path));
 CREATE OR REPLACE MACRO pg.json_get_text(j, k) AS pg._unquoted(pg.json_get(j, k));
--- Text as jsonb, without spaces, so that equal documents are equal text. DuckDB reads NaN and the infinities as numbers.
+-- Text to jsonb, without spaces, so that equal documents are equal texts. DuckDB accepts NaN and infinities as numbers.
 CREATE OR REPLACE MACRO pg.jsonb_in(s) AS json(
     if(regexp_matches(s, '(?i)nan|inf')
            AND regexp_matches(regexp_replace(s, '(?s)"(\\.|[^"\\])*"', '', 'g'), '(?i)nan|inf'),
        pg.raise('22P02', 'invalid input syntax for type json')::VARCHAR, s));
--- What is to be cast to a number or a boolean, if it is one.
+-- Checks that a value to be cast is a number or a boolean.
 CREATE OR REPLACE MACRO pg.jsonb_of_kind(j, kind, type) AS
     if(coalesce(pg.jsonb_typeof(j), kind) = kind, j,
        pg.raise('22023', 'cannot cast jsonb ' || replace(pg.jsonb_typeof(j), 'number', 'numeric') || ' to type ' || type)
@@ -817,7 +821,7 @@ CREATE OR REPLACE MACRO pg.jsonb_exists_any(j, k) AS CASE WHEN j IS NOT NULL AND
     len(list_filter(k, lambda e: e IS NOT NULL AND pg.jsonb_exists(j, e))) > 0 END;
 CREATE OR REPLACE MACRO pg.jsonb_exists_all(j, k) AS CASE WHEN j IS NOT NULL AND k IS NOT NULL THEN
     len(list_filter(k, lambda e: e IS NOT NULL AND NOT coalesce(pg.jsonb_exists(j, e), false))) = 0 END;
--- Objects are merged, the right one's fields going first; anything else is an array, of itself if need be.
+-- The operator ||: objects are merged, where the right one's fields win; other values are concatenated as arrays.
 CREATE OR REPLACE MACRO pg._field_texts(j, keys) AS
     list_transform(keys, lambda k: to_json(k)::VARCHAR || ':' || json_extract(j, pg._pointer([k]))::VARCHAR);
 CREATE OR REPLACE MACRO pg._object(fields) AS ('{' || array_to_string(fields, ',') || '}')::JSON;
@@ -829,8 +833,8 @@ CREATE OR REPLACE MACRO pg.jsonb_concat(a, b) AS
                 pg._field_texts(a, list_filter(json_keys(a), lambda k: NOT list_contains(json_keys(b), k))),
                 pg._field_texts(b, json_keys(b))))
          ELSE to_json(list_concat(pg._items(a), pg._items(b))) END;
--- An object's keys in jsonb's order: the shorter first. In a correlated subquery DuckDB (1.5.5) takes a lambda's parameter
--- for a column of the same name where the lambda makes a struct: there parameters have names that no column has.
+-- An object's keys in jsonb's order, shorter keys first. In a correlated subquery, DuckDB (1.5.5) resolves a lambda's
+-- parameter as a column of the same name if the lambda makes a struct: such parameters have names that no column has.
 CREATE OR REPLACE MACRO pg._sorted_keys(j) AS list_transform(list_sort(list_transform(
     list_distinct(json_keys(j)), lambda _key: {'size': strlen(_key), 'key': _key})), lambda k: k['key']);
 CREATE OR REPLACE MACRO pg._of_kind(j, kind, message) AS
@@ -846,7 +850,7 @@ CREATE OR REPLACE MACRO pg.jsonb_values(j) AS
     list_transform(pg._sorted_keys(j), lambda k: json_extract(j, pg._pointer([k])));
 CREATE OR REPLACE MACRO pg.jsonb_value_texts(j) AS
     list_transform(pg._sorted_keys(j), lambda k: pg._unquoted(json_extract(j, pg._pointer([k]))));
--- Without the fields, or the elements, or the one element at a place, counted from 0 or back from the end.
+-- The document without fields, elements, or the element at a place, counted from 0 or, if negative, from the end.
 CREATE OR REPLACE MACRO pg._at(j, k) AS TRY_CAST(k AS BIGINT) + if(TRY_CAST(k AS BIGINT) < 0, json_array_length(j)::BIGINT, 0);
 CREATE OR REPLACE MACRO pg._without_item(j, k) AS to_json(list_filter(pg._items(j), lambda e, i: i - 1 <> pg._at(j, k)));
 CREATE OR REPLACE MACRO pg._without_keys(j, keys) AS CASE
@@ -863,7 +867,7 @@ CREATE OR REPLACE MACRO pg.jsonb_without(j, k) AS CASE
     WHEN json_type(j) = 'ARRAY' THEN pg._without_item(j, k)
     WHEN json_type(j) = 'OBJECT' THEN pg.raise('22023', 'cannot delete from object using integer index')::VARCHAR::JSON
     WHEN j IS NOT NULL THEN pg.raise('22023', 'cannot delete from scalar')::VARCHAR::JSON END;
--- A document with a field or an item, which it has or is to have, become another; NULL takes it away.
+-- A document with a field or an item replaced or, if `creates`, added; NULL removes it.
 CREATE OR REPLACE MACRO pg._with(j, k, v, creates) AS CASE
     WHEN json_type(j) = 'OBJECT' THEN CASE
         WHEN NOT list_contains(json_keys(j), k) AND NOT creates THEN j
@@ -876,17 +880,17 @@ CREATE OR REPLACE MACRO pg._with(j, k, v, creates) AS CASE
         WHEN TRY_CAST(k AS INTEGER) < 0 THEN to_json(list_prepend(v, pg._items(j)))
         ELSE to_json(list_append(pg._items(j), v)) END
     ELSE j END;
--- The documents on the way along a path, the first of which is the whole.
+-- The documents along a path, beginning with the whole document.
 CREATE OR REPLACE MACRO pg._way(j, path) AS
     list_transform(range(0, len(path)), lambda _place: {
         'document': pg.json_at(j, path[1:_place]), 'key': path[_place + 1], 'level': _place + 1});
--- The first of them that the path cannot go on from.
+-- The first of them at which the path cannot continue.
 CREATE OR REPLACE MACRO pg._fault(way) AS list_filter(way, lambda s: s['document'] IS NOT NULL
     AND (s['key'] IS NULL OR json_type(s['document']) = 'ARRAY' AND TRY_CAST(s['key'] AS INTEGER) IS NULL))[1];
 CREATE OR REPLACE MACRO pg._raise_fault(fault) AS pg.raise(if(fault['key'] IS NULL, '22004', '22P02'),
     'path element at position ' || fault['level'] || if(fault['key'] IS NULL, ' is null',
     ' is not an integer: "' || fault['key'] || '"'))::VARCHAR::JSON;
--- From the last of them back to the first, each with what has become of the next. One that is not there ends the way.
+-- Rebuilds the documents from the last to the first, each with its changed child; no change if one is missing.
 CREATE OR REPLACE MACRO pg._along(j, path, v, creates) AS CASE
     WHEN j IS NULL OR path IS NULL THEN NULL
     WHEN NOT creates AND json_array_length(j) = 0 AND coalesce(len(json_keys(j)), 0) = 0 THEN j
@@ -902,10 +906,10 @@ CREATE OR REPLACE MACRO pg.jsonb_set
     (j, path, v) AS if(v IS NULL, NULL, pg._along(pg._changeable(j), path, v, true)),
     (j, path, v, creates) AS if(v IS NULL OR creates IS NULL, NULL, pg._along(pg._changeable(j), path, v, creates));
 CREATE OR REPLACE MACRO pg.jsonb_without_path(j, path) AS pg._along(pg._changeable(j), path, NULL::JSON, false);
--- Fields that are null are taken from the text, whose strings are passed over, and so are commas that are left last.
+-- Null fields are removed from the text, outside of strings, and then commas left at an end.
 CREATE OR REPLACE MACRO pg.jsonb_strip_nulls(j) AS regexp_replace(regexp_replace(j::VARCHAR,
     '"(?:\\.|[^"\\])*":null,?|("(?:\\.|[^"\\])*")', '\1', 'gs'), ',(\})|("(?:\\.|[^"\\])*")', '\1\2', 'gs')::JSON;
--- A new item before or after the one at the end of a path, or a new field.
+-- The place of a new item before or after the one at a path's end, or of a new field.
 CREATE OR REPLACE MACRO pg._insert_place(j, k, is_after) AS
     greatest(0, least(json_array_length(j)::BIGINT, pg._at(j, k) + is_after::BIGINT));
 CREATE OR REPLACE MACRO pg._inserted(j, k, v, is_after) AS CASE
@@ -923,7 +927,7 @@ CREATE OR REPLACE MACRO pg._insert(j, path, v, is_after) AS CASE
 CREATE OR REPLACE MACRO pg.jsonb_insert
     (j, path, v) AS pg._insert(pg._changeable(j), path, v, false),
     (j, path, v, is_after) AS pg._insert(pg._changeable(j), path, v, is_after);
--- An object of texts: of keys and values in turn, or beside each other. Of equal keys the last counts.
+-- An object from texts: keys and values in turn, or in two arrays. The last of equal keys counts.
 CREATE OR REPLACE MACRO pg._object_key(k) AS
     coalesce(k, pg.raise('22004', 'null value not allowed for object key')::VARCHAR);
 CREATE OR REPLACE MACRO pg._object_of(keys, texts) AS CASE
@@ -946,7 +950,7 @@ CREATE OR REPLACE MACRO pg.array_fill(v, sizes) AS CASE
     THEN [v][:pg.raise('22004', 'dimension array or low bound array cannot be null')]
     WHEN len(sizes) > 1 THEN [v][:pg.raise('0A000', 'array_fill of an array of several dimensions')]
     ELSE list_transform(range(0, coalesce(sizes[1], 0)), lambda n: v) END;
--- Subscripts from 1; DuckDB counts those below 1 from the end.
+-- Subscripts count from 1; DuckDB would count those below 1 from the end.
 CREATE OR REPLACE MACRO pg.array_element(a, n) AS if(n > 0, a[n], NULL);
 CREATE OR REPLACE MACRO pg.array_slice(a, l, h) AS
     if(l IS NULL OR h IS NULL, NULL, a[if(l < 1, 1, l):if(h < 1, 0, h)]);
@@ -979,7 +983,7 @@ CREATE OR REPLACE MACRO pg.array_overlaps(a, b) AS list_has_any(a, b);
 CREATE OR REPLACE MACRO pg.array_distinct(a) AS list_filter(a, lambda e, i: coalesce(list_position(a, e) = i, false));
 CREATE OR REPLACE MACRO pg.array_sort(a) AS list_sort(a, 'ASC', 'NULLS LAST');
 CREATE OR REPLACE MACRO pg.array_min(a) AS list_min(a);
--- The groups of a match, of which the first is the whole: as many as a pattern that is computed has.
+-- The groups of a match, the first being the whole match: as many as a computed pattern has.
 CREATE OR REPLACE MACRO pg._group_count(p) AS len(regexp_extract_all(
     regexp_replace(regexp_replace(p, '\\.', '', 'g'), '\[\^?\]?[^\]]*\]', '', 'g'), '\((?:[^?]|$|\?P?<[A-Za-z])'));
 CREATE OR REPLACE MACRO pg.regexp_groups(found, p) AS
@@ -988,11 +992,11 @@ CREATE OR REPLACE MACRO pg.regexp_groups(found, p) AS
 CREATE OR REPLACE MACRO pg.json_key(x, place) AS
     coalesce(pg.to_text(x), pg.raise('22023', 'argument ' || place || ': key must not be null')::VARCHAR);
 CREATE OR REPLACE MACRO pg.array_max(a) AS list_max(a);
--- Its total is not checked, that of an addition is.
+-- DuckDB does not check the total for overflow, but does check an addition.
 CREATE OR REPLACE MACRO pg.array_sum(a) AS list_sum(a) + 0::TINYINT;
 CREATE OR REPLACE MACRO pg.trim_array(a, n) AS a[1:if(n BETWEEN 0 AND len(a), len(a) - n, pg.raise(
     '2202E', 'number of elements to trim must be between 0 and ' || len(a)))];
--- x = ANY(..) and x = ALL(..), over the list of what each element gives.
+-- x = ANY(..) and x = ALL(..), over the list of the comparisons with each element.
 CREATE OR REPLACE MACRO pg.any_true(a) AS
     CASE WHEN a IS NULL THEN NULL WHEN len(list_filter(a, lambda e: e)) > 0 THEN true
          WHEN len(list_filter(a, lambda e: e IS NULL)) > 0 THEN NULL ELSE false END;
@@ -1000,7 +1004,7 @@ CREATE OR REPLACE MACRO pg.all_true(a) AS
     CASE WHEN a IS NULL THEN NULL WHEN len(list_filter(a, lambda e: NOT e)) > 0 THEN false
          WHEN len(list_filter(a, lambda e: e IS NULL)) > 0 THEN NULL ELSE true END;
 
--- Windows of time, aligned to the epoch: what TUMBLE and HOP are made of. Lengths are microseconds.
+-- Time windows for TUMBLE and HOP, aligned to the epoch; lengths are in microseconds.
 CREATE OR REPLACE MACRO pg.tumble_start
     (x TIMESTAMPTZ, us) AS time_bucket(to_microseconds(us), x, TIMESTAMPTZ '1970-01-01 00:00:00+00'),
     (x TIMESTAMP, us) AS time_bucket(to_microseconds(us), x, TIMESTAMP '1970-01-01');

@@ -1,8 +1,9 @@
-"""The system catalogs: views of DuckDB's own database over Sparkwave's relations, and over copies of what they hold.
+"""The system catalogs: views in DuckDB's own database over Sparkwave's relations, and over copies of their rows.
 
-`catalog/system/*.sql` defines them: schemas `pgc` (pg_catalog), `infs` (information_schema), `rwc` (rw_catalog) and the
-functions they need in `pgf`. Definitions are opened from a file (`catalog.system.definitions_file`), so what differs
-from server to server is in the database of copies. `planner.batch.pg_compat` sends a client's catalog query to them.
+`catalog/system/*.sql` defines them: schemas `pgc` (pg_catalog), `infs` (information_schema), `rwc` (rw_catalog), and
+`pgf` with the functions that they need. Definitions are opened from a file (`catalog.system.definitions_file`), so
+everything that differs between servers is in the database of copies. `planner.batch.pg_compat` directs a client's
+catalog query to them.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ SCHEMAS: dict[str, tuple[str, int]] = {
 FUNCTION_SCHEMA = "pgf"
 SCALAR_SCHEMA = "pg"
 
-# Run in this order: a file uses what those before it define.
+# In this order: a file uses definitions of the files before it.
 _FILES = (
     "scalar", "pg_proc", "base", "copies", "functions", "pg_catalog", "pg_catalog_empty", "live",
     "information_schema_empty", "information_schema", "rw_catalog", "system_columns",
@@ -50,10 +51,10 @@ def _defined_in(schema: str) -> frozenset[str]:
     )
 
 
-# Tables of the database of copies, by schema and name.
+# The tables in the database of copies, by schema and name.
 _COPIED = {*_DEFINITION.findall(_SCRIPTS["copies"]), ("pgc", "_server")}
 
-# The relations of each system schema; helpers, whose names begin with an underscore, are not among them.
+# The relations of each system schema, without helpers, whose names begin with an underscore.
 SYSTEM_RELATIONS: dict[str, frozenset[str]] = {name: _defined_in(schema) for name, (schema, _) in SCHEMAS.items()}
 FUNCTIONS: frozenset[str] = _defined_in(FUNCTION_SCHEMA) | {"_pg_expandarray"}
 
@@ -126,7 +127,7 @@ _CLASS_OIDS: dict[str, int] = {
 }
 _FIRST_CLASS_OID = 14000
 
-# Which relations of pg_catalog are views in PostgreSQL (src/backend/catalog/system_views.sql).
+# The relations of pg_catalog that are views in PostgreSQL (src/backend/catalog/system_views.sql).
 _VIEWS = re.compile(
     r"pg_(available_\w+|config|cursors|file_settings|group|hba_file_rules|ident_file_mappings|indexes|locks|matviews"
     r"|policies|prepared_(statements|xacts)|publication_tables|replication_(origin_status|slots)|roles|rules|seclabels"
@@ -135,12 +136,12 @@ _VIEWS = re.compile(
 
 
 def is_system(schema: str, name: str) -> bool:
-    """Whether `schema.name` is a system relation or, for schema `pgf`, a function of ours."""
+    """Returns whether `schema.name` is a system relation or, for the schema `pgf`, one of Sparkwave's functions."""
     return name in (FUNCTIONS if schema == FUNCTION_SCHEMA else SYSTEM_RELATIONS.get(schema, ()))
 
 
 def define_signal(cursor: Cursor, signal: Callable[[str, int, str], bool]) -> None:
-    """Let pg_cancel_backend and pg_terminate_backend call `signal(user, process id, "cancel" or "terminate")`.
+    """Has pg_cancel_backend and pg_terminate_backend call `signal(user, process id, "cancel" or "terminate")`.
 
     Call it once, before `install`.
     """
@@ -148,7 +149,7 @@ def define_signal(cursor: Cursor, signal: Callable[[str, int, str], bool]) -> No
 
 
 def install(cursor: Cursor, is_standby: bool = False) -> None:
-    """Make the system catalogs, or make them again. Call it once when the lake is open, and nobody else uses it."""
+    """Creates the system catalogs, or creates them again. Call it once when the lake is open and not yet in use."""
     schemas = ("pgc", "pgf")
     cursor.execute("; ".join(f"CREATE SCHEMA IF NOT EXISTS {COPIES}.{schema}" for schema in schemas))
     _execute(cursor, f"CREATE OR REPLACE TABLE pgc._server AS SELECT {is_standby} AS __is_standby")
@@ -159,7 +160,7 @@ def install(cursor: Cursor, is_standby: bool = False) -> None:
 
 
 def _define(cursor: Cursor, fixed: str) -> None:
-    """Run all scripts in their order; no transaction can write two databases."""
+    """Runs all scripts in order, in several transactions, since no transaction can write two databases."""
     place = _FILES.index("copies")
     _execute(cursor, fixed, *(_SCRIPTS[name] for name in _FILES[:place]))
     refresh(cursor)
@@ -167,20 +168,21 @@ def _define(cursor: Cursor, fixed: str) -> None:
 
 
 def scalar_functions() -> str:
-    """SQL that makes the functions which queries and views call, in a database without a lake."""
+    """Returns SQL that creates the functions of queries and views, in a database without a lake."""
     return f"CREATE SCHEMA IF NOT EXISTS memory.{SCALAR_SCHEMA}; {_qualified(_SCRIPTS['scalar'])}"
 
 
 def refresh(cursor: Cursor) -> None:
-    """Take the copies again. Call it after each commit that changed relations (also `created`), columns or schemas.
+    """Makes the copies again. Call it after each change of relations (also `created`), columns or schemas.
 
-    It is a transaction of its own, because one cannot write both the lake and the copies; two calls must not overlap.
+    It runs in a separate transaction, since one cannot write both the lake and the copies; two calls must not
+    overlap.
     """
     _execute(cursor, _SCRIPTS["copies"])
 
 
 def columns(cursor: Cursor) -> dict[tuple[str, str], dict[str, Type]]:
-    """The columns of each system relation, by schema and name. Call it when they are installed."""
+    """Returns the columns of each system relation, by schema and name. Call it after `install`."""
     rows = cursor.execute(
         "SELECT schema_name, table_name, column_name, data_type FROM duckdb_columns() WHERE database_name = 'memory'"
     ).fetchall()
@@ -188,13 +190,13 @@ def columns(cursor: Cursor) -> dict[tuple[str, str], dict[str, Type]]:
     found: dict[tuple[str, str], dict[str, Type]] = {}
     for schema, table, column, kind in rows:
         if schema in schemas:
-            with contextlib.suppress(Error):  # a type that we do not have
+            with contextlib.suppress(Error):  # a type that Sparkwave does not have
                 found.setdefault((schemas[schema], table), {})[column] = duckdb_type(kind)
     return found
 
 
 def _execute(cursor: Cursor, *scripts: str) -> None:
-    """Run scripts at once."""
+    """Runs scripts in one transaction."""
     cursor.execute("BEGIN")
     try:
         for script in scripts:
@@ -206,7 +208,7 @@ def _execute(cursor: Cursor, *scripts: str) -> None:
 
 
 def _qualified(script: str) -> str:
-    """A script with every schema of ours qualified: macros look names up in the caller's default database."""
+    """A script with Sparkwave's schemas qualified: macros resolve names in the caller's default database."""
 
     def qualified(found: re.Match[str]) -> str:
         schema, name = found.groups()
@@ -216,7 +218,7 @@ def _qualified(script: str) -> str:
 
 
 def _fixed_tables() -> str:
-    """The schemas, and the tables whose rows come from Python."""
+    """SQL of the schemas, and of the tables whose rows come from Python."""
     schemas = (*(schema for schema, _ in SCHEMAS.values()), FUNCTION_SCHEMA, SCALAR_SCHEMA)
     types = ((name, base.oid, base.array_oid, base.length, base.duckdb) for name, base in BASES.items())
     namespaces = ((oid, name) for name, (_, oid) in SCHEMAS.items())
@@ -231,7 +233,7 @@ def _fixed_tables() -> str:
 
 
 def _system_relations() -> list[tuple[object, ...]]:
-    """Rows of `pgc._system_relations`; rw_catalog is left out as in RisingWave, where `\\d` does not list it."""
+    """Rows of `pgc._system_relations`, without rw_catalog: as in RisingWave, `\\d` does not list it."""
     names = [
         (schema, name) for schema in ("pg_catalog", "information_schema") for name in sorted(SYSTEM_RELATIONS[schema])
     ]

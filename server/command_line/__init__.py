@@ -1,1 +1,1 @@
-"""The command `sparkwave`: its arguments, and what each of its commands does."""
+"""The command `sparkwave`: its arguments and its subcommands."""

@@ -1,4 +1,4 @@
-"""The arguments of the command line, as data for argparse. Imports nothing that takes time."""
+"""The arguments of the command line, for argparse. This module imports nothing slow."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 
 from sparkwave.server.operations.settings import HELP, Settings
 
-# Settings of commands that read a lake without a server.
+# The settings of commands that read a lake without a server.
 _OF_THE_LAKE = {"data", "catalog", "shared", "s3_endpoint", "s3_region"}
 
 
 def parser() -> argparse.ArgumentParser:
-    """The parser of all commands; `command` of what it parses is the name of one."""
+    """Returns the parser of all commands; its result has the command's name in `command`."""
     made = argparse.ArgumentParser(prog="sparkwave", description="Materialized views, backfilled on Spark.")
     made.add_argument("--version", action="version", version=f"sparkwave {metadata.version('sparkwave')}")
     commands = made.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -48,7 +48,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _add_client(command: argparse.ArgumentParser) -> None:
-    """What a command needs that connects to a running server."""
+    """Adds the arguments of a command that connects to a running server."""
     command.add_argument("--listen", help=f"HOST:PORT of the server (default {Settings.listen})", metavar="LISTEN")
     command.add_argument("--user", help="who to connect as (default root)", metavar="USER", default="root")
     command.add_argument("--database", help="the database (default dev)", metavar="DATABASE", default="dev")

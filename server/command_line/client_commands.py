@@ -30,7 +30,7 @@ FROM rw_catalog.rw_worker_nodes WHERE resource_group IS NOT NULL GROUP BY 1 ORDE
 
 @dataclass(frozen=True)
 class Target:
-    """Where to connect, and as whom. A password is what libpq finds in PGPASSWORD or its password file."""
+    """The server to connect to, and the user. libpq finds a password in PGPASSWORD or its password file."""
 
     host: str
     port: int
@@ -38,7 +38,10 @@ class Target:
     database: str
 
     def connect(self) -> psycopg.Connection[tuple[object, ...]]:
-        """A connection, every statement its own transaction. Raises Error 08006 when there is none to be had."""
+        """Returns a connection that commits each statement by itself.
+
+        Raises Error 08006 when the server cannot be reached.
+        """
         try:
             return psycopg.connect(
                 host=self.host, port=self.port, user=self.user, dbname=self.database, autocommit=True,
@@ -53,7 +56,7 @@ class Target:
 
 
 def status(target: Target) -> int:
-    """Print how a server does. Returns 1 if a view has failed or is behind. Raises Error 08006 when there is none."""
+    """Prints a server's state. Returns 1 if a view has failed or is behind. Raises Error 08006 without a server."""
     with target.connect() as connection:
         [(version, reads_only)] = connection.execute(_ROLE).fetchall()
         [(following, creating, behind, failed)] = connection.execute(_JOBS).fetchall()
@@ -69,7 +72,7 @@ def status(target: Target) -> int:
 
 
 def sql(target: Target, texts: Sequence[str]) -> int:
-    """Run psql, or a prompt of our own where there is none. Returns its exit code; 1 when a statement has failed."""
+    """Runs psql, or a small prompt if psql is missing. Returns the exit code; 1 when a statement has failed."""
     psql = shutil.which("psql")
     if psql is not None:
         arguments = ["-h", target.host, "-p", str(target.port), "-U", target.user, "-d", target.database]
@@ -82,7 +85,7 @@ def sql(target: Target, texts: Sequence[str]) -> int:
 
 
 def _prompt(connection: psycopg.Connection[tuple[object, ...]]) -> int:
-    """Statements from standard input, each up to a line that ends with a semicolon."""
+    """Runs statements from standard input, each up to a line that ends with a semicolon. Returns the exit code."""
     is_terminal, lines, is_fine = sys.stdin.isatty(), list[str](), True
     if is_terminal:
         print("psql is not installed; statements end with ;  and Ctrl-D ends this prompt.")
@@ -101,7 +104,7 @@ def _prompt(connection: psycopg.Connection[tuple[object, ...]]) -> int:
 
 
 def _run(connection: psycopg.Connection[tuple[object, ...]], text: str) -> bool:
-    """Run a text and print what it gives. Returns whether it ran."""
+    """Runs a text and prints its results. Returns whether it succeeded."""
     try:
         cursor = psycopg.ClientCursor(connection)
         cursor.execute(text.encode())
@@ -118,7 +121,7 @@ def _run(connection: psycopg.Connection[tuple[object, ...]], text: str) -> bool:
 
 
 def _print_table(names: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Rows as psql aligns them, all to the left."""
+    """Prints rows in psql's layout, with all columns aligned to the left."""
     cells = [["" if value is None else str(value) for value in row] for row in rows]
     widths = [max(len(name), *(len(row[at]) for row in cells), 0) for at, name in enumerate(names)]
     print("|".join(f" {name.ljust(width)} " for name, width in zip(names, widths, strict=True)).rstrip())

@@ -1,4 +1,4 @@
-"""`sparkwave serve`: a server from its start to its end. Wiring only."""
+"""`sparkwave serve`: starts a server's parts, waits for a signal, and stops them."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("sparkwave")
 
-STOP_SECONDS = 9.0  # for all that runs to end; whoever runs servers in containers kills them after 10
+STOP_SECONDS = 9.0  # for all parts to stop; container systems kill a server after 10
 
 
 def serve(config: Config, parameters: dict[str, str]) -> None:
-    """Serve until SIGTERM or SIGINT. Raises Error when it cannot start."""
+    """Serves until SIGTERM or SIGINT. Raises Error when the server cannot start."""
     config.storage.check()
     stop = threading.Event()
-    # Python calls handlers in the main thread, which may be in a call of a library, or hold what a handler needs.
-    # So the system tells the thread that ends all.
+    # Python calls signal handlers in the main thread, which may be inside a library's call or hold a lock that the
+    # handler needs. So the signal's wakeup descriptor informs the thread that ends the process.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
     told, tell = os.pipe()
@@ -46,23 +46,23 @@ def serve(config: Config, parameters: dict[str, str]) -> None:
         _serve(config, parameters, None, stop)
     else:
         standby.take_turns(config, stop, lambda lease, over: _serve(config, parameters, lease, over))
-    # All is closed. What Python does at its end waits for threads of libraries, which may wait for ever.
+    # All parts are closed. Python's own exit waits for threads of libraries, which may never end.
     logging.shutdown()
     sys.stdout.flush()
     os._exit(0)
 
 
 def _end(told: int, stop: threading.Event) -> None:
-    """Once the server is to stop it ends in time, as if killed: what was acknowledged is durable."""
+    """Stops the server after a signal, and ends the process if that takes too long: acknowledged writes are durable."""
     while not {*os.read(told, 64)} & {signal.SIGTERM, signal.SIGINT}:
         pass
-    signal.setitimer(signal.ITIMER_REAL, STOP_SECONDS + 1)  # for a thread that lets no other one get on
+    signal.setitimer(signal.ITIMER_REAL, STOP_SECONDS + 1)  # kills the process if one thread blocks all others
     stop.set()
     time.sleep(STOP_SECONDS)
     text = f"the server has not stopped within {STOP_SECONDS:g} s; it ends now"
     saying = threading.Thread(target=logger.warning, args=(text,), daemon=True)
     saying.start()
-    saying.join(0.5)  # nobody may read the log
+    saying.join(0.5)  # nobody may read the log's pipe
     os._exit(0)
 
 
@@ -93,7 +93,10 @@ def _serve(config: Config, parameters: dict[str, str], lease: Lease | None, stop
 
 
 def serve_metrics(address: tuple[str, int] | None, context: Context) -> MetricsServer | None:
-    """Metrics are no reason not to serve SQL: an address that cannot be had is warned of."""
+    """Starts the metrics server, None if it is off.
+
+    An unusable address only gives a warning: SQL is served without metrics.
+    """
     if address is None:
         return None
     try:
@@ -122,11 +125,11 @@ def _listen(config: Config, context: Context) -> WireServer:
 
 
 def _open_dashboard(config: Config, context: Context) -> Dashboard | None:
-    """The dashboard, if there is to be one. Clients are served without it when it cannot listen."""
+    """Starts the dashboard, None if it is off. An unusable address only gives a warning."""
     address = config.dashboard_address
     if address is None:
         return None
-    from sparkwave.server.dashboard.listener import Dashboard  # takes a fifth of a second, for those only who want it
+    from sparkwave.server.dashboard.listener import Dashboard  # imported late: takes 0.2 s
 
     try:
         dashboard = Dashboard(context, address)

@@ -1,5 +1,5 @@
 """The dashboard: a web page over the system catalogs, served by the server itself.
 
-What it shows it asks in SQL, as the user who looks at it ([pages.py](pages.py)), and what it changes are statements of
-that user too ([actions.py](actions.py)).
+It reads by SQL with the rights of the logged-in user ([pages.py](pages.py)), and changes things by statements of that
+user ([actions.py](actions.py)).
 """

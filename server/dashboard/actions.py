@@ -1,4 +1,4 @@
-"""What the dashboard changes: statements, run as the user who asks."""
+"""The changes that the dashboard makes: statements, run as the logged-in user."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sparkwave.server.dashboard.pages import BACKFILLING, Reader, run, session
 
 
 def cancel(context: Context, reader: Reader, body: Mapping[str, Any]) -> dict[str, Any]:
-    """CANCEL JOBS `id`. Raises Error 42501 for another's, 22023 for what is no number."""
+    """Runs CANCEL JOBS for `id`. Raises Error 42501 for another user's job, 22023 if `id` is no number."""
     id_ = body.get("id")
     if not isinstance(id_, int) or isinstance(id_, bool):
         raise Error("the id of a job is a number", errors.INVALID_PARAMETER_VALUE)
@@ -23,7 +23,10 @@ def cancel(context: Context, reader: Reader, body: Mapping[str, Any]) -> dict[st
 
 
 def set_parameter(context: Context, reader: Reader, body: Mapping[str, Any]) -> dict[str, Any]:
-    """ALTER SYSTEM SET one of `BACKFILLING`. Raises Error 42501 for who is no superuser, 22023 for a wrong value."""
+    """Runs ALTER SYSTEM SET for one of `BACKFILLING`.
+
+    Raises Error 42501 unless a superuser asks, 22023 for a wrong value.
+    """
     name, value = body.get("name"), body.get("value")
     if name not in BACKFILLING:
         raise Error(f'"{name}" cannot be set here', errors.UNDEFINED_OBJECT)

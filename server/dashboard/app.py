@@ -1,7 +1,7 @@
-"""The dashboard's paths: its files, a JSON answer a page, logging in, and changes.
+"""The dashboard's HTTP paths: its files, a JSON answer for each page, login and logout, and changes.
 
-Nothing that waits runs on the event loop: queries and passwords have a few threads, so that browsers, however many,
-take no more of the server than those.
+The event loop runs nothing that waits: queries and password checks run on a few threads, so that many browsers use no
+more of the server than those threads.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _STATUS = {
 
 
 def make_app(context: Context, port: int, is_encrypted: bool) -> ASGIApp:
-    """The dashboard of a server, on a port."""
+    """Returns the dashboard's application for a server; `port` names its cookie."""
     site = _Site(context, port, is_encrypted)
     app = Starlette(
         routes=[
@@ -72,13 +72,13 @@ class _Site:
     def __init__(self, context: Context, port: int, is_encrypted: bool) -> None:
         self._context = context
         self._is_encrypted = is_encrypted
-        self._cookie = f"sparkwave_{port}"  # browsers send the cookies of all ports of a machine
+        self._cookie = f"sparkwave_{port}"  # browsers send a cookie to all ports of a machine
         self._pages = Pages(context)
         self._logins = Logins(lambda: context.store.catalog.users)
         self._threads = anyio.CapacityLimiter(THREADS)
 
     async def session(self, request: Request) -> Response:
-        """Who the browser is; without passwords it is root without further ado, on this machine."""
+        """The browser's user. Without passwords, a browser on this machine is logged in as root."""
         check_site(request)
         login, key = self._find(request), None
         if login is None and self._logins.is_open and is_local(request):
@@ -165,7 +165,7 @@ class _Site:
 
 
 async def _body(request: Request) -> dict[str, Any]:
-    """The JSON object that a request brings. Raises Refused."""
+    """The JSON object in a request's body. Raises Refused."""
     content = b""
     async for part in request.stream():
         content += part

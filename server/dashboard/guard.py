@@ -1,8 +1,8 @@
-"""What every request has to pass, and what every answer says to the browser.
+"""Protects the dashboard from pages of other sites in the same browser, by checks and security headers.
 
-Against pages of other sites a browser is open in as well: `Host` has to be an address, not a name that somebody
-points at this machine (DNS rebinding), unless a password stands in between; requests have to come from the dashboard's
-own page (`Sec-Fetch-Site`, `Origin`); changes bring along a token that only that page can read.
+Unless a password is needed, `Host` has to be an address: a name could point to this machine by DNS rebinding. Requests
+have to come from the dashboard's own page (`Sec-Fetch-Site`, `Origin`). A change has to carry a token that only that
+page can read.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _ALWAYS = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
-# Of what a proxy adds, on behalf of a client that may be anywhere.
+# Headers that a proxy adds, behind which a client may be on any machine.
 _FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
 
 
 class Headed:
-    """An application whose answers have the headers that keep browsers from being used against it."""
+    """Wraps an application and adds the security headers to its answers."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -50,7 +50,7 @@ class Headed:
 
 
 class Refused(Exception):
-    """A request that is not answered, with the status that says so."""
+    """A request that is refused with an HTTP status."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -58,14 +58,14 @@ class Refused(Exception):
 
 
 def is_local(request: Request) -> bool:
-    """Whether the client is on this machine, and no name or proxy stands between it and us."""
+    """Returns whether the client runs on this machine, and addressed the server without a name or a proxy."""
     if request.client is None or any(name in request.headers for name in _FORWARDED):
         return False
     return is_this_machine(request.client.host) and _is_address(request.headers)
 
 
 def _is_address(headers: Headers) -> bool:
-    """Whether a request names the server by an address, or as localhost, which no name server can redirect."""
+    """Whether a request names the server by an address or as localhost, which no name server can redirect."""
     hosts = headers.getlist("host")
     if len(hosts) != 1:
         return False
@@ -80,7 +80,7 @@ def _is_address(headers: Headers) -> bool:
 
 
 def check_site(request: Request) -> None:
-    """Raise Refused for what another site's page asks for."""
+    """Raises Refused for a request from another site's page."""
     site = request.headers.get("sec-fetch-site", "same-origin")
     own = f"{request.url.scheme}://{request.headers.get('host', '')}"
     if site not in ("same-origin", "none") or request.headers.get("origin", own) != own:
@@ -88,13 +88,13 @@ def check_site(request: Request) -> None:
 
 
 def check_change(request: Request) -> None:
-    """Raise Refused unless the dashboard's own page asks for a change: what forms of others send is no JSON."""
+    """Raises Refused unless the dashboard's own page asks for a change: forms of other sites cannot send JSON."""
     check_site(request)
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise Refused(415, "a change is JSON")
 
 
 def check_token(request: Request, login: Login) -> None:
-    """Raise Refused unless the request has the token of the login."""
+    """Raises Refused unless the request has the login's token."""
     if not secrets.compare_digest(request.headers.get(TOKEN_HEADER, "").encode(), login.token.encode()):
         raise Refused(403, "the token of the session is missing or wrong")

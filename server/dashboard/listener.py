@@ -1,7 +1,7 @@
-"""The dashboard's port: HTTP by uvicorn, with an event loop in a thread of its own.
+"""The dashboard's port: HTTP by uvicorn, with an event loop in a separate thread.
 
-Slow clients cost that thread a buffer each and no other anything: requests run when they have arrived whole, a
-connection that finishes nothing for a while is cut, and there are never many of them.
+A slow client costs that thread a buffer: a request runs only once it has arrived, a connection without a complete
+answer for a while is cut, and the number of connections is limited.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from sparkwave.server.context import Context
 from sparkwave.server.dashboard.app import make_app
 
 MOST_CONNECTIONS = 64
-# A connection on which no answer has been sent whole for so long is cut, whether it is idle or slow.
+# A connection without a complete answer for so long is cut, whether it is idle or slow.
 SILENT_SECONDS = 30.0
 LARGEST_HEADER = 16 << 10
 
 
 class Connection(H11Protocol):
-    """One client, for as long as it gets on."""
+    """One client's connection, with a time limit."""
 
     _end: asyncio.TimerHandle | None = None
 
@@ -50,7 +50,7 @@ class Connection(H11Protocol):
 
 
 class Dashboard:
-    """Serves the dashboard at an address until `close`. A port in use raises OSError here.
+    """Serves the dashboard at an address until `close`. The constructor raises OSError for a port in use.
 
     It speaks HTTPS, with the certificate of the wire, if the server has one.
     """
@@ -70,7 +70,7 @@ class Dashboard:
             log_config=None,
             access_log=False,
             server_header=False,
-            proxy_headers=False,  # who a client is, its connection tells
+            proxy_headers=False,  # take the client's address from its connection
             h11_max_incomplete_event_size=LARGEST_HEADER,
             timeout_graceful_shutdown=1,
             ssl_certfile=context.config.tls_certificate if is_encrypted else None,
@@ -84,7 +84,7 @@ class Dashboard:
         self._server.run(sockets=[self._socket])
 
     def close(self) -> None:
-        """End the connections and the thread."""
+        """Ends the connections and the thread."""
         self._server.should_exit = True
         self._thread.join(5)
         self._socket.close()

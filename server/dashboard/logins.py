@@ -1,8 +1,7 @@
-"""Who a browser is: users log in with the passwords of the wire (`server.wire.authentication`), and get a key to a
-cookie.
+"""Logins of browsers: users log in with the wire's passwords (`server.wire.authentication`) and get a cookie.
 
-As on the wire, whoever is on this machine comes in without a password as a user that has none; when nobody has one, as
-root. A login ends with its password: when that is changed or expires, or its user goes. The logins are in memory only.
+As on the wire, a client on this machine needs no password for a user without one; if no user has a password, it is
+root. A login ends when its password changes or expires, or its user is dropped. Logins are kept in memory only.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from sparkwave.server.wire.authentication import check_password, has_expired, ha
 
 IDLE_SECONDS = 12 * 3600.0
 MOST_LOGINS = 256
-# Of one address and of one user, in a minute.
+# The most guesses in a minute, from one address and for one user.
 MOST_GUESSES = {"address": 6, "user": 20}
 GUESS_SECONDS = 60.0
 MOST_REMEMBERED = 4096
 
 
 class TooManyGuesses(Exception):
-    """Passwords are not looked at for so many seconds."""
+    """No password is checked for so many seconds."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(f"too many attempts to log in; try again in {seconds:.0f} s")
@@ -35,7 +34,7 @@ class TooManyGuesses(Exception):
 
 @dataclass
 class Login:
-    """A browser that has logged in. `token` is what its changes have to bring along, besides the cookie."""
+    """A logged-in browser. Its changes have to carry `token`, besides the cookie."""
 
     user_id: int
     name: str
@@ -45,14 +44,14 @@ class Login:
 
 
 class Throttle:
-    """Counts guesses of passwords by whom they come from and whom they are of."""
+    """Counts guesses of passwords by client address and by user."""
 
     def __init__(self) -> None:
         self._guesses: OrderedDict[tuple[str, str], deque[float]] = OrderedDict()
         self._lock = RankedLock()
 
     def count(self, address: str, user: str) -> None:
-        """One more guess. Raises TooManyGuesses, and counts none, when there were as many as there may be."""
+        """Counts a guess. Raises TooManyGuesses, and does not count, when the limit is reached."""
         now = time.monotonic()
         keys = (("address", address), ("user", user))
         with self._lock:
@@ -68,7 +67,7 @@ class Throttle:
                 guesses.append(now)
 
     def forgive(self, address: str, user: str) -> None:
-        """The last guess was right."""
+        """Takes back the last guess, which was right."""
         with self._lock:
             for key in (("address", address), ("user", user)):
                 if self._guesses.get(key):
@@ -85,7 +84,7 @@ class Throttle:
 
 
 class Logins:
-    """The browsers that have logged in, by their keys. `users` has everyone, by name."""
+    """The logged-in browsers by their keys. `users` returns all users by name."""
 
     def __init__(self, users: Callable[[], Mapping[str, User]]) -> None:
         self._users = users
@@ -95,18 +94,18 @@ class Logins:
 
     @property
     def is_open(self) -> bool:
-        """Whether nobody has a password."""
+        """Whether no user has a password."""
         return not has_passwords(self._users())
 
     def enter(self, name: str, password: str, address: str, is_local: bool) -> str:
-        """A key for who knows the password. Raises Error 28P01 or 28000, TooManyGuesses."""
+        """Returns a key for the right password. Raises Error 28P01 or 28000, TooManyGuesses."""
         self._throttle.count(address, name)
         user = check_password(name, password, self._users(), is_local)
         self._throttle.forgive(address, name)
         return self._add(user)
 
     def enter_open(self) -> str:
-        """A key for root, on this machine when nobody has a password. Raises Error 28000."""
+        """Returns a key for root, for a client on this machine when no user has a password. Raises Error 28000."""
         return self._add(check_password(ROOT, "", self._users(), True))
 
     def _add(self, user: User) -> str:
@@ -118,7 +117,10 @@ class Logins:
         return key
 
     def find(self, key: str | None, is_local: bool) -> Login | None:
-        """Whose key it is, as long as it counts; without a password it does on this machine only."""
+        """Returns the login of a key, None for an invalid one.
+
+        A login without a password is valid on this machine only.
+        """
         with self._lock:
             login = self._logins.get(key or "")
             if login is None or key is None:
@@ -144,6 +146,6 @@ class Logins:
         )
 
     def leave(self, key: str | None) -> None:
-        """Forget a key."""
+        """Ends a key's login."""
         with self._lock:
             self._logins.pop(key or "", None)

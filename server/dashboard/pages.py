@@ -1,7 +1,7 @@
-"""What each page shows: queries over the system catalogs, run as the user who looks at it.
+"""The contents of the dashboard's pages: queries over the system catalogs, run as the logged-in user.
 
-A page may have a relation's id, `$1` in its queries. What several browsers of a user ask within a moment is asked once,
-and what only the catalog says, when that has changed.
+A page may have a relation's id, `$1` in its queries. Requests of one user within a moment share one answer; queries
+about the catalog alone run again only after the catalog has changed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from sparkwave.executor.spark.usage import Sample
 from sparkwave.server.context import Context
 from sparkwave.server.dispatch import Client
 
-# What the Resources page shows, and sets (docs/serverless.md).
+# The parameters that the Resources page shows and sets (docs/serverless.md).
 BACKFILLING = (
     "serverless_backfill_enabled",
     "serverless_backfill_sku",
@@ -44,7 +44,7 @@ Rows = list[dict[str, Any]]
 
 @dataclass(frozen=True)
 class Reader:
-    """Who looks at a page, and in which database."""
+    """The user who looks at a page, and the database."""
 
     user: str
     database: str = DEFAULT_DATABASE
@@ -52,9 +52,11 @@ class Reader:
 
 @dataclass(frozen=True)
 class Page:
-    """Queries give the rows under each name: the `live` ones whenever it is looked at, the `settled` ones and `more`,
-    which is what is not a relation, when the catalog has changed. What is `measured` is no part of the lake. Where the
-    settled rows of `only_with` are none, the live ones are not asked for.
+    """The queries of a page, by the name of their rows.
+
+    `live` queries run at each look; `settled` queries and `more`, which computes other values, run when the catalog has
+    changed. `measured` returns values that are not in the lake. If the settled rows of `only_with` are empty, the live
+    queries do not run.
     """
 
     live: Mapping[str, str] = field(default_factory=dict)
@@ -67,7 +69,7 @@ class Page:
 
 @contextmanager
 def session(context: Context, reader: Reader, **variables: str) -> Iterator[Client]:
-    """A session of the reader. Raises Error as connecting would."""
+    """A context with a session of the reader. Raises the errors of a connection."""
     startup = {
         "user": reader.user,
         "database": reader.database,
@@ -83,7 +85,7 @@ def session(context: Context, reader: Reader, **variables: str) -> Iterator[Clie
 
 
 def run(client: Client, sql: str, *values: object) -> Rows:
-    """The rows of a statement. Raises Error."""
+    """Returns the rows of a statement. Raises Error."""
     oids = (BIGINT.oid,) * len(values)
     with closing(client.execute(client.prepare(sql, oids), values)) as result:
         names = [column.name for column in result.columns or ()]
@@ -96,7 +98,7 @@ def _values(column: pa.Array) -> list[Any]:
 
 
 class Pages:
-    """Answers with what the pages show."""
+    """Computes and caches the answers for the pages."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -104,7 +106,7 @@ class Pages:
         self._lock = RankedLock()
 
     def show(self, reader: Reader, name: str, id_: int | None) -> dict[str, Any]:
-        """What a page shows. Raises Error 42704 for one that there is not, and those of its queries."""
+        """Returns a page's content. Raises Error 42704 for an unknown page, and the errors of its queries."""
         page = PAGES.get(name)
         if page is None or page.has_id != (id_ is not None):
             raise not_found("page", name)
@@ -121,7 +123,7 @@ class Pages:
             return answer.content
 
     def forget(self) -> None:
-        """Something was changed that the next answer has to show."""
+        """Drops the cached answers after a change."""
         with self._lock:
             self._answers.clear()
 
@@ -139,7 +141,7 @@ class Pages:
 
 @dataclass
 class _Answer:
-    """What a page showed last, and the part of it that the `catalog` says."""
+    """A page's last answer, and the part of it that depends on `catalog` only."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     content: dict[str, Any] | None = None
@@ -163,7 +165,7 @@ def _streaming(context: Context, id_: int | None) -> Relation:
 
 
 def _plan(context: Context, client: Client, id_: int | None) -> dict[str, Any]:
-    """Its statement and what EXPLAIN says of it; of what the user may not read, why not."""
+    """A relation's statement and its EXPLAIN, or the error of EXPLAIN for a user who may not read it."""
     relation = _streaming(context, id_)
     name = f"{quote(relation.schema)}.{quote(relation.name)}"
     found: dict[str, Any] = {
@@ -203,8 +205,11 @@ def _resources(context: Context, client: Client, id_: int | None) -> dict[str, A
 
 
 def _usage(context: Context) -> dict[str, Any]:
-    """What every node has used in the last quarter of an hour: time, cores and bytes, on average or at most of each
-    `POINT_SECONDS`, so that a point stays what it is."""
+    """CPU and memory of each node in the last quarter of an hour.
+
+    Each point is a time, the average cores and the most bytes of `POINT_SECONDS` seconds; the intervals are fixed, so
+    that a point does not change later.
+    """
     found: dict[str, list[list[float]]] = {}
     for name, samples in context.usage.history().items():
         points: dict[int, list[Sample]] = {}

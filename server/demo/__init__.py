@@ -1,1 +1,1 @@
-"""`sparkwave demo`: a tour over the wire, on a server of its own."""
+"""`sparkwave demo`: a tour over the wire, on a temporary server."""

@@ -34,10 +34,11 @@ HELD_BACK_MONTH = 12
 
 @dataclass(frozen=True)
 class View:
-    """A view of the demo: where it is backfilled, and how to count the flights it accounts for.
+    """A view of the demo.
 
-    `option` is the WITH clause, `session` statements before it. `compared` are the columns to compare with a run of
-    the query; averages are rounded, because the last bits of a sum depend on the order of its terms.
+    `option` is its WITH clause, `session` the statements before its CREATE, `flights` an expression that counts the
+    flights in it. `compared` are the columns to compare with the query's own rows; averages are rounded, because the
+    last bits of a sum depend on the order of its terms.
     """
 
     name: str
@@ -50,7 +51,7 @@ class View:
 
     @property
     def statement(self) -> str:
-        """Its CREATE MATERIALIZED VIEW."""
+        """The view's CREATE MATERIALIZED VIEW."""
         option = f" {self.option}" if self.option else ""
         return f"CREATE MATERIALIZED VIEW {self.name}{option} AS\n{self.query}"
 
@@ -106,12 +107,12 @@ def rows(table: str) -> pd.DataFrame:
 
 
 def is_held_back(flights: pd.DataFrame) -> pd.Series:
-    """Which flights are inserted later, while views are being created."""
+    """Returns which flights are inserted later, while views are being created."""
     return flights["month"] == HELD_BACK_MONTH
 
 
 def to_csv(frame: pd.DataFrame) -> bytes:
-    """Rows as COPY reads them: integers without a fraction (pandas made them floats), nothing for NULL."""
+    """Returns rows as CSV for COPY: integers without a fraction (pandas made them floats), an empty field for NULL."""
     integers = {name: "Int64" for name in frame.select_dtypes("float") if (frame[name].dropna() % 1 == 0).all()}
     text: str = frame.astype(integers).to_csv(index=False, header=False)
     return text.encode()

@@ -1,4 +1,4 @@
-"""A server of one's own in a temporary directory: started, waited for, and always cleaned up."""
+"""Runs a temporary server: starts it, waits until it is ready, and always cleans up."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ STOP_TIMEOUT_S = 30
 
 
 class ServerError(Exception):
-    """The server could not be started, or ended by itself."""
+    """The server did not start, or ended by itself."""
 
 
 class LocalServer:
     """A running `sparkwave serve`, its data directory and its log."""
 
     def __init__(self, *options: str) -> None:
-        """Start it with more command line options. Raises ServerError when it does not come up."""
+        """Starts the server with more command-line options. Raises ServerError when it does not start."""
         self.directory = Path(tempfile.mkdtemp(prefix="sparkwave-"))
         self.data = self.directory / "data"
         self.port = free_port()
         self._log = self.directory / "server.log"
         command = [str(Path(sys.executable).with_name("sparkwave")), "serve", "--listen", f"127.0.0.1:{self.port}"]
         with open(self._log, "wb") as log:
-            # A group of its own: Ctrl-C reaches us only, and we stop the server in order.
+            # A separate process group: Ctrl-C reaches only this process, which then stops the server properly.
             self._process = subprocess.Popen(
                 [*command, "--data", str(self.data), *options], stdout=log, stderr=log, start_new_session=True
             )
@@ -57,7 +57,7 @@ class LocalServer:
         raise ServerError(f"the server was not ready within {START_TIMEOUT_S} s:\n{self.log_tail()}")
 
     def connect(self) -> psycopg.Connection:
-        """A new connection, every statement its own transaction."""
+        """Returns a new connection that commits each statement by itself."""
         return psycopg.connect(
             host="127.0.0.1", port=self.port, user="root", dbname="dev", autocommit=True, connect_timeout=10
         )
@@ -67,12 +67,12 @@ class LocalServer:
         return self._process.pid
 
     def log_tail(self, lines: int = 15) -> str:
-        """The last lines the server wrote, the one that says it is ready left out."""
+        """Returns the last lines of the server's log, without the line that says it is ready."""
         text = self._log.read_text(errors="replace") if self._log.exists() else ""
         return "\n".join([line for line in text.splitlines() if "sparkwave ready" not in line][-lines:])
 
     def stop(self) -> None:
-        """Stop it and remove its directory."""
+        """Stops the server and removes its directory."""
         self._process.terminate()
         try:
             self._process.wait(STOP_TIMEOUT_S)
@@ -84,7 +84,7 @@ class LocalServer:
 
 @contextlib.contextmanager
 def local_server(*options: str) -> Iterator[LocalServer]:
-    """A server for a `with` block; SIGTERM ends the block too, so that nothing is left behind."""
+    """A context with a server; SIGTERM ends the context too, so that nothing is left behind."""
     previous = signal.signal(signal.SIGTERM, _exit)
     server = LocalServer(*options)
     try:

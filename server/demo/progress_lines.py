@@ -1,4 +1,4 @@
-"""What `make demo` knows of the views being created, and its text: bars on a terminal, lines of a table elsewhere."""
+"""The progress of the views that `make demo` creates, as text: bars on a terminal, lines of a table elsewhere."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import re
 from dataclasses import dataclass, field
 
 BAR_WIDTH = 24
-# The rate is that of the last seconds, so that it follows the work and does not jump with every slice.
+# The rate covers the last seconds, so that it follows the work and does not jump with each slice.
 RATE_WINDOW_S = 6.0
 
 
 @dataclass(frozen=True)
 class Progress:
-    """A progress text of SHOW JOBS in parts. `read` and `total` are rows of the tables the backfill reads."""
+    """The parts of a progress text of SHOW JOBS. `read` and `total` are rows of the tables that the backfill reads."""
 
     phase: str
     read: int = 0
@@ -20,7 +20,7 @@ class Progress:
 
     @property
     def fraction(self) -> float:
-        """How much of it is done, 0 to 1."""
+        """The part that is done, 0 to 1."""
         if self.phase in ("catching up", "created"):
             return 1.0
         return self.read / self.total if self.total else 0.0
@@ -47,7 +47,7 @@ def parse_progress(text: str) -> Progress:
 
 @dataclass
 class Track:
-    """The progress of one view over time, in seconds since the views were asked for."""
+    """One view's progress over time, in seconds since the start of the creation."""
 
     name: str
     progress: Progress = PLANNED
@@ -57,7 +57,7 @@ class Track:
     _samples: list[tuple[float, int]] = field(default_factory=list)
 
     def update(self, now_s: float, progress: Progress, node: str = "") -> None:
-        """Note what the server says now."""
+        """Notes the server's present progress."""
         if self.progress == PLANNED and progress != PLANNED:
             self.started_s = now_s
         self.progress = progress
@@ -68,23 +68,23 @@ class Track:
             self._samples.append((now_s, progress.read))
 
     def rate(self) -> float:
-        """Rows a second, of late."""
+        """Returns the rows a second of the last seconds."""
         if not self._samples:
             return 0.0
         end_s, read = self._samples[-1]
-        # The last sample before the window, so that it covers at least its length where there is that much.
+        # The last sample before the window, so that the rate covers at least the window, if there are samples for it.
         start_s, before = next(
             (sample for sample in reversed(self._samples) if sample[0] <= end_s - RATE_WINDOW_S), self._samples[0]
         )
         return (read - before) / (end_s - start_s) if end_s > start_s else 0.0
 
     def left_s(self) -> float | None:
-        """Seconds until the backfill ends at this rate; None when there is nothing to tell it from."""
+        """Returns the seconds until the backfill ends at this rate; None when no rate is known."""
         rate = self.rate()
         return (self.progress.total - self.progress.read) / rate if rate and self.progress.total else None
 
     def status(self) -> str:
-        """Rate and time left, or what else there is to say."""
+        """Returns the rate and time left, or the phase."""
         match self.progress.phase:
             case "backfill":
                 left_s = self.left_s()
@@ -106,7 +106,7 @@ def bar(fraction: float, width: int = BAR_WIDTH) -> str:
 
 
 def bar_line(track: Track, name_width: int) -> str:
-    """One view, for a terminal that is drawn over."""
+    """Returns the line of one view, for a terminal that is redrawn."""
     progress = track.progress
     counts = f"{progress.read:,} / {progress.total:,}" if progress.total else ""
     percent = f"{100 * progress.fraction:5.1f} %"
@@ -115,7 +115,7 @@ def bar_line(track: Track, name_width: int) -> str:
 
 
 def cell(track: Track) -> str:
-    """One view in a few characters, for a row of the plain table."""
+    """Returns one view's progress in a few characters, for a row of the plain table."""
     match track.progress.phase:
         case "planned":
             return "·"

@@ -1,4 +1,4 @@
-"""What `make demo` prints: steps, tables, and progress, live on a terminal and as plain lines elsewhere."""
+"""Prints the output of `make demo`: steps, tables, and progress, live on a terminal and as plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CELL_WIDTH = 17
 
 
 class Screen:
-    """Standard output, with the time each step took."""
+    """Writes to standard output; on a terminal it redraws the progress lines."""
 
     def __init__(self) -> None:
         self.is_live = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
@@ -30,27 +30,27 @@ class Screen:
         return f"\033[2m{text}\033[0m" if self._has_colour else text
 
     def step(self, text: str) -> None:
-        """A heading."""
+        """Writes a heading."""
         self.write("")
         self.write(self.bold(text))
 
     def statement(self, sql: str) -> None:
-        """SQL as it is sent."""
+        """Writes SQL as it is sent."""
         for line in f"{sql};".splitlines():
             self.write(self.dim(f"    {line}"))
 
     def write(self, text: str) -> None:
-        """A line, above the live part if there is one."""
+        """Writes a line, above the live part if there is one."""
         self._erase()
         print(text, flush=True)
 
     def table(self, header: Sequence[str], rows: Iterable[Sequence[object]], *, indent: int = 2) -> None:
-        """Aligned columns, numbers to the right."""
+        """Writes aligned columns, numbers to the right."""
         for line in format_table(header, rows):
             self.write(" " * indent + line)
 
     def progress(self, tracks: Sequence[Track], now_s: float) -> None:
-        """All views being created: bars drawn over each other, or a line when something has changed."""
+        """Writes the progress of all views: redrawn bars on a terminal, else a line when something has changed."""
         if self.is_live:
             width = max(len(track.name) for track in tracks)
             lines = [bar_line(track, width) for track in tracks]
@@ -61,7 +61,7 @@ class Screen:
             return
         cells = [cell(track) for track in tracks]
         is_over = all(track.finished_s is not None for track in tracks)
-        # Rates change all the time; a line is worth it when the rest did.
+        # Rates change all the time; a line is printed only when another part has changed.
         states = [text.split("  ")[0] for text in cells]
         if states != self._last_cells and (is_over or now_s - self._last_line_s >= 1):
             if not self._last_cells:
@@ -70,7 +70,7 @@ class Screen:
             self._last_cells, self._last_line_s = states, now_s
 
     def keep_progress(self) -> None:
-        """Leave the live part as it is; what follows goes below it."""
+        """Leaves the live part as it is; later output goes below it."""
         self._drawn = 0
 
     def _erase(self) -> None:

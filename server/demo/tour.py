@@ -22,7 +22,7 @@ from sparkwave.server.demo.screen import Screen
 POLL_S = 0.2
 CREATE_TIMEOUT_S = 300
 JOBS_TIMEOUT_S = 10
-# Small slices, so that there is progress to see on a few hundred thousand rows.
+# Small slices, so that a few hundred thousand rows show progress.
 SLICE_ROWS = 50_000
 Connection = psycopg.Connection
 
@@ -38,11 +38,11 @@ FROM rw_catalog.rw_worker_nodes WHERE resource_group <> 'default' ORDER BY id"""
 
 
 class DemoError(Exception):
-    """Something is not as it should be."""
+    """The server has not done as the demo expects."""
 
 
 def main() -> int:
-    """Run the demo. Returns the exit code."""
+    """Runs the demo. Returns the exit code."""
     screen = Screen()
     try:
         with local_server("--spark-start", "eager") as server:
@@ -65,7 +65,7 @@ def _fail(message: str, code: int = 1) -> int:
 
 
 class Demo:
-    """The steps, and when each was done."""
+    """The steps of the demo, and the time of each."""
 
     def __init__(self, screen: Screen, server: LocalServer) -> None:
         self._screen = screen
@@ -76,7 +76,7 @@ class Demo:
         self._accepted: set[str] = set()
 
     def run(self) -> None:
-        """All steps. Raises DemoError when the server does not do what it should."""
+        """Runs all steps. Raises DemoError when the server does not do as expected."""
         started = time.monotonic()
         self._screen.write(f"Sparkwave is listening on 127.0.0.1:{self._server.port}, on {os.cpu_count()} cores.")
         self._timed("load four small tables, and flights up to November", self._load)
@@ -127,12 +127,12 @@ class Demo:
         try:
             self._watch(pool)
         finally:
-            # Not waited for: after an error, stopping the server ends what still runs.
+            # No wait here: after an error, the end of the server ends what still runs.
             pool.shutdown(wait=False, cancel_futures=True)
         self._connection.execute("FLUSH")
 
     def _create(self, pool: Executor, view: flights.View) -> Future[None]:
-        """Create a view on a connection of its own: the statement returns when its Spark resources are there."""
+        """Creates a view on a separate connection, since the statement waits for its Spark resources."""
         for sql in (*view.session, view.statement):
             self._screen.statement(sql)
 
@@ -145,7 +145,7 @@ class Demo:
         return pool.submit(create)
 
     def _watch(self, pool: Executor) -> None:
-        """Follow the views until all are created; insert December when the first has read some rows."""
+        """Follows the views until all are created; inserts December once the first view has read some rows."""
         started = time.monotonic()
         tracks = {view.name: Track(view.name) for view in flights.VIEWS}
         work: list[Future[None]] = [self._create(pool, view) for view in flights.VIEWS if view.upstream is None]
@@ -210,7 +210,7 @@ class Demo:
         return next((str(info) for (info,) in reversed(events) if name in str(info)), "no reason in rw_event_logs")
 
     def _create_ready(self, pool: Executor, tracks: dict[str, Track], now_s: float) -> list[Future[None]]:
-        """Create the views on views whose upstream is created by now."""
+        """Creates the views over views whose upstream is created."""
         created = []
         for view in flights.VIEWS:
             is_ready = view.upstream is not None and tracks[view.upstream].finished_s is not None
@@ -221,7 +221,7 @@ class Demo:
         return created
 
     def _insert_december(self) -> None:
-        """COPY the rest of the flights on a connection of its own."""
+        """Copies the remaining flights on a separate connection."""
         frame = flights.rows("flights")
         data = flights.to_csv(frame[flights.is_held_back(frame)])
         with self._server.connect() as connection:
@@ -290,7 +290,7 @@ def one_row(connection: Connection, sql: str) -> tuple[int, ...]:
 
 
 def copy_csv(connection: Connection, table: str, data: bytes) -> int:
-    """COPY rows into a table. Returns how many."""
+    """Copies rows into a table. Returns their number."""
     cursor = connection.cursor()
     with cursor.copy(f"COPY {table} FROM STDIN (FORMAT csv)") as copy:
         copy.write(data)

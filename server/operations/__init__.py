@@ -1,1 +1,1 @@
-"""What operators see and set: configuration, logs, metrics, and which of several servers writes."""
+"""The operator's view of the server: configuration, logs, metrics, and the role of a server among several."""

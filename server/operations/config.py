@@ -1,4 +1,4 @@
-"""What the server is told at start: command line over environment over TOML file over defaults."""
+"""Reads the server's configuration: the command line overrides the environment, a TOML file, and defaults."""
 
 from __future__ import annotations
 
@@ -20,23 +20,28 @@ from sparkwave.executor.spark.applications import Size, check_master
 from sparkwave.server.operations.settings import Settings
 from sparkwave.server.wire.tls import server_context
 
-# Sizes of serverless nodes that ALTER SYSTEM may name, by cores and GiB.
+# The sizes of serverless nodes that ALTER SYSTEM may name, by cores and GiB.
 SKUS = {f"{cores}c{gib}g": Size(cores, gib * 1024) for cores in (1, 2, 4, 8, 16) for gib in (2 * cores, 4 * cores)}
 
 
 @dataclass(frozen=True)
 class Config(Settings):
-    """The server's configuration. Memory is in MiB.
+    """The server's configuration; memory is in MiB.
 
-    `metrics` is where Prometheus may read, `dashboard` where browsers find the dashboard; empty for nowhere. `catalog`
-    None is a file in `data`; several servers may be on another one (`server.operations.standby`), and they and Spark's
-    nodes find the lake's files in `shared`, a directory or the URL of a bucket of S3, with `s3_…` to reach it; the keys
-    are not given on the command line, which others see. Nor is `root_password`, which root gets if it has none. Servers
-    that only read tell clients to write to `advertise`, None for `listen`. `spark_master` None runs Spark in processes
-    of this machine. `spark_start` is `eager` (with the server, in the background) or `on_demand`. `tls` says whether
-    clients may (`optional`) or must (`required`) encrypt; without a certificate they cannot. `secret_key_file` has the
-    key of stored secrets, None for one in the data directory. Only the file has the last four: resource groups beside
-    `default`, SKUs beside the usual ones, settings of Spark itself, and those that serverless groups have over them.
+    - `metrics`, `dashboard`: addresses for Prometheus and for browsers; empty for none.
+    - `catalog`: connection string of a PostgreSQL, which several servers may share (`server.operations.standby`); None
+      for a file in `data`.
+    - `shared`: directory, or URL of an S3 bucket, where all servers and Spark's nodes find the lake's files; `s3_…` are
+      the settings of the bucket. Its keys are no command-line options, which other users could read.
+    - `root_password`: what `root` gets as its password if it has none; no command-line option either.
+    - `advertise`: address that servers which only read name to clients that want to write; None for `listen`.
+    - `spark_master`: None runs Spark in processes of this machine.
+    - `spark_start`: `eager` (with the server, in the background) or `on_demand`.
+    - `tls`: whether clients may (`optional`) or must (`required`) encrypt; without a certificate they cannot.
+    - `secret_key_file`: file with the key of stored secrets; None for a file in the data directory.
+
+    Only the file can set the last four fields: resource groups beside `default`, SKUs beside the usual ones, settings
+    of Spark itself, and settings that override them for serverless groups.
     """
 
     root_password: str | None = field(default=None, repr=False)
@@ -50,7 +55,7 @@ class Config(Settings):
 
     @property
     def storage(self) -> Storage:
-        """Where the lake is. Raises Error F0000 for `shared` without a catalog that can be shared, or without keys."""
+        """The place of the lake. Raises Error F0000 for `shared` without a PostgreSQL catalog, or without keys."""
         if self.shared is not None and self.catalog is None:
             message = "--shared needs a catalog that several servers can use"
             raise Error(message, errors.CONFIG_FILE_ERROR, hint="Name a PostgreSQL with --catalog.")
@@ -65,17 +70,17 @@ class Config(Settings):
 
     @property
     def group_sizes(self) -> dict[str, Size]:
-        """Of the steady resource groups."""
+        """The sizes of the permanent resource groups."""
         return {**self.resource_groups, DEFAULT_GROUP: Size(self.spark_cores, self.spark_memory_mib)}
 
     @property
     def skus(self) -> dict[str, Size]:
-        """Of serverless nodes."""
+        """The sizes of serverless nodes."""
         return SKUS | dict(self.serverless_skus)
 
     @property
     def tls_context(self) -> ssl.SSLContext | None:
-        """What to encrypt connections with; None for not at all. Raises Error F0000 for unfit files or none."""
+        """The TLS context for connections; None without TLS. Raises Error F0000 for missing or unusable files."""
         if self.tls == "required" and self.tls_certificate is None:
             message = "tls = required needs a certificate"
             raise Error(message, errors.CONFIG_FILE_ERROR, hint="Name its file with --tls-certificate.")
@@ -99,7 +104,7 @@ class Config(Settings):
 
     @property
     def advertised(self) -> str:
-        """HOST:PORT where other servers send those who want to write."""
+        """HOST:PORT of the server for writers, as other servers name it to clients."""
         return self.advertise or self.listen
 
     @property
@@ -116,13 +121,13 @@ class Config(Settings):
 def load_config(
     arguments: Mapping[str, Any], environment: Mapping[str, str], file: Path | None
 ) -> tuple[Config, dict[str, str]]:
-    """The configuration, and the parameters (session variables and system parameters) the file sets.
+    """Returns the configuration, and the parameters (session variables and system parameters) that the file sets.
 
-    `arguments` are those given on the command line. Environment variables are `SPARKWAVE_` and the field in upper
-    case, and after the file what Amazon's own clients read (`_OF_S3`). The file has the fields at its top level,
+    `arguments` are the options given on the command line. An environment variable is `SPARKWAVE_` and a field's name in
+    upper case; Amazon's own variables (`_OF_S3`) count after the file. The file has the fields at its top level,
     parameters in a table `[parameters]`, Spark's settings in `[spark]` and `[serverless_spark]`, and `cores`,
-    `memory_mib` and `replicas` in each `[resource_groups.<name>]` and `[serverless_skus.<name>]`.
-    Raises Error F0000 for an unknown or wrong setting.
+    `memory_mib` and `replicas` in each `[resource_groups.<name>]` and `[serverless_skus.<name>]`. Raises Error F0000
+    for an unknown or wrong setting.
     """
     from_file, parameters = _read_file(file) if file else ({}, {})
     known = [field.name for field in fields(Config)]
@@ -189,7 +194,7 @@ def _sizes(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, Size]:
 
 
 def _settings(table: Mapping[str, Any]) -> dict[str, str]:
-    """Spark's settings, under their whole names: `"spark.executor.extraJavaOptions" = "…"`."""
+    """Spark's settings by their full names: `"spark.executor.extraJavaOptions" = "…"`."""
     return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in table.items()}
 
 

@@ -1,6 +1,6 @@
-"""The server's log: lines of text, or JSON objects, with what they belong to as fields, and without secrets.
+"""The server's log: text lines or JSON objects, with the job, epoch or session as fields, and without secrets.
 
-Fields are those of catalog/log_context.py: `job_id`, `epoch`, `session`.
+The fields are those of catalog/log_context.py: `job_id`, `epoch`, `session`.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from datetime import UTC, datetime
 from sparkwave.catalog.log_context import fields
 from sparkwave.catalog.redaction import redact
 
-# Loggers that repeat at INFO what a statement of ours does. Nobody but PySpark may make its own: they are of a class.
+# Loggers that repeat statements at INFO. PySpark names its own logger after a class.
 _CHATTY = {"py4j", "pyspark", "SQLQueryContextLogger"}
 
-# What a message has more is left out: it is what a client has sent.
+# A longer message is cut: it contains text of a client.
 MOST_CHARACTERS = 1 << 16
 
 
@@ -25,7 +25,7 @@ def _shown(message: str) -> str:
 
 
 class _WithFields(logging.Filter):
-    """Notes on each record what the thread that logs it works on, and leaves chatter out."""
+    """Adds to each record the fields of the thread that logs it, and drops messages of chatty loggers."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         record.fields = fields()
@@ -60,7 +60,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def start_logging(level: str, format_: str) -> None:
-    """Log to standard error from a level on, as `text` or `json`."""
+    """Starts logging to standard error, from a level on, as `text` or `json`."""
     handler = logging.StreamHandler()
     handler.addFilter(_WithFields())
     text = TextFormatter("%(asctime)s %(levelname)s %(name)s%(place)s: %(message)s")

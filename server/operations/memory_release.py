@@ -1,8 +1,8 @@
-"""What large statements have taken of memory goes back to the system.
+"""Returns memory to the system after large statements.
 
-Their trees refer to themselves, so only the collector frees them, which Python runs when as much again has been made;
-and the C library keeps what is freed for later. About half of what they have taken stays with the process, and serves
-the next ones: CPython gives an arena of 1 MiB back only when nothing at all is left in it.
+Parse trees have reference cycles, so only the garbage collector frees them, and Python runs the collector late; then
+the C library keeps the freed memory. About half of a statement's memory stays with the process and serves later ones:
+CPython returns an arena of 1 MiB only when it is entirely empty.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ import threading
 from contextlib import suppress
 
 LARGE_BYTES = 1 << 18  # of a message
-DELAY_SECONDS = 5.0  # for many at once
+DELAY_SECONDS = 5.0  # so that many messages share one release
 
 
 class Memory:
-    """Gives memory back a while after somebody has sent something large."""
+    """Releases memory some time after a large message."""
 
     def __init__(self) -> None:
         self._is_due = threading.Event()
 
     def sent(self, size: int) -> None:
-        """A message of so many bytes has been dealt with."""
+        """Notes that a message of so many bytes has been handled."""
         if size >= LARGE_BYTES and not self._is_due.is_set():
             self._is_due.set()
             later = threading.Timer(DELAY_SECONDS, self._give_back)
@@ -33,12 +33,12 @@ class Memory:
     def _give_back(self) -> None:
         self._is_due.clear()
         gc.collect()
-        with suppress(OSError, AttributeError):  # of other C libraries than glibc
+        with suppress(OSError, AttributeError):  # C libraries other than glibc have no malloc_trim
             ctypes.CDLL(None).malloc_trim(0)
 
 
 def keep_what_there_is() -> None:
-    """What has been made so far is there for good: the collector need not look at it."""
+    """Excludes all present objects from garbage collection, since they live as long as the process."""
     gc.collect()
     gc.freeze()
 

@@ -1,7 +1,7 @@
-"""What Prometheus reads beside catalog/counters.py's counters: what the catalog, the lake and the nodes say when asked.
+"""Metrics that a scrape reads from the catalog, the lake and the nodes; counters are in catalog/counters.py.
 
-Series of jobs, relations and nodes that are gone are gone too. The lake is asked on a thread of its own and with a
-limit of time: a scrape that comes while it is busy gets what was read the last time, and how old that is.
+Dropped jobs, relations and nodes lose their series. The lake is read on a separate thread and with a time limit: a
+scrape while the lake is busy returns the last result, and its age.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from sparkwave.server.reads.live_catalog import backfill_rows
 
 logger = logging.getLogger(__name__)
 
-# How long a scrape waits for the lake before it takes what was read the last time; and where there is nothing, or only
-# what is older than OLD_SECONDS, which is never shown. Prometheus' scrape_timeout is 10 s.
+# How long a scrape waits for the lake before it returns the last result. If there is none, or it is older than
+# OLD_SECONDS and thus not shown, the scrape waits for LONG_PATIENCE_SECONDS. Prometheus' scrape_timeout is 10 s.
 PATIENCE_SECONDS = 2.0
 LONG_PATIENCE_SECONDS = 8.0
 OLD_SECONDS = 60.0
-# So many jobs, relations and sources at most have series of their own; those with the lowest ids.
+# The most jobs, relations and sources with their own series; the lowest ids have them.
 MOST_SERIES = 1000
 MOST_REASON = 120  # characters
 
@@ -44,7 +44,7 @@ Labels = tuple[str, ...]
 
 
 def _family(kind: type[Metric], name: str, help_: str, labels: Labels, rows: Iterable[tuple[Labels, object]]) -> Metric:
-    """Series with these labels; a value of None is none."""
+    """A metric with one series for each row; a value of None makes no series."""
     family = kind(name, help_, labels=labels)
     for values, value in rows:
         if value is not None:
@@ -61,7 +61,7 @@ def counter(name: str, help_: str, labels: Labels, rows: Iterable[tuple[Labels, 
 
 
 class ServerCollector(Collector):
-    """Everything a scrape asks the running server for: catalog and nodes, which answer at once, and the lake."""
+    """All metrics that a scrape reads from the running server: catalog and nodes, which answer at once, and lake."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -81,7 +81,7 @@ class ServerCollector(Collector):
 
 
 class _Patient:
-    """What a function returns that may take long: its newest result is to be had in a limited time."""
+    """Calls a slow function on a thread, and returns its newest result within a time limit."""
 
     def __init__(self, read: Callable[[], list[Metric]]) -> None:
         self._read = read
@@ -92,7 +92,7 @@ class _Patient:
         self._read_at: float | None = None
 
     def get(self) -> tuple[list[Metric], float | None]:
-        """The newest result unless it is old, and its age in seconds; no age before the first."""
+        """Returns the newest result unless it is too old, and its age in seconds; None before the first result."""
         with self._lock:
             if not self._is_running:
                 self._is_running, self._done = True, threading.Event()
@@ -120,11 +120,11 @@ class _Patient:
             done.set()
 
 
-# At once
+# Metrics without the lake
 
 
 def _nodes(context: Context) -> Iterator[Metric]:
-    """By the names that RisingWave's processes use, with the node as `pod`."""
+    """CPU and memory of the nodes, under the names of RisingWave's processes, with the node as `pod`."""
     samples = context.usage.now()
     for make, name, help_, value in (
         (counter, "process_cpu_seconds", "Processor time that the node has used", lambda s: s.cpu_seconds),
@@ -151,7 +151,7 @@ def _jobs(context: Context) -> Iterator[Metric]:
     statuses = Tally(job.status for job in catalog.jobs)
     rows = [((status,), statuses[status]) for status in ("INITIAL", "CREATING", CREATED, FAILED)]
     yield gauge("sparkwave_jobs", "Views, indexes and sinks by the status of their job", ("status",), rows)
-    # What is dropped meanwhile is in this picture of the catalog still.
+    # All names come from one catalog object, which keeps jobs that are dropped meanwhile.
     name = {id_: _label(catalog.by_id[id_]) for id_ in jobs}
     failed = [(name[id_], 1) for id_, job in jobs.items() if job.status == FAILED]
     yield gauge("sparkwave_job_failed", "A job that has failed and not caught up since", ("job_id", "job"), failed)
@@ -191,7 +191,7 @@ def _serving(context: Context) -> Iterator[Metric]:
     yield gauge("sparkwave_serving_cache_relations", "Relations that have a copy in memory", (), [((), len(copies))])
 
 
-# From the lake
+# Metrics from the lake
 
 
 def _from_lake(context: Context) -> Iterator[Metric]:
@@ -213,7 +213,7 @@ _BACKFILL_STATES = (
 
 
 def _backfills(cursor: Cursor) -> Iterator[Metric]:
-    """What rw_backfill_status knows."""
+    """The rows of rw_backfill_status as metrics."""
     labels = ("job_id", "job", "fragment_id")
     rows = cursor.execute(
         "SELECT s.job_id::VARCHAR, r.database || '.' || s.job_name, coalesce(s.fragment_id, 0)::VARCHAR, s.rows_done, "
@@ -248,15 +248,15 @@ def _short(reason: str) -> str:
 
 
 def _lag(context: Context, cursor: Cursor) -> Iterator[Metric]:
-    """How old the oldest change is that a created job has not applied."""
+    """The age of the oldest change that each created job has not applied."""
     catalog, applied = context.store.catalog, context.coordinator.snapshot
     pending = {applied: _pending(cursor, catalog, applied)}
     lags: dict[int, float] = {}
-    # Upstreams come before what reads them. A view's rows change in the checkpoints of what reads it, so do not wait.
+    # Upstreams come before their readers. A view's changes are stored in its readers' checkpoints: only its lag counts.
     for relation in catalog.in_dependency_order([r.id for r in catalog.relations if r.is_streaming and r.created]):
         job = catalog.job_by_id[relation.id]
         if job.is_behind and job.position is None:
-            continue  # of what it has applied nothing is known
+            continue  # its position is unknown
         since = job.position.epoch.snapshot if job.position is not None else applied
         if since not in pending:
             pending[since] = _pending(cursor, catalog, since)
@@ -270,7 +270,7 @@ def _lag(context: Context, cursor: Cursor) -> Iterator[Metric]:
 
 
 def _pending(cursor: Cursor, catalog: Catalog, applied: int) -> dict[int, float]:
-    """By relation, the age in seconds of the first change of its rows after a snapshot."""
+    """The age in seconds of the first change of each relation's rows after a snapshot, by relation id."""
     changes = [change for change in changes_made(cursor, applied, 1 << 62) if change.kind in ROW_CHANGES]
     if not changes:
         return {}
@@ -370,5 +370,5 @@ def _node_limits(cursor: Cursor) -> Iterator[Metric]:
 
 
 def register(context: Context) -> None:
-    """Add what is asked of the server to what it counts."""
+    """Adds the server's metrics to the registry of the counters."""
     REGISTRY.register(ServerCollector(context))

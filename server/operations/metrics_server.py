@@ -18,7 +18,7 @@ from sparkwave.server.operations.metrics import register
 
 logger = logging.getLogger(__name__)
 
-# A client that says nothing for so long is cut off.
+# A client that is silent for so long is disconnected.
 SILENCE_SECONDS = 10
 
 
@@ -30,7 +30,10 @@ class _Handler(WSGIRequestHandler):
 
 
 class MetricsServer(ThreadingMixIn, WSGIServer):
-    """Listens at `address` from the start. Raises OSError for one that cannot be had."""
+    """Serves metrics at `address` as soon as it is constructed.
+
+    The constructor raises OSError for an unusable address.
+    """
 
     daemon_threads = True
 

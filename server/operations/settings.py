@@ -1,4 +1,4 @@
-"""The settings of a server that its command line has, with their defaults. Imports nothing that takes time."""
+"""The server's settings that have command-line options, with their defaults. This module imports nothing slow."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Settings:
-    """As `server.operations.config` reads them and `sparkwave serve --help` tells them."""
+    """The settings, for `server.operations.config` and the help of `sparkwave serve`."""
 
     listen: str = "127.0.0.1:4566"
     metrics: str = "127.0.0.1:1260"

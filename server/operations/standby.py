@@ -1,4 +1,4 @@
-"""Of the servers on one catalog in a PostgreSQL one writes; the others serve reads and take its place when it dies."""
+"""The role of a server on a shared PostgreSQL catalog: one writes, the others read and replace it on failure."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from sparkwave.server.operations.config import Config
 
 logger = logging.getLogger(__name__)
 
-# How often a server looks whether its role is still the right one.
+# How often a server checks that its role is still right.
 PERIOD_S = 0.5
 
-# Serves until the event is set: only reads unless the lease is held.
+# Serves until the event is set; without the lease, the server only reads.
 Serve = Callable[[Lease, threading.Event], None]
 
 
 def take_turns(config: Config, stop: threading.Event, serve: Serve) -> None:
-    """Serve until `stop` is set, as the role says that this server has at the time.
+    """Serves until `stop` is set, in the role that the lease gives this server.
 
-    Raises Refused when the files are not the catalog's, Error when that cannot be reached at the start; later it is
-    tried again for as long as it takes.
+    Raises Refused when the files do not belong to the catalog, and Error when the catalog cannot be reached at the
+    start. Later the server tries again until the catalog can be reached.
     """
     assert config.catalog is not None
     lease = Lease(config.catalog, config.advertised)
@@ -42,7 +42,7 @@ def take_turns(config: Config, stop: threading.Event, serve: Serve) -> None:
 
 
 def _serve_as_long(lease: Lease, stop: threading.Event, serve: Serve) -> None:
-    """Serve until `stop`, or until a reader gets the lease. Raises Error 08006 when the catalog is out of reach."""
+    """Serves until `stop`, or until a reader gets the lease. Raises Error 08006 when the catalog cannot be reached."""
     is_writer = lease.is_held
     over = threading.Event()
     lost: list[Error] = []
@@ -70,7 +70,7 @@ def _serve_as_long(lease: Lease, stop: threading.Event, serve: Serve) -> None:
 
 
 def _again(config: Config, stop: threading.Event) -> Lease | None:
-    """A new lease as soon as the catalog can be reached; None when the server is to stop."""
+    """A new lease once the catalog can be reached; None when the server stops."""
     assert config.catalog is not None
     while not stop.wait(1):
         try:

@@ -1,1 +1,1 @@
-"""SELECT and EXPLAIN: where a query runs, and what of it goes to the client."""
+"""SELECT and EXPLAIN: determines where a query runs, and streams its rows."""

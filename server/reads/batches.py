@@ -1,4 +1,4 @@
-"""Running a text of DuckDB: the values of its parameters, and the record batches that come back."""
+"""Runs DuckDB text with parameter values and returns the record batches."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from sparkwave.catalog.lake.translation import DuckDBError, is_interrupt, is_pas
 from sparkwave.planner.batch.query import Batch
 from sparkwave.server.session.session import Session
 
-# A query is run so often when DuckDB interrupts it unasked.
+# How often a query is run when DuckDB interrupts it unasked.
 _TRIES = 5
 _UNASKED = "the query was interrupted, and nobody asked for that"
-# Rows of a batch sent to the client at once.
+# The most rows of a batch that is sent to the client at once.
 BATCH_ROWS = 16_384
 
 
 def given(cursor: Cursor, batch: Batch, values: tuple[object, ...]) -> list[object] | dict[str, object] | None:
-    """The values of a query's parameters: by name if some have become constants."""
+    """Returns the values of a query's parameters: by name if planning has made some constant, else as a list."""
     if batch.constants:
         return bindings(cursor, batch.sql, values)
     return list(values) if batch.parameters else None
 
 
 def execute(cursor: Cursor, sql: str, values: list[object] | dict[str, object] | None) -> None:
-    """Run a query, again when it failed for a reason that passes."""
+    """Runs a query; repeats it after a passing error."""
     for last in (False, False, True):
         try:
             cursor.execute(sql, values)
@@ -38,7 +38,7 @@ def execute(cursor: Cursor, sql: str, values: list[object] | dict[str, object] |
 
 
 def bindings(cursor: Cursor, sql: str, values: tuple[object, ...]) -> dict[str, object] | None:
-    """The values of the parameters that a text has, which may be some of a statement's, by name."""
+    """Returns by name the values of the parameters that a text has, which may be some of the statement's parameters."""
     if not values:
         return None
     used = cursor.extract_statements(sql)[0].named_parameters
@@ -46,11 +46,11 @@ def bindings(cursor: Cursor, sql: str, values: tuple[object, ...]) -> dict[str, 
 
 
 class Batches:
-    """Record batches of a running query; its errors become ours, and closing it ends the query.
+    """The record batches of a running query. Errors become Error; to close the batches ends the query.
 
-    `kept` is the snapshot that is pinned for it. `again` runs the query anew. DuckDB (1.5.5) reports about one error
-    in 300 of a query of several threads as an interrupt: the thread that fails interrupts the others, and the reading
-    thread may see the interrupt first.
+    `kept` is the snapshot that is pinned for the query. `again` runs the query anew: DuckDB (1.5.5) reports about one
+    error in 300 of a query of several threads as an interrupt, since the failing thread interrupts the others, and the
+    reading thread may see that first.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Planned queries of a session, run on DuckDB in the server's process: rows are streamed while the query runs."""
+"""Runs a session's planned queries on DuckDB in the server's process; rows are streamed while the query runs."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ from sparkwave.server.writes.sequence_numbers import describe_with
 
 
 def check_plan(session: Session, plan: StreamPlan) -> None:
-    """Raise the Error with which a view's job would fail because DuckDB cannot run what its plan asks for."""
+    """Raises Error if DuckDB cannot run a view's plan, so that the view's job would fail."""
     with closing(session.context.lake.cursor()) as cursor, session.running(cursor):
         check_binds(cursor, plan)
 
 
 def run(session: Session, plan: Plan, values: tuple[object, ...] = (), keeps: bool = False) -> Result:
-    """Run a planned query, as `query`."""
+    """Runs a planned query; works as `query`, but keeps the columns and the rows of a constant query in the plan."""
     if plan.rows is not None:
         return Result("SELECT", plan.columns, iter(plan.rows), counts_rows=True)
     oldest = min(plan.environment.versions.values(), default=None)
@@ -62,9 +62,10 @@ def query(
     columns: tuple[ResultColumn, ...] | None = None,
     oldest: int | None = None,
 ) -> Result:
-    """Run a query and stream its rows. With `keeps` what it reads is kept for as long as the client takes.
+    """Runs a query and streams its rows.
 
-    `columns` are its columns where they are known, `oldest` is the oldest snapshot that it names.
+    With `keeps`, the query's snapshot stays pinned until the client has read the rows. `columns` are the query's
+    columns if known, `oldest` is the oldest snapshot that the query names.
     """
     if batch.reads_system:
         session.context.system_views.refresh()
@@ -78,11 +79,11 @@ def query(
             with drawing(session, cursor, batch.draws):
                 has_index = run_indexed(session, cursor, batch, bound)
                 if not has_index:
-                    if batch.mixes:  # so that no view has rows that a table has not
+                    if batch.mixes:  # so that views and tables are read at one snapshot
                         cursor.execute(f"BEGIN; {ANCHOR}").fetchall()
                     execute(cursor, batch.sql, bound)
                 columns = columns or result_columns(cursor, batch.origins)
-                # Numbers are drawn before anybody else draws.
+                # All numbers are drawn now, before another session draws.
                 drawn = cursor.to_arrow_table() if batch.draws else None
             if drawn is None:
                 sql = batch.indexed.sql if has_index and batch.indexed is not None else batch.sql
@@ -96,7 +97,7 @@ def query(
 
 
 def _set_sequences(session: Session, draws: Draws, rows: pa.Table) -> None:
-    """Carry out the calls of `setval` in a query, whose rows have the numbers."""
+    """Runs the calls of `setval` in a query, whose rows have the numbers."""
     for setting in draws.settings:
         for number in rows.column(setting.output).drop_null().to_pylist():
             session.context.sequence_numbers.set(setting.sequence, Position(number, setting.is_called))
@@ -107,9 +108,9 @@ def _set_sequences(session: Session, draws: Draws, rows: pa.Table) -> None:
 def run_indexed(
     session: Session, cursor: Cursor, batch: Batch, values: list[object] | dict[str, object] | None
 ) -> bool:
-    """Run a query over indexes, if some serve it and have all rows of their tables. Returns whether it ran.
+    """Runs a query over indexes, if they can serve it and have all rows of their tables. Returns whether it ran.
 
-    It is in a transaction, which ends with the cursor: in its snapshot they have them.
+    The query runs in a transaction, which ends with the cursor, so that indexes and tables are read at one snapshot.
     """
     indexed = batch.indexed
     if indexed is None:
@@ -124,23 +125,23 @@ def run_indexed(
         return False
     cursor.execute(f"BEGIN; {ANCHOR}").fetchall()
     changed = lake.has_changed(cursor, indexed.tables, applied, indexed.snapshot)
-    # That an index is left behind is known before others get on, and until it has caught up.
+    # The newest catalog too: an index that falls behind is recorded there before other jobs go on, until it catches up.
     known = [catalog] if pinned is not None else [catalog, store.catalog]
     if not changed and all(is_kept(each, id_) for each in known for id_ in indexed.indexes):
         try:
             cursor.execute(indexed.sql, values)
             return True
         except DuckDBError:
-            session.check_cancelled()  # else it may have been dropped; what is wrong with the query shows again
+            session.check_cancelled()  # else the caller reads the tables, and meets any error of the query
     rollback(cursor)
     return False
 
 
 @contextmanager
 def drawing(session: Session, cursor: Cursor, draws: Draws) -> Iterator[None]:
-    """While entered the cursor runs one statement that takes numbers of sequences.
+    """A context in which the cursor runs one statement that draws numbers from sequences.
 
-    Raises Error 55000 if it asks for the last number where the session has taken none.
+    Raises Error 55000 for `currval` or `lastval` of a sequence from which the session has drawn no number.
     """
     if not draws:
         yield
@@ -169,9 +170,9 @@ def stream(
     kept: int | None = None,
     again: Callable[[], pa.RecordBatchReader] | None = None,
 ) -> Result:
-    """The rows of the query that a cursor has just run.
+    """Returns the rows of the query that a cursor has just run.
 
-    `kept` is a snapshot to let go of at their end; `again` runs the query anew, as in `Batches`.
+    `kept` is a snapshot to unpin after the last row; `again` runs the query anew, as in `Batches`.
     """
     reader = cursor.to_arrow_reader(BATCH_ROWS)
     return Result(tag, columns, Batches(session, cursor, reader, kept, again), counts_rows=True)
@@ -183,7 +184,7 @@ def _run_again(cursor: Cursor, sql: str, values: list[object] | dict[str, object
 
 
 def _set_variables(session: Session, cursor: Cursor, sql: str) -> None:
-    """What the system catalogs show of this session, and of the others."""
+    """Sets the DuckDB variables of the live system catalogs, about this and other sessions."""
     if session.database != DEFAULT_DATABASE:
         cursor.execute(f"SET VARIABLE database = {literal(session.database)}")
     if reads_sizes(sql):
@@ -193,14 +194,14 @@ def _set_variables(session: Session, cursor: Cursor, sql: str) -> None:
 
 
 def describe(session: Session, plan: Plan) -> tuple[ResultColumn, ...]:
-    """The columns of a planned query, without running it."""
+    """Returns the columns of a planned query without running it."""
     if plan.columns is None:
         plan.columns = describe_batch(session, plan.batch)
     return plan.columns
 
 
 def describe_batch(session: Session, batch: Batch) -> tuple[ResultColumn, ...]:
-    """The columns of a query, without running it."""
+    """Returns the columns of a query without running it."""
     cursor = session.context.lake.cursor()
     describe_with(cursor, batch.draws)
     samples = tuple(map(_sample, batch.parameters))
@@ -210,9 +211,9 @@ def describe_batch(session: Session, batch: Batch) -> tuple[ResultColumn, ...]:
 
 @cache
 def _sample(type_: Type) -> object:
-    """What stands for a parameter when a query is described.
+    """A value that stands for a parameter when a query is described.
 
-    Whatever is computed from a NULL, as in `$1 || 'x'`, is an integer for DuckDB (1.5.5).
+    For DuckDB (1.5.5), an expression over a NULL parameter, such as `$1 || 'x'`, has the type integer.
     """
     if type_.is_struct or type_.labels:
         return type_.labels[0] if len(type_.labels) > 1 and not type_.dimensions else None

@@ -1,4 +1,4 @@
-"""A query over the copies of the tables that it reads, where there are some; else it reads the lake."""
+"""Runs a query over copies of its tables in memory, if all have one."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from sparkwave.server.wire.result import Result
 
 
 def serve(session: Session, plan: Plan, values: tuple[object, ...]) -> Result | None:
-    """The rows of a planned query from copies; None when the lake has to be read.
+    """Returns the rows of a planned query from copies; None when the lake has to be read.
 
-    So it does for what fails: a copy may have gone meanwhile, and an error is to name what the lake has.
+    A query that fails is left to the lake: a copy may have been dropped meanwhile, and the error must name lake
+    objects.
     """
     served, serving = plan.batch.served, session.context.serving
     if served is None or not serving.covers(served.relations):
@@ -35,6 +36,6 @@ def serve(session: Session, plan: Plan, values: tuple[object, ...]) -> Result | 
         return None
     if served.reads_views and served.relations and session.context.buffer.newest.snapshot > snapshot:
         cursor.close()
-        return None  # a view may have had rows that a table had not
+        return None  # the views in the buffer may be newer than the copies of the tables
     plan.columns = plan.columns or result_columns(cursor, plan.batch.origins)
     return execution.stream(session, cursor, "SELECT", plan.columns)

@@ -1,7 +1,7 @@
-"""What relations of the system catalogs show of the running server: sessions, settings, memory, jobs.
+"""The parts of the system catalogs that show the running server: sessions, settings, memory, jobs.
 
-The relations of `catalog/system/live.sql` read variables of DuckDB, which `live_variables` gives for a statement that
-names them.
+The relations of `catalog/system/live.sql` read DuckDB variables, which `live_variables` computes for a statement that
+names the relations.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from sparkwave.server.session.variables import SESSION, SYSTEM
 
 
 def live_variables(session: Session, sql: str) -> Iterator[tuple[str, str]]:
-    """The variables of DuckDB that a statement over the system catalogs needs, with their values as SQL text."""
+    """Yields the DuckDB variables that a statement over the system catalogs needs, with their values as text."""
     for name, value in _VARIABLES.items():
         if name in sql:
             yield name, value(session)
@@ -41,7 +41,7 @@ def _activity(session: Session) -> str:
 
 
 def _activity_row(backend: Backend, reader: User) -> dict[str, Any]:
-    """A row of pg_stat_activity; others than the user and superusers do not see what a session runs."""
+    """A row of pg_stat_activity. Only a superuser or a member of the session's role sees the statement."""
     session = backend.session
     row = {
         "datname": session.database,
@@ -83,7 +83,7 @@ def _prepared_statements(session: Session) -> str:
 
 
 def _parameter_types(statement: Statement) -> list[str]:
-    """None of a statement that could not be planned any more: what it reads may have gone."""
+    """The parameter types; none if the statement can no longer be planned, since an upstream was dropped."""
     try:
         return [str(type_) for type_ in statement.prepared.parameters]
     except Error:
@@ -108,7 +108,7 @@ def _cursors(session: Session) -> str:
 
 
 def _settings(session: Session) -> str:
-    """Session variables and system parameters, with what they are in this session and in new ones."""
+    """Session variables and system parameters, with their values in this session and in new sessions."""
     defaults = session.context.store.catalog.parameters
     found = [(variable, "internal" if variable.is_fixed else "user") for variable in SESSION.values()]
     found += [(variable, "postmaster") for variable in SYSTEM.values()]
@@ -150,7 +150,7 @@ def _serving_cache(session: Session) -> str:
 
 
 def _shared_buffer(session: Session) -> str:
-    """What epochs keep in memory of views and their states."""
+    """The views and operator states that epochs keep in memory."""
     relations = {relation.definition_id: relation for relation in session.context.store.catalog.relations}
     return _as_json(
         [
@@ -172,7 +172,7 @@ def _shared_buffer(session: Session) -> str:
 
 
 def _job_state(job: Job) -> str:
-    """What rw_job_status calls it."""
+    """The state of a job in rw_job_status."""
     if job.status in (INITIAL, CREATING):
         return "CREATING"
     return "FAILED" if job.status == FAILED else "BEHIND" if job.is_behind else "FOLLOWING"
@@ -240,7 +240,7 @@ def _compute_errors(session: Session) -> str:
 
 
 def backfill_rows(context: Context) -> str:
-    """What the creating jobs have read by now, which the lake knows when a step has ended."""
+    """Returns the rows that creating jobs have read so far; the lake stores them only at the end of a step."""
     return _as_json(
         [
             {"job_id": job_id, "fragment_id": fragment_id, "rows": rows}
@@ -267,5 +267,5 @@ _VARIABLES: dict[str, Callable[[Session], str]] = {
     "rw_compute_errors": _compute_errors,
 }
 
-# The relations of `catalog/system/rw_catalog.sql` that show how far jobs are.
+# The relations of `catalog/system/rw_catalog.sql` that show the progress of jobs.
 _SHOW_PROGRESS = ("rw_ddl_progress", "_show_jobs", "rw_fragment_backfill_progress", "rw_backfill_status")

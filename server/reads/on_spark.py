@@ -1,6 +1,6 @@
-"""Queries on Spark, which computes them from one snapshot; its files are streamed.
+"""Queries that run on Spark, from one snapshot; the files that Spark writes are streamed to the client.
 
-Those with `query_mode = distributed`, and with `auto` those that the server has no memory for.
+These are the queries with `query_mode = distributed`, and with `auto` those for which the server lacks memory.
 """
 
 from __future__ import annotations
@@ -29,10 +29,9 @@ from sparkwave.server.wire.result import Notice, Result, ResultColumn
 def distributed(
     session: Session, statement: Query, environment: Environment, width: Callable[[], int]
 ) -> Distributed | None:
-    """The plan of a query for Spark; None where DuckDB runs it: for another mode, and without relations of users.
+    """Returns the Spark plan of a query; None where DuckDB runs it: in another mode, or without stored relations.
 
-    `width` tells how many outputs it has.
-    Raises Error 0A000 for one that may not run on Spark.
+    `width` returns the number of the query's output columns. Raises Error 0A000 for a query that Spark cannot run.
     """
     if session.get("query_mode") != "distributed" or not reads_stored(statement.tree, environment):
         return None
@@ -40,7 +39,7 @@ def distributed(
 
 
 def run(session: Session, query: Distributed, plan: Plan) -> Result:
-    """Run a query on the Spark of the session's database. Raises Error 57014 when cancelled, and what Spark does."""
+    """Runs a query on the Spark of the session's database. Raises Error 57014 when cancelled, and Spark's errors."""
     lake, columns = session.context.lake, execution.describe(session, plan)
     group = session.context.groups.get(plan.environment.catalog.databases[session.database], session.is_cancelled)
     session.check_cancelled()
@@ -70,9 +69,9 @@ def run(session: Session, query: Distributed, plan: Plan) -> Result:
 
 
 def or_on_spark(session: Session, statement: Query, plan: Plan, query: Callable[[], Result]) -> Result:
-    """A query's result in the server; with `query_mode = auto` Spark's where there is too little memory for that.
+    """Returns a query's result in the server; with `query_mode = auto`, from Spark if the server lacks memory.
 
-    Raises Error 53200 with the reason when it may not run on Spark.
+    Raises Error 53200 with the reason when Spark cannot run the query.
     """
     if session.get("query_mode") != "auto":
         return query()
@@ -89,7 +88,10 @@ def or_on_spark(session: Session, statement: Query, plan: Plan, query: Callable[
 
 
 def _instead(session: Session, statement: Query, plan: Plan, error: Error) -> Result:
-    """The rows of a query for which DuckDB has no memory, from Spark. Raises the error where it may not run there."""
+    """The rows of a query from Spark after DuckDB ran out of memory.
+
+    Raises `error` where Spark cannot run the query.
+    """
     environment = plan.environment
     if not reads_stored(statement.tree, environment):
         raise error
@@ -111,7 +113,7 @@ _HINT = "Give the server more memory (--duckdb-memory), or let the query keep le
 
 
 class _OrOnSpark:
-    """Record batches of a query in the server; of Spark, when DuckDB runs out of memory before the first."""
+    """Record batches of a query in the server; from Spark if DuckDB runs out of memory before the first batch."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch], instead: Callable[[Error], Result]) -> None:
         self._batches, self._instead = batches, instead
@@ -143,7 +145,7 @@ class _OrOnSpark:
 def _streamed(
     session: Session, query: Distributed, columns: tuple[ResultColumn, ...], files: list[str], target: Place
 ) -> Result:
-    """The rows in files, in the query's order and its types."""
+    """The rows in files, in the query's order and types."""
     fields = query.plan.root.fields
     values = ", ".join(
         f"{column.type.from_lake(quote(field.name))}::{column.type.duckdb()} AS {quote(f'_{number}')}"
@@ -160,7 +162,7 @@ def _streamed(
 
 
 class _OfFiles:
-    """Record batches of files that go when these are closed."""
+    """Record batches that are read from files; closing them deletes the files."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch], directory: Place) -> None:
         self._batches, self._directory = batches, directory

@@ -1,4 +1,4 @@
-"""Queries of the past: which snapshots a statement asks for, and what is said when they are no longer there."""
+"""Queries of the past: finds the snapshots that a statement names, and words the errors for expired ones."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from sparkwave.server.session.session import Session
 
 
 def environment_at(session: Session, asked: Mapping[str, Point]) -> Environment:
-    """What a statement is planned against, with the snapshots of the points in time that it names.
+    """Returns the session's environment with the snapshots of the points in time that a statement names.
 
-    Raises Error 72000 for a time or snapshot that is too old, 22023 for what is none.
+    Raises Error 72000 for a time or snapshot that is too old, 22023 for one that does not exist.
     """
     if not asked:
         return session.environment
@@ -40,12 +40,12 @@ def environment_at(session: Session, asked: Mapping[str, Point]) -> Environment:
     return replace(session.environment, versions=versions, absent=absent)
 
 
-# RisingWave's epochs: milliseconds since this one (src/common/src/util/epoch.rs), and 16 bits that count within one.
+# RisingWave's epochs: milliseconds since this time (src/common/src/util/epoch.rs), and 16 bits that count within one.
 _EPOCHS_SINCE_MS, _EPOCH_BITS = 1_617_235_200_000, 16
 
 
 def at_epoch(session: Session, environment: Environment, epoch: int) -> Environment:
-    """The environment where all is read as it was at an epoch, as `query_epoch` has it. Raises Error 72000."""
+    """Returns the environment with all relations as they were at an epoch, for `query_epoch`. Raises Error 72000."""
     session.store_views()
     time_us = ((epoch >> _EPOCH_BITS) + _EPOCHS_SINCE_MS) * 1000
     with contextlib.closing(session.context.lake.cursor()) as cursor:
@@ -57,14 +57,14 @@ def at_epoch(session: Session, environment: Environment, epoch: int) -> Environm
 
 
 def _absent(cursor: Cursor, catalog: Catalog, snapshot: int) -> frozenset[int]:
-    """The relations of a catalog, by id, that a job had not filled at a snapshot, or had with rows that are gone."""
+    """The ids of relations that were not yet filled at a snapshot, or whose rows of then are gone."""
     then = at_version(system_table("relations"), snapshot)
     try:
         rows = cursor.execute(f"SELECT id, lake_schema, lake_name FROM {then} WHERE created").fetchall()
     except DuckDBError as error:
         if "lake_schema" not in str(error):
             raise
-        rows = []  # the snapshot is of a server before this one, which did not note that
+        rows = []  # the snapshot is by an older server, which did not store these columns
     filled = {id_: LakeTable(schema, name) for id_, schema, name in rows}
     return frozenset(r.id for r in catalog.relations if r.is_streaming and filled.get(r.id) != r.lake_table)
 
@@ -92,7 +92,7 @@ def _checked(cursor: Cursor, version: int, point: Point) -> int:
 
 
 def expired(cursor: Cursor, what: str, position: int | None) -> Error:
-    """What is told of a snapshot that the lake has forgotten."""
+    """Returns the error for a snapshot that has expired."""
     oldest = history.oldest(cursor)
     return Error(
         f"Time-travel version expired: {what}",
@@ -112,7 +112,7 @@ def _text(time_us: int) -> str:
 
 @contextlib.contextmanager
 def told(session: Session, versions: Mapping[str, int]) -> Iterator[None]:
-    """Tell of the past what DuckDB tells of tables that were not there, and of snapshots that have just gone."""
+    """A context that rewords DuckDB's errors about tables missing in the past, and about expired snapshots."""
     try:
         yield
     except DuckDBError as error:

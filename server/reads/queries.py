@@ -36,7 +36,7 @@ from sparkwave.server.writes.sequence_numbers import describe_with
 
 
 def select(session: Session, statement: Query, oids: tuple[int, ...], values: tuple[object, ...]) -> Result:
-    """Run a query over copies, the lake, or on Spark; its rows are of one snapshot. `set_config` in it takes effect."""
+    """Runs a query over copies, the lake, or on Spark, at one snapshot. `set_config` in the query takes effect."""
     result = _select(session, statement, oids, values)
     for lock in statement.tree.args.get("locks") or ():
         result.notices.append(Notice(f"{lock.sql(dialect='postgres')} locks nothing here"))
@@ -52,7 +52,7 @@ def _select(session: Session, statement: Query, oids: tuple[int, ...], values: t
         if not is_local:
             session.set(name, value)
         elif session.names.in_block or session.block is not None:
-            # Else it lasts for this statement, in which nothing looks at it.
+            # Outside a block the value would last for this statement only, which does not read it.
             session.set_local(name, value)
     found = on_spark.distributed(
         session, statement, planned.environment, lambda: len(execution.describe(session, planned))
@@ -71,7 +71,7 @@ def _select(session: Session, statement: Query, oids: tuple[int, ...], values: t
 def plan(
     session: Session, statement: Query | DeclareCursor, oids: tuple[int, ...], values: tuple[object, ...] | None = None
 ) -> Plan:
-    """The plan of a query, also a cursor's: one that can be run where `values` are given."""
+    """Returns the plan of a query or of a cursor's query; with `values`, a plan that can run."""
     tree = statement.tree if isinstance(statement, Query) else statement.query
     environment = environment_at(session, points(tree)) if statement.reads_past else None
     if session.get("query_epoch") != "0":
@@ -85,11 +85,11 @@ def plan(
 
 
 def explain(session: Session, statement: Explain) -> Result:
-    """The planner's plan of a statement; of a query that it has no operators for, DuckDB's. Nothing runs."""
+    """Returns the planner's plan of a statement, or DuckDB's plan of a query without operators. Nothing runs."""
     check(statement)
     target = statement.statement
     environment = session.environment
-    # Planning a batch statement as it would be run finds its errors.
+    # Planning a batch statement as for a run finds its errors.
     batch = None if isinstance(target, CreateStreaming | CreateTable) else _batch(session, target)
     where = []
     if isinstance(target, Query) and batch is not None and statement.options.format == "text":
@@ -109,13 +109,13 @@ def explain(session: Session, statement: Explain) -> Result:
             lines = _duckdb_plan(session, batch)
         except DuckDBError as error:
             if translate(error).sqlstate == refused.sqlstate:
-                raise refused from error  # the same fault, and the planner knows its place
+                raise refused from error  # the same error, with its position in the text
             raise
     return rows_result("EXPLAIN", ("QUERY PLAN",), [(line,) for line in (*where, *lines)], (VARCHAR,))
 
 
 def _place(session: Session, target: Query, batch: Batch) -> list[str]:
-    """A line that says where a query runs, if that is not in the server."""
+    """A line that says where a query runs, unless it runs in the server."""
     environment = session.environment
     found = on_spark.distributed(session, target, environment, lambda: len(execution.describe_batch(session, batch)))
     group = environment.catalog.databases[session.database]

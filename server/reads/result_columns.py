@@ -1,4 +1,4 @@
-"""Columns of results, from what DuckDB says of them and the planner knows, and small results made here."""
+"""Columns of results, from DuckDB's types and the planner's origins, and small results made by the server."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from sparkwave.server.wire.result import Result, ResultColumn
 
 
 def result_columns(cursor: Cursor, origins: tuple[Origin | None, ...] = ()) -> tuple[ResultColumn, ...]:
-    """The columns of the query a cursor has just run."""
+    """Returns the columns of the query that a cursor has just run."""
     return described_columns([(name, str(type_)) for name, type_, *_ in cursor.description or ()], origins)
 
 
 def described_columns(
     described: Sequence[tuple[str, str]], origins: tuple[Origin | None, ...]
 ) -> tuple[ResultColumn, ...]:
-    """Columns by DuckDB's names of their types, and what the planner knows of them."""
+    """Returns columns from DuckDB's names and types and the planner's origins of the columns."""
     known = origins if len(origins) == len(described) else (None,) * len(described)
     return tuple(
         _column(name, duckdb_type(kind), origin) for (name, kind), origin in zip(described, known, strict=True)
@@ -34,13 +34,14 @@ def _column(name: str, type_: Type, origin: Origin | None) -> ResultColumn:
         return ResultColumn(name, origin.type if same else type_, origin.relation_id, origin.number, origin.type.typmod)
     type_ = _as_written(type_)
     if type_.dimensions and type_.element.is_text:
-        # An array that is no column's is of text: asyncpg learns of other types by a query that has such an array.
+        # An array that is no table's column is an array of text: asyncpg looks up other types by a query with such an
+        # array.
         type_ = replace(TEXT, dimensions=type_.dimensions)
     return ResultColumn(name, type_)
 
 
 def _as_written(type_: Type) -> Type:
-    """The type with `numeric` for what DuckDB has for one without precision, also among the fields of a row."""
+    """The type with a plain `numeric` in place of DuckDB's type for one without precision, also in a row's fields."""
     if (type_.precision, type_.scale) == DEFAULT_NUMERIC:
         return replace(type_, precision=None, scale=None)
     if type_.fields:
@@ -49,7 +50,7 @@ def _as_written(type_: Type) -> Type:
 
 
 def rows_result(tag: str, names: tuple[str, ...], rows: list[tuple[object, ...]], types: tuple[Type, ...]) -> Result:
-    """A small result made here. `rows` hold Python values that fit `types`."""
+    """Returns a small result made by the server. `rows` hold Python values that fit `types`."""
     arrays = [pa.array([row[index] for row in rows], _ARROW[type_.name]) for index, type_ in enumerate(types)]
     batch = pa.RecordBatch.from_arrays(arrays, names=list(names))
     return Result(tag, tuple(map(ResultColumn, names, types)), iter((batch,)), counts_rows=False)

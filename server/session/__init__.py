@@ -1,1 +1,1 @@
-"""One client: its variables, its transaction, its prepared statements and portals, and how others stop it."""
+"""A client's session: its variables, transaction, prepared statements and portals, and how other threads stop it."""

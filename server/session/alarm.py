@@ -1,4 +1,4 @@
-"""Time limits of statements: one thread for all of them, since starting one for each takes longer than most run."""
+"""Time limits of statements: one thread serves all, since to start a thread takes longer than most statements."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 
 class Alarms:
-    """Calls functions after a time, unless they are called off. The functions must not block."""
+    """Calls functions after a time, unless the call is cancelled. The functions must not block."""
 
     def __init__(self) -> None:
         self._pending: list[tuple[float, int, Callable[[], None]]] = []
@@ -20,7 +20,7 @@ class Alarms:
         self._thread: threading.Thread | None = None
 
     def set(self, seconds: float, ring: Callable[[], None]) -> int:
-        """The number by which to call it off."""
+        """Has `ring` called after so many seconds. Returns a number for `call_off`."""
         with self._changed:
             number = next(self._numbers)
             heapq.heappush(self._pending, (time.monotonic() + seconds, number, ring))
@@ -32,7 +32,7 @@ class Alarms:
             return number
 
     def call_off(self, number: int) -> None:
-        """Once this has returned it does not ring any more. Not for one that was called off before."""
+        """Cancels an alarm: once this has returned, its function is not called. Call it at most once for each alarm."""
         with self._changed:
             if any(pending[1] == number for pending in self._pending):
                 self._off.add(number)

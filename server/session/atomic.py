@@ -1,8 +1,8 @@
-"""Transactions that are one, as PostgreSQL's: with `atomic_transactions` what a block writes is committed at its end.
+"""Atomic transactions, as in PostgreSQL: with `atomic_transactions`, a block's writes are committed at its end.
 
-Isolation is that of a snapshot, taken at BEGIN ("repeatable read"). See `server.session.block` for the writes. A
-definition is no part of a transaction: it commits what came before it, and is committed by itself, as in MySQL and
-Oracle; the block goes on in another transaction.
+Isolation is that of a snapshot, taken at BEGIN ("repeatable read"). `server.session.block` keeps the writes. A
+definition (DDL) is no part of a transaction: it first commits the block's writes, then itself, as in MySQL and Oracle;
+the block goes on in another transaction.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sparkwave.server.wire.result import Notice, Result
 
 VARIABLE = "atomic_transactions"
 
-# What is part of a transaction.
+# The statements that can be part of a transaction.
 _PARTS = (
     statements.Empty,
     statements.Query,
@@ -61,14 +61,15 @@ _BEGINS_PIPELINE = (
 
 
 def applies(session: Session) -> bool:
-    """Whether transaction statements mean atomic transactions: in a block, if it was begun as one."""
+    """Returns whether transaction statements mean atomic transactions. Within a block, its BEGIN has decided."""
     return session.block is not None or (session.flag(VARIABLE) and not session.names.in_block)
 
 
 def begins_pipeline(session: Session, statement: Statement) -> bool:
-    """Whether the messages up to Sync are a transaction from this statement on.
+    """Returns whether this statement begins a transaction of all messages up to Sync.
 
-    As PostgreSQL does with what cannot be in a block, any other statement in front is run and committed by itself.
+    A statement that cannot be in a block, and stands before such a statement, runs and commits by itself, as in
+    PostgreSQL.
     """
     if session.block is not None or not applies(session):
         return False
@@ -79,7 +80,7 @@ def begins_pipeline(session: Session, statement: Statement) -> bool:
 
 
 def check(session: Session, statement: Statement) -> None:
-    """Raise Error 25P02 for what a failed transaction refuses, 25001 for what no block may have."""
+    """Raises Error 25P02 for a statement that a failed transaction refuses, 25001 for one that no block may contain."""
     if session.block is None:
         return
     check_failed(session, statement)
@@ -96,14 +97,14 @@ def check(session: Session, statement: Statement) -> None:
 
 
 def is_part(session: Session, statement: Statement) -> bool:
-    """Whether a statement can be run as part of the transaction there is, if any."""
+    """Returns whether the session has no transaction, or the statement can run as part of it."""
     return session.block is None or isinstance(statement, (*_PARTS, statements.Discard, statements.Vacuum))
 
 
 def run_between(session: Session, statement: Statement, run: Callable[[], Result]) -> Result:
-    """Commit the transaction, run a statement that cannot be part of one, and go on with another transaction.
+    """Commits the transaction, runs a statement that cannot be part of one, and goes on with another transaction.
 
-    Its savepoints have the old names. Raises Error as `commit` does, and what `run` raises.
+    The new transaction has savepoints with the old names. Raises the errors of `commit` and of `run`.
     """
     block, may_write = session.block, session.may_write
     assert block is not None
@@ -126,7 +127,7 @@ def run_between(session: Session, statement: Statement, run: Callable[[], Result
 
 
 def check_failed(session: Session, statement: Statement) -> None:
-    """Raise Error 25P02 for all but an end when the transaction has failed."""
+    """Raises Error 25P02 if the transaction has failed and the statement does not end it."""
     if session.block is None or not session.block.has_failed or isinstance(statement, statements.Empty):
         return
     if not isinstance(statement, Transaction) or statement.action not in ("commit", "rollback", "rollback to"):
@@ -135,7 +136,7 @@ def check_failed(session: Session, statement: Statement) -> None:
 
 
 def transaction(session: Session, statement: Transaction) -> Result:
-    """What the statement does to an atomic transaction. Raises Error 40001, 25P01, 3B001."""
+    """Runs a transaction statement (BEGIN, COMMIT, SAVEPOINT, ...) in atomic mode. Raises Error 40001, 25P01, 3B001."""
     block = session.block
     match statement.action:
         case "begin":
@@ -160,7 +161,7 @@ def transaction(session: Session, statement: Transaction) -> Result:
 
 
 def begin(session: Session, implicit: bool = False) -> None:
-    """Start a transaction, or make the implicit one a block."""
+    """Starts a transaction; an implicit transaction becomes an explicit block unless `implicit`."""
     if session.block is None:
         session.pin()
         assert session.pinned is not None and session.pinned.snapshot is not None
@@ -193,7 +194,7 @@ def _savepoint(session: Session, block: Block, statement: Transaction) -> None:
 
 
 def _restore(session: Session, mark: Mark) -> None:
-    """The variables as they were, and no cursor that is younger."""
+    """Resets the variables to a savepoint's and closes cursors opened after it."""
     session.variables = mark.variables
     session.names.close_portals(lambda portal: not any(portal is old for old in mark.portals))
 
@@ -219,7 +220,7 @@ def _end(session: Session, statement: Transaction) -> Result:
 
 
 def commit(session: Session) -> None:
-    """End the transaction. Raises Error 40001, and whatever a held cursor's query does; then nothing is stored."""
+    """Commits the transaction. Raises Error 40001, or the error of a held cursor's query; then nothing is stored."""
     block = session.block
     assert block is not None
     cursor = session.context.lake.cursor()
@@ -239,7 +240,7 @@ def commit(session: Session) -> None:
 
 
 def abandon(session: Session) -> None:
-    """End the transaction as if it had not been."""
+    """Rolls the transaction back."""
     block = session.block
     if block is None:
         return
@@ -256,7 +257,7 @@ def _leave(session: Session, block: Block) -> None:
 
 
 def fail(session: Session) -> None:
-    """A statement has failed: so has its transaction, back to the last savepoint."""
+    """Marks the transaction as failed after a statement's error; an implicit transaction is rolled back."""
     block = session.block
     if block is None:
         return

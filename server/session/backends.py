@@ -1,4 +1,4 @@
-"""The connected sessions: what each of them runs, and how one is stopped by its number."""
+"""The connected sessions: shows the statement of each, and cancels or ends a session by its process id."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sparkwave.catalog.users import User
 from sparkwave.planner.bind.privileges import permission_denied
 from sparkwave.server.session.portal import Names
 
-# How many bytes of what a session runs others see: PostgreSQL's track_activity_query_size, whose last is never used.
+# The most bytes of a statement that others see: PostgreSQL's track_activity_query_size, less the final zero byte.
 QUERY_BYTES = 1023
 
 
@@ -26,25 +26,25 @@ def _clipped(query: str) -> str:
 
 
 class Connected(Protocol):
-    """What other sessions see of one, and do to it. Any thread may ask."""
+    """A session as other sessions see it. Any thread may call it."""
 
     database: str
     names: Names
 
     @property
     def login(self) -> User:
-        """Who has connected."""
+        """The user who has connected."""
 
     def get(self, name: str) -> str:
         """The value of a session variable or system parameter, as SHOW prints it."""
 
     def cancel(self, reason: str = ...) -> None:
-        """Stop what runs."""
+        """Stops the running statement."""
 
 
 @dataclass
 class Backend:
-    """A connected session. `query` is how the statement begins that runs, or ran last, since `query_start`."""
+    """A connected session. `query` is the start of the statement that runs, or ran last; it began at `query_start`."""
 
     process_id: int
     address: tuple[str, int]
@@ -57,24 +57,24 @@ class Backend:
     query_start: datetime | None = None
 
     def begin(self, query: str) -> None:
-        """A statement starts."""
+        """Notes that a statement starts."""
         self.query, self.query_start = _clipped(query), _now()
         self.state, self.state_change = "active", self.query_start
 
     @property
     def shown_query(self) -> str:
-        """What others may read of it."""
+        """The statement's text for other sessions, with secrets removed."""
         return redact(self.query)
 
     def rest(self, in_transaction: bool, has_failed: bool = False) -> None:
-        """The session waits for its client."""
+        """Notes that the session waits for its client."""
         state = f"idle in transaction{' (aborted)' if has_failed else ''}" if in_transaction else "idle"
         if state != self.state:
             self.state, self.state_change = state, _now()
 
 
 class Backends:
-    """The connected sessions by process id. `users` gives those that there are, by name."""
+    """The connected sessions by process id. `users` returns all users by name."""
 
     def __init__(self, users: Callable[[], Mapping[str, User]]) -> None:
         self._users = users
@@ -90,15 +90,15 @@ class Backends:
             self._backends.pop(process_id, None)
 
     def all(self) -> list[Backend]:
-        """By process id."""
+        """Returns the sessions in the order of their process ids."""
         with self._lock:
             return [self._backends[process_id] for process_id in sorted(self._backends)]
 
     def signal(self, user: str, process_id: int, how: str) -> bool:
-        """Cancel the statement of a session, or terminate it; False when there is none of that number.
+        """Cancels a session's statement, or ends the session; `how` is "cancel" or "terminate".
 
-        Raises Error 42501 unless the session is the user's own, or that of a role it is a member of, or the user a
-        superuser.
+        Returns False when no session has this process id. Raises Error 42501 unless the user is a superuser, or owns
+        the session, or is a member of its role.
         """
         with self._lock:
             backend = self._backends.get(process_id)
@@ -124,5 +124,5 @@ class Backends:
         raise permission_denied(f"must be a member of the role whose {what} is being {done}")
 
 
-# What PostgreSQL calls the thing that a signal hits, and what happens to it.
+# PostgreSQL's words for the target of a signal and for what happens to it.
 _SIGNALLED = {"cancel": ("query", "canceled"), "terminate": ("process", "terminated")}

@@ -1,4 +1,4 @@
-"""What an atomic transaction has written and not committed, and how that is committed: first committer wins."""
+"""Keeps the uncommitted writes of an atomic transaction and commits them; the first transaction to commit wins."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NUMBERS = itertools.count(1)
 
 @dataclass(frozen=True)
 class Mark:
-    """A savepoint, or the start: how many entries the logs had, the session's variables and its portals."""
+    """A savepoint, or the transaction's start: the number of log entries then, the variables and the portals."""
 
     name: str
     entries: int
@@ -32,10 +32,11 @@ class Mark:
 
 @dataclass
 class Block:
-    """The overlays of a transaction over a pinned snapshot. Nothing of it is in the lake, and no lock is held.
+    """An atomic transaction: the overlays of its writes over a pinned snapshot.
 
-    `is_implicit` is that of a simple query with several statements. `marks` are the start and the savepoints.
-    `committed` are the statements that have committed a part of the block by themselves.
+    Before the commit, nothing of a block is in the lake and it holds no lock. `is_implicit`: the block is a simple
+    query with several statements, or a pipeline. `marks` are the start and the savepoints. `committed` are the commands
+    that have committed a part of the block by themselves.
     """
 
     lake: Lake
@@ -50,11 +51,14 @@ class Block:
 
     @property
     def names(self) -> Mapping[LakeTable, str]:
-        """Where the overlay of each written table is."""
+        """The schema of the overlay of each written table."""
         return dict.fromkeys(self._overlays, self.schema)
 
     def overlay(self, target: Relation) -> Overlay:
-        """That of a table, made at its first write. Raises Error 0A000 for a table whose row ids have no name."""
+        """Returns a table's overlay, which the first write creates.
+
+        Raises Error 0A000 for a table with a column "rowid".
+        """
         table = target.lake_table
         if table not in self._overlays:
             if any(column.lake_name.lower() == "rowid" for column in target.visible):
@@ -84,7 +88,7 @@ class Block:
         return self.entries
 
     def forget(self, mark: Mark) -> None:
-        """Take back the writes since a savepoint."""
+        """Drops the writes since a savepoint."""
         cursor = self.lake.cursor()
         try:
             for overlay in self._overlays.values():
@@ -93,7 +97,7 @@ class Block:
             cursor.close()
 
     def discard(self) -> None:
-        """Drop everything."""
+        """Drops all overlays."""
         if self._overlays:
             cursor = self.lake.cursor()
             try:
@@ -104,10 +108,10 @@ class Block:
             self._overlays.clear()
 
     def commit(self, cursor: Cursor, newest_catalog: Callable[[], Catalog]) -> bool:
-        """Write everything in one transaction of the lake. Returns whether there was anything.
+        """Writes everything in one transaction of the lake. Returns whether there was a write.
 
-        Raises Error 40001 when another has changed one of the rows, or added one of the
-        keys, since the snapshot. Locks are taken only here, all at once and in one order: no two wait for each other.
+        Raises Error 40001 when another transaction has changed one of the rows, or added one of the keys, since the
+        snapshot. Locks are taken only here, all at once and in one order, so that no two blocks wait for each other.
         """
         written = {table: each for table, each in self._overlays.items() if _any(cursor, f"FROM {each.log}")}
         if not written:
@@ -132,7 +136,7 @@ class Block:
 
 
 def _refuse_altered(catalog: Catalog, overlays: Iterable[Overlay]) -> None:
-    """Raise Error 40001 unless the tables are as they were when they were first written."""
+    """Raises Error 40001 if a table was dropped or altered since the block first wrote it."""
     for overlay in overlays:
         table = catalog.by_id.get(overlay.target.id)
         if table is None:
@@ -142,9 +146,9 @@ def _refuse_altered(catalog: Catalog, overlays: Iterable[Overlay]) -> None:
 
 
 def _refuse_conflict(cursor: Cursor, overlay: Overlay, changes: str) -> None:
-    """Raise Error 40001 if what others have changed meets what is in the log.
+    """Raises Error 40001 if other transactions changed rows, or added keys, that are in the block's log.
 
-    With a watermark anything does: which rows are late depends on all that is stored.
+    With a watermark any change is a conflict: which rows are late depends on all stored rows.
     """
     target, conditions = overlay.target, [f"rowid IN (SELECT {ROW_ID} FROM {overlay.log})"]
     if target.primary_key:
@@ -156,7 +160,7 @@ def _refuse_conflict(cursor: Cursor, overlay: Overlay, changes: str) -> None:
 
 
 def _apply(cursor: Cursor, overlay: Overlay) -> None:
-    """Do to the stored table what the log says."""
+    """Writes the changes of the log to the stored table."""
     stored, target = Stored(overlay.target), overlay.target
     cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {_NEWEST_ENTRIES} AS FROM {overlay.log} {NEWEST}")
     gone = f"FROM {_NEWEST_ENTRIES} WHERE NOT {LIVE} AND {ROW_ID} >= 0"

@@ -1,6 +1,6 @@
-"""Queries that clients send with a value written out at the end: each is another text, and all are one query.
+"""Recognizes queries that differ only in a literal at their end, so that they share one plan.
 
-Planning a text takes milliseconds, so `SELECT a FROM t WHERE k = 7` is run as `… WHERE k = $1`, if that is a lookup.
+To plan a text takes milliseconds, so `SELECT a FROM t WHERE k = 7` runs as `… WHERE k = $1`, if it is a lookup.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ _BITS = {"smallint": 15, "integer": 31, "bigint": 63}
 
 @dataclass(frozen=True)
 class ByLiteral:
-    """A text without what follows its last literal, the same with a parameter in its place, and its value."""
+    """A query's text up to its last literal, the text with a parameter in the literal's place, and its value."""
 
     text: str
     template: str
     value: int | str
 
 
-@lru_cache(maxsize=64)  # who splits a text asks, and then who prepares it
+@lru_cache(maxsize=64)  # `split` and then `prepare` ask for the same text
 def by_literal(sql: str) -> ByLiteral | None:
-    """What a text is if it is one statement that may be a lookup by its last literal."""
+    """Returns the parts of a single statement that may be a lookup by its last literal, else None."""
     match = _LAST_LITERAL.fullmatch(sql) if len(sql) <= LONGEST_TEXT else None
     if match is None:
         return None
@@ -43,14 +43,14 @@ def by_literal(sql: str) -> ByLiteral | None:
 
 
 def prepare_lookup(session: Session, given: ByLiteral) -> Prepared | None:
-    """The lookup that a text is; None if it is anything else, or wrong."""
+    """Returns the prepared lookup; None if the query is no lookup or has an error."""
     try:
         statement = parse(given.template)
         if not isinstance(statement, Query):
             return None
         batch = queries.plan(session, statement, ()).batch
     except Error:
-        return None  # told when the text itself is planned
+        return None  # raised when the text itself is planned
     if batch.served is None or batch.served.lookup is None:
         return None
     (type_,) = batch.parameters
@@ -58,5 +58,5 @@ def prepare_lookup(session: Session, given: ByLiteral) -> Prepared | None:
 
 
 def _fits(value: int | str, type_: Type) -> bool:
-    """Whether a literal is of a type, as it stands."""
+    """Whether the literal has the type without a cast."""
     return type_.is_text if isinstance(value, str) else type_.is_integer and value < 1 << _BITS[type_.name]

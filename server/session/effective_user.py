@@ -1,6 +1,6 @@
-"""Who a session acts as: who has connected, SET SESSION AUTHORIZATION and SET ROLE, as in PostgreSQL.
+"""The user that a session acts as: the one who connected, SET SESSION AUTHORIZATION and SET ROLE, as in PostgreSQL.
 
-The two are session variables, so that SHOW, SET LOCAL and ROLLBACK do with them what they do with others.
+Both settings are session variables, so that SHOW, SET LOCAL and ROLLBACK work on them as on other variables.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ Variables = Mapping[str, str]
 
 
 class Identity:
-    """The users that a session has been and is, as the catalog has them now.
+    """The users of a session: the one who connected, and those of SET SESSION AUTHORIZATION and SET ROLE.
 
-    They are kept by id: one that is renamed stays who it is, and who gets its name later is somebody else.
+    They are kept by id: a renamed user stays the session's user, and a later user with the old name does not become
+    it.
     """
 
     def __init__(self, users: Callable[[], Users], name: str) -> None:
@@ -32,23 +33,23 @@ class Identity:
 
     @property
     def login(self) -> User:
-        """Who has connected. Raises Error 28000 when the user has been dropped, as the others do."""
+        """The user who has connected. This and the other methods raise Error 28000 when the user has been dropped."""
         return self._user(self._login)
 
     def session_user(self, variables: Variables) -> User:
-        """Who has connected, or whom SET SESSION AUTHORIZATION has named."""
+        """Returns the user of SET SESSION AUTHORIZATION, by default the one who has connected."""
         name = variables.get(AUTHORIZATION)
         return self.login if name is None else self._user(self._ids[name])
 
     def current_user(self, variables: Variables) -> User:
-        """Whose privileges count."""
+        """Returns the user whose privileges count."""
         name = variables.get(ROLE)
         return self.session_user(variables) if name is None else self._user(self._ids[name])
 
     def check(self, variable: str, name: str | None, variables: Variables) -> str | None:
-        """What to store for one of the two variables, None for nothing.
+        """Returns the value to store for `session_authorization` or `role`, None for the default.
 
-        Raises Error 22023 for an unknown user, 42501 for one that the session may not be.
+        Raises Error 22023 for an unknown user, 42501 for a user that the session may not become.
         """
         if name is None or (variable == ROLE and name == NONE):
             return None

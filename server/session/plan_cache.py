@@ -1,8 +1,8 @@
-"""Plans of statements, kept for as long as everything that they were made from is the same.
+"""Caches plans of statements, each for as long as planning again would give the same plan.
 
-A plan depends on its statement, on the client's types of parameters, on the environment (catalog, scope, user, pinned
-snapshot) and on the settings that were folded into its text. The catalog is compared by identity: every change of it,
-privileges included, makes another one, so a plan that is found is one that would be made again.
+A plan depends on its statement, the client's parameter types, the environment (catalog, scope, user, pinned snapshot)
+and the settings that planning has read. The catalog is compared by identity: every change of it, privileges included,
+makes a new object.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from sparkwave.planner.statements import Insert, Statement
 from sparkwave.server.wire.result import ResultColumn
 
 MOST_PLANS = 512
-MOST_CHARACTERS = 1 << 20  # of the texts of all plans; what a plan takes besides grows with its text
-LONGEST_TEXT = 4096  # of a longer one the tree would take much memory, and its planning little of its time
+MOST_CHARACTERS = 1 << 20  # of the texts of all plans; a plan's memory grows with its text
+LONGEST_TEXT = 4096  # a longer text has a large parse tree, and its planning is a small part of its run time
 
 
 class Settings(Mapping[str, str]):
-    """Settings by name that remember which of them have been looked at."""
+    """A mapping of settings that records which of them have been read."""
 
     def __init__(self, get: Callable[[str], str], names: Callable[[], Iterator[str]]) -> None:
-        """`get` raises KeyError for a name that there is not."""
+        """`get` raises KeyError for an unknown name."""
         self._get, self._names = get, names
         self.read: dict[str, str] = {}
 
@@ -50,8 +50,10 @@ class Settings(Mapping[str, str]):
 
 @dataclass
 class Plan:
-    """A batch and what it was made from; once they are worked out its `columns`, `rows` of a constant one, and of an
-    INSERT's rows the `types`."""
+    """A plan and its inputs, with results that are computed on first use.
+
+    `columns` are the result's columns, `rows` the rows of a constant query, `types` the types of an INSERT's rows.
+    """
 
     statement: Statement
     environment: Environment
@@ -66,12 +68,12 @@ class Plan:
         return len(self.batch.sql)
 
     def is_valid(self, environment: Environment) -> bool:
-        """Whether it would be made again in an environment."""
+        """Returns whether planning in `environment` would give the same plan."""
         is_same = environment is self.environment or _same(self.environment, environment)
         return is_same and self.reads_same(environment)
 
     def reads_same(self, environment: Environment) -> bool:
-        """Whether an environment has the settings that it was made with."""
+        """Returns whether the settings that planning has read have the same values in `environment`."""
         settings = environment.settings
         return all(settings[name] == value for name, value in self.read.items())
 
@@ -86,7 +88,7 @@ def _same(one: Environment, other: Environment) -> bool:
 
 
 class PlanCache:
-    """The plans used last, of all sessions."""
+    """The most recently used plans, shared by all sessions."""
 
     def __init__(self) -> None:
         self._plans: OrderedDict[tuple[object, ...], Plan] = OrderedDict()
@@ -100,9 +102,9 @@ class PlanCache:
         environment: Environment,
         make: Callable[[Environment], Batch],
     ) -> Plan:
-        """The plan of a statement, made if there is none that is valid. Raises what `make` does.
+        """Returns the plan of a statement, made with `make` unless a valid one is cached. Raises the errors of `make`.
 
-        Statements are told apart by identity: `parse` gives the same one for the same text.
+        Statements are compared by identity: `parse` returns the same object for the same text.
         """
         key = (id(statement), oids, environment.scope, environment.user.id)
         with self._lock:
@@ -115,7 +117,7 @@ class PlanCache:
         assert isinstance(settings, Settings)
         settings.read = {}
         plan = Plan(statement, environment, make(environment), dict(settings.read))
-        if plan.size > MOST_CHARACTERS // 16:  # it would drive out many
+        if plan.size > MOST_CHARACTERS // 16:  # a large plan would drive many out of the cache
             return plan
         with self._lock:
             before = self._plans.pop(key, None)
@@ -127,14 +129,14 @@ class PlanCache:
 
 
 def split(sql: str) -> tuple[tuple[str, int], ...]:
-    """The statements of a text, each with its offset. Raises Error 42601."""
+    """Returns the statements of a text, each with its offset. Raises Error 42601."""
     if constant_rows(sql) is not None:
         return ((sql, 0),)
     return _split(sql) if len(sql) <= LONGEST_TEXT else _split.__wrapped__(sql)
 
 
 def parse(sql: str) -> Statement:
-    """The statement that a text is. Nobody may change it: others get the same one. Raises Error."""
+    """Returns the statement of a text. It is shared and must not be changed. Raises Error."""
     found = constant_rows(sql)
     if found is None:
         return parse_all(sql)
@@ -149,7 +151,7 @@ def _split(sql: str) -> tuple[tuple[str, int], ...]:
 
 
 def parse_all(sql: str) -> Statement:
-    """As `parse`, but every row of an INSERT is in the tree."""
+    """Parses like `parse`, but keeps every row of an INSERT in the parse tree."""
     return _parse(sql) if len(sql) <= LONGEST_TEXT else _parse.__wrapped__(sql)
 
 

@@ -1,4 +1,4 @@
-"""Prepared statements and portals: what a client has named, by the protocol or in SQL, and how far it has read."""
+"""Prepared statements and portals: a client's named objects, whether made by the protocol or in SQL."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from sparkwave.server.wire.parameter_values import decode_parameter
 from sparkwave.server.wire.result import Prepared, Result, ResultColumn
 from sparkwave.server.wire.row_messages import slices
 
-# json, unknown, name, "char": types we do not have whose binary format is their text.
+# json, unknown, name, "char": types that Sparkwave lacks and whose binary format is their text.
 _TEXT_OIDS = frozenset({114, 705, 19, 18})
 
 
 @dataclass(frozen=True)
 class Statement:
-    """A prepared statement with the parameter OIDs the client gave (0 or missing: inferred)."""
+    """A prepared statement with the parameter OIDs that the client gave (0 or missing: inferred)."""
 
     prepared: Prepared
     oids: tuple[int, ...] = ()
-    from_sql: bool = False  # named by PREPARE
+    from_sql: bool = False  # made by PREPARE
     made_at: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     @property
@@ -47,14 +47,17 @@ class Statement:
 
     @lazy
     def wire_types(self) -> tuple[Type, ...]:
-        """How the client encodes each parameter, which may differ from the type it is used as."""
+        """The type in which the client encodes each parameter, which may differ from the type in the query."""
         return tuple(
             TEXT if oid in _TEXT_OIDS else type_of_oid(oid) or inferred
             for oid, inferred in zip(self.parameter_oids, self.prepared.parameters, strict=True)
         )
 
     def decode(self, bind: Bind, encoding: Encoding = UTF8) -> tuple[object, ...]:
-        """The values of a Bind. Raises Error 08P01 for a wrong number, 22P02 or 22P03 for a bad value."""
+        """Returns the parameter values of a Bind.
+
+        Raises Error 08P01 for a wrong number, 22P02 or 22P03 for a bad value.
+        """
         types, count = self.wire_types, len(bind.values)
         if count != len(types):
             raise Error(
@@ -70,7 +73,7 @@ class Statement:
 class Rows:
     """The rows of a result, taken some at a time.
 
-    `taken` is how many have been, `ended` whether more were asked for than there are.
+    `taken` is the number of rows taken so far. `ended` is set once more rows were asked for than there are.
     """
 
     def __init__(self, batches: Iterator[pa.RecordBatch] | None) -> None:
@@ -80,11 +83,11 @@ class Rows:
         self.ended = False
 
     def keep(self, spool: Spool) -> None:
-        """Take what is left from a spool that has been made of this result's batches."""
+        """Takes the remaining rows from a spool that was made of this result's batches."""
         self._batches = spool.rows(1)
 
     def take(self, limit: int = 0) -> Iterator[pa.RecordBatch]:
-        """Batches of `limit` rows in all, fewer when the result ends before; 0 takes everything."""
+        """Yields batches of `limit` rows in total, fewer when the result ends before; 0 takes all rows."""
         left = limit
         while not self.ended and (not limit or left):
             batch = next(self._batches, None) if self._rest is None else self._rest
@@ -107,31 +110,32 @@ class Feed(Protocol):
 
     @property
     def subscription_name(self) -> str:
-        """Of the subscription in the catalog."""
+        """The subscription's name in the catalog."""
 
     @property
     def state(self) -> str:
-        """What SHOW SUBSCRIPTION CURSORS calls it."""
+        """The cursor's state as SHOW SUBSCRIPTION CURSORS prints it."""
 
     @property
     def idle_ms(self) -> int:
-        """For how many milliseconds nobody has fetched."""
+        """The milliseconds since the last FETCH."""
 
     def wait(self, seconds: float) -> None:
-        """Wait for changes, so long at most."""
+        """Waits for changes, at most so many seconds."""
 
     def take(self, count: int | None) -> Iterator[pa.RecordBatch]:
-        """The next changes, so many rows at most; None: all that there are."""
+        """Yields the next changes, at most `count` rows; None: all changes that there are."""
 
     def close(self) -> None:
-        """Forget what has been read ahead."""
+        """Drops changes that were read ahead."""
 
 
 @dataclass
 class Portal:
-    """A bound statement. `result` is there once Execute has started it, `rows` if it returns any.
+    """A bound statement. `result` is set once Execute has started the statement, `rows` if it returns rows.
 
-    A cursor is a portal that DECLARE has made and started. It `survives` a ROLLBACK when an earlier COMMIT has let it.
+    A cursor is a portal that DECLARE has made and started. It `survives` a ROLLBACK once a COMMIT has kept it (WITH
+    HOLD).
     """
 
     statement: Statement
@@ -145,11 +149,11 @@ class Portal:
     survives: bool = False
     spool: Spool | None = None
     scroll: Scroll | None = None
-    feed: Feed | None = None  # of a subscription's cursor, which has no other rows
+    feed: Feed | None = None  # of a subscription's cursor, whose only rows are these changes
     made_at: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     def hold(self) -> None:
-        """Let it outlive its transaction: its rows are kept and the query is over. Raises the query's Error."""
+        """Lets the cursor outlive its transaction: all its rows are read and kept. Raises the query's Error."""
         if self.spool is not None and self.result is not None and not self.survives:
             self.spool.fill()
             self.result.close()
@@ -157,7 +161,7 @@ class Portal:
 
     @property
     def columns(self) -> tuple[ResultColumn, ...] | None:
-        """What it returns, worked out without running it; None when it returns no rows."""
+        """The columns of the result, inferred without running the statement; None when it returns no rows."""
         return self.statement.prepared.columns if self.result is None else self.result.columns
 
     def formats(self, columns: tuple[ResultColumn, ...]) -> tuple[int, ...]:
@@ -176,7 +180,8 @@ class Portal:
 class Names:
     """The prepared statements and portals of one client. As in PostgreSQL, SQL and the protocol share them.
 
-    `in_block` is whether BEGIN has been said. It starts nothing that could be rolled back, but portals live on in it.
+    `in_block` is set after BEGIN. Unless transactions are atomic, a block cannot be rolled back; portals stay open in
+    it.
     """
 
     def __init__(self) -> None:
@@ -185,27 +190,27 @@ class Names:
         self.in_block = False
 
     def statement(self, name: str) -> Statement:
-        """Raises Error 26000."""
+        """Returns the prepared statement of a name. Raises Error 26000."""
         if name not in self.statements:
             what = f'prepared statement "{name}"' if name else "unnamed prepared statement"
             raise Error(f"{what} does not exist", UNDEFINED_PREPARED_STATEMENT)
         return self.statements[name]
 
     def add_statement(self, name: str, make: Callable[[], Statement]) -> None:
-        """Raises Error 42P05 for a name that is taken; the unnamed statement gives way to the next."""
+        """Adds a prepared statement. Raises Error 42P05 for a name in use; the unnamed statement is replaced."""
         if name and name in self.statements:
             raise Error(f'prepared statement "{name}" already exists', DUPLICATE_PREPARED_STATEMENT)
         self.statements.pop(name, None)
         self.statements[name] = make()
 
     def portal(self, name: str, what: str = "portal") -> Portal:
-        """Raises Error 34000."""
+        """Returns the portal of a name. Raises Error 34000."""
         if name not in self.portals:
             raise Error(f'{what} "{name}" does not exist', UNDEFINED_CURSOR)
         return self.portals[name]
 
     def free_portal(self, name: str) -> None:
-        """Make way for a new one: the unnamed portal gives way. Raises Error 42P03 for a name that is taken."""
+        """Frees a name for a new portal: the unnamed portal is closed. Raises Error 42P03 for a name in use."""
         if name and name in self.portals:
             raise Error(f'cursor "{name}" already exists', DUPLICATE_CURSOR)
         self.close_portal(name)
@@ -220,12 +225,15 @@ class Names:
             self.close_portal(name)
 
     def sync(self) -> None:
-        """A Sync ends the transaction of its messages, and with it the portals, unless they are in a block."""
+        """Ends the messages' transaction at Sync: outside a block, its portals are closed."""
         if self.portals:
             self.close_portals(lambda portal: not portal.is_cursor and (portal.finished or not self.in_block))
 
     def commit(self) -> None:
-        """Raises the Error of a query that a cursor WITH HOLD has yet to read."""
+        """Closes the portals that do not outlive the block.
+
+        Raises the Error of a query whose rows WITH HOLD has to read first.
+        """
         self.in_block = False
         self.close_portals(lambda portal: not portal.holds)
         for portal in self.portals.values():
@@ -241,5 +249,5 @@ class Names:
 
     @property
     def has_open_portals(self) -> bool:
-        """Whether a COMMIT would close anything."""
+        """Whether a COMMIT would close a portal."""
         return any(portal.result and not portal.finished and not portal.survives for portal in self.portals.values())

@@ -1,4 +1,4 @@
-"""Statements that have been parsed and not run, and PREPARE and DEALLOCATE, which give them names."""
+"""Parsed statements that have not run, and PREPARE, DEALLOCATE and the arguments of EXECUTE."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from sparkwave.server.wire.result import Result, ResultColumn
 from sparkwave.server.wire.text_format import text_array
 from sparkwave.server.writes import dml
 
-# Columns of statements that make their own rows, known without running them.
+# Columns of statements that make their own rows; they are known before the statement runs.
 _FIXED_COLUMNS: dict[type, Callable[[Any], tuple[str, ...]]] = {
     statements.ShowCreate: lambda statement: show.CREATE_COLUMNS,
     statements.ShowVariable: lambda statement: ("Name",),
@@ -37,7 +37,7 @@ _FIXED_COLUMNS: dict[type, Callable[[Any], tuple[str, ...]]] = {
 
 
 class Places:
-    """While entered, errors that DuckDB finds get their place in the client's text."""
+    """While entered, gives DuckDB's errors their position in the client's text."""
 
     def __init__(self, statement: Statement) -> None:
         self._statement = statement
@@ -55,14 +55,14 @@ class Places:
         if tree is not None and name is not None:
             place = locate(tree, name[1])
             called = called_functions(tree) if error.sqlstate == errors.UNDEFINED_FUNCTION else [name[1]]
-            if called and name[1] not in called:  # which is a part of one of ours
+            if called and name[1] not in called:  # DuckDB's name is part of a function that Sparkwave defines
                 message = f"function {' or '.join(called)} does not exist with these arguments"
                 error = Error(message, error.sqlstate, hint=error.hint)
             error.position = place
         raise error from raw
 
 
-# What sort of statement metrics count it as; the rest changes the catalog.
+# The kind of each statement in the metrics; other statements change the catalog ("ddl").
 _KINDS: dict[type, str] = {
     statements.Query: "select",
     statements.Insert: "insert",
@@ -92,9 +92,9 @@ _KINDS: dict[type, str] = {
 
 @dataclass
 class Prepared:
-    """A statement and, once asked for, what it takes and returns. See `server.wire.result.Prepared`.
+    """A statement with its parameters and columns, inferred on first use. See `server.wire.result.Prepared`.
 
-    `constants` are the values of its parameters where the text had them and the client gives none.
+    `constants` are parameter values that come from the text, so that the client gives none.
     """
 
     session: Session
@@ -124,7 +124,7 @@ class Prepared:
 
     @property
     def columns(self) -> tuple[ResultColumn, ...] | None:
-        """As PostgreSQL, none of a cursor or a statement that there is not, which is an error only when it runs."""
+        """As in PostgreSQL, None for a missing cursor or statement: an error only when it runs."""
         names = self.session.names
         if isinstance(self.statement, statements.Query):
             return self._own_columns
@@ -152,12 +152,12 @@ class Prepared:
 
 
 def is_execute(prepared: object) -> bool:
-    """Whether it only runs another: such a one could name itself."""
+    """Returns whether a prepared statement is an EXECUTE, which could name itself."""
     return isinstance(prepared, Prepared) and isinstance(prepared.statement, statements.Execute)
 
 
 def prepare(session: Session, statement: statements.Prepare) -> Result:
-    """PREPARE. The statement is planned now, so that its faults show now. Raises Error 42P05."""
+    """Runs PREPARE. The statement is planned now, so that its errors show now. Raises Error 42P05."""
     oids = tuple(type_.oid for type_ in statement.types)
     prepared = Prepared(session, statement.statement, oids, session.running_text)
 
@@ -171,7 +171,7 @@ def prepare(session: Session, statement: statements.Prepare) -> Result:
 
 
 def deallocate(session: Session, statement: statements.Deallocate) -> Result:
-    """DEALLOCATE. Raises Error 26000."""
+    """Runs DEALLOCATE. Raises Error 26000."""
     if statement.name is None:
         session.names.statements.clear()
         return Result("DEALLOCATE ALL")
@@ -181,7 +181,10 @@ def deallocate(session: Session, statement: statements.Deallocate) -> Result:
 
 
 def arguments(session: Session, statement: statements.Execute, target: portal.Statement) -> tuple[object, ...]:
-    """The values that EXECUTE gives, as if the client had sent them. Raises Error 42601 for a wrong number."""
+    """Returns the argument values of an EXECUTE, as if the client had sent them.
+
+    Raises Error 42601 for a wrong number.
+    """
     types = target.prepared.parameters
     if len(statement.arguments) != len(types):
         raise Error(

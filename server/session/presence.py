@@ -1,7 +1,7 @@
-"""Whether clients are still there: PostgreSQL's client_connection_check_interval, and its keepalives.
+"""Detects clients that have gone: PostgreSQL's client_connection_check_interval, and its keepalives.
 
-A client that closes its connection while its statement runs, or waits for a lock, is noticed within seconds; nobody
-reads from it meanwhile. One that vanishes without a word no longer answers the system's probes.
+No thread reads from a client while its statement runs or waits for a lock. So a watcher finds a closed connection
+within seconds, and TCP keepalive probes find a client that vanished without closing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Protocol
 logger = logging.getLogger(__name__)
 
 CHECK_SECONDS = 2.0
-# Probes after so long without traffic, so often, until so many are unanswered; and how long data may be unanswered.
+# Probe after 60 s without traffic, every 10 s, give up after 6; sent data may stay unacknowledged for 120,000 ms.
 _PROBES = {socket.TCP_KEEPIDLE: 60, socket.TCP_KEEPINTVL: 10, socket.TCP_KEEPCNT: 6, socket.TCP_USER_TIMEOUT: 120_000}
 _GONE = select.POLLRDHUP | select.POLLHUP | select.POLLERR
 
@@ -30,7 +30,7 @@ class Client(Protocol):
 
 
 def probe(connection: socket.socket) -> None:
-    """Have the system find out whether a silent client is there."""
+    """Turns on TCP keepalive probes for a connection."""
     with suppress(OSError):
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for option, value in _PROBES.items():
@@ -38,17 +38,17 @@ def probe(connection: socket.socket) -> None:
 
 
 def has_gone(connection: socket.socket) -> bool:
-    """Whether the client has closed its side of a connection, or there is none any more."""
+    """Returns whether the client has closed its side of the connection, or the connection is closed."""
     poll = select.poll()
     try:
         poll.register(connection.fileno(), _GONE)
         return bool(poll.poll(0))
-    except (OSError, ValueError):  # closed here
+    except (OSError, ValueError):  # closed by this server
         return False
 
 
 def watch(clients: Callable[[], Iterable[Client]], stopping: threading.Event) -> None:
-    """End the sessions of clients that have gone, until the event is set."""
+    """Ends the sessions of clients that have gone, until `stopping` is set."""
     while not stopping.wait(CHECK_SECONDS):
         for client in clients():
             if has_gone(client.connection):

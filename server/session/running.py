@@ -1,4 +1,4 @@
-"""What a session runs, for as long as it does: others may cancel it."""
+"""A session's running statement: its cursors, its cancel and its time limit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _AGAIN_S = 0.02
 
 
 class Interruptible(Protocol):
-    """What runs and can be stopped from another thread."""
+    """Running work that another thread can stop."""
 
     def interrupt(self) -> None: ...
 
@@ -21,15 +21,15 @@ class Interruptible(Protocol):
 class Running:
     """The cursors of a session's statement, and whether the statement was cancelled.
 
-    DuckDB forgets an interrupt that comes before its query has begun, so a cancel interrupts again and again until no
-    cursor is left.
+    DuckDB drops an interrupt that comes before its query has begun, so a cancel interrupts repeatedly until no cursor
+    is left.
     """
 
     def __init__(self) -> None:
         self._cursors: set[Interruptible] = set()
         self._cancelled = threading.Event()
         self._reason = ""
-        self._lock = RankedLock()  # held to interrupt, and to forget the cancel: none reaches the next statement
+        self._lock = RankedLock()  # held to interrupt and to clear a cancel: no late interrupt hits the next
 
     def add(self, cursor: Interruptible) -> None:
         """Raises Error 57014 if the statement has been cancelled."""
@@ -44,7 +44,7 @@ class Running:
         self._cursors.discard(cursor)
 
     def cancel(self, reason: str) -> None:
-        """Stop the statement, from another thread."""
+        """Stops the statement. Called from another thread."""
         self._reason = reason
         self._cancelled.set()
         self._interrupt()
@@ -58,13 +58,13 @@ class Running:
             ALARMS.set(_AGAIN_S, self._interrupt)
 
     def forget_cancel(self) -> None:
-        """A statement starts: what was to stop the one before it does not stop this one."""
+        """Clears the cancel of the previous statement, when the next one starts."""
         if self._cancelled.is_set():
             with self._lock:
                 self._cancelled.clear()
 
     def check(self) -> None:
-        """Raise Error 57014 if the statement has been cancelled."""
+        """Raises Error 57014 if the statement has been cancelled."""
         if self._cancelled.is_set():
             raise Error(f"canceling statement due to {self._reason}", QUERY_CANCELED)
 
@@ -73,7 +73,7 @@ class Running:
 
 
 class RunningStatement:
-    """While entered, one statement runs: a cancel stops it, or a limit of so many milliseconds, 0 for none."""
+    """While entered, one statement runs: a cancel stops it, or a limit in milliseconds (0: no limit)."""
 
     def __init__(self, running: Running, limit_ms: int) -> None:
         self._running, self._limit_ms = running, limit_ms
@@ -88,7 +88,7 @@ class RunningStatement:
         if self._alarm is not None:
             ALARMS.call_off(self._alarm)
         if isinstance(error, Error) and error.sqlstate == QUERY_CANCELED:
-            self._running.check()  # which knows the reason
+            self._running.check()  # raises the same error with its reason
 
 
 class RunningCursor:

@@ -1,4 +1,4 @@
-"""One client: its variables, and what it is running on DuckDB."""
+"""One client's session: its user, variables, snapshot and running statement."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Pinned:
-    """What a read-only or atomic transaction reads: a snapshot of the lake and the catalog that was there with it.
+    """The snapshot of the lake that a read-only or atomic transaction reads, and the catalog of that moment.
 
-    `applied` is a snapshot whose changes every created view has there.
+    `applied` is a snapshot up to which every created view has followed its tables.
     """
 
     snapshot: int | None
@@ -50,7 +50,7 @@ class Session:
     """The state of one connection."""
 
     def __init__(self, context: Context, startup: dict[str, str]) -> None:
-        """Raises Error 3D000 for an unknown database, and what SET would raise for startup parameters."""
+        """Raises Error 3D000 for an unknown database, and the errors of SET for startup parameters."""
         self.context = context
         name = startup.get("user", ROOT)
         if name not in context.store.catalog.users:
@@ -64,23 +64,23 @@ class Session:
         if not holds(context.store.catalog, self.user, database, "CONNECT"):
             raise permission_denied(f'permission denied for database "{self.database}"')
         self._reported: dict[str, str] | None = None
-        self._environment: Environment | None = None  # the last one, as long as no variable is set
-        self._plans: dict[tuple[int, tuple[int, ...]], Plan] = {}  # those found in it
+        self._environment: Environment | None = None  # the last environment, as long as no variable is set
+        self._plans: dict[tuple[int, tuple[int, ...]], Plan] = {}  # the plans found in that environment
         self._reported_defaults: dict[str, str] = {}
-        # What `get` has found with these defaults, as long as no variable is set. Other threads look too: whoever sets
-        # one makes a new pair afterwards, so that what was found before is not kept.
+        # The values that `get` has found with these defaults, as long as no variable is set. Other threads call `get`
+        # too: a SET replaces the pair, so that a value found before the SET is not kept.
         self._shown: tuple[dict[str, str], dict[str, str]] = ({}, {})
-        # Sends a notice at once, while a statement runs; set by the wire.
+        # Sends a notice at once, while a statement runs; the wire sets this.
         self.notify: Callable[[Notice], None] = lambda notice: None
         self._running = Running()
         self.names = Names()
         self.pinned: Pinned | None = None
-        self.block: Block | None = None  # the atomic transaction, which has something pinned
-        self.may_write: bool | None = None  # what the block has said
-        self.has_committed = False  # a statement of the block that goes on, where each commits by itself
+        self.block: Block | None = None  # the atomic transaction, which has a pinned snapshot
+        self.may_write: bool | None = None  # READ WRITE or READ ONLY as the block has chosen
+        self.has_committed = False  # the open block has a committed statement, where each commits by itself
         self._before_block: dict[str, str | None] = {}
         self.temporary_schema: str | None = None
-        self.last_numbers: dict[int | None, int] = {}  # of sequences, by id; None is the last of any
+        self.last_numbers: dict[int | None, int] = {}  # of sequences, by id; None: the last number of any sequence
         self.backend: Backend | None = None
         for name, value in startup.items():
             variable = SESSION.get(resolve_name(name))
@@ -89,23 +89,23 @@ class Session:
 
     @property
     def user(self) -> User:
-        """Whose privileges count, as the catalog has it now. Raises Error 28000 when it has been dropped."""
+        """The user whose privileges count, as now in the catalog. Raises Error 28000 when it has been dropped."""
         return self._identity.current_user(self._variables)
 
     @property
     def session_user(self) -> User:
-        """Who `user` is when there is no SET ROLE."""
+        """The user without SET ROLE."""
         return self._identity.session_user(self._variables)
 
     @property
     def login(self) -> User:
-        """Who has connected."""
+        """The user who has connected."""
         return self._identity.login
 
     # Variables.
 
     def get(self, name: str) -> str:
-        """The value of a session variable or system parameter, as SHOW prints it."""
+        """Returns the value of a session variable or system parameter, as SHOW prints it."""
         defaults, shown = self._shown
         if defaults is not self.context.store.catalog.parameters:
             defaults, shown = self._shown = self.context.store.catalog.parameters, {}
@@ -133,13 +133,13 @@ class Session:
         return self._variables.get(resolved, stored)
 
     def set_local(self, name: str, value: str | None) -> None:
-        """SET LOCAL: until the block ends, which `end_block` tells."""
+        """Sets a variable until the block ends (SET LOCAL); `end_block` restores it."""
         resolved = find(name, system=False).name
         self._before_block.setdefault(resolved, self._variables.get(resolved))
         self.set(name, value)
 
     def end_block(self) -> None:
-        """COMMIT or ROLLBACK: what was set for the block only is as it was before."""
+        """Restores the variables that were set for the block only, after COMMIT or ROLLBACK."""
         for name, value in self._before_block.items():
             self.set(name, value)
         self._before_block.clear()
@@ -148,13 +148,13 @@ class Session:
 
     @property
     def is_read_only(self) -> bool:
-        """Whether statements may not write now: READ ONLY was said, of the block or of all that do not say."""
+        """Whether statements may not write now, by the block's READ ONLY or by default_transaction_read_only."""
         if self.may_write is not None:
             return not self.may_write
         return (self.pinned is not None and self.block is None) or self.get("default_transaction_read_only") == "on"
 
     def set(self, name: str, value: str | None) -> None:
-        """SET; None resets to the default."""
+        """Sets a variable (SET); None resets it to the default."""
         variable = find(name, system=False)
         if variable.name == "atomic_transactions" and (self.names.in_block or self.block is not None):
             message = f"{variable.name} cannot be set in a transaction block"
@@ -172,7 +172,7 @@ class Session:
 
     @property
     def variables(self) -> dict[str, str]:
-        """A copy of what has been set, to go back to."""
+        """A copy of the variables that have been set, for a later return to them."""
         return dict(self._variables)
 
     @variables.setter
@@ -181,13 +181,13 @@ class Session:
         self._forget_derived()
 
     def reset_all(self, and_user: bool = False) -> None:
-        """Reset all variables but who the user is; that too if asked to."""
+        """Resets all variables but the user's; `and_user` resets the user too."""
         kept = () if and_user else (AUTHORIZATION, ROLE)
         self._variables = {name: value for name, value in self._variables.items() if name in kept}
         self._forget_derived()
 
     def _forget_derived(self) -> None:
-        """What is derived from the variables has to be worked out again."""
+        """Drops the values that are computed from the variables."""
         self._reported = self._environment = None
         self._shown = (self._shown[0], {})
 
@@ -196,14 +196,14 @@ class Session:
 
     @property
     def running_text(self) -> str:
-        """The statement that runs, as the client sent it."""
+        """The running statement's text, as the client sent it."""
         return self.backend.query if self.backend else ""
 
     @property
     def scope(self) -> Scope:
-        """The user's database and the schemas of `search_path` that there are and into which the user may look.
+        """The user's database, and the schemas of `search_path` that exist and that the user has USAGE on.
 
-        First of all comes the session's own schema of temporary tables, if it has made some.
+        The session's own schema of temporary tables comes first, if it exists.
         """
         catalog = self.pinned.catalog if self.pinned else self.context.store.catalog
         user = self.user
@@ -219,10 +219,10 @@ class Session:
 
     @property
     def environment(self) -> Environment:
-        """What statements are planned against now. The same object while it is the same, outside of atomic blocks."""
+        """The inputs of planning now. Outside atomic blocks, the same object as long as nothing changes."""
         pinned = self.pinned
         catalog, snapshot = (pinned.catalog, pinned.snapshot) if pinned else (self.context.store.catalog, None)
-        if self.block is not None:  # has overlays
+        if self.block is not None:  # with overlays, which change at each write
             return self._make_environment(catalog, snapshot)
         last = self._environment
         if (
@@ -251,7 +251,7 @@ class Session:
 
     @property
     def _reads_epochs(self) -> bool:
-        """Whether queries read what epochs have made of views, or what checkpoints have stored."""
+        """Whether queries read views with the changes of all epochs, or only as checkpoints have stored them."""
         return not self.context.lake.read_only and self.get("visibility_mode") != "checkpoint"
 
     def _setting(self, name: str) -> str:
@@ -268,7 +268,10 @@ class Session:
         make: Callable[[Environment], Batch],
         environment: Environment | None = None,
     ) -> Plan:
-        """The plan of a statement, made unless one is there that is as good; `environment` None is that of now."""
+        """Returns the plan of a statement, made with `make` unless a valid one is cached.
+
+        Without `environment`, the plan is for the session's environment.
+        """
         now = self.environment
         if self.block is not None or (environment is not None and environment is not now):
             return self.context.plan_cache.plan(statement, oids, environment or now, make)
@@ -282,15 +285,18 @@ class Session:
         return plan
 
     def pin(self) -> None:
-        """From now on read the lake and its catalog as they are now, until `unpin`."""
+        """Pins the current snapshot of the lake and the catalog: reads see them until `unpin`."""
         if self.pinned is None:
             self.store_views()
-            lake, applied = self.context.lake, self.context.coordinator.stored_snapshot  # before the snapshot
+            lake, applied = self.context.lake, self.context.coordinator.stored_snapshot  # before the pin
             with lake.exclusive():
                 self.pinned = Pinned(lake.pin(), self.context.store.catalog, applied)
 
     def store_views(self) -> None:
-        """Have views in the lake as they are shown, for who reads it. If that fails they are as they were before."""
+        """Tries to store the views in the lake as they are shown now, for readers of the lake.
+
+        If that fails, the lake keeps the views as they were.
+        """
         self.context.coordinator.checkpoints.attempt()
 
     def unpin(self) -> None:
@@ -308,15 +314,15 @@ class Session:
         )
 
     def statement(self) -> RunningStatement:
-        """While entered, one statement runs: a cancel or the time limit stops it."""
+        """Returns a context in which one statement runs: a cancel or the time limit stops it."""
         return RunningStatement(self._running, milliseconds(self.get("statement_timeout")))
 
     def forget_cancel(self) -> None:
-        """A statement starts: what was to stop the one before it does not stop this one."""
+        """Clears the cancel of the previous statement, when the next one starts."""
         self._running.forget_cancel()
 
     def idle_limit(self, in_transaction: bool) -> tuple[float, Error] | None:
-        """For how many seconds the client may be waited for, and what it is told then."""
+        """Returns the seconds to wait for the client and the error after them; None: no limit."""
         if in_transaction:
             name, sqlstate, what = _IN_TRANSACTION
         else:
@@ -326,7 +332,7 @@ class Session:
         return (limit / 1000, error) if limit else None
 
     def reported(self) -> dict[str, str]:
-        """What ParameterStatus tells the client; the same object while nothing has changed."""
+        """Returns the parameters for ParameterStatus, the same object as long as no parameter has changed."""
         defaults = self.context.store.catalog.parameters
         if self._reported is None or self._reported_defaults is not defaults:
             self._reported, self._reported_defaults = self._report(), defaults
@@ -346,26 +352,26 @@ class Session:
         }
 
     def cancel(self, reason: str = "user request") -> None:
-        """Stop what is running, from another thread."""
+        """Stops the running statement. Called from another thread."""
         self._running.cancel(reason)
 
     def check_cancelled(self) -> None:
-        """Raise Error 57014 if the client has asked to stop."""
+        """Raises Error 57014 if the running statement has been cancelled."""
         self._running.check()
 
     def is_cancelled(self) -> bool:
         return self._running.is_cancelled()
 
     def committed(self) -> None:
-        """Rows have been committed: views follow, and with `implicit_flush` they are waited for."""
+        """Tells the coordinator of committed rows, so that views follow; with `implicit_flush` waits for the views."""
         self.context.coordinator.notify()
         if self.flag("implicit_flush"):
             self.flush()
 
     def flush(self) -> None:
-        """Wait until this session sees in views what has been committed, and so do other servers on the catalog.
+        """Waits until this session, and other servers on the same catalog, see all committed changes in views.
 
-        Raises Error as `Coordinator.flush` does.
+        Raises the errors of `Coordinator.flush`.
         """
         self.context.coordinator.flush(self.is_cancelled)
         if not self._reads_epochs or self.context.config.catalog is not None:
@@ -378,7 +384,7 @@ class Session:
             self.block.discard()
         try:
             self.drop_temporary()
-        except Exception:  # the next start drops them
+        except Exception:  # the next start of the server drops them
             logger.warning("temporary tables are left", exc_info=True)
 
     def drop_temporary(self) -> None:
@@ -392,34 +398,34 @@ class Session:
     # Running DuckDB.
 
     def running(self, cursor: Interruptible) -> RunningCursor:
-        """While entered, a cancel interrupts the cursor, or whatever else can be."""
+        """Returns a context in which a cancel interrupts `cursor`, or other interruptible work."""
         return RunningCursor(self._running, cursor)
 
     def note_numbers(self, last: dict[int, int]) -> None:
-        """Keep the last number of each sequence, by id, that a statement has taken: for `currval` and `lastval`."""
+        """Keeps the last number that a statement has taken of each sequence, by id, for `currval` and `lastval`."""
         for id_, number in last.items():
             self.last_numbers[id_] = self.last_numbers[None] = number
 
     def forget_last_numbers(self) -> None:
-        """DISCARD SEQUENCES."""
+        """Clears the last numbers (DISCARD SEQUENCES)."""
         self.last_numbers.clear()
 
     def cursor(self) -> Cursor:
-        """A connection to DuckDB in this session's time zone."""
+        """Returns a connection to DuckDB in this session's time zone."""
         cursor = self.context.lake.cursor()
         if self.get("timezone") != "UTC":
             cursor.execute(f"SET TimeZone = {literal(self.get('timezone'))}")
         return cursor
 
 
-# What the planner is told of a session besides its variables.
+# Facts about a session that the planner reads besides its variables.
 _IDENTITY: dict[str, Callable[[Session], str]] = {
     "database": lambda session: session.database,
     "user": lambda session: session.user.name,
     "session_user": lambda session: session.session_user.name,
 }
 
-# Variables that outside of a block, and where it says nothing else, are what is set for all.
+# Variables that, outside a block or unless the block sets them, have the value of their `default_` variable.
 _OF_TRANSACTIONS = ("transaction_isolation", "transaction_deferrable")
 # Variables whose values change without a SET.
 _VARYING = ("transaction_read_only", AUTHORIZATION, *_OF_TRANSACTIONS)

@@ -1,4 +1,4 @@
-"""Rows of a query kept in a file, for cursors that outlive their transaction or go back."""
+"""Keeps a query's rows in a file, for cursors that outlive their transaction or scroll back."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ import pyarrow as pa
 
 
 class Spool:
-    """Takes batches from a query as they are needed and keeps them; a row is counted from 1.
+    """Reads batches from a query on demand and keeps them; rows are numbered from 1.
 
-    The file has no name, so that it goes with this process, however that ends.
+    The file has no name, so that the system removes it when the process ends, in whatever way.
     """
 
     def __init__(self, batches: Iterator[pa.RecordBatch], directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self._batches = batches
-        self._file = tempfile.TemporaryFile(dir=directory)  # noqa: SIM115 - as long as the cursor
+        self._file = tempfile.TemporaryFile(dir=directory)  # noqa: SIM115 - open as long as the cursor
         self._schema: pa.Schema | None = None
         self._ends: list[int] = []  # the number of the last row of each batch
-        self._places: list[tuple[int, int]] = []  # where it is in the file, and its length
+        self._places: list[tuple[int, int]] = []  # each batch's offset in the file, and its length in bytes
         self._complete = False
 
     @property
     def kept(self) -> int:
-        """How many rows have been taken from the query."""
+        """The number of rows read from the query so far."""
         return self._ends[-1] if self._ends else 0
 
     def fill(self, upto: int | None = None) -> int:
-        """Take rows until there are `upto`, or all. Returns how many there are."""
+        """Reads rows until `upto` rows are kept, or all. Returns the number of kept rows."""
         while not self._complete and (upto is None or self.kept < upto):
             batch = next(self._batches, None)
             if batch is None:
@@ -45,7 +45,7 @@ class Spool:
         return self.kept
 
     def rows(self, first: int, last: int | None = None) -> Iterator[pa.RecordBatch]:
-        """The rows from `first` to `last`, or to the end, as far as there are any."""
+        """Yields the rows from `first` to `last`, or to the end, as far as rows exist."""
         while last is None or first <= last:
             if self.fill(first) < first:
                 return
@@ -56,7 +56,7 @@ class Spool:
             first += batch.num_rows
 
     def backwards(self, first: int, last: int) -> Iterator[pa.RecordBatch]:
-        """The rows from `last` down to `first`."""
+        """Yields the rows from `last` down to `first`."""
         while last >= first:
             number = bisect.bisect_left(self._ends, last)
             start = self._ends[number - 1] if number else 0
@@ -75,14 +75,17 @@ class Spool:
 
 
 class Scroll:
-    """Where a cursor stands that goes both ways: 0 is before the first row, and there is a place after the last."""
+    """The position of a cursor that scrolls: 0 is before the first row, the number of rows plus 1 is after the last."""
 
     def __init__(self, spool: Spool) -> None:
         self.spool = spool
         self._at = 0
 
     def fetch(self, way: str, count: int | None) -> Iterator[pa.RecordBatch]:
-        """The rows of a FETCH, moving on as they are taken (PostgreSQL's page on FETCH)."""
+        """Returns the rows of a FETCH, and moves the cursor as they are taken (PostgreSQL's page on FETCH).
+
+        `way` is "forward", "backward", "absolute" or "relative"; `count` None means all rows.
+        """
         if way in ("absolute", "relative"):
             assert count is not None
             target = self._target(way, count)

@@ -1,6 +1,6 @@
-"""What values session variables and system parameters take: from what a user wrote to what SHOW prints.
+"""The kinds of values of session variables and system parameters: each converts a user's text to the text of SHOW.
 
-Each raises ValueError with the reason for what it refuses.
+Each raises ValueError with the reason when it refuses a text.
 """
 
 from __future__ import annotations
@@ -51,17 +51,17 @@ def one_of(*words: str) -> Callable[[str], str]:
 
 
 def schemas(text: str) -> str:
-    """A list of schemas as PostgreSQL prints it."""
+    """Returns a list of schemas as PostgreSQL prints it."""
     return ", ".join(map(quote_if_needed, parse_search_path(text)))
 
 
-# Hours east, or, behind a name or with minutes, as POSIX has it, west.
+# Plain hours count east of Greenwich; as in POSIX, hours after a name or with minutes count west.
 _HOURS = re.compile(r"[+-]?\d{1,2}(?:\.0*)?")
 _POSIX = re.compile(r"(?:[A-Za-z]{3,}|<[^<>]+>)?([+-]?\d{1,2})(?::?(\d\d))?")
 
 
 def time_zone(text: str) -> str:
-    """A name in any case, or an offset (PostgreSQL's documentation, 8.5.3 and B.5), which gets a name too."""
+    """Returns the name of a time zone, for a name in any case or an offset (PostgreSQL's docs, 8.5.3 and B.5)."""
     if text.upper() in ("UTC", "GMT"):
         return "UTC"
     name = _zone_names().get(text.lower())
@@ -91,7 +91,7 @@ _MILLISECONDS = {"us": 0.001, "ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000,
 
 
 def duration(text: str) -> str:
-    """Milliseconds when no unit is given; shown in the largest unit that holds it whole, as PostgreSQL does."""
+    """Converts a duration, by default in ms, to the largest unit that holds it whole, as PostgreSQL does."""
     match = re.fullmatch(r"\s*(-?\d+(?:\.\d*)?|\.\d+)\s*([a-zA-Z]*)\s*", text)
     if match is None or (match[2] or "ms") not in _MILLISECONDS:
         raise ValueError("a duration expected, such as 30s; units are us, ms, s, min, h and d")
@@ -109,7 +109,7 @@ def duration_text(milliseconds: int) -> str:
 
 @lru_cache(maxsize=256)
 def milliseconds(shown: str) -> int:
-    """The length of what `duration` gives."""
+    """Returns the milliseconds of a duration that `duration` has printed."""
     match = re.fullmatch(r"(\d+)([a-z]+)", shown)
     assert match is not None
     return int(match[1]) * int(_MILLISECONDS[match[2]])
@@ -126,7 +126,7 @@ def vnodes(text: str) -> str:
 
 
 def retention(text: str) -> str:
-    """RisingWave's rule: none, or ten minutes and more (src/common/src/system_param/mod.rs)."""
+    """RisingWave's rule: 0, or at least 600,000 ms (src/common/src/system_param/mod.rs)."""
     value = integer(*U64)(text)
     if 0 < int(value) < 600_000:
         raise ValueError(f"value {value} out of range, expect 0 or 600000..")
@@ -144,7 +144,7 @@ _ORDERS |= {"EUROPEAN": "DMY", "YMD": "YMD"}
 
 
 def date_style(text: str, current: str) -> str:
-    """A style, an order of day and month, or both (`check_datestyle` of PostgreSQL); what is not said stays."""
+    """A style, an order of day and month, or both (`check_datestyle` of PostgreSQL); the other half stays as it is."""
     words = [word.strip().upper() for word in text.split(",")]
     if words == ["DEFAULT"]:
         return "ISO, MDY"

@@ -1,7 +1,7 @@
-"""Session variables and system parameters: names, types, defaults, as data.
+"""Defines the session variables and system parameters: names, kinds and defaults, as data.
 
 Names, defaults and texts are RisingWave's (src/common/src/session_config/mod.rs, src/common/src/system_param/mod.rs),
-and ours where RisingWave has none.
+or Sparkwave's own where RisingWave has none.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from sparkwave.server.wire.moment_styles import INTERVAL_STYLES
 
 @dataclass(frozen=True)
 class Variable:
-    """`normalise` turns what the user wrote into what SHOW prints, or raises ValueError with the reason."""
+    """A variable. `normalise` converts a user's text to the text of SHOW, or raises ValueError with the reason."""
 
     name: str
     default: str
     normalise: Callable[..., str]
     description: str
-    is_fixed: bool = False  # nobody can set it
-    is_partial: bool = False  # `normalise` is given the present value too: what is not said stays
+    is_fixed: bool = False  # no statement can set it
+    is_partial: bool = False  # `normalise` also gets the present value, of which it keeps parts
 
 
 _NO_EFFECT = "Accepted, without effect"
@@ -75,7 +75,7 @@ SESSION: dict[str, Variable] = {
         ),
         Variable("atomic_transactions", "false", boolean, "What is written from BEGIN to COMMIT is stored at COMMIT"),
         Variable("risingwave_command_tags", "false", boolean, "Tags are RisingWave's, such as CREATE_TABLE"),
-        # RisingWave's that have no effect here.
+        # RisingWave's variables that have no effect here.
         Variable("locality_backfill_mode", "auto", one_of("auto", "always"), _NO_EFFECT),
         Variable("auto_locality_backfill_min_size", "10737418240", integer(*U64), _NO_EFFECT),
         Variable("source_rate_limit", "-1", integer(*INT32), "Rows a second of new sources; -1: all, 0: pause"),
@@ -122,7 +122,7 @@ SESSION: dict[str, Variable] = {
                 "disable_purify_definition",
             )
         ),
-        # PostgreSQL's.
+        # PostgreSQL's variables.
         Variable("application_name", "", text, "Name of the client program"),
         Variable("client_encoding", "UTF8", encoding_name, "Encoding of the client's texts"),
         Variable("client_min_messages", "notice", _LEVEL, "Accepted, without effect"),
@@ -212,7 +212,7 @@ SYSTEM: dict[str, Variable] = {
     )
 }  # fmt: skip
 
-# The parameters that say how much of the machine serverless groups take.
+# The parameters that determine how much of the machine serverless groups use.
 SIZING = frozenset(f"serverless_backfill_{name}" for name in ("enabled", "sku", "replicas", "warm_groups"))
 
 # Alternative spellings of session variables.
@@ -232,9 +232,12 @@ def resolve_name(name: str) -> str:
 
 
 def find(name: str, *, system: bool) -> Variable:
-    """The variable of this name. Raises Error 42704, 55P02 for one that is no system's."""
+    """Returns the variable of a name.
+
+    Raises Error 42704 for an unknown one, 55P02 for one that has no system default.
+    """
     resolved = resolve_name(name)
-    if system and resolved in (AUTHORIZATION, ROLE):  # nobody is somebody by default
+    if system and resolved in (AUTHORIZATION, ROLE):  # they have no default for all sessions
         raise Error(f'parameter "{resolved}" cannot be changed', errors.CANT_CHANGE_RUNTIME_PARAM)
     variable = SESSION.get(resolved) or (SYSTEM.get(resolved) if system else None)
     if variable is None:
@@ -246,7 +249,10 @@ def find(name: str, *, system: bool) -> Variable:
 
 
 def normalise(variable: Variable, value: str, current: str = "") -> str:
-    """The value as SHOW prints it; `current` is the present one. Raises Error 22023, 55P02 for what nobody can set."""
+    """Returns the value as SHOW prints it; `current` is the present one.
+
+    Raises Error 22023, 55P02 for a fixed variable.
+    """
     if variable.is_fixed:
         raise Error(f'parameter "{variable.name}" cannot be changed', errors.CANT_CHANGE_RUNTIME_PARAM)
     try:

@@ -1,1 +1,1 @@
-"""The handlers of statements that are no queries and no writes: a file a family of statements."""
+"""The handlers of statements that are neither queries nor writes: a file for each family of statements."""

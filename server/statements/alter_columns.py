@@ -1,8 +1,10 @@
-"""ALTER TABLE of columns. Views that there are stay what they are: they know the table as it was when they were made
-(`catalog.model.Relation.as_of`), and what they read of it is neither dropped nor given another type.
+"""ALTER TABLE of columns and constraints.
 
-A rename changes the catalog alone. What the lake's table has to follow is done while nobody writes the table or makes a
-view over it, after all views have taken up its changes, in one transaction with the catalog.
+Existing views stay as they are: they read the table with the columns of the time when they were made
+(`catalog.model.Relation.as_of`), and a column that a view reads cannot be dropped or get another type.
+
+A rename changes the catalog only. An action that changes the lake's table runs while no other session writes the table
+or makes a view over it, after all views have applied the table's changes, in one transaction with the catalog.
 """
 
 from __future__ import annotations
@@ -69,9 +71,9 @@ from sparkwave.server.writes.sequence_numbers import describe_with
 
 
 def alter_table(session: Session, statement: AlterTable) -> Result:
-    """Do what the statement says, or nothing of it.
+    """Runs all actions of an ALTER TABLE, or none.
 
-    Raises Error 42P01, 42809, 42501; 55006 while a view over the table is being created; what each action raises.
+    Raises Error 42P01, 42809, 42501; 55006 while a view over the table is being created; the errors of each action.
     """
     tag = f"ALTER_{statement.kind.upper()}"
     try:
@@ -85,7 +87,7 @@ def alter_table(session: Session, statement: AlterTable) -> Result:
     alone = standing_still(context.coordinator, context.store, table, session.is_cancelled)
     with alone if in_lake else contextlib.nullcontext():
         with session.context.store.change() as cursor:
-            found = _find(session, statement)  # again, now that nobody else changes it
+            found = _find(session, statement)  # again, since another session may have changed it meanwhile
             if found.id != table.id:
                 message = f'another table has just become "{statement.name}"'
                 raise Error(message, errors.NOT_IN_PREREQUISITE_STATE, hint="Try again.")
@@ -105,7 +107,7 @@ def alter_table(session: Session, statement: AlterTable) -> Result:
 
 
 def _show_anew(session: Session, cursor: Cursor, before: Relation, table: Relation, dropped: list[Relation]) -> None:
-    """Store how the definitions that name the table are to be written from now on."""
+    """Stores the definitions of relations that name the table, as SHOW CREATE prints them from now on."""
     catalog = session.context.store.catalog
     gone = {relation.id for relation in dropped}
     relations = tuple(table if r.id == table.id else r for r in catalog.relations if r.id not in gone)
@@ -131,14 +133,14 @@ def _is_in_lake(action: ColumnAction) -> bool:
 
 @dataclass
 class _Change:
-    """One ALTER TABLE: the table as far as it has got, in the transaction of the cursor."""
+    """One ALTER TABLE in progress: the table after the actions so far, in the transaction of the cursor."""
 
     session: Session
     cursor: Cursor
     table: Relation
     id: int
     notices: list[Notice]
-    dropped: list[Relation]  # the views that went with columns
+    dropped: list[Relation]  # the views dropped with columns
 
     def column(self, name: str, position: int) -> Column:
         """Raises Error 42703."""
@@ -149,7 +151,7 @@ class _Change:
         return found
 
     def readers(self, column: Column) -> list[Relation]:
-        """The views that read a column, but for those that this ALTER TABLE drops."""
+        """The views that read a column, without those that this ALTER TABLE drops."""
         gone = {relation.id for relation in self.dropped}
         found = readers_of(self.session.context.store.catalog, self.table, column.lake_name)
         return [reader for reader in found if reader.id not in gone]
@@ -163,7 +165,7 @@ class _Change:
         return replace(self.table, columns=columns)
 
     def check_free(self, name: str, position: int) -> None:
-        """Raise Error 42701 for a name that a column has: DuckDB tells no upper from lower case. 42611 for ours."""
+        """Raises Error 42701 for a column name in use (DuckDB ignores case), 42611 for a system column's name."""
         if name in RESERVED_COLUMNS:
             message = f'column name "{name}" conflicts with a system column name'
             raise Error(message, errors.INVALID_COLUMN_DEFINITION, position=position)
@@ -185,7 +187,10 @@ def _refuse_creating_readers(change: _Change) -> None:
 
 
 def _add(change: _Change, action: AddColumn) -> Relation:
-    """The rows that are stored get the default, worked out once. Raises Error 42701, 0A000, and what it raises."""
+    """Adds a column; stored rows get its default, computed once.
+
+    Raises Error 42701, 0A000, and the default's errors.
+    """
     definition = action.column
     try:
         change.check_free(definition.name, action.position)
@@ -209,7 +214,10 @@ def _add(change: _Change, action: AddColumn) -> Relation:
 
 
 def _stored_value(change: _Change, column: Column) -> str | None:
-    """The default as text. Raises Error 0A000 for one that would be another for each row, 23502 for no value."""
+    """The default's value as text.
+
+    Raises Error 0A000 for a default that differs from row to row, 23502 for a missing value.
+    """
     if column.default is None:
         return None
     if random_call(expression_of(column.default)) is not None or draws(column.default):
@@ -234,7 +242,10 @@ def _evaluated(change: _Change, column: Column) -> str | None:
 
 
 def _drop(change: _Change, action: DropColumn) -> Relation:
-    """Raises Error 42703, 2BP01 for a column that something reads without CASCADE, 0A000 for one of the key."""
+    """Drops a column.
+
+    Raises Error 42703, 2BP01 without CASCADE for a column that is read, 0A000 for a column of the key.
+    """
     try:
         column = change.column(action.name, action.position)
     except Error as error:
@@ -284,7 +295,7 @@ def _refuse_drop(change: _Change, column: Column, position: int) -> None:
 
 
 def _drop_views(change: _Change, readers: list[Relation]) -> None:
-    """Drop views and what reads them, in the transaction. Raises Error 55006 for one that is being created."""
+    """Drops views and their readers, in the transaction. Raises Error 55006 for a view that is being created."""
     if not readers:
         return
     gone = {relation.id for relation in change.dropped}
@@ -296,7 +307,7 @@ def _drop_views(change: _Change, readers: list[Relation]) -> None:
 
 
 def _rename(change: _Change, action: RenameColumn) -> Relation:
-    """Views go on calling the column what they did. Raises Error 42703, 42701, 42611."""
+    """Renames a column; views keep their own names for it. Raises Error 42703, 42701, 42611."""
     column = change.column(action.name, action.position)
     if action.new_name.lower() != column.name.lower() or action.new_name == column.name:
         change.check_free(action.new_name, action.new_position)
@@ -306,7 +317,10 @@ def _rename(change: _Change, action: RenameColumn) -> Relation:
 
 
 def _set_type(change: _Change, action: SetType) -> Relation:
-    """Give a column a wider type. Raises Error 42703, 0A000 also for a column that something reads."""
+    """Gives a column a wider type.
+
+    Raises Error 42703, 0A000 also for a column that a view or generated column reads.
+    """
     column = change.column(action.name, action.position)
     if (column.type, change.table.length_of(column)) == (action.type, action.length):
         return change.table
@@ -334,19 +348,22 @@ def _set_type(change: _Change, action: SetType) -> Relation:
 
 
 def _set_default(change: _Change, action: SetDefault) -> Relation:
-    """The default of rows to come. Raises Error 42703, 42601 for a generated column, and what the default raises."""
+    """Sets the default of future rows. Raises Error 42703, 42601 for a generated column, and the default's errors."""
     column = change.column(action.name, action.position)
     if column.generated is not None:
         message = f'column "{column.name}" of relation "{change.table.name}" is a generated column'
         raise Error(message, errors.SYNTAX_ERROR, position=action.position)
     after = replace(column, default=settled_default(change.session, action.default))
     if after.default is not None:
-        _evaluated(change, after)  # whether it is one of the type
+        _evaluated(change, after)  # raises if the value does not fit the type
     return change.replaced(column, after)
 
 
 def _set_not_null(change: _Change, action: SetNotNull) -> Relation:
-    """Raises Error 42703, 23502 for stored NULLs, 42P16 for a key, 2BP01 for views whose upkeep relies on it."""
+    """Sets or drops NOT NULL.
+
+    Raises Error 42703, 23502 for stored NULLs, 42P16 for a key, 2BP01 for views that rely on NOT NULL.
+    """
     column = change.column(action.name, action.position)
     if action.not_null:
         where = f"{quote(column.lake_name)} IS NULL"
@@ -373,7 +390,7 @@ def _set_not_null(change: _Change, action: SetNotNull) -> Relation:
 
 
 def _add_constraint(change: _Change, action: AddConstraint) -> Relation:
-    """Raises Error 23514 for a stored row, 42710, 42703, 42804; a constraint that nobody enforces is told."""
+    """Adds a CHECK. Raises Error 23514 for a stored row, 42710, 42703, 42804. Other constraints only give a notice."""
     if action.check is None:
         change.notices.append(unenforced_notice(action.unenforced))
         return change.table
@@ -381,7 +398,7 @@ def _add_constraint(change: _Change, action: AddConstraint) -> Relation:
 
 
 def _drop_constraint(change: _Change, action: DropConstraint) -> Relation:
-    """Raises Error 42704, and 0A000 for the key."""
+    """Drops a CHECK. Raises Error 42704, and 0A000 for the primary key."""
     try:
         return without_check(change.table, action.name, action.position)
     except Error as error:

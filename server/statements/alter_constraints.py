@@ -1,4 +1,4 @@
-"""What ALTER TABLE does to the constraints of a table, whose stored rows have to meet them."""
+"""Adds and drops constraints of a table, and checks that its stored rows meet them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sparkwave.server.writes.row_checks import too_long
 
 
 def add_check(session: Session, cursor: Cursor, table: Relation, check: Check) -> Relation:
-    """Raises Error 23514 for a stored row, 42710 for a name that is taken, 42703, 42804."""
+    """Returns the table with a CHECK. Raises Error 23514 for a stored row, 42710 for a name in use, 42703, 42804."""
     there = table.constraints
     taken = [each.name for each in there.checks] + [table.key_index or ""]
     if check.name in taken:
@@ -38,7 +38,7 @@ def add_check(session: Session, cursor: Cursor, table: Relation, check: Check) -
 
 
 def without_check(table: Relation, name: str, position: int) -> Relation:
-    """Raises Error 42704 when there is no such constraint, 0A000 for the primary key."""
+    """Returns the table without a CHECK. Raises Error 42704 for an unknown constraint, 0A000 for the primary key."""
     there = table.constraints
     if name == table.key_index:
         message = "dropping the primary key is not supported"
@@ -50,7 +50,7 @@ def without_check(table: Relation, name: str, position: int) -> Relation:
 
 
 def without_column(table: Relation, column: Column) -> Relation:
-    """The table without the constraints that look at a column, as PostgreSQL drops them with it."""
+    """Returns the table without the constraints that read a column: like PostgreSQL, DROP COLUMN drops them too."""
     there = table.constraints
     checks = tuple(check for check in there.checks if column.name not in columns_read(check.condition))
     lengths = tuple((name, length) for name, length in there.lengths if name != column.lake_name)
@@ -58,7 +58,7 @@ def without_column(table: Relation, column: Column) -> Relation:
 
 
 def with_length(table: Relation, column: Column, length: int | None) -> Relation:
-    """The table in which a column has at most so many characters, None for any number."""
+    """Returns the table with a column limited to `length` characters, None for no limit."""
     lengths = dict(table.constraints.lengths)
     lengths.pop(column.lake_name, None)
     if length is not None:
@@ -67,7 +67,7 @@ def with_length(table: Relation, column: Column, length: int | None) -> Relation
 
 
 def check_lengths(cursor: Cursor, table: Relation, column: Column) -> None:
-    """Raise Error 22001 for a stored value that is longer than a column may have."""
+    """Raises Error 22001 if a stored value is longer than the column's limit."""
     length, name = table.length_of(column), quote(column.lake_name)
     if length is None:
         return

@@ -1,4 +1,4 @@
-"""ALTER … SET of a materialized view, index or sink: how its job runs, while it is created and after."""
+"""ALTER … SET of a materialized view, index or sink: controls how its job runs, during creation and after."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _DEFERRED = Notice(
 
 
 def set_rate_limit(session: Session, statement: AlterRateLimit) -> Result:
-    """Rows a second that a creating view reads; it heeds a new limit at once."""
+    """Sets the rows a second that the backfill of a view may read; a running backfill follows at once."""
     return _change(session, statement, lambda job: replace(job, rate_limit=statement.limit))
 
 
 def set_parallelism(session: Session, statement: AlterParallelism) -> Result:
-    """The parallelism of a view. Raises Error 55000 when a backfill stands in the way."""
+    """Sets the parallelism of a view. Raises Error 55000 when a backfill prevents it."""
 
     def changed(job: Job) -> Job:
         catalog = session.context.store.catalog
@@ -42,7 +42,7 @@ def set_parallelism(session: Session, statement: AlterParallelism) -> Result:
 
 
 def set_backfill_parallelism(session: Session, statement: AlterBackfillParallelism) -> Result:
-    """The parallelism of a view while it is being created. Raises Error 55000 when its backfill cannot change it."""
+    """Sets the parallelism of a view's backfill. Raises Error 55000 when the backfill cannot change it."""
 
     def changed(job: Job) -> Job:
         if _is_blocked(job, statement.is_deferred):
@@ -54,9 +54,9 @@ def set_backfill_parallelism(session: Session, statement: AlterBackfillParalleli
 
 
 def set_resource_group(session: Session, statement: AlterResourceGroup) -> Result:
-    """Where a view runs; a backfill moves there with its next step, a serverless one when it is done.
+    """Sets the resource group that runs a view; a backfill moves with its next step, a serverless one when it is done.
 
-    Raises Error 42704 for a group that is not there.
+    Raises Error 42704 for an unknown group.
     """
     group = None if statement.group == DEFAULT_GROUP else statement.group
     if group is not None:
@@ -77,9 +77,9 @@ Alteration = AlterRateLimit | AlterParallelism | AlterBackfillParallelism | Alte
 def _change(
     session: Session, statement: Alteration, changed: Callable[[Job], Job], is_deferred: bool = False
 ) -> Result:
-    """Store what controls a job, and tell it."""
+    """Stores a job's changed settings and informs the job."""
     store = session.context.store
-    with store.change() as cursor:  # looked up in it, so that no other ALTER or DROP comes between
+    with store.change() as cursor:  # the lookup is inside, so that no other ALTER or DROP comes between
         job = changed(_job(session, statement))
         set_job_control(cursor, job)
     session.context.jobs.controls_changed(job.id)
@@ -87,7 +87,7 @@ def _change(
 
 
 def _job(session: Session, statement: Alteration) -> Job:
-    """The job of what a statement names, or of what takes its place. Raises Error 42704, 42809 or 42501."""
+    """The job of the named view, or of the view that will replace it. Raises Error 42704, 42809 or 42501."""
     relation = find_to_alter(session, statement.name, statement.kind)
     check_owner(session.user, relation.securable, statement.name.position)
     catalog = session.context.store.catalog
@@ -99,13 +99,16 @@ def _is_creating(job: Job) -> bool:
 
 
 def _is_blocked(job: Job, is_deferred: bool) -> bool:
-    """Whether a job's own backfill cannot change its parallelism: snapshot backfill not while it runs, no-shuffle
-    backfill never (RisingWave: src/meta/src/barrier/…, is_reschedulable of a scan type)."""
+    """Whether a job's own backfill cannot change its parallelism.
+
+    A snapshot backfill cannot while it runs, a no-shuffle backfill never (RisingWave: src/meta/src/barrier/…,
+    is_reschedulable of a scan type).
+    """
     return _is_creating(job) and (job.strategy == NO_SHUFFLE or (job.strategy == SNAPSHOT and not is_deferred))
 
 
 def _feeds_no_shuffle(catalog: Catalog, job: Job) -> bool:
-    """Whether a view is read by a no-shuffle backfill, which has the parallelism of what it reads."""
+    """Whether a no-shuffle backfill reads the view: such a backfill has the parallelism of its upstream."""
     creating = (other for other in catalog.jobs if _is_creating(other) and other.strategy == NO_SHUFFLE)
     return any(job.id in catalog.by_id[other.id].upstreams for other in creating)
 

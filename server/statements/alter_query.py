@@ -1,7 +1,7 @@
-"""ALTER MATERIALIZED VIEW … AS: another query for a view, which is filled beside it and then takes its place.
+"""ALTER MATERIALIZED VIEW … AS: fills a view with another query beside the running view, then replaces it.
 
-The running view goes on until then, and stays if the job fails or is cancelled. RisingWave puts the query in place
-without filling the view with its rows (reference §8.4).
+The running view goes on until then, and stays if the job fails or is cancelled. RisingWave replaces the query without
+computing the view's rows again (reference §8.4).
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from sparkwave.server.wire.result import Notice, Result
 
 
 def alter_query(session: Session, statement: AlterQuery) -> Result:
-    """Fill the view anew and wait for it unless `background_ddl` is on. Its name, id, owner and privileges stay.
+    """Fills the view with its new query, and waits for it unless `background_ddl` is on.
 
-    The column names that CREATE listed stay too, its options do not. Raises Error 42704, 42809, 42501, 55000 for a view
-    that is being created, and what `run_job` raises.
+    Its name, id, owner and privileges stay, and the column names that CREATE listed; its options do not. Raises Error
+    42704, 42809, 42501, 55000 for a view that is being created, and the errors of `run_job`.
     """
     view = find_altered(session, statement)
     if isinstance(view, Notice):
@@ -29,7 +29,7 @@ def alter_query(session: Session, statement: AlterQuery) -> Result:
 
 
 def _creation(view: Relation, statement: AlterQuery) -> CreateMaterializedView:
-    """The statement that would have made the view as it is to be."""
+    """The CREATE statement of the view with its new query."""
     made = parse_statement(view.definition)
     assert isinstance(made, CreateMaterializedView)
     definition = f"CREATE MATERIALIZED VIEW {made.name.sql}{column_list(made.columns)} AS {statement.text}"

@@ -1,4 +1,4 @@
-"""BACKUP, and the client of `sparkwave backup` that asks a running server for one."""
+"""BACKUP, and the client function of `sparkwave backup`, which asks a running server for a backup."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ COLUMNS = ("Snapshot", "Files", "Bytes")
 
 
 def backup(session: Session, statement: statements.Backup) -> Result:
-    """Back up the server into a directory of its machine. Raises Error 42501 for who is no superuser, 42602 for a
-    relative path, and what `back_up` raises.
+    """Writes a backup of the server into a directory of its machine.
+
+    Raises Error 42501 unless the user is a superuser, 42602 for a relative path, and the errors of `back_up`.
     """
     if not session.user.is_super:
         raise permission_denied("only superusers can back up")
@@ -39,9 +40,9 @@ def backup(session: Session, statement: statements.Backup) -> Result:
 
 
 def ask_for_backup(address: tuple[str, int], user: str, target: Path) -> Backup:
-    """Have a running server write a backup, at an absolute path of its machine. Raises Error.
+    """Has a running server write a backup to `target`, an absolute path on the server's machine. Raises Error.
 
-    The password is where libpq looks: PGPASSWORD, PGPASSFILE.
+    The password comes from libpq's sources: PGPASSWORD, PGPASSFILE.
     """
     host, port = address
     try:

@@ -1,4 +1,4 @@
-"""What PostgreSQL calls statements that change something."""
+"""PostgreSQL's names of statements that change something."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _WRITES: dict[type, str] = {
 
 
 def writing_command(statement: Statement) -> str | None:
-    """The name of a statement that writes; None for one that does not."""
+    """Returns the name of a statement that writes; None for a statement that only reads."""
     match statement:
         case statements.Drop(kind=kind):
             return f"DROP {kind.upper()}"

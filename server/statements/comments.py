@@ -1,4 +1,4 @@
-"""COMMENT ON: what is said of a thing, for pg_description."""
+"""COMMENT ON: stores comments on objects, for pg_description."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sparkwave.server.wire.result import Notice, Result
 
 
 def comment(session: Session, statement: Comment) -> Result:
-    """Store a comment, or remove it. Raises Error 42704, 42809, 42703, 3F000, 3D000 or 42501."""
+    """Stores or removes a comment. Raises Error 42704, 42809, 42703, 3F000, 3D000 or 42501."""
     if statement.kind == "constraint":
         _thing(session, statement)
         return Result("COMMENT", notices=[Notice("comments on constraints are not kept")])
@@ -28,7 +28,7 @@ def comment(session: Session, statement: Comment) -> Result:
 
 
 def _index(session: Session, name: Name) -> Securable:
-    """An index, also that of a primary key, which is its table's owner's. Raises Error 42704."""
+    """An index, or the index of a primary key, which belongs to its table's owner. Raises Error 42704."""
     catalog = session.context.store.catalog
     path = (name.schema,) if name.schema else session.scope.path
     for schema in path:

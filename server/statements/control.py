@@ -1,4 +1,4 @@
-"""FLUSH, REFRESH, WAIT, RECOVER, CANCEL JOBS, and what is accepted without effect."""
+"""FLUSH, REFRESH, WAIT, RECOVER, CANCEL JOBS, DISCARD, KILL, and VACUUM and ANALYZE, which do nothing."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from sparkwave.server.session.session import Session
 from sparkwave.server.statements.named_relations import find_of_kind
 from sparkwave.server.wire.result import Notice, Result
 
-# Of so many views a warning tells the names.
+# The most views that a warning names.
 _NAMED = 10
 
 
 def flush(session: Session, statement: Flush) -> Result:
-    """Return when every view has applied all that was committed before, with a warning of those that have failed."""
+    """Waits until every view has applied all earlier commits; warns of views that have failed."""
     session.flush()
     return Result("FLUSH", notices=_failed(session))
 
 
 def _failed(session: Session) -> list[Notice]:
-    """A warning that some views of the database do not follow, and why."""
+    """A warning of the database's views that have failed, with the reasons."""
     catalog = session.context.store.catalog
     jobs = ((catalog.by_id[job.id], job.error) for job in catalog.jobs if job.status == FAILED)
     failed = [(relation, error) for relation, error in jobs if relation.database == session.database]
@@ -39,10 +39,10 @@ def _failed(session: Session) -> list[Notice]:
 
 
 def refresh(session: Session, statement: Refresh) -> Result:
-    """What FLUSH does: a view follows its tables by itself, so a fresh one has applied all that was committed before.
+    """Runs FLUSH: a view follows its tables by itself, so after a FLUSH it has applied all earlier commits.
 
-    Raises Error 42704 or 42809 for what is no materialized view, 42501 for another's, and that of reading it when it
-    is not created or has failed.
+    Raises Error 42704 or 42809 for a name that is no materialized view, 42501 for another user's view, and the error of
+    reading the view when it is not created or has failed.
     """
     check_owner(session.user, find_of_kind(session, statement.name, "materialized view").securable)
     catalog = session.context.store.catalog
@@ -54,7 +54,7 @@ def refresh(session: Session, statement: Refresh) -> Result:
 
 
 def wait(session: Session, statement: Wait) -> Result:
-    """Return when the named job, or every job, has finished."""
+    """Waits until the named job, or every job, has finished."""
     jobs = session.context.jobs
     if statement.name is None:
         jobs.wait_for_all(session.check_cancelled)
@@ -65,7 +65,7 @@ def wait(session: Session, statement: Wait) -> Result:
 
 
 def recover(session: Session, statement: Recover) -> Result:
-    """Stop the creating jobs and resume them where they are. Raises Error 42501 for who is no superuser."""
+    """Stops the creating jobs and resumes them at their position. Raises Error 42501 unless the user is a superuser."""
     if not session.user.is_super:
         raise permission_denied("only superusers can trigger adhoc recovery")
     session.context.jobs.recover_now(session.check_cancelled)
@@ -73,7 +73,10 @@ def recover(session: Session, statement: Recover) -> Result:
 
 
 def cancel_jobs(session: Session, statement: CancelJobs) -> Result:
-    """The ids that were cancelled; those of no running job are left out. Raises Error 42501 for another's."""
+    """Cancels jobs and returns their ids, without those of no running job.
+
+    Raises Error 42501 for another user's job.
+    """
     by_id = session.context.store.catalog.by_id
     for id_ in statement.ids:
         if id_ in by_id:
@@ -83,9 +86,10 @@ def cancel_jobs(session: Session, statement: CancelJobs) -> Result:
 
 
 def discard(session: Session, statement: Discard) -> Result:
-    """RESET ALL resets the session's variables; DISCARD ALL also forgets what it has named and ends its transaction.
+    """Runs RESET ALL and DISCARD.
 
-    Temporary tables go with DISCARD TEMP and ALL.
+    RESET ALL resets the session's variables. DISCARD ALL also closes its prepared statements and portals and ends its
+    transaction. DISCARD TEMP and DISCARD ALL drop temporary tables.
     """
     if statement.tag == "DISCARD ALL":
         session.names.close_portals()
@@ -102,14 +106,14 @@ def discard(session: Session, statement: Discard) -> Result:
 
 
 def vacuum(session: Session, statement: Vacuum) -> Result:
-    """VACUUM and ANALYZE: what they ask for is done in the background. Raises Error 42P01 for an unknown table."""
+    """Accepts VACUUM and ANALYZE, whose work runs in the background anyway. Raises Error 42P01 for an unknown table."""
     for table in statement.tables:
         resolve_readable(session.context.store.catalog, session.scope, table)
     return Result(statement.tag)
 
 
 def kill(session: Session, statement: Kill) -> Result:
-    """KILL: cancel what a session runs. Raises Error 42704 when there is none of that number, 42501."""
+    """Cancels the running statement of a session (KILL). Raises Error 42704 for an unknown process id, 42501."""
     if not session.context.backends.signal(session.user.name, statement.process_id, "cancel"):
         raise Error(f"process {statement.process_id} does not exist", errors.UNDEFINED_OBJECT)
     return Result("KILL")

@@ -44,7 +44,7 @@ from sparkwave.server.writes.writing import store_staged
 
 
 def copy(session: Session, statement: Copy) -> Result:
-    """Start a COPY; the rows follow on the wire."""
+    """Starts a COPY; its rows then pass over the wire."""
     make = {"text": text_copy, "csv": csv_copy, "binary": binary_copy}[statement.format]
     options = make(**_with_encoding(statement.options))
     if not statement.is_from:
@@ -78,7 +78,7 @@ def copy(session: Session, statement: Copy) -> Result:
 
 
 def _with_encoding(options: dict[str, Any]) -> dict[str, Any]:
-    """Raises Error 22023 for an encoding that there is not."""
+    """The options with the encoding looked up. Raises Error 22023 for an unknown encoding."""
     if "encoding" not in options:
         return options
     try:
@@ -89,7 +89,7 @@ def _with_encoding(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_forced(options: CopyOptions, columns: Collection[str], target: Relation | None = None) -> None:
-    """Raise Error 42703 or 42P10 for a column of a FORCE option that is not there or not copied."""
+    """Raises Error 42703 or 42P10 for a column of a FORCE option that does not exist or is not copied."""
     for option in ("force_quote", "force_not_null", "force_null"):
         for name in set(getattr(options, option)) - {"*", *columns}:
             if target is not None and name in {column.name for column in target.visible}:
@@ -100,7 +100,7 @@ def _check_forced(options: CopyOptions, columns: Collection[str], target: Relati
 
 
 def _condition(session: Session, statement: Copy, target: Relation) -> str:
-    """DuckDB's text of COPY's WHERE over the staged rows. Raises what a query with it raises, and 42804."""
+    """DuckDB's text of COPY's WHERE over the staged rows. Raises the errors of a query with this WHERE, and 42804."""
     assert statement.table is not None and statement.where is not None
     value = select_columns(statement.table, ()).select(statement.where.tree.copy(), append=False)
     [found] = execution.describe_batch(session, plan_query(value, session.environment))
@@ -137,12 +137,12 @@ class _TableSink:
             self.cursor.unregister("copied_rows")
 
     def _value(self, column: Column) -> str:
-        """SQL that reads a column that has come as a value of its type."""
+        """SQL that casts a copied column to the column's type."""
         value = quote(column.name)
         return column.type.cast(value) if self.options.is_binary else _from_text(value, column.type)
 
     def _name_column(self, error: Error, batch: pa.RecordBatch) -> Error:
-        """Say which column has the value that does not fit."""
+        """The error with the name of the column whose value does not fit."""
         self.cursor.register("copied_rows", batch)
         for column in self.targets:
             tried = f"TRY({self._value(column)})"
@@ -174,7 +174,7 @@ class _TableSink:
 
 
 def _lists(array: pa.Array, column: Column) -> pa.Array:
-    """PostgreSQL's array literals as lists of their elements' texts."""
+    """PostgreSQL's array literals as lists of the texts of their elements."""
     if not column.type.dimensions:
         return array
     texts = replace(VARCHAR, dimensions=column.type.dimensions)
@@ -190,7 +190,7 @@ def _lists(array: pa.Array, column: Column) -> pa.Array:
 
 
 def _from_text(value: str, type_: Type) -> str:
-    """SQL that reads text, or lists of it for an array, as a value of its type."""
+    """SQL that casts text, or a list of texts for an array, to a value of the type."""
     if type_.is_text:
         return value
     if type_.name == "bytea" and type_.dimensions:

@@ -27,7 +27,10 @@ _MOST_BYTES = 63  # of a label (PostgreSQL: NAMEDATALEN - 1)
 
 
 def create_type(session: Session, statement: CreateType) -> Result:
-    """Raises Error 42710 for a name that is taken, 42602 for labels, 42701 for fields, 3F000 or 42501."""
+    """Creates an enum or a composite type.
+
+    Raises Error 42710 for a name in use, 42602 for labels, 42701 for fields, 3F000 or 42501.
+    """
     store, name = session.context.store, statement.name
     with store.change() as cursor:
         schema = _free_schema(session, statement)
@@ -47,7 +50,7 @@ def create_type(session: Session, statement: CreateType) -> Result:
 
 
 def create_domain(session: Session, statement: CreateDomain) -> Result:
-    """Raises Error 42710, 0A000 for one over a type that a user has made, and what is wrong with its conditions."""
+    """Creates a domain. Raises Error 42710, 0A000 for a domain over a user's type, and the errors of its conditions."""
     store, name, value = session.context.store, statement.name, statement.value
     with store.change() as cursor:
         schema = _free_schema(session, statement)
@@ -65,7 +68,7 @@ def create_domain(session: Session, statement: CreateDomain) -> Result:
 
 
 def _with_names(checks: tuple[Check, ...], domain: str) -> Iterator[Check]:
-    """The checks of a domain under the names that PostgreSQL gives them."""
+    """The checks of a domain with the names that PostgreSQL gives to unnamed ones."""
     taken = {check.name for check in checks}
     for check in checks:
         name = check.name or object_name(domain, None, "check", lambda own: own not in taken)
@@ -74,7 +77,7 @@ def _with_names(checks: tuple[Check, ...], domain: str) -> Iterator[Check]:
 
 
 def _free_schema(session: Session, statement: CreateType | CreateDomain) -> str:
-    """The schema of a new type. Raises Error 42710 for a name that is taken there."""
+    """The schema of a new type. Raises Error 42710 if the schema has the name already."""
     catalog, name, schema = session.context.store.catalog, statement.name, target_schema(session, statement)
     is_relation = catalog.find(session.database, schema, name.name) is not None
     if is_relation or (session.database, schema, name.name) in catalog.types_by_name:
@@ -94,7 +97,10 @@ def _check_labels(labels: Iterable[str]) -> None:
 
 
 def add_label(session: Session, statement: AddLabel) -> Result:
-    """Raises Error 42704, 42809 for a type that is no enum, 42710 for a label that is there, 22023 for a neighbour."""
+    """Adds a label to an enum (ALTER TYPE).
+
+    Raises Error 42704, 42809 for a type that is no enum, 42710 for an existing label, 22023 for an unknown neighbor.
+    """
     store = session.context.store
     with store.change() as cursor:
         made = _find(session, statement.name)
@@ -121,13 +127,13 @@ def add_label(session: Session, statement: AddLabel) -> Result:
             columns = tuple(replace(c, type=with_enum(c.type, changed)) for c in relation.columns)
             if columns != relation.columns:
                 store.replace_columns(cursor, replace(relation, columns=columns))
-    for relation in store.catalog.relations:  # those too that only cast to it
+    for relation in store.catalog.relations:  # also for relations that only cast to the type
         session.context.plans.forget(relation.id)
     return Result("ALTER_TYPE")
 
 
 def drop_types(session: Session, statement: DropType) -> Result:
-    """Raises Error 42704, 42501, or 2BP01 for one that something uses, with CASCADE too."""
+    """Drops types. Raises Error 42704, 42501, or 2BP01 for a type in use, even with CASCADE."""
     store, notices, dropped = session.context.store, list[Notice](), dict[int, UserType]()
     with store.change() as cursor:
         for name in statement.names:
@@ -149,7 +155,7 @@ def drop_types(session: Session, statement: DropType) -> Result:
 
 
 def _find(session: Session, name: Name) -> UserType:
-    """The user's own type of a name. Raises Error 42704, 42501, 3F000."""
+    """The type of a name, which the user owns. Raises Error 42704, 42501, 3F000."""
     catalog = session.context.store.catalog
     if name.schema is not None and (session.database, name.schema) not in catalog.schemas:
         raise not_found("schema", name.schema, sqlstate=errors.INVALID_SCHEMA_NAME, position=name.position)

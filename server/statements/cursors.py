@@ -1,7 +1,8 @@
-"""DECLARE, FETCH, MOVE and CLOSE. A cursor is a portal that has been started: it reads one snapshot and streams it.
+"""DECLARE, FETCH, MOVE and CLOSE of cursors.
 
-One that scrolls keeps the rows it has read in a file. One WITH HOLD keeps all of them there once its transaction is
-over, so that it holds back no snapshot of the lake.
+A cursor is a started portal, which streams the rows of one snapshot. A SCROLL cursor keeps the rows that it has read in
+a file. A WITH HOLD cursor keeps all rows in a file once its transaction is over, so that it holds back no snapshot of
+the lake.
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ from sparkwave.server.wire.result import Result
 
 
 def declare(session: Session, statement: DeclareCursor, oids: tuple[int, ...], values: tuple[object, ...]) -> Result:
-    """Start the query; its rows wait to be fetched. Raises Error 42P03 for a name that is taken.
+    """Declares a cursor and starts its query. Raises Error 42P03 for a name in use.
 
-    PostgreSQL wants a transaction around it unless it holds. Here it may stand alone, and lives until it is closed.
+    PostgreSQL demands a transaction unless the cursor is WITH HOLD. Here a cursor may be declared without one, and
+    lives until it is closed.
     """
     names = session.names
     names.free_portal(statement.name)
@@ -62,9 +64,9 @@ def declare(session: Session, statement: DeclareCursor, oids: tuple[int, ...], v
 
 
 def fetch(session: Session, statement: Fetch) -> Result:
-    """The next rows of a cursor, or their number when it only moves.
+    """Returns the next rows of a cursor, or for MOVE their number.
 
-    Raises Error 34000 for an unknown cursor, 55000 for rows that are behind one that does not scroll.
+    Raises Error 34000 for an unknown cursor, 55000 for a step back in a cursor without SCROLL.
     """
     portal = session.names.portal(statement.cursor, "cursor")
     if portal.feed is not None:
@@ -86,7 +88,7 @@ def fetch(session: Session, statement: Fetch) -> Result:
 
 
 def _start(session: Session, portal: Portal) -> None:
-    """Run the query of a portal that the protocol has bound and nobody has executed yet."""
+    """Runs the query of a portal that the protocol has bound but not yet executed."""
     prepared = portal.statement.prepared
     if portal.result is None and isinstance(prepared, Prepared) and isinstance(prepared.statement, Query):
         portal.result = queries.select(session, prepared.statement, prepared.oids, portal.values)
@@ -95,7 +97,7 @@ def _start(session: Session, portal: Portal) -> None:
 
 
 def _forward(statement: Fetch, rows: Rows) -> tuple[int, int | None]:
-    """How many rows to pass over, and how many to take then; None is all."""
+    """The number of rows to skip, and the number of rows to take after them; None for all."""
     way, count = statement.way, statement.count
     stands_on_row = rows.taken > 0 and not rows.ended
     if way == "backward":
@@ -112,7 +114,7 @@ def _forward(statement: Fetch, rows: Rows) -> tuple[int, int | None]:
         return 0, 0
     if count is None:
         return 0, None
-    # Zero is the row it stands on once more.
+    # FETCH 0 is the current row once more, which is gone.
     if (count < 0 and (rows.taken or rows.ended)) or (count == 0 and stands_on_row):
         raise _only_forward()
     if way == "relative" and count > 0:
@@ -134,11 +136,11 @@ def _taken(portal: Portal, rows: Rows, count: int | None) -> Iterator[pa.RecordB
         return
     yield from _failing(portal, rows.take(count or 0))
     if rows.ended and portal.result is not None:
-        portal.result.close()  # the query; the cursor still has its name
+        portal.result.close()  # ends the query; the cursor keeps its name
 
 
 def _failing(portal: Portal, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """A cursor that has failed stays so: what it would go on with is not what it has promised."""
+    """Closes a cursor whose query fails, since its next rows would not be the right ones."""
     try:
         yield from batches
     except Exception:
@@ -147,7 +149,7 @@ def _failing(portal: Portal, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
 
 
 def close(session: Session, statement: CloseCursor) -> Result:
-    """Raises Error 34000 for an unknown cursor."""
+    """Closes a cursor, or all. Raises Error 34000 for an unknown cursor."""
     if statement.name is None:
         session.names.close_portals()
         return Result("CLOSE CURSOR ALL")

@@ -24,7 +24,10 @@ from sparkwave.server.wire.result import Notice, Result
 
 
 def create_database(session: Session, statement: CreateDatabase) -> Result:
-    """A database with the schema `public`, whose views run in a resource group. Raises Error 42P04, 42704 or 42501."""
+    """Creates a database with the schema `public` and a resource group for its views.
+
+    Raises Error 42P04, 42704 or 42501.
+    """
     me = session.user
     if not (me.is_super or me.create_db):
         raise permission_denied("permission denied to create database")
@@ -43,9 +46,9 @@ def create_database(session: Session, statement: CreateDatabase) -> Result:
 
 
 def drop_database(session: Session, statement: DropDatabase) -> Result:
-    """Drop a database with all that is in it. Nobody may be connected to it.
+    """Drops a database with all its objects; no session may be connected to it.
 
-    Raises Error 3D000, 42501, 55006, or 2BP01 when something in another database depends on what is in it.
+    Raises Error 3D000, 42501, 55006, or 2BP01 when an object in another database depends on one in it.
     """
     store = session.context.store
     if statement.name not in store.catalog.databases:
@@ -81,7 +84,7 @@ def drop_database(session: Session, statement: DropDatabase) -> Result:
 
 
 def _refuse_referenced(catalog: Catalog, inside: list[Relation], statement: DropDatabase) -> None:
-    """Raise Error 2BP01, in RisingWave's words, for what another database has over relations."""
+    """Raises Error 2BP01, in RisingWave's words, when an object in another database reads one of the relations."""
     found = [d for r in inside for d in catalog.dependents(r.id) if d.database != statement.name]
     if found:
         raise Error(
@@ -93,7 +96,10 @@ def _refuse_referenced(catalog: Catalog, inside: list[Relation], statement: Drop
 
 
 def alter_database(session: Session, statement: AlterDatabase) -> Result:
-    """Move a database, and its views without a resource group of their own, to one. Raises Error 3D000 or 42704."""
+    """Moves a database to a resource group, with its views that have no group of their own.
+
+    Raises Error 3D000 or 42704.
+    """
     group = statement.group or DEFAULT_GROUP
     session.context.groups.check_exists(group)
     store = session.context.store
@@ -106,9 +112,9 @@ def alter_database(session: Session, statement: AlterDatabase) -> Result:
 
 
 def rename_database(session: Session, statement: RenameDatabase) -> Result:
-    """Rename a database, also in the definitions that name it. Nobody may be connected to it.
+    """Renames a database, also in the definitions that name it; no session may be connected to it.
 
-    Raises Error 3D000, 42501, 42P04, 55006, or 0A000 for the session's own and the one that clients get by default.
+    Raises Error 3D000, 42501, 42P04, 55006, or 0A000 for the session's database and the default database.
     """
     store = session.context.store
     with store.change() as cursor:
@@ -149,7 +155,7 @@ def _backends(session: Session, name: str) -> list[Backend]:
 
 
 def _wait_until_unused(session: Session, name: str) -> None:
-    """Wait for sessions that are just going, five seconds at most, as PostgreSQL does (CountOtherDBBackends)."""
+    """Waits up to five seconds for ending sessions, as PostgreSQL does (CountOtherDBBackends)."""
     deadline = time.monotonic() + 5
     while _backends(session, name) and time.monotonic() < deadline:
         session.check_cancelled()
@@ -169,7 +175,7 @@ def _refuse_in_use(session: Session, name: str, position: int) -> None:
 
 
 def find_database(session: Session, name: str, position: int) -> Securable:
-    """The database of this name, which is the user's to change. Raises Error 3D000 or 42501."""
+    """Returns the database of a name, if the user owns it. Raises Error 3D000 or 42501."""
     found = session.context.store.catalog.securables.get((name,))
     if found is None:
         raise _unknown(name, position)
@@ -178,7 +184,7 @@ def find_database(session: Session, name: str, position: int) -> Securable:
 
 
 def _owner(session: Session, name: str | None) -> str:
-    """Who will own a new database; another than the session's user only if a superuser says so."""
+    """The owner of a new database. Only a superuser may name another user."""
     me = session.user
     if name is None or name == me.name:
         return me.name

@@ -1,4 +1,4 @@
-"""CREATE and DROP FUNCTION, of SQL functions: what they are is in `planner.bind.sql_functions`."""
+"""CREATE and DROP FUNCTION of SQL functions, which `planner.bind.sql_functions` describes."""
 
 from __future__ import annotations
 
@@ -23,12 +23,14 @@ from sparkwave.server.wire.result import Notice, Result
 
 
 def create_function(session: Session, statement: CreateFunction) -> Result:
-    """Raises Error 42723 for one that is there, 42P13 for another type than it returns, and what its body does.
+    """Creates or replaces a SQL function.
 
-    With OR REPLACE 42501 for one of another owner, 42P13 for one that returns another type, 2BP01 where one calls it.
+    Raises Error 42723 for an existing function, 42P13 for a body of another type than declared, and the errors of the
+    body. With OR REPLACE: 42501 for another user's function, 42P13 for another result type, 2BP01 for a function in
+    use.
     """
     store = session.context.store
-    with store.change() as cursor:  # checked in it, so that no function it calls can be dropped meanwhile
+    with store.change() as cursor:  # checks are inside, so that no function in the body is dropped meanwhile
         catalog, schema = store.catalog, target_schema(session, statement)
         function = Function(
             store.next_id(cursor),
@@ -55,7 +57,7 @@ def create_function(session: Session, statement: CreateFunction) -> Result:
 
 
 def _is_replaced(session: Session, statement: CreateFunction, function: Function, taken: Function) -> bool:
-    """Whether the function that is there gets another body. Raises Error where neither that nor nothing is right."""
+    """Whether the existing function gets a new body. Raises Error when it can neither be replaced nor kept."""
     if taken.signature != function.signature:
         raise Error(
             f"another function {function.name} takes {len(function.arguments)} arguments",
@@ -78,13 +80,13 @@ def _is_replaced(session: Session, statement: CreateFunction, function: Function
         )
     if (taken.body, taken.arguments) == (function.body, function.arguments):
         return False
-    # A view is what the function was when it was made: another body would make its rows wrong.
+    # A view keeps the function's body of the time when it was made: its rows would contradict a new body.
     _check_unused(session, taken, statement.name)
     return True
 
 
 def _check_type(session: Session, statement: CreateFunction, probe: Probe) -> None:
-    """Raise Error 42P13 for a body of another type than is declared, and what is wrong with it in DuckDB's eyes."""
+    """Raises Error 42P13 for a body of another type than declared, and DuckDB's errors for the body."""
     try:
         execution.describe_batch(session, plan_query(probe.call, session.environment))
         [found] = execution.describe_batch(session, plan_query(probe.body, session.environment))
@@ -104,7 +106,7 @@ _MOMENTS = ("date", "timestamp without time zone", "timestamp with time zone")
 
 
 def _fits(found: Type, declared: Type) -> bool:
-    """Whether PostgreSQL would let a value of a type be assigned to another."""
+    """Whether PostgreSQL can assign a value of type `found` to type `declared`."""
     if (found.is_numeric and declared.is_numeric) or (found.is_text and declared.is_text):
         return True
     if found.name in _MOMENTS and declared.name in _MOMENTS:
@@ -113,7 +115,7 @@ def _fits(found: Type, declared: Type) -> bool:
 
 
 def drop_function(session: Session, statement: DropFunction) -> Result:
-    """Raises Error 42883, 42725 for a name that several have, 42501, or 2BP01 for one that something calls."""
+    """Drops functions. Raises Error 42883, 42725 for an ambiguous name, 42501, or 2BP01 for a function in use."""
     store = session.context.store
     notices = []
     with store.change() as cursor:
@@ -152,7 +154,7 @@ def _find(session: Session, name: Name, types: tuple[Type, ...] | None) -> Funct
 
 
 def find_functions(session: Session, name: Name) -> list[Function]:
-    """The functions of a name, in the first schema that has any."""
+    """Returns the functions of a name, in the first schema that has any."""
     for schema in (name.schema,) if name.schema else session.scope.path:
         found = [
             function

@@ -1,4 +1,4 @@
-"""GRANT and REVOKE, by PostgreSQL's rules: a privilege is held from a grantor, and what depends on it goes with it."""
+"""GRANT and REVOKE of privileges, by PostgreSQL's rules: a grant ends with the grantor's right to grant."""
 
 from __future__ import annotations
 
@@ -17,13 +17,16 @@ from sparkwave.server.session.session import Session
 from sparkwave.server.statements.named_relations import find_of_kind
 from sparkwave.server.wire.result import Notice, Result
 
-# A privilege, and the column that it is on alone.
+# A privilege and its column; None for the whole object.
 _Held = tuple[str, str | None]
 
 
 def change_privileges(session: Session, statement: ChangePrivileges) -> Result:
-    """Raises Error 42501 without the right to grant, 42704 for an unknown user, 0LP01 for a privilege that the thing
-    cannot have, 2BP01 when others hold what is revoked from its grantor."""
+    """Runs GRANT or REVOKE of privileges.
+
+    Raises Error 42501 without the right to grant, 42704 for an unknown user, 0LP01 for a privilege that the object
+    cannot have, 2BP01 when other users' grants depend on a revoked one.
+    """
     store = session.context.store
     notices: list[Notice] = []
     with store.change() as cursor:
@@ -55,7 +58,7 @@ def _check_user(catalog: Catalog, name: str, position: int, statement: ChangePri
 
 
 def _things(session: Session, statement: ChangePrivileges) -> Iterator[Securable]:
-    """What the privileges are on. Raises Error 3D000, 3F000, 42704, 42809 or 42P01 for names of nothing."""
+    """The objects of the privileges. Raises Error 3D000, 3F000, 42704, 42809 or 42P01 for unknown names."""
     catalog = session.context.store.catalog
     for name in statement.names:
         if statement.kind == "database":
@@ -68,7 +71,7 @@ def _things(session: Session, statement: ChangePrivileges) -> Iterator[Securable
         elif statement.kind == "schema":
             database = name.schema or session.database
             yield _find(catalog, (database, name.name), name, errors.INVALID_SCHEMA_NAME)
-        elif statement.kind in (None, "table"):  # as in Postgres, TABLE is any relation
+        elif statement.kind in (None, "table"):  # as in PostgreSQL, TABLE includes any relation
             yield resolve(catalog, session.scope, name).securable
         else:
             yield find_of_kind(session, name, statement.kind).securable
@@ -85,7 +88,7 @@ def _find(catalog: Catalog, key: tuple[str, ...], name: Name, sqlstate: str) -> 
 def _grantable(
     catalog: Catalog, user: User, thing: Securable, statement: ChangePrivileges
 ) -> tuple[tuple[_Held, ...], list[Notice]]:
-    """Those of the privileges that the user may grant; a warning when that is not all.
+    """The privileges that the user may grant; with a warning if some are missing.
 
     Raises Error 42501, 0LP01, or 42703 for an unknown column.
     """
@@ -112,7 +115,7 @@ def _grantable(
 
 
 def _check_columns(catalog: Catalog, thing: Securable, privilege: Privilege) -> None:
-    """Raise Error 0LP01 for columns of what has none, 42703 for one that there is not."""
+    """Raises Error 0LP01 for an object without columns, 42703 for an unknown column."""
     if not privilege.columns:
         return
     relation = catalog.by_id.get(thing.id)
@@ -131,9 +134,10 @@ _WITH_COLUMNS = ("table", "view", "materialized view")
 def _grantor(
     catalog: Catalog, user: User, thing: Securable, privileges: Iterable[_Held], statement: ChangePrivileges
 ) -> str:
-    """Superusers and members of the owner act for it, and whoever may not grant by itself for a role that may.
+    """The role that grants.
 
-    Raises Error 0LP01 for another grantor.
+    Superusers and members of the owner grant as the owner. A user without the right to grant grants as a role of the
+    user's that has it. Raises Error 0LP01 for another grantor in GRANTED BY.
     """
     grantor = thing.owner
     if not user.is_super and not user.acts_as(thing.owner):
@@ -154,7 +158,7 @@ def _grantor(
 def _granted(
     catalog: Catalog, user: User, thing: Securable, privileges: tuple[_Held, ...], statement: ChangePrivileges
 ) -> tuple[set[Grant], set[Grant]]:
-    """The grants that go and come: a privilege granted again keeps the right to grant it."""
+    """The grants to remove and to add: a privilege granted again keeps its grant option."""
     grantor = _grantor(catalog, user, thing, privileges, statement)
     removed, added = set(), set()
     for name, _ in statement.users:
@@ -170,7 +174,7 @@ def _granted(
 def _revoked(
     catalog: Catalog, user: User, thing: Securable, privileges: tuple[_Held, ...], statement: ChangePrivileges
 ) -> tuple[set[Grant], set[Grant]]:
-    """The grants that go, and those that stay without the right to grant. Raises Error 2BP01 without CASCADE."""
+    """The grants to remove, and those to keep without grant option. Raises Error 2BP01 without CASCADE."""
     grantor = _grantor(catalog, user, thing, privileges, statement)
     removed, kept = set(), set()
     for name, _ in statement.users:
@@ -195,7 +199,7 @@ def _revoked(
 
 
 def _held(catalog: Catalog, thing: Securable, grantee: str, privilege: _Held, grantor: str) -> set[Grant]:
-    """The grants of a privilege on a column; of one on the whole thing those on its columns too."""
+    """The grants of a privilege on a column; for a whole object, the grants on its columns too."""
     name, column = privilege
     on = catalog.grants_on.get(thing.id, frozenset())
     held = {grant for grant in on if (grant.grantee, grant.privilege, grant.grantor) == (grantee, name, grantor)}
@@ -203,7 +207,7 @@ def _held(catalog: Catalog, thing: Securable, grantee: str, privilege: _Held, gr
 
 
 def _given_by(catalog: Catalog, thing: Securable, gone: Grant) -> set[Grant]:
-    """What the holder of a privilege has granted of it."""
+    """The grants that the holder of a removed grant has given from it."""
     on = catalog.grants_on.get(thing.id, frozenset())
     given = {grant for grant in on if (grant.grantor, grant.privilege) == (gone.grantee, gone.privilege)}
     return {grant for grant in given if gone.column in (None, grant.column)}

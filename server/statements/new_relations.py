@@ -1,4 +1,4 @@
-"""Where a new relation goes: its schema, whether its name is free, and the schemas of temporary tables."""
+"""Determines the schema of a new object, checks that its name is free, and makes schemas of temporary tables."""
 
 from __future__ import annotations
 
@@ -45,7 +45,10 @@ Creation = (
 
 
 def _is_temporary(statement: Creation) -> bool:
-    """Whether it says TEMPORARY or names the schema of such relations. Raises Error 42P16 for any other, 0A000."""
+    """Whether the statement says TEMPORARY or names the schema `pg_temp`.
+
+    Raises Error 42P16 for another schema, 0A000.
+    """
     schema, position = statement.name.schema, statement.name.position
     if not isinstance(statement, CreateTable | CreateTableAs | CreateView):
         if schema == TEMPORARY_SCHEMA:
@@ -58,9 +61,9 @@ def _is_temporary(statement: Creation) -> bool:
 
 
 def target_schema(session: Session, statement: Creation) -> str:
-    """The schema a new relation goes to; `pg_temp` where the session has made none for its temporary tables yet.
+    """Returns the schema of a new object; `pg_temp` if the session has no schema for temporary tables yet.
 
-    Raises Error 3F000, 42939, 0A000, 42501 without the privilege CREATE on it, 42P16 for one of temporary tables.
+    Raises Error 3F000, 42939, 0A000, 42501 without the privilege CREATE on it, 42P16 for another session's schema.
     """
     if _is_temporary(statement):
         return session.temporary_schema or TEMPORARY_SCHEMA
@@ -83,7 +86,7 @@ def target_schema(session: Session, statement: Creation) -> str:
 
 
 def made_schema(session: Session, cursor: Cursor, statement: Creation) -> str:
-    """As `target_schema`; that of a session's temporary relations is made with the first of them."""
+    """Works as `target_schema`, but also creates the session's schema of temporary tables if it is needed."""
     schema = target_schema(session, statement)
     if schema != TEMPORARY_SCHEMA:
         return schema
@@ -91,13 +94,13 @@ def made_schema(session: Session, cursor: Cursor, statement: Creation) -> str:
 
 
 def take_temporary(session: Session, relation: Relation) -> None:
-    """From now on the session finds its temporary relations, and drops them at its end."""
+    """Notes a temporary relation's schema in the session, which then finds the relation, and drops it at its end."""
     if relation.is_temporary:
         session.temporary_schema = relation.schema
 
 
 def refuse_temporary(session: Session, upstreams: Iterable[int]) -> None:
-    """Raise Error 0A000 for a lasting view that would read tables or views of one session."""
+    """Raises Error 0A000 for a permanent view that would read a session's temporary tables or views."""
     by_id = session.context.store.catalog.by_id
     read = [by_id[id_].name for id_ in upstreams if id_ in by_id and by_id[id_].is_temporary]
     if read:
@@ -105,7 +108,7 @@ def refuse_temporary(session: Session, upstreams: Iterable[int]) -> None:
 
 
 def existing_notice(session: Session, statement: Creation) -> Notice | None:
-    """A notice when the name is taken and that is allowed. Raises Error 42P07 when it is not."""
+    """Returns a notice for an existing name with IF NOT EXISTS, None for a free name. Raises Error 42P07 otherwise."""
     assert not isinstance(statement, CreateType | CreateDomain)
     name = statement.name
     found = session.context.store.catalog.find(session.database, target_schema(session, statement), name.name)

@@ -13,9 +13,10 @@ from sparkwave.server.wire.result import Notice, Result
 
 
 def alter_owner(session: Session, statement: AlterOwner) -> Result:
-    """The new owner must be allowed to create it there, as in Postgres, and indexes are whose their table is.
+    """Changes the owner of an object; the indexes of a table follow.
 
-    Raises Error 42704, 42809, 42501, 3F000 or 3D000.
+    As in Postgres, the new owner needs the right to create the object there. Raises Error 42704, 42809, 42501, 3F000 or
+    3D000.
     """
     store = session.context.store
     with store.change() as cursor:

@@ -20,12 +20,12 @@ from sparkwave.server.wire.result import Notice, Result, ResultColumn
 
 
 def create_view(session: Session, statement: CreateView) -> Result:
-    """A view: a query under a name, with the columns it has now."""
+    """Creates a view: a named query, with its columns of this moment."""
     existing = existing_notice(session, statement)
     if existing is not None:
         return Result("CREATE_VIEW", notices=[existing])
     store = session.context.store
-    with store.change() as cursor:  # planned in it, so that nothing it reads can be dropped meanwhile
+    with store.change() as cursor:  # planning is inside, so that no upstream is dropped meanwhile
         environment = session.environment
         batch = plan_query(statement.query, environment)
         if batch.parameters:
@@ -53,7 +53,7 @@ def create_view(session: Session, statement: CreateView) -> Result:
 
 
 def _view_columns(statement: CreateView, outputs: tuple[ResultColumn, ...]) -> tuple[Column, ...]:
-    """The outputs of a view's query under the names it declares. Raises Error 42601 or 42701."""
+    """The view's columns: the query's outputs, under the declared names if any. Raises Error 42601 or 42701."""
     names = statement.columns or tuple(output.name for output in outputs)
     if len(names) != len(outputs):
         raise Error("view has different number of columns than the query's columns", errors.SYNTAX_ERROR)
@@ -64,7 +64,7 @@ def _view_columns(statement: CreateView, outputs: tuple[ResultColumn, ...]) -> t
 
 
 def drop(session: Session, statement: Drop) -> Result:
-    """Drop relations, with their indexes, and their dependents if CASCADE says so. One being created is cancelled."""
+    """Drops relations with their indexes, and with CASCADE their dependents. A relation being created is cancelled."""
     tag = f"DROP_{statement.kind.upper().replace(' ', '_')}"
     notices_, targets = [], []
     for name in statement.names:
@@ -89,7 +89,10 @@ def drop(session: Session, statement: Drop) -> Result:
 
 
 def with_dependents(session: Session, targets: list[Relation], cascade: bool) -> list[Relation]:
-    """Relations, and what depends on them. Raises Error 2BP01 for any such, but indexes, without `cascade`."""
+    """Returns relations and their dependents.
+
+    Without `cascade`, raises Error 2BP01 for dependents other than indexes.
+    """
     catalog = session.context.store.catalog
     found = {relation.id: relation for relation in targets}
     pending = list(targets)
@@ -107,7 +110,7 @@ def with_dependents(session: Session, targets: list[Relation], cascade: bool) ->
 
 
 def refuse_creating(dependents: list[Relation]) -> None:
-    """CASCADE cancels no job, as in RisingWave. Raises Error 55006."""
+    """Raises Error 55006 for relations being created: CASCADE cancels no job, as in RisingWave."""
     creating = [relation for relation in dependents if not relation.created]
     if creating:
         raise Error(

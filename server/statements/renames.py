@@ -1,7 +1,7 @@
-"""ALTER … RENAME TO, SET SCHEMA and SWAP WITH: what a relation is called and where it is.
+"""ALTER … RENAME TO, SET SCHEMA and SWAP WITH: changes names and schemas of relations.
 
-They change the catalog alone, in one transaction with the definitions of what names the relation. What reads and
-writes its rows, running jobs too, knows it by its id and its lake table, which stay.
+Only the catalog changes, in one transaction with the definitions that name the relation. Readers and writers of its
+rows, running jobs included, use its id and its lake table, which stay.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sparkwave.server.wire.result import Notice, Result
 
 
 def rename_relation(session: Session, statement: RenameRelation) -> Result:
-    """Raises Error 42P01, 42704, 42809, 42501, 42939, or 42P07 for a name that is taken."""
+    """Renames a relation. Raises Error 42P01, 42704, 42809, 42501, 42939, or 42P07 for a name in use."""
     store = session.context.store
     with store.change() as cursor:
         relation = find_altered(session, statement)
@@ -42,9 +42,9 @@ def rename_relation(session: Session, statement: RenameRelation) -> Result:
 
 
 def move_relation(session: Session, statement: MoveRelation) -> Result:
-    """The indexes of a relation go with it.
+    """Moves a relation and its indexes to another schema.
 
-    Raises Error 42P01, 42704, 42809, 42501, 3F000, or 42P07 for a taken name.
+    Raises Error 42P01, 42704, 42809, 42501, 3F000, or 42P07 for a name in use.
     """
     store = session.context.store
     with store.change() as cursor:
@@ -65,10 +65,10 @@ def move_relation(session: Session, statement: MoveRelation) -> Result:
 
 
 def swap_relations(session: Session, statement: SwapRelations) -> Result:
-    """Two relations of a kind get each other's names; who reads one goes on reading that one.
+    """Swaps the names of two relations of one kind; views over one of them go on reading the same relation.
 
-    Raises Error 42P01, 42704, 42809 also for two kinds, 42501, 55000 for a view that is still being created, or
-    55006 for one whose query is being altered.
+    Raises Error 42P01, 42704, 42809 also for two kinds, 42501, 55000 for a view that is still being created, or 55006
+    for a view whose query is being altered.
     """
     store = session.context.store
     with store.change() as cursor:
@@ -91,7 +91,7 @@ def swap_relations(session: Session, statement: SwapRelations) -> Result:
 
 
 def check_created(relation: Relation, name: Name) -> None:
-    """Raise Error 55000 for what is still being created."""
+    """Raises Error 55000 for a relation that is still being created."""
     if not relation.created:
         raise Error(
             f'{relation.kind} "{name}" is still being created',
@@ -102,15 +102,15 @@ def check_created(relation: Relation, name: Name) -> None:
 
 
 def _with_replacement(catalog: Catalog, relation: Relation) -> list[Relation]:
-    """A relation and what is to take its place, which is where it is."""
+    """A relation, and the relation that will replace it, which has the same name."""
     made = catalog.replacement(relation.id)
     return [relation] if made is None else [relation, made]
 
 
 def store_places(session: Session, cursor: Cursor, places: Mapping[int, Place]) -> None:
-    """Store where relations, by id, are from now on, and the definitions that name them.
+    """Stores new schemas and names of relations, by id, and the definitions that name them.
 
-    Raises Error XX000, before anything is stored, when a view would not be what it is.
+    Raises Error XX000, before it stores anything, when a view would change its meaning.
     """
     catalog = session.context.store.catalog
     changed = placed(catalog, places)
@@ -123,7 +123,7 @@ def store_places(session: Session, cursor: Cursor, places: Mapping[int, Place]) 
 
 
 def with_shown(relations: Iterable[Relation], catalog: Catalog) -> Iterator[Relation]:
-    """The relations with their definitions as clients will see them."""
+    """Returns the relations with their definitions as clients see them."""
     for relation in relations:
         yield replace(relation, shown=shown(relation, catalog)) if relation.names_others else relation
 
@@ -140,14 +140,14 @@ def _check_plan(relation: Relation, catalog: Catalog) -> None:
 
 
 def _shape(columns: Iterable[Column]) -> list[tuple[object, ...]]:
-    """All but which columns are never NULL: of a table that can become more."""
+    """The columns without NOT NULL: a table's columns can become NOT NULL later."""
     return [(column.name, column.type, column.is_hidden) for column in columns]
 
 
 def find_altered(
     session: Session, statement: RenameRelation | MoveRelation | AlterOwner | AlterQuery
 ) -> Relation | Notice:
-    """The relation to alter, or what to say of one that need not exist."""
+    """Returns the relation to alter, or with IF EXISTS a notice that it does not exist."""
     try:
         return _owned(session, statement.name, statement.kind)
     except Error as error:

@@ -27,7 +27,7 @@ from sparkwave.server.wire.result import Notice, Result
 
 
 def create_schema(session: Session, statement: CreateSchema) -> Result:
-    """A schema in the session's database. Raises Error 42P06, 42939, 42704 or 42501."""
+    """Creates a schema in the session's database. Raises Error 42P06, 42939, 42704 or 42501."""
     store = session.context.store
     with store.change() as cursor:
         catalog, me = store.catalog, session.user
@@ -43,7 +43,10 @@ def create_schema(session: Session, statement: CreateSchema) -> Result:
 
 
 def drop_schema(session: Session, statement: DropSchema) -> Result:
-    """Drop schemas: empty ones, or with all that is in them or depends on that. Raises Error 3F000, 42501 or 2BP01."""
+    """Drops schemas: empty ones, or with CASCADE all their objects and dependents.
+
+    Raises Error 3F000, 42501 or 2BP01.
+    """
     store = session.context.store
     notices: list[Notice] = []
     schemas: list[Securable] = []
@@ -117,7 +120,7 @@ def _types(session: Session, schemas: set[str]) -> list[UserType]:
 
 
 def _check_untyped(session: Session, schemas: set[str], dropped: Collection[str] = ()) -> None:
-    """Raise Error 2BP01 for schemas with types that something uses which is not dropped with them."""
+    """Raises Error 2BP01 if a type in the schemas is used by an object that is not dropped too."""
     catalog, types = session.context.store.catalog, _types(session, schemas)
     ids = {made.id for made in types}
     users = (user for made in types for user in users_of_type(catalog, made, ids))
@@ -132,7 +135,7 @@ def _functions(session: Session, schemas: set[str]) -> list[Function]:
 
 
 def _check_uncalled(session: Session, schemas: set[str], dropped: Collection[str] = ()) -> None:
-    """Raise Error 2BP01 for schemas with functions that something outside of them calls, which names the schema."""
+    """Raises Error 2BP01 if a function in the schemas is called from outside, where it names the schema."""
     called = callers(session.context.store.catalog, _functions(session, schemas))
     names = [each.rpartition(" ")[2] for each in called]
     found = [
@@ -150,7 +153,7 @@ def _check_uncalled(session: Session, schemas: set[str], dropped: Collection[str
 
 
 def _check_unused(session: Session, schemas: set[str], dropped: Collection[int]) -> None:
-    """Raise Error 2BP01 for schemas with secrets that a source or sink uses which is not dropped along."""
+    """Raises Error 2BP01 if a secret in the schemas is used by a source or sink that is not dropped too."""
     used = users_of(session.context.store.catalog, secrets_in(session, schemas), dropped)
     if used:
         raise Error(
@@ -162,7 +165,7 @@ def _check_unused(session: Session, schemas: set[str], dropped: Collection[int])
 
 
 def find_schema(session: Session, name: Name) -> Securable:
-    """The schema of this name, which is the user's to change. Raises Error 3F000, 42501, 0A000 or 2BP01."""
+    """Returns the schema of a name, if the user owns it. Raises Error 3F000, 42501, 0A000 or 2BP01."""
     own = _own(session, name)
     if own in SCHEMAS:
         message = f"schema {own} is required by the database system"
@@ -175,7 +178,7 @@ def find_schema(session: Session, name: Name) -> Securable:
 
 
 def _own(session: Session, name: Name) -> str:
-    """The schema's name alone. Raises Error 0A000 when another database is in front, 42601 for more than that."""
+    """The schema's bare name. Raises Error 0A000 for another database's, 42601 for more than two parts."""
     if name.database:
         message = f"improper qualified name (too many dotted names): {name}"
         raise Error(message, errors.SYNTAX_ERROR, position=name.position)

@@ -1,4 +1,4 @@
-"""CREATE, ALTER and DROP SECRET, and options of connectors whose value is a secret."""
+"""CREATE, ALTER and DROP SECRET, and connector options whose value is a secret."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sparkwave.server.wire.result import Notice, Result
 
 
 def create_secret(session: Session, statement: CreateSecret) -> Result:
-    """Raises Error 42710 for a name that is taken, 3F000 or 42501."""
+    """Creates a secret. Raises Error 42710 for a name in use, 3F000 or 42501."""
     store = session.context.store
     with store.change() as cursor:
         schema = store.catalog.securables[session.database, target_schema(session, statement)]
@@ -35,7 +35,7 @@ def create_secret(session: Session, statement: CreateSecret) -> Result:
 
 
 def alter_secret(session: Session, statement: AlterSecret) -> Result:
-    """Give a secret another value; what uses it begins anew with that. Raises Error 42704 or 42501."""
+    """Gives a secret another value; its sources restart with it. Raises Error 42704 or 42501."""
     store, name = session.context.store, statement.name
     with store.change() as cursor:
         secret = _find_owned(session, name, statement.if_exists)
@@ -47,7 +47,7 @@ def alter_secret(session: Session, statement: AlterSecret) -> Result:
 
 
 def drop_secret(session: Session, statement: DropSecret) -> Result:
-    """Raises Error 42704, 42501, or 2BP01 for one that a source or a sink uses, without CASCADE."""
+    """Drops secrets. Raises Error 42704, 42501, or without CASCADE 2BP01 for a secret that a source or sink uses."""
     catalog = session.context.store.catalog
     secrets, dropped, notices = [], [], []
     for name in statement.names:
@@ -74,7 +74,7 @@ def drop_secret(session: Session, statement: DropSecret) -> Result:
 
 
 def users_of(catalog: Catalog, secrets: Iterable[Secret], apart: Iterable[int] = ()) -> list[Relation]:
-    """The sources and sinks that use any of these secrets, but those apart, by id."""
+    """Returns the sources and sinks that use any of the secrets, without the ids in `apart`."""
     ids = {secret.id for secret in secrets}
     found = []
     for relation in catalog.relations:
@@ -87,14 +87,14 @@ def users_of(catalog: Catalog, secrets: Iterable[Secret], apart: Iterable[int] =
 
 
 def secrets_in(session: Session, schemas: set[str]) -> list[Secret]:
-    """Those of schemas of the session's database."""
+    """Returns the secrets in schemas of the session's database."""
     catalog = session.context.store.catalog
     ids = {catalog.securables[session.database, name].id for name in schemas}
     return [secret for secret in catalog.secrets.values() if secret.schema_id in ids]
 
 
 def named_secrets(session: Session, options: Iterable[Option]) -> dict[str, int]:
-    """The options whose value is a secret, with its id. Raises Error 42704 for one that there is not, 42501."""
+    """Returns the ids of the secrets in options, by option name. Raises Error 42704 for an unknown secret, 42501."""
     found = {}
     for option in options:
         if option.secret is not None:
@@ -108,7 +108,7 @@ def named_secrets(session: Session, options: Iterable[Option]) -> dict[str, int]
 
 
 def _find_owned(session: Session, name: Name, if_exists: bool) -> Secret | Notice:
-    """A secret that the user may alter and drop; with `if_exists` a notice where there is none."""
+    """A secret that the user owns; with `if_exists`, a notice if there is none."""
     secret = _find(session, name)
     if secret is None:
         if not if_exists:

@@ -1,4 +1,4 @@
-"""CREATE and ALTER SEQUENCE, and the sequences that go with columns of tables."""
+"""CREATE and ALTER SEQUENCE, and the sequences behind columns of tables."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from sparkwave.server.wire.result import Notice, Result
 
 
 def create_sequence(session: Session, statement: CreateSequence) -> Result:
-    """Raises Error 42P07, 22023, 42P01 and 42703 for an owner that there is not."""
+    """Creates a sequence. Raises Error 42P07, 22023, 42P01 and 42703 for an unknown owner."""
     existing = existing_notice(session, statement)
     if existing is not None:
         return Result("CREATE_SEQUENCE", notices=[existing])
@@ -40,7 +40,7 @@ def create_sequence(session: Session, statement: CreateSequence) -> Result:
 
 
 def add_sequence(session: Session, cursor: Cursor, id_: int, schema: str, name: str, made: Sequence) -> Relation:
-    """Store a sequence that has given no number, in the open transaction."""
+    """Stores a new sequence, in the open transaction."""
     relation = Relation(
         id=id_,
         database=session.database,
@@ -67,7 +67,7 @@ def _definition(name: str, made: Sequence) -> str:
 
 
 def _owned(session: Session, made: Sequence, options: SequenceOptions, schema: str) -> Sequence:
-    """The sequence with the owner that OWNED BY names. Raises Error 42P01, 42809, 42703, 42501, and 55000."""
+    """The sequence with the owner of OWNED BY. Raises Error 42P01, 42809, 42703, 42501, and 55000."""
     if options.owned_by is None:
         return made
     if not options.owned_by:
@@ -89,7 +89,10 @@ def _owned(session: Session, made: Sequence, options: SequenceOptions, schema: s
 
 
 def alter_sequence(session: Session, statement: AlterSequence) -> Result:
-    """Raises Error 42P01, 42809, 42501, 22023, 0A000 for the owner of an identity column's."""
+    """Changes a sequence.
+
+    Raises Error 42P01, 42809, 42501, 22023, and 0A000 for OWNED BY of an identity column's sequence.
+    """
     store, numbers = session.context.store, session.context.sequence_numbers
     try:
         relation = find_of_kind(session, statement.name, SEQUENCE)
@@ -114,7 +117,7 @@ def alter_sequence(session: Session, statement: AlterSequence) -> Result:
 
 
 def _restarted(made: Sequence, options: SequenceOptions, given: Position) -> Position:
-    """Where a sequence goes on from. Raises Error 22023 for a number beyond its bounds."""
+    """The position at which a sequence goes on. Raises Error 22023 for a number out of its bounds."""
     if options.restart is False:
         position = given
     else:
@@ -123,13 +126,13 @@ def _restarted(made: Sequence, options: SequenceOptions, given: Position) -> Pos
     return position
 
 
-# The sequences of columns.
+# The sequences behind columns.
 
 
 def counting_columns(
     session: Session, cursor: Cursor, schema: str, table: int, name: str, definitions: Iterable[ColumnDefinition]
 ) -> tuple[tuple[Column, ...], list[tuple[int, str, Sequence]]]:
-    """The columns of a new table, with the sequences of those that count: ids, names and how they count."""
+    """Returns a new table's columns, and (id, name, details) of sequences behind serial or identity columns."""
     store, catalog = session.context.store, session.context.store.catalog
     columns: list[Column] = []
     sequences: list[tuple[int, str, Sequence]] = []
@@ -154,7 +157,7 @@ def counting_columns(
 
 
 def left_without_default(session: Session, dropped: list[Relation], cascade: bool) -> list[Relation]:
-    """The tables that stay when sequences are dropped, without the defaults that draw from these.
+    """Returns the tables that lose defaults when sequences are dropped, without those defaults.
 
     Raises Error 2BP01 for such a default without `cascade`, and for the sequence of an identity column.
     """
@@ -180,7 +183,7 @@ def left_without_default(session: Session, dropped: list[Relation], cascade: boo
 
 
 def settled_default(session: Session, default: str | None) -> str | None:
-    """A default that names sequences by their ids, whatever they are called later."""
+    """Returns a default with sequences named by their ids, so that it survives their renames."""
     if default is None or not draws(default):
         return default
     return settled(default, session.context.store.catalog, session.scope)

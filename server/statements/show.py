@@ -31,7 +31,7 @@ _NAME = (("Name", VARCHAR),)
 _COLUMN = (("Name", VARCHAR), ("Type", VARCHAR), ("Is Hidden", VARCHAR), ("Description", VARCHAR))
 _SESSION = (("Session Id", VARCHAR), ("User", VARCHAR), ("Host", VARCHAR), ("Database", VARCHAR))
 
-# Names and types of what each returns; of what is not here, `Name`.
+# The columns of each SHOW; a SHOW that is missing here has the column `Name` only.
 _COLUMNS: dict[str, tuple[tuple[str, Type], ...]] = {
     "ALL": (("Name", VARCHAR), ("Setting", VARCHAR), ("Description", VARCHAR)),
     "PARAMETERS": (("Name", VARCHAR), ("Value", VARCHAR), ("Description", VARCHAR), ("Mutable", VARCHAR)),
@@ -56,7 +56,7 @@ _COLUMNS: dict[str, tuple[tuple[str, Type], ...]] = {
     ),
 }  # fmt: skip
 
-# Those that are a relation of the system catalogs.
+# The SHOWs that read a relation of the system catalogs.
 _QUERIES = {
     "JOBS": "SELECT * FROM memory.rwc._show_jobs",
     "CLUSTER": "SELECT * FROM memory.rwc._show_cluster",
@@ -66,13 +66,13 @@ _Rows = list[tuple[object, ...]]
 
 
 def columns_of(statement: Show) -> tuple[tuple[str, ...], tuple[Type, ...]]:
-    """Names and types of what a SHOW returns."""
+    """Returns the names and types of a SHOW's columns."""
     columns = _COLUMNS.get(statement.what, _NAME)
     return tuple(name for name, _ in columns), tuple(type_ for _, type_ in columns)
 
 
 def show(session: Session, statement: Show) -> Result:
-    """One of the lists, or what a relation has. Raises Error 42P01 for a relation that does not exist."""
+    """Runs a SHOW or DESCRIBE. Raises Error 42P01 for an unknown relation."""
     if statement.what in ("COLUMNS", "DESCRIBE"):
         return _describe(session, statement)
     if statement.what == "INDEXES":
@@ -91,7 +91,7 @@ def _query(session: Session, sql: str) -> Result:
 
 
 def _describe(session: Session, statement: Show) -> Result:
-    """The columns of a relation; DESCRIBE has its keys and its comment too."""
+    """The columns of a relation; for DESCRIBE also its keys and comment."""
     name = statement.relation
     assert name is not None
     schema, bare = _placed(session, name)
@@ -109,7 +109,7 @@ def _describe(session: Session, statement: Show) -> Result:
 
 
 def _placed(session: Session, name: Name) -> tuple[str, str]:
-    """The schema and the name of a relation, which may be one of the system's."""
+    """The schema and the name of a relation, which may be a system relation."""
     catalog, scope = session.context.store.catalog, session.scope
     schemas = IMPLICIT_SCHEMAS if name.schema is None else (name.schema,)
     system = next((schema for schema in schemas if is_system(schema, name.name)), None)
@@ -120,7 +120,7 @@ def _placed(session: Session, name: Name) -> tuple[str, str]:
 
 
 def _relations(session: Session, statement: Show) -> _Rows:
-    """Those of a kind into which the user may look, by the search path and name."""
+    """The relations of a kind that the user has a privilege on, by search path and name."""
     catalog, user = session.context.store.catalog, session.user
     kind = statement.what.removesuffix("S").lower()
     path = (statement.schema,) if statement.schema else session.scope.path
@@ -157,7 +157,7 @@ def _parameters(session: Session, statement: Show) -> _Rows:
 
 
 def _indexes(session: Session, statement: Show) -> Result:
-    """The indexes of a relation, but keys, which RisingWave does not list."""
+    """The indexes of a relation, without primary keys, as in RisingWave."""
     assert statement.relation is not None
     relation = resolve(session.context.store.catalog, session.scope, statement.relation, "table")
     columns = ", ".join(f'"{column}"' for column, _ in _COLUMNS["INDEXES"])
@@ -168,7 +168,7 @@ def _indexes(session: Session, statement: Show) -> Result:
 
 
 def _processes(session: Session, statement: Show) -> _Rows:
-    """The sessions of the user, of a superuser all; both ids are what KILL and pg_cancel_backend take."""
+    """The user's sessions, or for a superuser all. Both ids are the process id that KILL and pg_cancel_backend take."""
     rows: _Rows = []
     for backend in session.context.backends.all():
         if not session.user.is_super and backend.session.login.name != session.user.name:
@@ -203,7 +203,7 @@ def _subscription_cursors(session: Session, statement: Show) -> _Rows:
 
 
 def _own_cursors(session: Session) -> Iterator[tuple[Backend, str, Portal]]:
-    """The cursors of the user, of a superuser all."""
+    """The cursors of the user's sessions, or for a superuser of all."""
     for backend in session.context.backends.all():
         other = backend.session
         if session.user.is_super or other.login.name == session.user.name:
@@ -240,7 +240,7 @@ def _secrets(session: Session, statement: Show) -> _Rows:
 
 
 def _nothing(session: Session, statement: Show) -> _Rows:
-    """What there is none of here."""
+    """No rows, for kinds of objects that Sparkwave does not have."""
     return []
 
 
@@ -264,12 +264,12 @@ _LISTS: dict[str, Callable[[Session, Show], _Rows]] = {
 
 
 def _is_like(name: object, pattern: str | None) -> bool:
-    """LIKE on the bare name."""
+    """LIKE on the name without its schema."""
     return pattern is None or re.fullmatch(pattern, str(name).rpartition(".")[2], re.DOTALL) is not None
 
 
 def show_create(session: Session, statement: ShowCreate) -> Result:
-    """The statement that made a relation, or those of the functions of a name."""
+    """Returns the statement that made a relation, or the statements of all functions of a name."""
     if statement.kind == "function":
         functions = find_functions(session, statement.name)
         if not functions:
@@ -288,7 +288,7 @@ def show_variable(session: Session, statement: ShowVariable) -> Result:
 
 
 def set_variable(session: Session, statement: SetVariable) -> Result:
-    """SET, RESET of one variable, and ALTER SYSTEM SET: of a system parameter, or of a session variable's default."""
+    """Runs SET, RESET, and ALTER SYSTEM SET of a system parameter or of a session variable's default."""
     if statement.is_local:
         if not session.names.in_block:
             find(statement.name, system=False)

@@ -1,4 +1,4 @@
-"""The NOTICE of a CREATE that takes long, sent while it runs."""
+"""Sends a NOTICE during a CREATE that takes long."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ TEXT = (
 
 
 def watch(session: Session, what: str) -> Callable[[], None]:
-    """What to call while waiting for a CREATE: raises when the client cancels, and sends the NOTICE when it is due.
+    """Returns a function to call while waiting: it raises when the client cancels, and sends the NOTICE when it is due.
 
-    `slow_ddl_notification_secs` says when, 0 never. The beginning of the text is RisingWave's, and so is that it is
-    sent once.
+    `slow_ddl_notification_secs` is the time until the NOTICE, 0 for never. As in RisingWave, it is sent once; its first
+    words are RisingWave's.
     """
     seconds = int(session.get("slow_ddl_notification_secs"))
     started = time.monotonic()

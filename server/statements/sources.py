@@ -1,4 +1,4 @@
-"""What connectors add to tables: CREATE … WITH (connector = …), and their rate limits."""
+"""Tables and sources with a connector: CREATE … WITH (connector = …), and their rate limits."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ from sparkwave.server.wire.result import Result
 
 
 def with_source(session: Session, statement: CreateTable, clause: Connector) -> tuple[CreateTable, Source]:
-    """The statement with all columns, and the source that is to fill its table, which can be read now.
+    """Returns the statement with all columns, and the source for its table, after a test that it can be read.
 
-    Raises Error 22023 for options, 42701 for a column that is there twice, 42501, 58P01 or 0A000.
+    Raises Error 22023 for options, 42701 for a repeated column, 42501, 58P01 or 0A000.
     """
     if statement.is_temporary or statement.name.schema == "pg_temp":
         message = "a temporary table cannot have a connector"
@@ -79,7 +79,7 @@ def with_source(session: Session, statement: CreateTable, clause: Connector) -> 
 
 
 def _check_superuser(session: Session, source: Source, clause: Connector) -> None:
-    """Raise Error 42501 for a connector that reads what the user of the operating system may, whoever asks."""
+    """Raises Error 42501 for connectors with the rights of the server's system user, unless a superuser asks."""
     if session.user.is_super:
         return
     if source.connector == "posix_fs":
@@ -90,7 +90,7 @@ def _check_superuser(session: Session, source: Source, clause: Connector) -> Non
 
 
 def _shared(session: Session, clause: Connector, name: Name) -> Source:
-    """What a table of a shared source is read from. Raises Error 42704, 42809 or 42501."""
+    """The shared source, with the table to read from it. Raises Error 42704, 42809 or 42501."""
     catalog = session.context.store.catalog
     relation = find_of_kind(session, name, "source")
     check_owner(session.user, relation.securable, name.position)
@@ -102,7 +102,7 @@ def _shared(session: Session, clause: Connector, name: Name) -> Source:
 
 
 def _of_table(source: Source, statement: CreateTable, clause: Connector) -> Source:
-    """The source with the key and a replication slot for the one table it reads, if it reads one."""
+    """The source with the table's key and a replication slot, if it reads one table."""
     options = {"slot.name": "rw_cdc", **source.options}
     if "table.name" not in options:
         return replace(source, options=options)
@@ -114,14 +114,14 @@ def _of_table(source: Source, statement: CreateTable, clause: Connector) -> Sour
 
 
 def upstreams(session: Session, statement: CreateTable) -> tuple[int, ...]:
-    """The shared source that a table is read from."""
+    """Returns the id of the shared source that a table is read from, if any."""
     if statement.connector is None or statement.connector.shared is None:
         return ()
     return (find_of_kind(session, statement.connector.shared, "source").id,)
 
 
 def refuse_altering(session: Session, table: Relation, actions: Sequence[ColumnAction]) -> None:
-    """Raise Error 0A000 for changes of columns that a connector delivers by their names, if the table has one."""
+    """Raises Error 0A000 for changes of columns that the table's connector delivers by name."""
     source = session.context.store.catalog.sources.get(table.id)
     if source is None:
         return
@@ -137,7 +137,7 @@ def refuse_altering(session: Session, table: Relation, actions: Sequence[ColumnA
 
 
 def check_altered(session: Session, table: Relation) -> None:
-    """Raise what CREATE TABLE would for the columns that a table has now, if it has a connector."""
+    """Raises the errors of CREATE TABLE for the columns that a table with a connector has now."""
     source = session.context.store.catalog.sources.get(table.id)
     if source is None:
         return
@@ -148,7 +148,7 @@ def check_altered(session: Session, table: Relation) -> None:
 
 
 def refuse_constraints(statement: CreateTable) -> None:
-    """Raise Error 0A000 for what a source cannot promise of the rows that it is given."""
+    """Raises Error 0A000 for constraints that a source cannot guarantee for its rows."""
     position = statement.name.position
     if statement.primary_key:
         raise Error(
@@ -164,7 +164,7 @@ def refuse_constraints(statement: CreateTable) -> None:
 
 
 def set_rate_limit(session: Session, statement: AlterSourceRateLimit) -> Result:
-    """Rows a second that a source delivers; it heeds a new limit with the next batch.
+    """Sets the rows a second that a source delivers, from its next batch on.
 
     Raises Error 42704, 42809, 42501, or 55000 for a table without a connector.
     """

@@ -1,4 +1,4 @@
-"""CREATE MATERIALIZED VIEW, INDEX and SINK: each starts a streaming job, which fills it and keeps it up to date."""
+"""CREATE MATERIALIZED VIEW, INDEX and SINK: starts a job that fills the relation and keeps it up to date."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ from sparkwave.server.wire.result import Notice, Result
 
 
 def create_streaming(session: Session, statement: CreateStreaming) -> Result:
-    """Plan it, start its job, and wait for it unless `background_ddl` is on.
+    """Plans the relation, starts its job, and waits for it unless `background_ddl` is on.
 
-    A plan error, a wrong option or a disabled feature is found before anything is reserved or provisioned.
+    A plan error, a wrong option or a disabled feature raises before any resource is reserved or provisioned.
     """
     what = f"CREATE {KINDS[type(statement)].upper()}"
     environment = session.environment
@@ -60,10 +60,11 @@ def create_streaming(session: Session, statement: CreateStreaming) -> Result:
 
 
 def run_job(session: Session, statement: CreateStreaming, what: str, replaces: Relation | None = None) -> Result:
-    """Plan a statement, start its job, and wait for it unless `background_ddl` is on.
+    """Plans a statement, starts its job, and waits for it unless `background_ddl` is on.
 
-    What it makes takes the place of the view `replaces` in the end, if that is given. Then it also raises what
-    `executor.epochs.takeover.replacement` raises, 55006 for a view that is being replaced, and 0A000 for a circle.
+    If `replaces` is given, the new relation takes that view's place in the end. Then the function also raises the
+    errors of `executor.epochs.takeover.replacement`, 55006 for a view that is being replaced, and 0A000 for a
+    circle.
     """
     kind, environment = KINDS[type(statement)], session.environment
     catalog, scope = environment.catalog, environment.scope
@@ -117,7 +118,7 @@ def run_job(session: Session, statement: CreateStreaming, what: str, replaces: R
 
 
 def _wait_for(session: Session, job: BackfillJob, what: str) -> None:
-    """Wait for a job of the session's, which ends with the statement."""
+    """Waits for a job, which is cancelled if the statement fails."""
     try:
         session.context.jobs.wait_for(job, watch(session, what))
     except Error:
@@ -126,7 +127,7 @@ def _wait_for(session: Session, job: BackfillJob, what: str) -> None:
 
 
 def _failed_rows(session: Session, id_: int, before: int) -> list[Notice]:
-    """A warning of the rows for which an expression has failed while they were filled in, since a snapshot."""
+    """Warnings of rows for which an expression has failed during the backfill, since a snapshot."""
     lake = session.context.lake
     with closing(lake.cursor()) as cursor:
         if not lake.has_changed(cursor, [COMPUTE_ERRORS], before, lake.newest(cursor)):
@@ -142,7 +143,7 @@ def _told(failed: ComputeErrors) -> str:
 
 
 def _placed(statement: CreateStreaming, environment: Environment) -> CreateStreaming:
-    """An index goes to the schema of what it indexes. Raises Error 42601 when its name has another one."""
+    """An index with the schema of its table. Raises Error 42601 when its name has another schema."""
     if not isinstance(statement, CreateIndex):
         return statement
     table = resolve(environment.catalog, environment.scope, statement.table)
@@ -180,7 +181,7 @@ def _relation(
 
 
 def _details(session: Session, statement: CreateStreaming, details: Details | None) -> Details | None:
-    """Those of a sink with its secrets sealed, and what makes names of its files its own. Raises Error 42704, 42501."""
+    """A sink's details, with sealed secrets and a unique token for its file names. Raises Error 42704, 42501."""
     if not isinstance(details, Sink) or not isinstance(statement, CreateSink):
         return details
     options = sealed(dict(details.options), session.context.store.cipher)
@@ -194,7 +195,10 @@ def _details(session: Session, statement: CreateStreaming, details: Details | No
 
 
 def _check_sink(session: Session, statement: CreateSink, plan: StreamPlan, upstreams: frozenset[int]) -> None:
-    """Whether the user may write where the sink does, and the rows fit. Raises Error 42501, 0A000, 22023 or 58030."""
+    """Checks that the user may write the sink's target, and that the rows fit.
+
+    Raises Error 42501, 0A000, 22023 or 58030.
+    """
     catalog, sink = session.environment.catalog, plan.details
     assert isinstance(sink, Sink)
     target = target_of(statement, catalog, session.scope)
@@ -217,7 +221,7 @@ def _check_sink(session: Session, statement: CreateSink, plan: StreamPlan, upstr
 
 
 def _check_receiver(session: Session, relation: Relation, position: int) -> None:
-    """Whether there is something that takes a sink's rows. Raises Error 42501, 0A000, 22023, 42704, 58P01 or 08006."""
+    """Checks that a sink's receiver accepts rows. Raises Error 42501, 0A000, 22023, 42704, 58P01 or 08006."""
     if dict(relation.sink.options).get("enable_config_load", "").lower() == "true" and not session.user.is_super:
         raise permission_denied("must be superuser to use the server's own credentials", position)
     try:
@@ -228,8 +232,10 @@ def _check_receiver(session: Session, relation: Relation, position: int) -> None
 
 
 def _check_directory(session: Session, path: Path, position: int) -> None:
-    """Make the directory if it is not there. Raises Error 22023 for one of the lake's, which deletes what it does not
-    know, or 58030."""
+    """Creates a sink's directory if it is missing.
+
+    Raises Error 22023 for a directory in the lake's, which deletes unknown files, or 58030.
+    """
     data = session.context.lake.directory
     if path.resolve().is_relative_to(data.resolve()):
         message = f"the directory of a sink is not in the data directory: {path}"
@@ -242,7 +248,7 @@ def _check_directory(session: Session, path: Path, position: int) -> None:
 
 
 def _resource_type(session: Session, options: JobOptions) -> tuple[bool, str | None]:
-    """Whether the backfill is serverless, and the resource group that is named: an option beats the session variable.
+    """Whether the backfill is serverless, and the named resource group; an option overrides the variable.
 
     (RisingWave: src/frontend/src/handler/create_mv.rs, resolve_streaming_job_resource_type.) Raises Error 22023 when
     serverless backfill is not enabled, 0A000 where it is not possible, 42704 for an unknown group.
@@ -270,7 +276,10 @@ def _resource_type(session: Session, options: JobOptions) -> tuple[bool, str | N
 
 
 def _parallelism(session: Session, kind: str) -> str:
-    """That of its kind if set, else that of all jobs (src/frontend/src/stream_fragmenter/parallelism.rs of v2.8)."""
+    """The kind's own parallelism if set, else the one of all jobs.
+
+    (RisingWave v2.8: src/frontend/src/stream_fragmenter/parallelism.rs.)
+    """
     names = (f"streaming_parallelism_for_{kind.replace(' ', '_')}", "streaming_parallelism")
     found = next((value for name in names if (value := session.get(name)) != DEFAULT), ADAPTIVE)
     return _within_maximum(session, found, "parallelism")

@@ -1,8 +1,8 @@
-"""Subscription cursors: the changes of a relation, commit by commit, from a point in time on.
+"""Subscription cursors: return the changes of a relation, commit by commit, from a point in time on.
 
-A cursor holds no snapshot of the lake between two FETCHes: what it has read ahead is in a file, and the lake keeps the
-rest for as long as the subscription says. `rw_timestamp`, the millisecond of a commit, tells where a row stands, so
-that another cursor goes on from there, after a restart as well.
+Between two FETCHes a cursor holds no snapshot of the lake: changes that were read ahead are in a file, and the lake
+keeps later ones for the retention of the subscription. `rw_timestamp`, the millisecond of a commit, is the position of
+a row, so that another cursor can go on from there, also after a restart.
 """
 
 from __future__ import annotations
@@ -33,12 +33,15 @@ from sparkwave.server.session.spool import Spool
 from sparkwave.server.statements.named_relations import find_named
 from sparkwave.server.wire.result import Result, ResultColumn
 
-# Snapshots that are looked through at once; what changed in them is read by one query.
+# The most snapshots that one query of changes spans.
 MOST_SNAPSHOTS = 1000
 
 
 class ChangeFeed:
-    """Where a cursor stands: all changes up to the snapshot `position` are behind it, in `_next` or in `_batches`."""
+    """The position of a cursor: it has read all changes up to the snapshot `position`.
+
+    Rows that were read and not yet fetched are in `_next` and `_batches`.
+    """
 
     def __init__(self, session: Session, relation: Relation, subscription: Subscription, position: int) -> None:
         self._session = session
@@ -68,16 +71,16 @@ class ChangeFeed:
 
     @property
     def subscription_name(self) -> str:
-        """Its name now; the one it had has no meaning once it is dropped."""
+        """The subscription's present name; empty once it is dropped."""
         found = self._session.context.store.catalog.by_id.get(self._id)
         return found.name if found is not None else ""
 
     def read_all(self) -> None:
-        """Begin with the rows that there are at `position`."""
+        """Starts with all rows of the relation at `position`."""
         self._read(history.all_rows(self._relation(), self._position))
 
     def wait(self, seconds: float) -> None:
-        """Read ahead until there is a row, for so long at most. Raises Error 57014 when cancelled."""
+        """Reads ahead until there is a row, at most so many seconds. Raises Error 57014 when cancelled."""
         lake, deadline = self._session.context.lake, time.monotonic() + seconds
         while True:
             commits = lake.commits
@@ -90,7 +93,7 @@ class ChangeFeed:
             lake.wait_for_commit(commits, min(left, 0.1))
 
     def take(self, count: int | None) -> Iterator[pa.RecordBatch]:
-        """So many rows, or all for None, as far as there are any now."""
+        """Yields `count` rows, or for None all, as far as there are rows now."""
         left = count
         while left != 0 and self._has_more():
             assert self._next is not None
@@ -102,21 +105,24 @@ class ChangeFeed:
             yield batch
 
     def _has_more(self) -> bool:
-        """Whether a row is there, reading ahead if need be."""
+        """Whether there is a row, after reading ahead if needed."""
         self._used_at = time.monotonic()
         while self._next is None:
             self._next = next(self._batches, None)
             if self._next is None:
                 relation = self._relation()
                 if relation.is_streaming:
-                    self._session.store_views()  # whose changes are read as they are stored
+                    self._session.store_views()  # since changes are read from the stored view
                 with closing(self._session.context.lake.cursor()) as cursor:
                     if not self._read_on(cursor, relation):
                         return False
         return True
 
     def _relation(self) -> Relation:
-        """What is followed. Raises Error 42704 when the subscription has gone, 55000 when its columns are others."""
+        """The followed relation.
+
+        Raises Error 42704 when the subscription was dropped, 55000 when the columns have changed.
+        """
         catalog = self._session.context.store.catalog
         subscription = catalog.by_id.get(self._id)
         if subscription is None:
@@ -133,7 +139,7 @@ class ChangeFeed:
         return relation
 
     def _read_on(self, cursor: Cursor, relation: Relation) -> bool:
-        """Look through the next snapshots. Returns whether there were any."""
+        """Reads the changes of the next snapshots. Returns whether there were any snapshots."""
         lake = self._session.context.lake
         newest = lake.snapshot(cursor)
         if newest <= self._position:
@@ -166,7 +172,7 @@ class ChangeFeed:
             result.close()
 
     def _keep(self, batches: Iterator[pa.RecordBatch]) -> None:
-        """Take a query's rows: a few into memory, more into a file."""
+        """Keeps a query's rows: one batch in memory, more in a file."""
         filled = (batch for batch in batches if batch.num_rows)
         first, second = next(filled, None), next(filled, None)
         self._drop_rows()
@@ -198,7 +204,10 @@ def _recycled() -> Error:
 
 
 def declare(session: Session, statement: DeclareSubscriptionCursor) -> Result:
-    """Raises Error 42704 for an unknown subscription, 42P03 for a taken name, 22023 for a time out of reach, 42501."""
+    """Declares a subscription cursor.
+
+    Raises Error 42704 for an unknown subscription, 42P03 for a name in use, 22023 for a time out of reach, 42501.
+    """
     names = session.names
     names.free_portal(statement.name)
     catalog = session.context.store.catalog
@@ -215,7 +224,7 @@ def declare(session: Session, statement: DeclareSubscriptionCursor) -> Result:
         feed.read_all()
     prepared = Statement(Prepared(session, statement, (), session.running_text))
     result = Result("FETCH", feed.columns)
-    # Of no transaction: it lives until it is closed.
+    # The cursor belongs to no transaction: it lives until it is closed.
     names.portals[statement.name] = Portal(
         prepared, result=result, is_cursor=True, holds=True, survives=True, feed=feed
     )
@@ -223,7 +232,7 @@ def declare(session: Session, statement: DeclareSubscriptionCursor) -> Result:
 
 
 def _start(session: Session, cursor: Cursor, statement: DeclareSubscriptionCursor, subscription: Subscription) -> int:
-    """The snapshot after which a cursor starts."""
+    """The snapshot after which the cursor reads changes."""
     now_us = time.time_ns() // 1000
     if statement.since in ("now", "full"):
         return session.context.lake.snapshot(cursor)
@@ -242,9 +251,9 @@ def _start(session: Session, cursor: Cursor, statement: DeclareSubscriptionCurso
 
 
 def fetch(feed: Feed, statement: Fetch) -> Result:
-    """The next changes, or those that come within the timeout when there are none.
+    """Returns the next changes; if there are none, waits for them until the timeout.
 
-    Raises Error 55000 for another direction than forward, and what has become of the subscription.
+    Raises Error 55000 for a direction other than forward, and errors of a dropped subscription.
     """
     if statement.way != "forward" or (statement.count is not None and statement.count < 0):
         raise Error("cursor can only scan forward", errors.NOT_IN_PREREQUISITE_STATE)

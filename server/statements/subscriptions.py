@@ -1,4 +1,4 @@
-"""CREATE SUBSCRIPTION: from now on the changes of a table or materialized view are kept, for cursors to read."""
+"""CREATE SUBSCRIPTION: keeps the changes of a table or materialized view from now on, for cursors to read."""
 
 from __future__ import annotations
 
@@ -17,13 +17,16 @@ from sparkwave.server.wire.result import Result
 
 
 def create_subscription(session: Session, statement: CreateSubscription) -> Result:
-    """Raises Error 42P01, 42809 for a view, 55000 for a view that is being created or has failed, 42710, 42501."""
+    """Creates a subscription.
+
+    Raises Error 42P01, 42809 for a plain view, 55000 for a view that is being created or has failed, 42710, 42501.
+    """
     existing = existing_notice(session, statement)
     if existing is not None:
         return Result("CREATE_SUBSCRIPTION", notices=[existing])
-    session.store_views()  # so that what is seen before is no change
+    session.store_views()  # so that rows that are visible now are stored, and no later change
     store = session.context.store
-    with store.change() as cursor:  # no commit comes between the snapshot and this one
+    with store.change() as cursor:  # no other commit comes between the snapshot and this transaction
         environment = session.environment
         upstream = followed(session, statement.upstream)
         refuse_temporary(session, (upstream.id,))
@@ -48,7 +51,7 @@ def create_subscription(session: Session, statement: CreateSubscription) -> Resu
 
 
 def followed(session: Session, name: Name) -> Relation:
-    """The table or materialized view of a name, whose rows the user may read."""
+    """Returns the table or materialized view of a name, if the user may read its rows."""
     catalog = session.context.store.catalog
     relation = resolve_readable(catalog, session.scope, name)
     if not relation.is_stored:

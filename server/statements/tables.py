@@ -30,12 +30,12 @@ from sparkwave.server.writes.writing import stage_query
 
 
 def create_table(session: Session, statement: CreateTable) -> Result:
-    """A table; without a primary key its rows are told apart by the lake's row id."""
+    """Creates a table; without a primary key, the lake's row id is its key."""
     return _create(session, statement, "table")
 
 
 def create_source(session: Session, statement: CreateSource) -> Result:
-    """A source: a table that only grows, by what its connector delivers from now on."""
+    """Creates a source: a table that only grows, by the rows that its connector delivers from now on."""
     refuse_constraints(statement.table)
     return _create(session, statement.table, "source")
 
@@ -89,12 +89,15 @@ def _constraints(statement: CreateTable) -> Constraints | None:
 
 
 def unenforced_notice(kind: str) -> Notice:
-    """What the user is told of a constraint that is accepted for the sake of other systems' DDL."""
+    """Returns the notice for a constraint that is accepted, but not enforced, for DDL of other systems."""
     return Notice(f"{kind} is not enforced here; PRIMARY KEY, NOT NULL and CHECK are")
 
 
 def try_expressions(session: Session, columns: tuple[Column, ...], checks: tuple[Check, ...]) -> None:
-    """Try whether defaults, generated columns and checks are of their types. Raises Error, also of a wrong name."""
+    """Checks that defaults, generated columns and checks have the right types.
+
+    Raises Error, also for an unknown name.
+    """
     cursor = session.cursor()
     rows = ", ".join(f"CAST(NULL AS {column.type.duckdb()}) AS {quote(column.name)}" for column in columns)
     for column in columns:
@@ -111,7 +114,7 @@ def try_expressions(session: Session, columns: tuple[Column, ...], checks: tuple
 
 
 def try_check(session: Session, cursor: Cursor, check: Check, columns: tuple[Column, ...], rows: str) -> None:
-    """Try whether a check is a condition over rows. Raises Error 42804, 0A000, also of a wrong name or function."""
+    """Checks that a CHECK is a condition over rows. Raises Error 42804, 0A000, also for an unknown name or function."""
     if draws(check.condition):
         raise Error("nextval in a check constraint is not supported", errors.FEATURE_NOT_SUPPORTED)
     condition = condition_text(check.condition, columns, session.environment)
@@ -122,7 +125,10 @@ def try_check(session: Session, cursor: Cursor, check: Check, columns: tuple[Col
 
 
 def create_table_as(session: Session, statement: CreateTableAs) -> Result:
-    """A table with the rows of a query. The query runs first; then one transaction has the table and its rows."""
+    """Creates a table with the rows of a query.
+
+    The query runs first; one transaction then stores the table and its rows.
+    """
     existing = existing_notice(session, statement)
     if existing is not None:
         return Result("CREATE TABLE AS", notices=[existing])
@@ -157,7 +163,7 @@ def create_table_as(session: Session, statement: CreateTableAs) -> Result:
 
 
 def _table_columns(statement: CreateTableAs, outputs: tuple[ResultColumn, ...]) -> tuple[Column, ...]:
-    """The outputs of a query as columns of a table, the first under the names given. Raises Error 42601, 42701."""
+    """The query's outputs as a table's columns, the first ones under the given names. Raises Error 42601, 42701."""
     if len(statement.columns) > len(outputs):
         raise Error("too many column names were specified", errors.SYNTAX_ERROR, position=statement.name.position)
     names = [*statement.columns, *(output.name for output in outputs[len(statement.columns) :])]

@@ -1,7 +1,7 @@
-"""BEGIN, COMMIT and ROLLBACK: as in RisingWave each statement commits by itself, but READ ONLY is real.
+"""BEGIN, COMMIT and ROLLBACK without atomic transactions: as in RisingWave, each statement commits by itself.
 
-Between BEGIN and its end cursors and portals live on; with READ ONLY every query reads the snapshot that was the newest
-at BEGIN, and what writes is refused. With `atomic_transactions` all this is as in PostgreSQL: `server.session.atomic`.
+Cursors and portals stay open between BEGIN and its end. READ ONLY is enforced: all queries read the newest snapshot of
+BEGIN, and writes are refused. With `atomic_transactions`, `server.session.atomic` follows PostgreSQL instead.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def transaction(session: Session, statement: Transaction) -> Result:
 
 
 def _show_modes(session: Session, statement: Transaction) -> None:
-    """Isolation is what it is; what clients ask for is shown to them."""
+    """Stores the modes that a client asks for, which SHOW prints. They do not change the isolation."""
     said = dict(statement.modes)
     for name in ("isolation", "deferrable"):
         value = said.get(name) or (statement.action == "begin" and session.get(f"default_transaction_{name}"))
@@ -69,7 +69,7 @@ _STAYS = Notice(
 
 
 def note_committed(session: Session, statement: Statement) -> None:
-    """Remember, for ROLLBACK, that a statement in a block has written something that is stored."""
+    """Notes, for a warning at ROLLBACK, that a statement in a block has committed a write."""
     if session.names.in_block and session.block is None and writing_command(statement) is not None:
         session.has_committed = True
 
@@ -81,7 +81,7 @@ def _set_mode(session: Session, read_only: bool | None) -> None:
 
 
 def check_writable(session: Session, statement: Statement) -> None:
-    """Raise Error 25006 for what writes in a read-only transaction, or where another server is the one that writes."""
+    """Raises Error 25006 for a write in a read-only transaction, or on a server that only reads."""
     only_reads = session.context.lake.read_only
     if not only_reads and not session.is_read_only:
         return

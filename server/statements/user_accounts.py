@@ -27,7 +27,7 @@ _EMPTY = Notice("empty string is not a valid password, clearing password")
 
 
 def create_user(session: Session, statement: CreateUser) -> Result:
-    """A user; one who is only a role may not log in. Raises Error 42710, 42939 or 42501."""
+    """Creates a user, or a role, which may not log in. Raises Error 42710, 42939 or 42501."""
     _check_name(statement.name, statement.position)
     store = session.context.store
     with store.change() as cursor:
@@ -46,7 +46,7 @@ def create_user(session: Session, statement: CreateUser) -> Result:
 
 
 def alter_user(session: Session, statement: AlterUser) -> Result:
-    """Change what a user may do, or its password; the own password everybody may. Raises Error 42704 or 42501."""
+    """Changes a user's rights or password; all users may change their own password. Raises Error 42704 or 42501."""
     store = session.context.store
     with store.change() as cursor:
         me, user = session.user, find_user(store.catalog, statement.name, statement.position)
@@ -66,7 +66,7 @@ def alter_user(session: Session, statement: AlterUser) -> Result:
 
 
 def rename_user(session: Session, statement: RenameUser) -> Result:
-    """Give a user another name; what it owns and holds stays its own. Raises Error 42704, 42710, 42501 or 0A000."""
+    """Renames a user, who keeps objects and privileges. Raises Error 42704, 42710, 42501 or 0A000."""
     _check_name(statement.new_name, statement.new_position)
     store = session.context.store
     with store.change() as cursor:
@@ -84,7 +84,7 @@ def rename_user(session: Session, statement: RenameUser) -> Result:
 
 
 def drop_user(session: Session, statement: DropUser) -> Result:
-    """Drop users who own nothing and hold no privileges. Raises Error 42704, 42501, 55006 or 2BP01."""
+    """Drops users who own nothing and hold no privileges. Raises Error 42704, 42501, 55006 or 2BP01."""
     store = session.context.store
     notices = []
     with store.change() as cursor:
@@ -108,7 +108,10 @@ def drop_user(session: Session, statement: DropUser) -> Result:
 
 
 def _changed(session: Session, user: User, options: tuple[UserOption, ...]) -> User:
-    """The user with its options; a password becomes its verifier unless it is one. Raises Error 22007 for no time."""
+    """The user with its options; a password becomes a verifier unless it is one already.
+
+    Raises Error 22007 for a bad time.
+    """
     fields: dict[str, Any] = {option.field: option.value for option in options}
     if "password" in fields:
         password = fields.pop("password")
@@ -120,7 +123,7 @@ def _changed(session: Session, user: User, options: tuple[UserOption, ...]) -> U
 
 
 def _moment(session: Session, text: str, position: int) -> datetime | None:
-    """The time, in the session's time zone where it names none; None for infinity. Raises Error 22007."""
+    """The time of a text, by default in the session's time zone; None for infinity. Raises Error 22007."""
     if text.strip().lower() == "infinity":
         return None
     try:

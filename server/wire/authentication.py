@@ -1,9 +1,9 @@
-"""Who a client is: SCRAM-SHA-256 (RFC 5802, RFC 7677), as PostgreSQL's docs lay it over messages ("SASL
-Authentication"), and who may do without.
+"""Authenticates a client: with SCRAM-SHA-256 (RFC 5802, RFC 7677), or without a password where none is needed.
 
-A user with a password proves that it knows it; one that has expired is as good as a wrong one. A user without may
-connect from this machine only, and as long as nobody has a password, nobody may from elsewhere. An unknown user goes
-through the same messages as a known one.
+The messages are those of PostgreSQL's docs, "SASL Authentication". A user with a password has to prove that the client
+knows the password; an expired password counts as a wrong one. A user without a password may connect from this machine
+only. As long as no user has a password, connections from other machines are refused. An unknown user goes through the
+same messages as a known one, so that a client cannot find out which users exist.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from sparkwave.server.wire import messages as m
 from sparkwave.server.wire.conversation import Channel
 
 MECHANISM = "SCRAM-SHA-256"
-ITERATIONS = 4096  # Postgres' scram_iterations, and RFC 7677's least
+ITERATIONS = 4096  # Postgres' scram_iterations, and the minimum of RFC 7677
 MOCK_SECRET = secrets.token_bytes(32)  # makes the salts of users without a password
 
 _SASL, _SASL_CONTINUE, _SASL_FINAL = 10, 11, 12  # kinds of Authentication messages
@@ -41,7 +41,7 @@ _SASL, _SASL_CONTINUE, _SASL_FINAL = 10, 11, 12  # kinds of Authentication messa
 
 @dataclass(frozen=True)
 class Verifier:
-    """What is kept of a password."""
+    """The stored form of a password, from which the password cannot be read."""
 
     iterations: int
     salt: bytes
@@ -49,13 +49,13 @@ class Verifier:
     server_key: bytes
 
     def __str__(self) -> str:
-        """As Postgres writes it: `SCRAM-SHA-256$<iterations>:<salt>$<StoredKey>:<ServerKey>`."""
+        """The verifier in Postgres' form: `SCRAM-SHA-256$<iterations>:<salt>$<StoredKey>:<ServerKey>`."""
         salt, stored_key, server_key = (_base64(part) for part in (self.salt, self.stored_key, self.server_key))
         return f"{MECHANISM}${self.iterations}:{salt}${stored_key}:{server_key}"
 
 
 def read_verifier(text: str) -> Verifier | None:
-    """The verifier in a text; None for anything else, such as a password."""
+    """Returns the verifier that a text holds; None for any other text, such as a password."""
     try:
         mechanism, parameters, keys = text.split("$")
         iterations, salt = parameters.split(":")
@@ -68,7 +68,7 @@ def read_verifier(text: str) -> Verifier | None:
 
 
 def make_verifier(password: str, salt: bytes | None = None, iterations: int = ITERATIONS) -> Verifier:
-    """The verifier of a password, with a salt of its own unless one is given."""
+    """Returns the verifier of a password. Without `salt`, the salt is random."""
     salt = secrets.token_bytes(16) if salt is None else salt
     salted = hashlib.pbkdf2_hmac("sha256", saslprep(password).encode(), salt, iterations)
     stored_key = hashlib.sha256(_hmac(salted, b"Client Key")).digest()
@@ -90,7 +90,7 @@ _PROHIBITED = (
 
 
 def saslprep(password: str) -> str:
-    """RFC 4013. As in Postgres, a password that it prohibits is taken as it is."""
+    """Prepares a password by RFC 4013. As in Postgres, a password that RFC 4013 prohibits is returned unchanged."""
     spaced = (" " if stringprep.in_table_c12(c) else c for c in password if not stringprep.in_table_b1(c))
     prepared = unicodedata.normalize("NFKC", "".join(spaced))
     right_to_left = [stringprep.in_table_d1(c) for c in prepared]
@@ -106,16 +106,16 @@ class Challenge:
     """The server's side of one exchange, after the client's first message."""
 
     verifier: Verifier
-    header: str  # what the client said of channel binding
-    client_first: str  # without that
-    nonce: str  # the client's and ours
+    header: str  # the client's statement on channel binding
+    client_first: str  # the client's first message without that header
+    nonce: str  # the client's nonce followed by the server's
 
     @property
     def server_first(self) -> str:
         return f"r={self.nonce},s={_base64(self.verifier.salt)},i={self.verifier.iterations}"
 
     def answer(self, client_final: bytes) -> str | None:
-        """The server's last message; None when the client does not know the password. Raises Error 08P01."""
+        """Returns the server's last message; None when the client does not know the password. Raises Error 08P01."""
         text = _text(client_final)
         without_proof, comma, proof = text.rpartition(",p=")
         binding, nonce = _attributes(without_proof, "cr")
@@ -135,7 +135,10 @@ class Challenge:
 
 
 def challenge(client_first: bytes, verifier: Verifier, nonce: str) -> Challenge:
-    """The exchange that a client's first message starts; `nonce` is our part. Raises Error 08P01 or 0A000."""
+    """Starts the exchange that a client's first message asks for; `nonce` is the server's part.
+
+    Raises Error 08P01 or 0A000.
+    """
     flag, identity, bare = [*_text(client_first).split(",", 2), "", ""][:3]
     if flag not in ("n", "y"):
         raise _malformed("it wants channel binding, which was not offered")
@@ -148,20 +151,23 @@ def challenge(client_first: bytes, verifier: Verifier, nonce: str) -> Challenge:
 
 
 def authenticate(channel: Channel, name: str, users: Mapping[str, User], is_local: bool) -> None:
-    """Find out whether the client is the user it says it is, by an exchange of messages.
+    """Checks by an exchange of messages that the client is the user whose name it gives.
 
-    Raises Error 28P01 for a wrong password, 28000 for a user who may not connect (from there).
+    Raises Error 28P01 for a wrong password, 28000 for a user who may not connect (from the client's machine).
     """
     _admit(name, users, is_local, lambda stored: _exchange(channel, name, stored))
 
 
 def check_password(name: str, password: str, users: Mapping[str, User], is_local: bool) -> User:
-    """The same for a client that sends the password itself. Returns the user."""
+    """Checks a password that the client sends in plain text and returns the user.
+
+    Raises the errors of `authenticate`.
+    """
     return _admit(name, users, is_local, lambda stored: _compare(name, password, stored))
 
 
 def _admit(name: str, users: Mapping[str, User], is_local: bool, prove: Callable[[str | None], None]) -> User:
-    """The user, after it has proved to know its password where it needs one; of an unknown one proof is asked too."""
+    """Returns the user, after `prove` has checked the password where one is needed, also for an unknown user."""
     user = users.get(name)
     if not has_passwords(users):
         if not is_local:
@@ -181,23 +187,23 @@ def _admit(name: str, users: Mapping[str, User], is_local: bool, prove: Callable
 
 
 def is_this_machine(address: str) -> bool:
-    """Whether an IP address is that of a client on this machine."""
+    """Returns whether an IP address is a loopback address, so that its client runs on this machine."""
     parsed = ipaddress.ip_address(address)
     return (getattr(parsed, "ipv4_mapped", None) or parsed).is_loopback
 
 
 def has_passwords(users: Mapping[str, User]) -> bool:
-    """Whether anybody has a password."""
+    """Returns whether any user has a password."""
     return any(user.verifier for user in users.values())
 
 
 def has_expired(user: User) -> bool:
-    """Whether the user's password counts no more."""
+    """Returns whether the user's password has expired."""
     return user.valid_until is not None and user.valid_until < datetime.now(UTC)
 
 
 def _compare(name: str, password: str, stored: str | None) -> None:
-    """Raises Error 28P01 unless it is the password; without a stored one none is, after the same work."""
+    """Raises Error 28P01 unless the password is right, after the same work for an unknown user."""
     verifier = read_verifier(stored) if stored else _mock(name)
     assert verifier is not None
     given = make_verifier(password, verifier.salt, verifier.iterations)
@@ -210,7 +216,7 @@ def _wrong_password(name: str) -> Error:
 
 
 def _exchange(channel: Channel, name: str, stored: str | None) -> None:
-    """Ask for the password; without a stored one no answer is right. Raises Error 28P01."""
+    """Ask for the password by SCRAM messages; without a stored one every answer is wrong. Raises Error 28P01."""
     verifier = read_verifier(stored) if stored else _mock(name)
     assert verifier is not None
     _send(channel, _SASL, m.cstring(MECHANISM) + b"\0")
@@ -227,7 +233,7 @@ def _exchange(channel: Channel, name: str, stored: str | None) -> None:
 
 
 def _mock(name: str) -> Verifier:
-    """A verifier that nothing matches, with the same salt whenever the same user is tried."""
+    """A verifier that no password matches. A user's salt is the same at each try, as if the user existed."""
     salt = _hmac(MOCK_SECRET, name.encode())[:16]
     return Verifier(ITERATIONS, salt, secrets.token_bytes(32), secrets.token_bytes(32))
 

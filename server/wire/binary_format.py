@@ -1,7 +1,7 @@
-"""Arrow arrays to Postgres' binary output, a column at a time.
+"""Converts Arrow arrays to Postgres' binary output, a column at a time.
 
-Layouts are those of PostgreSQL's `*_send` functions: big-endian integers and floats, dates counted from 2000-01-01
-in days and microseconds, numeric as base-10000 digits, jsonb behind a version byte, arrays with a header.
+Layouts are those of PostgreSQL's `*_send` functions: big-endian integers and floats, dates counted from 2000-01-01 in
+days and microseconds, numeric as base-10000 digits, jsonb behind a version byte, arrays with a header.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NEGATIVE, NAN = 0x4000, 0xC000  # sign words of numeric
 
 
 def binary_array(array: pa.Array, type: Type) -> pa.Array:
-    """The values as `binary` in Postgres' binary format; NULLs stay null.
+    """Returns the values of `array` in Postgres' binary format as a `binary` array; NULLs stay null.
 
     Raises Error 0A000 for arrays of more than one dimension.
     """
@@ -51,7 +51,7 @@ def _numbers(array: pa.Array, null: int = 0) -> np.ndarray:
 
 
 def _fixed(wire_dtype: str) -> Callable[[pa.Array, Type], pa.Array]:
-    """An encoder of numbers that only change byte order."""
+    """An encoder for numbers of a fixed width, which only reverses their bytes."""
     width = np.dtype(wire_dtype).itemsize
 
     def encode(array: pa.Array, _type: Type) -> pa.Array:
@@ -75,7 +75,7 @@ def _timestamp(array: pa.Array, _type: Type) -> pa.Array:
 
 
 def _from_2000(values: np.ndarray, epoch: int, infinite: int) -> np.ndarray:
-    """Counted from 2000; infinities stay, Postgres' lower one being one below DuckDB's."""
+    """Days or microseconds since 2000. Infinities stay; PostgreSQL's `-infinity` is one below DuckDB's."""
     moved = values - values.dtype.type(epoch)
     moved[values == infinite] = infinite
     moved[values == -infinite] = -infinite - 1
@@ -117,7 +117,7 @@ _UUID_DIGITS = [i for i in range(36) if i not in (8, 13, 18, 23)]
 
 
 def _uuid(array: pa.Array, _type: Type) -> pa.Array:
-    """Sixteen bytes from the 36 characters of each."""
+    """The 16 bytes of each UUID, from its 36 characters."""
     text = pa.concat_arrays([array.fill_null("0" * 36)])
     start = int(np.frombuffer(text.buffers()[1], np.int32)[text.offset])
     characters = np.frombuffer(text.buffers()[2], np.uint8)[start : start + 36 * len(text)].reshape(-1, 36)
@@ -173,13 +173,13 @@ def _numeric_words(unscaled: np.ndarray, scale: int) -> pa.Array:
 
 
 def _numeric_by_value(array: pa.Array, type: Type) -> pa.Array:
-    """For what 64 bits do not hold, and for values of different scales."""
+    """Encodes value by value: for numbers beyond 64 bits and for numbers of different scales."""
     texts = text_array(array, type).to_pylist()
     return pa.array([None if text is None else numeric_bytes(Decimal(text)) for text in texts], pa.binary())
 
 
 def numeric_bytes(value: Decimal) -> bytes:
-    """One numeric in binary; NaN has a sign word of its own."""
+    """Returns one numeric in Postgres' binary format, NaN included."""
     if value.is_nan():
         return struct.pack("!hhHh", 0, 0, NAN, 0)
     sign, digits, exponent = value.as_tuple()
@@ -201,7 +201,7 @@ def numeric_bytes(value: Decimal) -> bytes:
 
 
 def length_prefixes(array: pa.Array) -> pa.Array:
-    """Four bytes for each value of a `binary` array: its length, or -1 for NULL."""
+    """Returns four bytes for each value of a `binary` array: its length, or -1 for NULL."""
     lengths = pc.binary_length(array).fill_null(-1).to_numpy(zero_copy_only=False).astype(">i4")
     return fixed(lengths.tobytes(), len(array), 4)
 
@@ -231,7 +231,7 @@ def _array(array: pa.Array, type: Type) -> pa.Array:
 
 
 def _record(array: pa.Array, type: Type) -> pa.Array:
-    """As PostgreSQL's `record_send`."""
+    """The layout of PostgreSQL's `record_send`."""
     parts = [_repeated(struct.pack("!i", len(type.fields)), len(array))]
     for values, (_, field) in zip(array.flatten(), type.fields, strict=True):
         encoded = binary_array(values, field)

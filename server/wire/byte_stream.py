@@ -1,4 +1,4 @@
-"""Bytes to and from a client: collected on the way out, taken off in pieces on the way in."""
+"""Buffers the bytes of a client's socket, in both directions."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ READ_AT_ONCE = 1 << 20
 
 
 class Disconnected(Exception):
-    """The client has gone, or never spoke Postgres."""
+    """The client has closed the connection, or never spoke Postgres."""
 
 
 class Output:
-    """Collects bytes for the client and sends them from 64 KiB on, or when flushed."""
+    """Collects bytes for the client; sends them when 64 KiB are collected, or on `flush`."""
 
     closed = False
 
@@ -37,19 +37,22 @@ class Output:
 
 
 class Input:
-    """What the client sends. All methods raise Disconnected when it has gone or, with a time limit, says nothing."""
+    """Reads the client's bytes.
+
+    Methods raise Disconnected when the client has gone or a time limit of the socket passes.
+    """
 
     closed = False
 
     def __init__(self, connection: socket.socket, ahead: int = 0) -> None:
-        """Up to `ahead` bytes more than were asked for may be read."""
+        """A read may take up to `ahead` bytes more than asked for, for the next call."""
         self._connection = connection
         self._ahead = ahead
         self._data = b""
-        self._at = 0  # of what has been taken of it
+        self._at = 0  # bytes of `_data` already taken
 
     def take(self, count: int) -> bytes:
-        """Exactly `count` bytes, in pieces so that memory is taken only for what arrives."""
+        """Returns exactly `count` bytes. They are read in pieces, so that memory is used only for bytes that arrive."""
         start, self._at = self._at, self._at + count
         if self._at <= len(self._data):
             return self._data[start : self._at]
@@ -65,7 +68,7 @@ class Input:
         return b"".join(pieces)
 
     def next_is(self, code: bytes) -> bool:
-        """Whether the next byte has arrived and is this one."""
+        """Returns whether the next byte has arrived and equals `code`. Does not wait and does not take the byte."""
         if self._at == len(self._data):
             before = self._connection.gettimeout()
             try:
@@ -87,4 +90,4 @@ class Input:
         return piece
 
     def close(self) -> None:
-        """The connection is others' to close."""
+        """Does nothing: the handler closes the connection."""

@@ -1,7 +1,7 @@
-"""client_encoding: texts between a client's encoding and UTF-8, the one in which everything is stored.
+"""client_encoding: converts texts between a client's encoding and UTF-8, in which everything is stored.
 
-Names are PostgreSQL's (its docs, "Character Set Support"). Encodings that Python has no codec for are not there:
-EUC_TW and MULE_INTERNAL.
+Encodings have PostgreSQL's names (its docs, "Character Set Support"). EUC_TW and MULE_INTERNAL are missing, since
+Python has no codec for them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sparkwave.catalog.types import Type
 
 @dataclass(frozen=True)
 class Encoding:
-    """An encoding by PostgreSQL's name, and Python's codec for it. `is_utf8`: texts pass as they are."""
+    """An encoding by PostgreSQL's name, with Python's codec for it. `is_utf8`: texts need no conversion."""
 
     name: str
     codec: str = "utf-8"
@@ -28,7 +28,7 @@ class Encoding:
         return self.codec == "utf-8"
 
     def concerns(self, type: Type) -> bool:
-        """Whether a value's binary format is text in this encoding.
+        """Returns whether the binary format of a type is text that has to be converted.
 
         Raises Error 0A000 for an array or a row, unless the encoding is UTF-8.
         """
@@ -39,42 +39,48 @@ class Encoding:
         return type.is_text or type.name in ("jsonb", "enum")
 
     def decode(self, data: bytes) -> str:
-        """Raises Error 22021 for what is no text in the encoding, 22P05 for a character that UTF-8 does not have."""
+        """Returns the text of `data`.
+
+        Raises Error 22021 for bytes that are no text in the encoding, 22P05 for a character that UTF-8 does not have.
+        """
         try:
             return data.decode(self.codec)
         except UnicodeDecodeError as error:
             raise self._malformed(error) from None
 
     def to_utf8(self, data: bytes) -> bytes:
-        """Raises as `decode` does."""
+        """Converts `data` from this encoding to UTF-8. Raises the errors of `decode`."""
         return data if self.is_utf8 else self.decode(data).encode()
 
     def encode_array(self, array: pa.Array) -> pa.Array:
-        """A `binary` array of texts in UTF-8 in this encoding. Raises Error 22P05 for a character it does not have."""
+        """Converts a `binary` array of UTF-8 texts to this encoding.
+
+        Raises Error 22P05 for a character that it does not have.
+        """
         if self.is_utf8:
             return array
         return pa.array([None if value is None else self.from_utf8(value) for value in array.to_pylist()], pa.binary())
 
     def from_utf8(self, data: bytes) -> bytes:
-        """Raises Error 22P05 for a character that the encoding does not have."""
+        """Converts UTF-8 to this encoding. Raises Error 22P05 for a character that the encoding does not have."""
         try:
             return data if self.is_utf8 else data.decode().encode(self.codec)
         except UnicodeEncodeError as error:
             raise _untranslatable(error.object[error.start].encode(), "UTF8", self.name) from None
 
     def stream(self) -> codecs.IncrementalDecoder:
-        """For text that comes in pieces cut anywhere."""
+        """Returns a decoder for a text that arrives in pieces, cut at any byte."""
         return codecs.getincrementaldecoder(self.codec)()
 
     def decode_piece(self, decoder: codecs.IncrementalDecoder, data: bytes, last: bool = False) -> bytes:
-        """The next piece of a text in UTF-8. Raises as `decode` does."""
+        """Returns the next piece of such a text in UTF-8. Raises the errors of `decode`."""
         try:
             return decoder.decode(data, last).encode()
         except UnicodeDecodeError as error:
             raise self._malformed(error) from None
 
     def _width(self, first: int) -> int:
-        """How many bytes a character that begins with this one seems to have."""
+        """The number of bytes of a character, guessed from its first byte."""
         if not self.is_utf8:
             return 1 if first < 0x80 else 2
         return next((width for low, width in _UTF8_WIDTHS if low <= first < 0xF8), 1)
@@ -129,7 +135,7 @@ ENCODINGS: dict[str, Encoding] = {
     )
 }
 
-# PostgreSQL's other spellings (src/common/encnames.c), of small letters and digits alone.
+# PostgreSQL's other spellings (src/common/encnames.c), reduced to lower-case letters and digits.
 _SPELLINGS = {re.sub("_", "", name).lower(): name for name in ENCODINGS}
 _SPELLINGS |= {f"iso8859{number}": name for number, name in _ISO.items()}
 _SPELLINGS |= {f"windows{number}": f"WIN{number}" for number in (866, 874, *range(1250, 1259))}
@@ -140,7 +146,7 @@ _SPELLINGS |= dict.fromkeys(("abc", "tcvn", "tcvn5712", "vscii"), "WIN1258")
 
 
 def encoding_name(text: str) -> str:
-    """PostgreSQL's name of an encoding in any of its spellings. Raises ValueError for one that is not there."""
+    """Returns PostgreSQL's name of an encoding, for any spelling. Raises ValueError for an unknown encoding."""
     name = _SPELLINGS.get(re.sub(r"[^a-z0-9]", "", text.lower()))
     if name is None:
         raise ValueError(f"one of {', '.join(sorted(ENCODINGS))} expected")

@@ -1,4 +1,4 @@
-"""A session as the wire sees it."""
+"""The interface of a session that the wire protocol uses."""
 
 from __future__ import annotations
 
@@ -11,52 +11,56 @@ from sparkwave.server.wire.result import Notice, Prepared, Result
 
 
 class ClientSession(Protocol):
-    """What the wire needs of a session. One thread at a time calls it, except `cancel`.
+    """A client's session. One thread at a time calls its methods, except `cancel`.
 
-    The wire sets `notify`, which sends a notice at once, while a statement still runs; it is called on that thread.
+    The wire sets `notify`, which sends a notice to the client at once, while a statement still runs. The session calls
+    it on the thread that runs the statement.
     """
 
     notify: Callable[[Notice], None]
 
     @property
     def names(self) -> Names:
-        """The prepared statements and portals, those of the protocol among them."""
+        """The session's prepared statements and portals, including those made by protocol messages."""
 
     def attach(self, process_id: int, address: tuple[str, int], terminate: Callable[[], None]) -> None:
-        """Say which client it is, and what ends its connection from another thread."""
+        """Tells the session its process id and address, and a function that ends the connection from any thread."""
 
     def split(self, sql: str) -> Iterable[tuple[str, int]]:
-        """The statements of a simple query, each with its offset in the text. Raises Error on a syntax error."""
+        """Returns the statements of a simple query, each with its offset in the text.
+
+        Raises Error for a syntax error.
+        """
 
     def prepare(self, sql: str, parameter_oids: tuple[int, ...]) -> Prepared:
-        """Parse and plan one statement; nothing runs. OID 0 means: infer it."""
+        """Parses and plans one statement without running it. The OID 0 means that the parameter's type is inferred."""
 
     def execute(self, prepared: Prepared, values: tuple[object, ...]) -> Result:
-        """Run with Python values (None for NULL) for the parameters."""
+        """Runs a prepared statement with Python values for its parameters, None for NULL."""
 
     def begin_implicit(self) -> None:
-        """Another of several statements that belong together follows: one transaction where those are atomic."""
+        """Announces the next of several statements that belong together: one transaction if transactions are atomic."""
 
     def begins_pipeline(self, prepared: Prepared) -> bool:
-        """Whether this one and all that follow up to Sync belong together."""
+        """Returns whether this statement and all that follow up to Sync belong together."""
 
     def end_implicit(self) -> None:
-        """They are over, if there were any. Raises Error when they cannot be committed."""
+        """Ends and commits the statements that belong together, if any. Raises Error when the commit fails."""
 
     def fail(self) -> None:
-        """The client has been told of an error; a transaction that is atomic has failed."""
+        """Marks an atomic transaction as failed, after the client has been told of an error."""
 
     def transaction_status(self) -> bytes:
-        """b"I", b"T" or b"E"."""
+        """Returns the status for ReadyForQuery: b"I" (idle), b"T" (in a transaction) or b"E" (in a failed one)."""
 
     def idle_limit(self) -> tuple[float, Error] | None:
-        """For how many seconds to wait for the client's next message, and the FATAL error then; None: for ever."""
+        """Returns the seconds to wait for the client's next message and the FATAL error after them; None: no limit."""
 
     def parameters(self) -> dict[str, str]:
-        """What ParameterStatus reports, the same object while nothing has changed; changes are sent again."""
+        """Returns the parameters for ParameterStatus, the same object as long as no parameter has changed."""
 
     def cancel(self) -> None:
-        """Stop the running statement; it raises Error 57014. Called from another thread."""
+        """Stops the running statement, which then raises Error 57014. Called from another thread."""
 
     def close(self) -> None:
-        """The client has gone."""
+        """Ends the session, after its client has gone."""

@@ -1,12 +1,12 @@
-"""Command tags: what a client is told that a statement has done.
+"""Command tags: the words of CommandComplete that tell a client which command has run.
 
-Results carry RisingWave's tags (src/utils/pgwire/src/pg_response.rs), which tell more apart; clients get PostgreSQL's
-unless `risingwave_command_tags` asks for the others.
+Results carry RisingWave's tags (src/utils/pgwire/src/pg_response.rs), which distinguish more commands. Clients get
+PostgreSQL's tags unless the variable `risingwave_command_tags` is on.
 """
 
 from __future__ import annotations
 
-# Those that PostgreSQL names otherwise; the others differ in a blank for the underscore.
+# PostgreSQL's other names. All other tags differ from PostgreSQL's only by an underscore instead of a blank.
 _POSTGRES = {
     "CREATE_USER": "CREATE ROLE",
     "DROP_USER": "DROP ROLE",
@@ -22,5 +22,5 @@ _POSTGRES = {
 
 
 def postgres_tag(tag: str) -> str:
-    """PostgreSQL's tag for one of RisingWave's, which may have a number of rows behind it."""
+    """Returns PostgreSQL's tag for a tag of RisingWave, which may end in a number of rows."""
     return _POSTGRES.get(tag) or tag.replace("_", " ")

@@ -1,8 +1,8 @@
-"""Postgres connections over TCP: the listener, a thread per client, startup, cancel and the end.
+"""Postgres connections over TCP: listens, and runs a thread for each client from startup to the end.
 
-The only importer of buenavista. Of it we use the threading server, the startup sends and the handler's life cycle; its
-query handling is replaced by `server.wire.conversation`, since it loses SQLSTATEs, executes on Describe, never sends
-NoData and misreads NULL parameters. Only a client's own thread writes to its socket.
+This is the only module that imports buenavista. It uses buenavista's threading server, startup messages and handler
+life cycle. `server.wire.conversation` replaces its query handling, which loses SQLSTATEs, executes on Describe, never
+sends NoData and misreads NULL parameters. Only a client's own thread writes to its socket.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from sparkwave.server.wire.tls import ALPN
 
 logger = logging.getLogger(__name__)
 
-HEADER = struct.Struct("!cI")  # of a message: its code and its length
+HEADER = struct.Struct("!cI")  # of a message: its type byte and its length
 STARTUP_SECONDS = 60  # Postgres' authentication_timeout
 MAX_STARTUP_BYTES = 10_000  # Postgres' MAX_STARTUP_PACKET_LENGTH
 LINGER_SECONDS = 2.0
@@ -48,7 +48,7 @@ TLS_HANDSHAKE = b"\x16"  # the first byte of a connection that starts with TLS
 
 
 class WireHandler(BuenaVistaHandler):
-    """One client: a channel for its conversation, and what comes before and after."""
+    """One client's connection: the channel of its conversation, and the startup and end around that."""
 
     server: WireServer
     connection: socket.socket
@@ -58,12 +58,12 @@ class WireHandler(BuenaVistaHandler):
     def setup(self) -> None:
         super().setup()
         presence.probe(self.connection)
-        # What follows a request for encryption must not be read before it is granted.
+        # Input reads no byte ahead here: bytes after a request for encryption may be read only once TLS has begun.
         self.rfile, self.wfile = Input(self.connection), Output(self.connection)
-        # Both positive in 31 bits: some clients read them as signed.
+        # Both are positive 31-bit numbers, since some clients read them as signed.
         self.process_id, self.secret_key = next(self.server.process_ids), 1 + secrets.randbelow(2**31 - 1)
         self.terminating = False
-        self.message_limit = MAX_STARTUP_BYTES  # until we know who it is
+        self.message_limit = MAX_STARTUP_BYTES  # until the client is authenticated
         self.session: ClientSession | None = None
 
     def handle(self) -> None:
@@ -78,14 +78,14 @@ class WireHandler(BuenaVistaHandler):
 
     def finish(self) -> None:
         self.rfile.close()
-        if self.is_encrypted:  # the socket that the server would close is no longer the connection's
+        if self.is_encrypted:  # the server would close the plain socket, which is no longer the connection's
             self._end_output()
             self.connection.close()
 
     # Startup
 
     def handle_startup(self) -> None:
-        """Answer encryption requests, then a cancel request or the whole life of a session."""
+        """Answers requests for encryption, then serves a cancel request or a whole session."""
         if self.server.tls is not None and self._first_byte() == TLS_HANDSHAKE:
             self._encrypt(self.server.tls, ALPN)
         length, code = struct.unpack("!ii", self.rfile.take(8))
@@ -100,7 +100,7 @@ class WireHandler(BuenaVistaHandler):
         if not 8 <= length <= MAX_STARTUP_BYTES:
             with suppress(OSError):  # closing with unread input would reset the connection
                 socket.socket.recv(self.connection, MAX_STARTUP_BYTES, socket.MSG_DONTWAIT)
-            raise Disconnected  # some other protocol: Postgres does not answer either
+            raise Disconnected  # another protocol: Postgres does not answer it either
         body = self.rfile.take(length - 8)
         if code == m.CANCEL_REQUEST:
             self._cancel_other(body)
@@ -116,7 +116,7 @@ class WireHandler(BuenaVistaHandler):
 
     @property
     def is_local(self) -> bool:
-        """Whether the client is on this machine."""
+        """Whether the client runs on this machine."""
         return is_this_machine(self.client_address[0])
 
     def _first_byte(self) -> bytes:
@@ -126,10 +126,13 @@ class WireHandler(BuenaVistaHandler):
             raise Disconnected from error
 
     def _encrypt(self, tls: ssl.SSLContext, protocol: str | None = None) -> None:
-        """Go on with TLS; without a request for it the client has to name the protocol in it."""
+        """Goes on with TLS.
+
+        With `protocol`, the client has to name that protocol by ALPN, since it did not ask for TLS first.
+        """
         try:
             self.connection = encrypted = tls.wrap_socket(self.connection, server_side=True)
-        except OSError as error:  # that the client does not trust us, or speaks no TLS that we do
+        except OSError as error:  # e.g. the client does not trust the certificate, or speaks no common TLS version
             logger.info("TLS with %s: %s", self.client_address, error)
             raise Disconnected from error
         self.rfile, self.wfile = Input(self.connection), Output(self.connection)
@@ -187,7 +190,7 @@ class WireHandler(BuenaVistaHandler):
         raise Disconnected
 
     def _next_command(self) -> tuple[bytes, bytes]:
-        """The first message after ReadyForQuery, or Fatal when the client has been silent for longer than it may."""
+        """The first message after ReadyForQuery. Raises Fatal when the client stays silent beyond its idle limit."""
         assert self.session is not None
         limit = self.session.idle_limit()
         if limit is None:
@@ -206,7 +209,10 @@ class WireHandler(BuenaVistaHandler):
         return self._read_body(header)
 
     def _cancel_other(self, body: bytes) -> None:
-        """Cancel the statement of the client whose BackendKeyData this is; there is no answer either way."""
+        """Cancels the statement of the client with this BackendKeyData.
+
+        The protocol has no answer for success or failure.
+        """
         process_id, secret = struct.unpack("!ii", body) if len(body) == 8 else (0, 0)
         target = self.server.handlers.get(process_id)
         if target is not None and target.secret_key == secret:
@@ -215,7 +221,7 @@ class WireHandler(BuenaVistaHandler):
     # Called from other threads
 
     def cancel(self) -> None:
-        """Stop the running statement of this client."""
+        """Stops this client's running statement."""
         try:
             if self.session is not None:
                 self.session.cancel()
@@ -223,7 +229,7 @@ class WireHandler(BuenaVistaHandler):
             logger.exception("cancelling the statement of client %s", self.process_id)
 
     def terminate(self) -> None:
-        """Ask this client's thread to end: its statement is cancelled, a wait for a message ends at once."""
+        """Asks this client's thread to end: its statement is cancelled, a wait for a message ends at once."""
         self.terminating = True
         self.cancel()
         shut_down(self.connection, socket.SHUT_RD)
@@ -252,7 +258,7 @@ class WireHandler(BuenaVistaHandler):
         self.wfile.flush()
 
     def _say_goodbye(self, error: Error) -> None:
-        """Send FATAL, and read on a little: closing with unread input resets the connection before it arrives."""
+        """Sends FATAL, then drops input for a while: closing a socket with unread input would lose the message."""
         count_error(error)
         with suppress(Disconnected, OSError):
             self.write(m.frame(m.ERROR_RESPONSE, m.error_fields(error, "FATAL")))
@@ -264,20 +270,20 @@ class WireHandler(BuenaVistaHandler):
                 pass
 
     def _end_output(self) -> None:
-        """Nothing follows. With TLS its own end has to come first, or clients call the connection broken."""
+        """Ends the output. TLS needs its own end first, or clients report a broken connection."""
         if isinstance(self.connection, ssl.SSLSocket):
-            self.connection.settimeout(0)  # says it and does not wait for the client's
+            self.connection.settimeout(0)  # send the end of TLS without a wait for the client's
             with suppress(OSError, ValueError):
                 self.connection.unwrap()
         shut_down(self.connection, socket.SHUT_WR)
 
 
 class WireServer(BuenaVistaServer):
-    """Listens at `address` and serves each client with a session of its own.
+    """Listens at `address` and serves each client with its own session.
 
-    `new_session` gets the startup parameters, those inside `options` as entries of their own; an Error it raises
-    is sent as FATAL. `users` has everyone who may connect, by name. `tls` is for clients that ask for it, or for all
-    if `tls_required`. A port in use raises OSError here.
+    `new_session` gets the startup parameters, with the settings inside `options` as separate entries; an Error that it
+    raises is sent as FATAL. `users` returns the users who may connect, by name. `tls` serves clients that ask for TLS;
+    with `tls_required` all have to ask. The constructor raises OSError when the port is in use.
     """
 
     daemon_threads = True
@@ -306,13 +312,13 @@ class WireServer(BuenaVistaServer):
         threading.Thread(target=presence.watch, args=watched, name="presence", daemon=True).start()
 
     def verify_request(self, _request: socket.socket, _client_address: tuple) -> bool:
-        return True  # the handler tells a client why it may not connect
+        return True  # refusing is left to the handler, which tells the client the reason
 
     def handle_error(self, _request: socket.socket, client_address: tuple) -> None:
         logger.exception("connection from %s", client_address)
 
     def close_sessions(self, timeout: float = 5.0) -> None:
-        """End the open connections with FATAL 57P01; those that do not take it within `timeout` seconds are cut."""
+        """Ends the open connections with FATAL 57P01, and cuts those that are still open after `timeout` seconds."""
         self._stopping.set()
         for handler in list(self.handlers.values()):
             handler.terminate()
@@ -324,6 +330,9 @@ class WireServer(BuenaVistaServer):
 
 
 def shut_down(connection: socket.socket, how: int) -> None:
-    """Shut down one or both directions. An SSLSocket's own method would drop TLS and go on in clear."""
+    """Shuts down one or both directions of a socket.
+
+    An SSLSocket's own method would drop TLS and go on in plain text.
+    """
     with suppress(OSError):
         socket.socket.shutdown(connection, how)

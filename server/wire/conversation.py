@@ -1,7 +1,6 @@
-"""What follows startup on a connection: queries, prepared statements, portals and COPY, message by message.
+"""Answers a client's messages after startup: queries, prepared statements, portals and COPY.
 
-The bytes come and go through a `Channel`; everything about SQL is the session's. Behaviour is that of the PostgreSQL
-docs, "Message Flow".
+A `Channel` carries the bytes, the session runs the SQL. The behavior is that of the PostgreSQL docs, "Message Flow".
 """
 
 from __future__ import annotations
@@ -37,13 +36,13 @@ from sparkwave.server.wire.text_style import TextStyle, style_of
 
 logger = logging.getLogger(__name__)
 
-MOST_DESCRIBED = 64  # RowDescriptions kept
+MOST_DESCRIBED = 64  # the most RowDescriptions that are kept
 _READY = {status: m.frame(m.READY_FOR_QUERY, status) for status in (b"I", b"T", b"E")}
 _BOUND = m.frame(m.BIND_COMPLETE)
 
 
 class Fatal(Exception):
-    """Ends the connection after sending `error`."""
+    """An error that ends the connection after the client has got it."""
 
     def __init__(self, error: Error) -> None:
         super().__init__(error.message)
@@ -51,23 +50,26 @@ class Fatal(Exception):
 
 
 class Channel(Protocol):
-    """Messages to and from one client. All methods raise Disconnected when it has gone."""
+    """Sends and receives one client's messages. All methods raise Disconnected when the client has gone."""
 
     def read_message(self) -> tuple[bytes, bytes]:
-        """Code and body of the next message. Raises Fatal for an impossible length."""
+        """Returns the type byte and body of the next message. Raises Fatal for an impossible length."""
 
     def next_is(self, code: bytes) -> bool:
-        """Whether a message with this code has arrived and is the next."""
+        """Returns whether the next message has arrived and has this type byte."""
 
     def write(self, data: bytes | memoryview) -> None:
-        """Whole messages; they may wait for `flush`."""
+        """Adds whole messages to the output; they may wait for `flush`."""
 
     def flush(self) -> None: ...
 
 
 def as_error(error: Exception) -> Error:
-    """What the client is told. All but our own Error, DuckDB's and too deep a statement is a fault of ours, and is
-    logged. DuckDB may say something where no statement of the client runs, as in a COMMIT that is interrupted."""
+    """Returns the error that the client gets for an exception.
+
+    Any exception but Error, an error of DuckDB and too deep a nesting is a bug of the server and is logged. An error of
+    DuckDB may arise outside a statement, for example in an interrupted COMMIT.
+    """
     if isinstance(error, DuckDBError):
         error = translate(error)
     if isinstance(error, Error):
@@ -79,24 +81,27 @@ def as_error(error: Exception) -> Error:
     return Error(f"internal error: {type(error).__name__}: {error}")
 
 
-_TEXTS = (m.QUERY, m.PARSE)  # the messages that have statements
+_TEXTS = (m.QUERY, m.PARSE)  # the messages that contain SQL
 
 
 class Conversation:
-    """One client's statements and portals, and what is sent in answer to each message."""
+    """Holds one client's statements and portals, and answers each message."""
 
     def __init__(self, session: ClientSession, channel: Channel) -> None:
         self._session = session
         self._channel = channel
         session.notify = self._notify
-        self._skipping = False  # after an error, until Sync
-        self.is_ready = False  # the client has been told so and has sent nothing since: time limits of waiting count
+        self._skipping = False  # whether messages up to Sync are dropped, after an error
+        self.is_ready = False  # the client has got ReadyForQuery and sent nothing since, so that idle limits apply
         self._names = session.names
         self._reported: dict[str, str] = {}
         self._described: dict[tuple[int, tuple[int, ...], str], tuple[tuple[ResultColumn, ...], bytes]] = {}
 
     def handle(self, code: bytes, body: bytes) -> None:
-        """Act on one message. Raises Fatal for one that ends the connection, Disconnected when the client left."""
+        """Acts on one message.
+
+        Raises Fatal for a message that ends the connection, Disconnected when the client has gone.
+        """
         self.is_ready = False
         handler = _HANDLERS.get(code)
         if handler is None:
@@ -115,18 +120,18 @@ class Conversation:
                 MEMORY.sent(len(body))
 
     def close(self) -> None:
-        """Release the open portals and the session."""
+        """Releases the open portals and the session."""
         self._names.close_portals()
         self._session.close()
 
     def ready(self) -> None:
-        """ReadyForQuery, and out with everything."""
+        """Sends ReadyForQuery and everything that waits in the output."""
         self._channel.write(_READY[self._session.transaction_status()])
         self._channel.flush()
         self.is_ready = True
 
     def report_parameters(self) -> None:
-        """ParameterStatus for what has changed since it was last sent."""
+        """Sends ParameterStatus for parameters that have changed since they were last sent."""
         current = self._session.parameters()
         if current is self._reported:
             return
@@ -183,7 +188,7 @@ class Conversation:
 
     def _run_statement(self, sql: str) -> None:
         prepared = self._session.prepare(sql, ())
-        if "$" in sql and prepared.parameters:  # working them out takes time
+        if "$" in sql and prepared.parameters:  # `$` first: to infer the parameters takes time
             raise Error("there is no parameter $1", "42P02")
         portal = Portal(Statement(prepared))
         try:
@@ -205,7 +210,7 @@ class Conversation:
         statement = self._names.statement(bind.statement)
         self._names.free_portal(bind.portal)
         portal = Portal(statement, statement.decode(bind, self._encoding), bind.result_formats)
-        if len(bind.result_formats) > 1:  # else any number of columns will do, and they need not be worked out yet
+        if len(bind.result_formats) > 1:  # one code fits any columns, so they need not be inferred yet
             portal.formats(statement.prepared.columns or ())
         self._names.portals[bind.portal] = portal
         self._channel.write(_BOUND)
@@ -224,7 +229,7 @@ class Conversation:
         if columns is None:
             self._send(m.NO_DATA)
             return
-        key = id(columns), portal.format_codes, self._encoding.name  # those of a plan are the same each time
+        key = id(columns), portal.format_codes, self._encoding.name  # a plan's columns are one object at each execution
         found = self._described.get(key)
         if found is None or found[0] is not columns:
             message = m.frame(m.ROW_DESCRIPTION, m.row_description(columns, portal.formats(columns), self._encoding))
@@ -255,7 +260,7 @@ class Conversation:
         self._send(m.CLOSE_COMPLETE)
 
     def _on_sync(self, _body: bytes) -> None:
-        """End the transaction of the messages before. An error in that comes behind their answers."""
+        """Ends the transaction of the messages before. An error of the commit is sent after their answers."""
         self._skipping = False
         try:
             self._session.end_implicit()
@@ -274,7 +279,7 @@ class Conversation:
         self.ready()
 
     def _on_late_copy_data(self, _body: bytes) -> None:
-        """CopyData and the like that were under way when their COPY failed: the protocol says to drop them."""
+        """Drops CopyData and the like that were on their way when their COPY failed, as the protocol demands."""
 
     # Execution
 
@@ -337,7 +342,10 @@ class Conversation:
     # COPY
 
     def _copy_in(self, sink: CopySink) -> int:
-        """Rows stored. Anything that goes wrong, the client leaving included, forgets what was staged."""
+        """Stores the client's rows and returns their number.
+
+        On any failure, a lost client included, staged rows are dropped.
+        """
         encoding = sink.options.encoding or self._encoding
         self._send(m.COPY_IN_RESPONSE, m.copy_response(len(sink.columns), int(sink.options.is_binary)))
         self._channel.flush()
@@ -358,7 +366,7 @@ class Conversation:
             raise
 
     def _copied(self, encoding: Encoding) -> Iterator[bytes]:
-        """What the client sends in an encoding, in UTF-8."""
+        """The client's CopyData, converted from an encoding to UTF-8."""
         decoder = None if encoding.is_utf8 else encoding.stream()
         while (data := self._next_copy_data()) is not None:
             yield data if decoder is None else encoding.decode_piece(decoder, data)
@@ -366,7 +374,7 @@ class Conversation:
             yield encoding.decode_piece(decoder, b"", last=True)
 
     def _next_copy_data(self) -> bytes | None:
-        """The next CopyData, None at CopyDone. Flush and Sync are allowed in between and mean nothing."""
+        """The next CopyData, None at CopyDone. Flush and Sync in between are ignored."""
         while True:
             code, body = self._channel.read_message()
             if code == m.COPY_DATA:

@@ -1,7 +1,8 @@
-"""COPY's binary format: bytes to record batches, and result batches to bytes.
+"""COPY's binary format: converts bytes to record batches, and result batches to bytes.
 
 The format is that of PostgreSQL's docs, "COPY", section "Binary Format": a header, for each row the number of its
-fields and each one's length and value, and a trailer. The values are those of its `*_send` and `*_recv` functions.
+fields and each field's length and value, and a trailer. Values are encoded as by PostgreSQL's `*_send` and `*_recv`
+functions.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from sparkwave.server.wire.text_format import INFINITE_DAYS, INFINITE_MICROS
 from sparkwave.server.wire.text_style import DEFAULT_STYLE, TextStyle
 
 SIGNATURE = b"PGCOPY\n\xff\r\n\0"
-HEADER = SIGNATURE + struct.pack("!ii", 0, 0)  # no flags, nothing more in the header
+HEADER = SIGNATURE + struct.pack("!ii", 0, 0)  # no flags, no header extension
 TRAILER = struct.pack("!h", -1)
 _WITH_OIDS, _CRITICAL = 1 << 16, 0xFFFF0000
 
@@ -50,9 +51,10 @@ Cells = list[bytes | None]
 def binary_rows(
     batches: Iterable[pa.RecordBatch], columns: Sequence[ResultColumn], style: TextStyle = DEFAULT_STYLE
 ) -> Iterator[tuple[int, bytes | memoryview]]:
-    """CopyData messages, one for each row, with the number of rows in them; the trailer's counts none.
+    """Yields CopyData messages, one message for each row, together with the number of rows in them.
 
-    The header is in front of the first row, or of the trailer, as PostgreSQL sends it: ADBC's reader relies on it.
+    The header is in front of the first row, or of the trailer, as PostgreSQL sends it: ADBC's reader relies on it. The
+    trailer counts as 0 rows.
     """
     types, formats = [column.type for column in columns], [BINARY] * len(columns)
     header = HEADER
@@ -70,9 +72,9 @@ def binary_rows(
 
 
 class BinaryCopyParser:
-    """Takes the bytes of a COPY FROM STDIN in pieces cut anywhere and yields batches, their columns as `decode_column`.
+    """Parses the bytes of a COPY FROM STDIN, cut at any byte, into batches with the columns of `decode_column`.
 
-    Raises Error 22P04 for what is no such file, 22P03 for a value that its type does not have.
+    Raises Error 22P04 for data that is no such file, 22P03 for a value that its type does not have.
     """
 
     def __init__(self, columns: Sequence[ResultColumn], encoding: Encoding = UTF8) -> None:
@@ -114,14 +116,17 @@ class BinaryCopyParser:
             yield pa.RecordBatch.from_arrays(arrays, names=[column.name for column in self.columns])
 
     def _keep(self, rest: bytes, grow: bool) -> None:
-        """Waits for twice as much when not even one row was whole, lest a long row is copied over and over."""
+        """Keeps the rest for the next parse.
+
+        If it holds no whole row, waits for twice as much, lest a long row is copied often.
+        """
         self._parts, self._size = [rest], len(rest)
         self._parse_at = 2 * self._parse_at if grow else PARSE_AT + len(rest)
         if len(rest) > MAX_ROW_BYTES:
             raise Error(f"COPY row exceeds {MAX_ROW_BYTES} bytes", PROGRAM_LIMIT_EXCEEDED)
 
     def _rows(self, data: bytes, at: int) -> tuple[int, Cells]:
-        """Where the whole rows end, and their values one after the other."""
+        """The position where the last whole row ends, and the values of all whole rows, row by row."""
         width, size = len(self.columns), len(data)
         count_of, length_of = struct.Struct("!h").unpack_from, struct.Struct("!i").unpack_from
         cells: Cells = []
@@ -160,7 +165,7 @@ class BinaryCopyParser:
 
 
 def _after_header(data: bytes, last: bool) -> int:
-    """Where the header ends; 0 when more of it has to come."""
+    """The position after the header; 0 when the header is not complete yet."""
     if data[: len(SIGNATURE)] != SIGNATURE[: len(data)] or (last and len(data) < len(SIGNATURE)):
         raise _malformed("COPY file signature not recognized")
     if len(data) < len(HEADER):
@@ -189,7 +194,7 @@ def _malformed(message: str) -> Error:
 
 
 def decode_column(cells: Cells, type: Type) -> pa.Array:
-    """The values of a column, None for NULL, as an Arrow array that DuckDB can cast to `type`.
+    """Returns a column's values, None for NULL, as an Arrow array that DuckDB can cast to `type`.
 
     Raises Error 22P03 for a malformed value, 42804 for an array of other elements, 0A000 for more than one dimension.
     """
@@ -199,7 +204,7 @@ def decode_column(cells: Cells, type: Type) -> pa.Array:
 
 
 def _numbers(cells: Cells, dtype: str, type: Type) -> tuple[np.ndarray, np.ndarray]:
-    """The values of fixed width, and which of them are NULL."""
+    """The values of fixed width, and a mask of the NULLs."""
     wire = np.dtype(dtype)
     if any(cell is not None and len(cell) != wire.itemsize for cell in cells):
         raise Error(f"incorrect binary data format for type {type}", INVALID_BINARY_REPRESENTATION)
@@ -210,7 +215,7 @@ def _numbers(cells: Cells, dtype: str, type: Type) -> tuple[np.ndarray, np.ndarr
 
 
 def _plain(dtype: str) -> Callable[[Cells, Type], pa.Array]:
-    """A decoder of numbers that only change byte order."""
+    """A decoder for numbers of a fixed width, which only reverses their bytes."""
 
     def decode(cells: Cells, type: Type) -> pa.Array:
         values, nulls = _numbers(cells, dtype, type)
@@ -225,7 +230,7 @@ def _booleans(cells: Cells, type: Type) -> pa.Array:
 
 
 def _since_2000(dtype: str, epoch: int, infinite: int, arrow: pa.DataType) -> Callable[[Cells, Type], pa.Array]:
-    """A decoder of times counted from 2000; the infinities are DuckDB's, whose lower one is one above PostgreSQL's."""
+    """A decoder for times counted from 2000. Infinities become DuckDB's, whose lower one is one above PostgreSQL's."""
 
     def decode(cells: Cells, type: Type) -> pa.Array:
         values, nulls = _numbers(cells, dtype, type)
@@ -256,18 +261,18 @@ def _bytes(cells: Cells, _type: Type) -> pa.Array:
 
 
 def _by_value(cells: Cells, type: Type) -> pa.Array:
-    """As text, for the engine to cast."""
+    """Converts value by value to text, which DuckDB casts."""
     return pa.array(
         [None if cell is None else _spelled(decode_parameter(cell, 1, type)) for cell in cells], pa.string()
     )
 
 
 _POWERS = 10 ** np.arange(19, dtype=np.int64)
-_NUMERIC_WORDS = 12  # four of the header, and base-10000 digits
+_NUMERIC_WORDS = 12  # four words of header, and base-10000 digits
 
 
 def _numerics(cells: Cells, type: Type) -> pa.Array:
-    """As decimals of the type's scale if 64 bits hold them all, else by value."""
+    """Decimals of the type's scale if 64 bits can hold all values, else texts by `_by_value`."""
     unscaled = _unscaled(cells, type.scale or 0) if type.precision is not None else None
     if unscaled is None:
         return _by_value(cells, type)
@@ -277,7 +282,7 @@ def _numerics(cells: Cells, type: Type) -> pa.Array:
 
 
 def _unscaled(cells: Cells, scale: int) -> np.ndarray | None:
-    """The values times ten to the scale, NULL as 0; None when one does not fit, has a finer scale or is no number."""
+    """The values times ten to the scale, NULL as 0; None if a value is too large, has a finer scale or is no number."""
     width = 2 * _NUMERIC_WORDS
     padded = b"".join(bytes(width) if cell is None else cell.ljust(width, b"\0") for cell in cells)
     if len(padded) != width * len(cells):
@@ -306,7 +311,7 @@ def _spelled(value: object) -> str:
 
 
 def _arrays(cells: Cells, type: Type) -> pa.Array:
-    """Lists of one dimension: their elements are decoded together, as a column."""
+    """Lists of one dimension. The elements of all lists are decoded together, as one column."""
     if type.dimensions > 1:
         raise Error(f"binary input of {type} is not supported", FEATURE_NOT_SUPPORTED)
     elements: Cells = []

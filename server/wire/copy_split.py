@@ -1,6 +1,6 @@
-"""Rows and fields of COPY data, exactly as Postgres reads them, one value at a time.
+"""Splits COPY data into rows and fields exactly as Postgres does, one value at a time.
 
-Only for what `server.wire.copy_text`'s fast path does not understand, and for finding the line of a mistake.
+It serves data that the fast path of `server.wire.copy_text` does not understand, and finds the line of a mistake.
 Source of the rules: PostgreSQL's `copyfromparse.c` (CopyReadLineText, CopyReadAttributesText, CopyReadAttributesCSV).
 """
 
@@ -20,7 +20,7 @@ _ESCAPE = re.compile(rb"\\(?:([0-7]{1,3})|x([0-9A-Fa-f]{1,2})|(.|\Z))", re.DOTAL
 
 
 def unescape(data: bytes) -> bytes:
-    """A field of the text format with its backslash sequences resolved."""
+    """Returns a field of the text format with its backslash sequences resolved."""
     return _ESCAPE.sub(_character, data)
 
 
@@ -32,7 +32,7 @@ def _character(match: re.Match[bytes]) -> bytes:
 
 
 class TextSplitter:
-    """The text format: any character may stand behind a backslash, also a delimiter or a line end."""
+    """Splits the text format, where a backslash may stand before any character, also a delimiter or a line end."""
 
     def __init__(self, options: CopyOptions) -> None:
         delimiter = re.escape(options.delimiter.encode())
@@ -55,7 +55,7 @@ class TextSplitter:
 
 
 class CsvSplitter:
-    """The csv format: quotes may open and close anywhere inside a field."""
+    """Splits the csv format, where quotes may open and close anywhere inside a field."""
 
     def __init__(self, options: CopyOptions) -> None:
         quote, escape, delimiter = (
@@ -103,7 +103,7 @@ def splitter(options: CopyOptions) -> Splitter:
 
 
 def _separated(field: re.Pattern[bytes], row: bytes) -> Iterator[bytes]:
-    """The raw fields of a row: one more than delimiters."""
+    """The raw fields of a row: one more than the row has delimiters."""
     at = 0
     while True:
         match = field.match(row, at)
@@ -115,9 +115,9 @@ def _separated(field: re.Pattern[bytes], row: bytes) -> Iterator[bytes]:
 
 
 def split(splitter: Splitter, data: bytes, columns: Sequence[str], lines: int) -> list[list[str | None]]:
-    """The rows of `data`, whole ones, each with a value for every column.
+    """Returns the rows of `data`, which holds whole rows, each with a value for every column.
 
-    `lines` is the number of lines before. Raises Error 22P04 (22021 for bad UTF-8) naming the line.
+    `lines` is the number of lines before `data`. Raises Error 22P04 (22021 for bad UTF-8), whose detail names the line.
     """
     rows, start = [], 0
     for end in [*splitter.row_ends(data), len(data)]:

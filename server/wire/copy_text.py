@@ -1,8 +1,8 @@
-"""COPY's text and csv formats: bytes to record batches of strings, and result batches to bytes.
+"""COPY's text and csv formats: converts bytes to record batches of strings, and result batches to bytes.
 
-The formats are those of PostgreSQL's docs, "COPY", section "File Formats". Rows are split by pyarrow's csv reader
-wherever it means the same as Postgres; where it does not, and to word errors, `server.wire.copy_split` goes value by
-value.
+The formats are those of PostgreSQL's docs, "COPY", section "File Formats". pyarrow's csv reader splits rows wherever it
+reads them as Postgres does. Other rows, and rows with a mistake, are split by `server.wire.copy_split`, which is
+slower.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def text_copy(**overrides: object) -> CopyOptions:
 
 
 def csv_copy(**overrides: object) -> CopyOptions:
-    """The csv format's options: a comma between fields, nothing for NULL; the escape is the quote unless given."""
+    """The csv format's options: a comma between fields, an empty NULL text; the escape is the quote unless given."""
     options = replace(CopyOptions("csv", ",", ""), **overrides)  # type: ignore[arg-type]
     return options if "escape" in overrides else replace(options, escape=options.quote)
 
@@ -49,15 +49,15 @@ def binary_copy() -> CopyOptions:
 
 
 class CopyParser:
-    """Takes the bytes of a COPY FROM STDIN in pieces cut anywhere and yields batches of `string` columns.
+    """Parses the bytes of a COPY FROM STDIN, cut at any byte, into batches of `string` columns.
 
-    Raises Error 22P04 for rows with too few or too many fields, with the line in `detail`.
+    Raises Error 22P04 for rows with too few or too many fields; its `detail` names the line.
     """
 
     def __init__(self, columns: Sequence[str], options: CopyOptions) -> None:
         self.columns = list(columns)
         self.options = options
-        self.lines = 0  # consumed so far, the header included
+        self.lines = 0  # parsed so far, the header included
         self._splitter = splitter(options)
         self._parts: list[bytes] = []
         self._size = 0
@@ -80,7 +80,7 @@ class CopyParser:
     def _parse(self, last: bool) -> Iterator[pa.RecordBatch]:
         data = b"".join(self._parts)
         if last and data and not data.endswith(b"\n"):
-            data += b"\n"  # pyarrow takes an empty last value without it for the kind of the one before, quoted
+            data += b"\n"  # or pyarrow reads an empty last value as quoted if the value before it is quoted
         ends = self._row_ends(data)
         whole = len(data) if last else int(ends[-1]) + 1 if len(ends) else 0
         self._keep(data[whole:], grow=not whole)
@@ -95,14 +95,17 @@ class CopyParser:
             self.lines += rows.count(b"\n")
 
     def _keep(self, rest: bytes, grow: bool) -> None:
-        """Waits for twice as much when not even one row was whole, lest a long row is scanned over and over."""
+        """Keeps the rest for the next parse.
+
+        If it holds no whole row, waits for twice as much, lest a long row is scanned often.
+        """
         self._parts, self._size = [rest], len(rest)
         self._parse_at = 2 * self._parse_at if grow else PARSE_AT + len(rest)
         if len(rest) > MAX_ROW_BYTES:
             raise Error(f"COPY row exceeds {MAX_ROW_BYTES} bytes", PROGRAM_LIMIT_EXCEEDED)
 
     def _row_ends(self, data: bytes) -> np.ndarray:
-        """Positions of the newlines that end rows."""
+        """The positions of the newlines that end rows."""
         options = self.options
         newlines = np.flatnonzero(_characters(data) == _NEWLINE)
         if options.format == "text":
@@ -113,7 +116,7 @@ class CopyParser:
         return newlines[np.searchsorted(quotes, newlines) % 2 == 0] if len(quotes) else newlines
 
     def _until_marker(self, rows: bytes, ends: np.ndarray) -> bytes:
-        """The rows before a line with nothing but `\\.`, which ends the data."""
+        """The rows before a line that is only `\\.`, which ends the data."""
         if b"\\." not in rows:
             return rows
         for start in [0, *(ends[ends < len(rows) - 2] + 1).tolist()]:
@@ -138,7 +141,7 @@ class CopyParser:
         return array
 
     def _fast(self, rows: bytes) -> list[pa.Array] | None:
-        """The columns as pyarrow reads them; None when it would not, or would read something else than Postgres."""
+        """The columns as pyarrow reads them; None where pyarrow fails or would read other values than Postgres."""
         is_text = self.options.format == "text"
         is_plain = (_is_plain_text if is_text else _is_plain_csv)(rows, self.options)
         if not is_plain or (len(self.columns) > 1 and _has_empty_row(rows, self._row_ends(rows))):
@@ -156,7 +159,7 @@ def _characters(data: bytes) -> np.ndarray:
 
 
 def _is_plain_text(rows: bytes, options: CopyOptions) -> bool:
-    """Whether every tab and line end means itself."""
+    """Whether no tab, carriage return or newline is escaped, so that each one separates."""
     escaped = (b"\\\n", b"\\\r", b"\\" + options.delimiter.encode())
     return rows.count(b"\r") == rows.count(b"\r\n") and not any(pair in rows for pair in escaped)
 
@@ -177,7 +180,7 @@ def _is_plain_csv(rows: bytes, options: CopyOptions) -> bool:
 
 
 def _has_empty_row(rows: bytes, ends: np.ndarray) -> bool:
-    """An empty row has too few fields, unless there is one column only; pyarrow lets it pass."""
+    """Whether there is an empty row: an error with several columns, but pyarrow accepts it."""
     starts = np.concatenate(([0], ends[:-1] + 1)).astype(np.int64)[: len(ends)]
     return bool((_characters(rows)[starts + (_characters(rows)[starts] == _RETURN)] == _NEWLINE).any())
 
@@ -222,7 +225,7 @@ def copy_rows(
     options: CopyOptions,
     style: TextStyle = DEFAULT_STYLE,
 ) -> Iterator[tuple[int, bytes | memoryview]]:
-    """CopyData messages, one for each row, with the number of rows in them; the header line counts none."""
+    """Yields CopyData messages, one for each row, with their number of rows; the header line counts as 0 rows."""
     if options.header:
         yield 0, frame(COPY_DATA, style.encoding.from_utf8(_header(columns, options)))
     for batch in batches:
@@ -263,7 +266,7 @@ def _text_escape(text: pa.Array, options: CopyOptions) -> pa.Array:
 
 
 def _csv_escape(text: pa.Array, options: CopyOptions, columns: int, quotes_all: bool) -> pa.Array:
-    """Quotes around what would otherwise read as something else: a separator, NULL, or the end of the data."""
+    """Puts quotes around values that would read differently: separators, the text of NULL, the end marker."""
     special = "".join(map(re.escape, (options.delimiter, options.quote, "\n", "\r")))
     needs = f"[{special}]|^{re.escape(options.null)}$" + (r"|^\\\.$" if columns == 1 else "")
     odd = text.is_valid() if quotes_all else pc.match_substring_regex(text, needs)

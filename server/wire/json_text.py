@@ -1,6 +1,6 @@
-"""jsonb as it is printed: a space after `:` and `,`, an object's keys in the order of their bytes and each once.
+"""Prints jsonb: with a space after `:` and `,`, and an object's keys once each, in the order of their bytes.
 
-That order is RisingWave's; PostgreSQL puts shorter keys first. DuckDB keeps the text of a value, without spaces.
+The order of the keys is RisingWave's; PostgreSQL puts shorter keys first. DuckDB stores a value's text without spaces.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ _ENCODE = json.JSONEncoder(ensure_ascii=False, check_circular=False, allow_nan=F
 
 
 def json_texts(texts: pa.Array) -> pa.Array:
-    """The texts of jsonb values as clients get them.
+    """Returns the texts of jsonb values as clients get them.
 
-    One by one in Python, 3 to 5 µs each, since Arrow's expressions for the same take as long; so equal ones are done
-    once, and those that have nothing to put in order or apart are left as they are.
+    Python prints the values one by one, at 3 to 5 µs each; Arrow's expressions for the same take as long. So equal
+    values are printed once, and an array without any `:` or `,` is returned unchanged.
     """
     if not pc.any(pc.match_substring_regex(texts, "[:,]")).as_py():
         return texts
@@ -28,7 +28,7 @@ def json_texts(texts: pa.Array) -> pa.Array:
 
 
 def _printed(text: str) -> bytes | str:
-    """The text itself where Python cannot write the value again: one that is nested too deep, or of half characters."""
+    """The printed text. A value that Python cannot write again (nested too deeply, lone surrogates) keeps its text."""
     try:
         return _ENCODE(_DECODE(text)).encode()
     except (ValueError, RecursionError):

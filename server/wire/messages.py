@@ -1,7 +1,7 @@
-"""Message bodies as pure functions over bytes: what the frontend sends, read; what we answer, built.
+"""Reads the bodies of a client's messages and builds those of the server's, as pure functions over bytes.
 
-Layouts are those of the PostgreSQL docs, "Message Formats". Framing (type byte and length) is `frame`.
-Readers raise Error 08P01 for a body that is too short or has bytes left over.
+Layouts are those of the PostgreSQL docs, "Message Formats". `frame` adds the type byte and the length. Readers raise
+Error 08P01 for a body that is too short or has bytes left over.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from sparkwave.server.wire.result import ResultColumn
 PROTOCOL_3 = 3 << 16
 CANCEL_REQUEST, SSL_REQUEST, GSSENC_REQUEST = 80877102, 80877103, 80877104
 
-# Type bytes of what the client sends
+# Type bytes of a client's messages
 QUERY, PARSE, BIND, DESCRIBE, EXECUTE, CLOSE = b"Q", b"P", b"B", b"D", b"E", b"C"
 SYNC, FLUSH, TERMINATE, FUNCTION_CALL, PASSWORD = b"S", b"H", b"X", b"F", b"p"
 
-# of both sides
+# of messages in both directions
 COPY_DATA, COPY_DONE, COPY_FAIL = b"d", b"c", b"f"
 
-# and of what we send
+# of the server's messages
 ERROR_RESPONSE, NOTICE_RESPONSE, PARAMETER_STATUS, READY_FOR_QUERY = b"E", b"N", b"S", b"Z"
 ROW_DESCRIPTION, DATA_ROW, COMMAND_COMPLETE, EMPTY_QUERY_RESPONSE = b"T", b"D", b"C", b"I"
 PARSE_COMPLETE, BIND_COMPLETE, CLOSE_COMPLETE, PORTAL_SUSPENDED = b"1", b"2", b"3", b"s"
@@ -37,12 +37,12 @@ _UINT16, _INT32, _UINT32 = map(struct.Struct, ("!H", "!i", "!I"))
 
 
 def frame(code: bytes, body: bytes = b"") -> bytes:
-    """A whole message."""
+    """Returns a whole message: type byte, length and body."""
     return code + _INT32.pack(len(body) + 4) + body
 
 
 def cstring(text: str, encoding: Encoding = UTF8) -> bytes:
-    """A character that the encoding does not have is a question mark."""
+    """Returns a zero-terminated text. A character that the encoding does not have becomes a question mark."""
     return text.encode(encoding.codec, "replace").replace(b"\0", b"") + b"\0"
 
 
@@ -53,7 +53,11 @@ class Parse(NamedTuple):
 
 
 class Bind(NamedTuple):
-    """`values` are as sent, None for NULL; `formats` and `result_formats` have 0, 1 or as many codes as values."""
+    """A Bind message.
+
+    `values` are the bytes as sent, None for NULL. `formats` and `result_formats` have no code, one code for all, or one
+    code for each parameter or column.
+    """
 
     portal: str
     statement: str
@@ -85,7 +89,7 @@ class Reader:
         return number
 
     def count(self) -> int:
-        """A number of things to follow: unsigned, since Postgres too reads up to 65535 parameters."""
+        """An unsigned number of following items: as in Postgres, up to 65535 parameters."""
         return self._number(_UINT16)
 
     def int32(self) -> int:
@@ -145,12 +149,12 @@ def read_bind(body: bytes, encoding: Encoding = UTF8) -> Bind:
     return message
 
 
-# What most drivers send.
+# The bodies that most drivers send, read without a Reader to save time.
 _UNNAMED_PORTAL, _ALL_OF_UNNAMED_PORTAL = b"P\0", b"\0\0\0\0\0"
 
 
 def read_target(body: bytes, encoding: Encoding = UTF8) -> tuple[str, str]:
-    """The kind (S statement, P portal) and name in Describe and Close."""
+    """Returns the kind (S statement, P portal) and the name in a Describe or Close."""
     if body == _UNNAMED_PORTAL:
         return "P", ""
     reader = Reader(body, encoding)
@@ -162,7 +166,7 @@ def read_target(body: bytes, encoding: Encoding = UTF8) -> tuple[str, str]:
 
 
 def read_execute(body: bytes, encoding: Encoding = UTF8) -> tuple[str, int]:
-    """Portal and row limit; 0 is no limit."""
+    """Returns the portal's name and the row limit; 0 is no limit."""
     if body == _ALL_OF_UNNAMED_PORTAL:
         return "", 0
     reader = Reader(body, encoding)
@@ -172,9 +176,10 @@ def read_execute(body: bytes, encoding: Encoding = UTF8) -> tuple[str, int]:
 
 
 def spread_formats(codes: Sequence[int], count: int, what: str) -> tuple[int, ...]:
-    """One format code for each of `count` things from the 0, 1 or `count` codes sent.
+    """Returns one format code for each of `count` items, from the 0, 1 or `count` codes that were sent.
 
-    `what` words Error 08P01 for another number, e.g. "result formats but query has {} columns".
+    Raises Error 08P01 for another number of codes; `what` is a part of its message, e.g. "result formats but query has
+    {} columns".
     """
     if len(codes) == count:
         return tuple(codes)
@@ -184,7 +189,7 @@ def spread_formats(codes: Sequence[int], count: int, what: str) -> tuple[int, ..
 
 
 def read_startup(body: bytes) -> dict[str, str]:
-    """Name/value pairs of a StartupMessage (after the version), `options` not yet split."""
+    """Returns the names and values of a StartupMessage (after the version), with `options` not yet split."""
     reader = Reader(body)
     parameters = {}
     while name := reader.string():
@@ -197,7 +202,7 @@ _OPTION = re.compile(r"(?:-c\s*|--)([^=\s]+)=(.*)", re.DOTALL)
 
 
 def merge_options(parameters: dict[str, str]) -> dict[str, str]:
-    """`parameters` with the settings inside `options` as entries of their own; explicit parameters win.
+    """Returns `parameters` with the settings inside `options` as separate entries; explicit parameters win.
 
     Raises Error 42601 for an option that is no `-c name=value` or `--name=value`.
     """
@@ -231,17 +236,17 @@ def parameter_description(oids: Sequence[int]) -> bytes:
 
 
 def copy_response(columns: int, format: int) -> bytes:
-    """CopyInResponse or CopyOutResponse: 0 (text) or 1 (binary), overall and for each column."""
+    """Returns the body of CopyInResponse or CopyOutResponse. `format` is 0 (text) or 1 (binary), for all columns."""
     return struct.pack(f"!bh{columns}h", format, columns, *([format] * columns))
 
 
 def negotiate_version(unknown: Sequence[str]) -> bytes:
-    """The newest version we speak and the `_pq_.` options we do not know."""
+    """Returns the newest supported protocol version and the `_pq_.` options that are unknown."""
     return struct.pack("!ii", PROTOCOL_3, len(unknown)) + b"".join(map(cstring, unknown))
 
 
 def error_fields(error: Error, severity: str, encoding: Encoding = UTF8) -> bytes:
-    """ErrorResponse or NoticeResponse."""
+    """Returns the body of ErrorResponse or NoticeResponse."""
     optional = {"D": error.detail, "H": error.hint, "P": error.position}
     fields = {"S": severity, "V": severity, "C": error.sqlstate, "M": error.message} | {
         code: str(value) for code, value in optional.items() if value is not None

@@ -1,4 +1,4 @@
-"""Dates, moments and intervals in the styles of DateStyle and IntervalStyle, from PostgreSQL's default ones.
+"""Prints dates, timestamps and intervals in the styles of DateStyle and IntervalStyle.
 
 Sources: `EncodeDateOnly`, `EncodeDateTime` and `EncodeInterval` in PostgreSQL's src/backend/utils/adt/datetime.c.
 """
@@ -16,13 +16,16 @@ _ISO_MOMENT = re.compile(rf"{_DAY} {_CLOCK}(?:[+-][\d:]+)?(?P<era> BC)?")
 
 
 def styled_date(iso: str, style: str, order: str) -> str:
-    """A date in ISO style in the style SQL, Postgres or German; infinity stays as it is."""
+    """Converts a date from ISO style to the style SQL, Postgres or German; infinity stays as it is."""
     match = _ISO_DATE.fullmatch(iso)
     return iso if match is None else _numbers(match, style, order) + (match["era"] or "")
 
 
 def styled_moment(iso: str, style: str, order: str, zone: str | None) -> str:
-    """A timestamp in ISO style in another one; `zone` is the time zone's abbreviation then, None for a timestamp."""
+    """Converts a timestamp from ISO style to another style.
+
+    `zone` is the time zone's abbreviation at that moment, None for a timestamp without time zone.
+    """
     match = _ISO_MOMENT.fullmatch(iso)
     if match is None:
         return iso
@@ -46,16 +49,19 @@ _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
 def _weekday(match: re.Match[str]) -> str:
-    """The calendar repeats every 400 years, weekdays included; Python's begins in the year 1."""
+    """The weekday of a date.
+
+    The calendar repeats every 400 years, so a year that Python lacks is replaced by one it has.
+    """
     year = 1 - int(match["year"]) if match["era"] else int(match["year"])
     return _WEEKDAYS[datetime.date(2000 + year % 400, int(match["month"]), int(match["day"])).weekday()]
 
 
-# Intervals: months, days and microseconds, each with a sign of its own.
+# Intervals: months, days and microseconds, each with its own sign.
 
 
 def interval_text(months: int, days: int, micros: int) -> str:
-    """IntervalStyle postgres, e.g. `1 year 2 mons -3 days +04:05:06.7`."""
+    """Prints an interval in IntervalStyle postgres, e.g. `1 year 2 mons -3 days +04:05:06.7`."""
     parts: list[str] = []
     negative = False
     for value, unit in zip((*_years(months), days), ("year", "mon", "day"), strict=True):
@@ -69,14 +75,17 @@ def interval_text(months: int, days: int, micros: int) -> str:
 
 
 def clock_text(micros: int) -> str:
-    """`HH:MM:SS[.ffffff]` without trailing zeros; hours may pass 24."""
+    """Prints `HH:MM:SS[.ffffff]` without trailing zeros; hours may exceed 24."""
     hours, minutes, seconds, fraction = _clock(micros)
     text = f"{hours:02}:{minutes:02}:{seconds:02}"
     return f"{text}.{fraction:06}".rstrip("0") if fraction else text
 
 
 def _verbose(months: int, days: int, micros: int) -> str:
-    """postgres_verbose, e.g. `@ 1 year 2 mons -3 days 4 hours ago`: the first unit's sign is behind all."""
+    """postgres_verbose, e.g.
+
+    `@ 1 year 2 mons -3 days 4 hours ago`: `ago` reverses all signs if the first unit is negative.
+    """
     sign = next((-1 if value < 0 else 1 for value in (months, days, micros) if value), 1)
     hours, minutes, seconds, fraction = (sign * (-part if micros < 0 else part) for part in _clock(abs(micros)))
     years, rest = _years(months)
@@ -90,7 +99,7 @@ def _verbose(months: int, days: int, micros: int) -> str:
 
 
 def _sql_standard(months: int, days: int, micros: int) -> str:
-    """sql_standard, e.g. `1-2`, `3 4:05:06`, and with a sign for each part where they are mixed."""
+    """sql_standard, e.g. `1-2` or `3 4:05:06`; mixed units or signs print a sign for each part."""
     values = [value for value in (months, days, micros) if value]
     if not values:
         return "0"
@@ -128,7 +137,7 @@ def _years(months: int) -> tuple[int, int]:
 
 
 def _clock(micros: int) -> tuple[int, int, int, int]:
-    """Hours, minutes, seconds and microseconds of a length that is not negative."""
+    """Hours, minutes, seconds and microseconds of a duration that is not negative."""
     seconds, fraction = divmod(micros, 1_000_000)
     return seconds // 3600, seconds // 60 % 60, seconds % 60, fraction
 

@@ -1,6 +1,6 @@
-"""Parameter values in binary, as PostgreSQL's `*_recv` functions read them.
+"""Decodes binary parameter values, as PostgreSQL's `*_recv` functions do.
 
-Dates that Python cannot hold (`infinity`, years before 1 or after 9999) come back as text for the engine to cast.
+Dates that Python cannot hold (`infinity`, years before 1 or after 9999) become text, which DuckDB casts.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _EPOCH_DAY = _EPOCH.toordinal()
 
 
 def decode_binary(data: bytes, type: Type) -> object:
-    """The value that PostgreSQL's receive function of the type reads. Raises Error 22P03."""
+    """Returns the Python value of binary data of a type. Raises Error 22P03 for malformed data."""
     if type.dimensions:
         return _array(data, type)
     if type.is_struct:
@@ -84,7 +84,7 @@ def _time_binary(data: bytes) -> datetime.time | str:
 
 
 def _interval_binary(data: bytes) -> str:
-    """In units any engine reads: a timedelta could not hold the months."""
+    """A text of months, days and microseconds, since a timedelta cannot hold months."""
     micros, days, months = struct.unpack("!qii", data)
     return f"{months} months {days} days {micros} microseconds"
 
@@ -99,7 +99,7 @@ def _numeric_binary(data: bytes) -> Decimal:
         _malformed_numeric()
     digits = "".join(f"{word:04}" for word in words) or "0"
     value = Decimal(f"{'-' if sign else ''}{digits}E{4 * (weight - count + 1) if count else 0}")
-    # Brought to its display scale through text: quantize would round to the context's 28 digits.
+    # Text gives the value its display scale: quantize would round to the context's 28 digits.
     whole, _, fraction = format(value, "f").partition(".")
     return Decimal(f"{whole}.{fraction[:scale]:0<{scale}}" if scale else whole)
 
@@ -142,7 +142,7 @@ _FROM_BINARY: dict[str, Callable[[bytes], object]] = {
 
 
 def _record_binary(data: bytes, type: Type) -> dict[str, object]:
-    """As PostgreSQL's `record_recv`, but a field may be of another type than the row's own, which it is cast to."""
+    """As PostgreSQL's `record_recv`, but a field may be sent in another type than the row's, and is cast later."""
     reader = Reader(data)
     if reader.int32() != len(type.fields):
         raise Error(f"wrong number of columns for {type}", DATATYPE_MISMATCH)
@@ -159,7 +159,7 @@ def _value(reader: Reader, type: Type) -> object:
 
 
 def _array(data: bytes, type: Type) -> list:
-    """Nested lists. The elements are of the type the header names: it need not be the parameter's own."""
+    """Nested lists. The header names the elements' type, which may differ from the parameter's element type."""
     reader = Reader(data)
     dimensions, _, oid = reader.int32(), reader.int32(), reader.oid()
     lengths = [(reader.int32(), reader.int32())[0] for _ in range(dimensions)]

@@ -1,4 +1,4 @@
-"""Parameter values as clients send them, to Python values."""
+"""Converts a client's parameter values to Python values."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from sparkwave.server.wire.parameter_binary import decode_binary
 
 
 def decode_parameter(data: bytes | None, format: int, type: Type, encoding: Encoding = UTF8) -> object:
-    """The Python value of a parameter, None for NULL; `format` is 0 (text) or 1 (binary).
+    """Returns the Python value of a parameter, None for NULL; `format` is 0 (text) or 1 (binary).
 
-    int, float, Decimal, str, bytes, bool, date, time, datetime (aware for a timestamptz with an offset), uuid.UUID,
-    list for arrays; json and interval as str. Raises Error 22P02 (22007 for dates) or 22P03 for a malformed value.
+    The value is an int, float, Decimal, str, bytes, bool, date, time, datetime (aware for a timestamptz with an
+    offset), uuid.UUID, or a list for an array; json and interval are str. Raises Error 22P02 (22007 for dates) or 22P03
+    for a malformed value.
     """
     if data is None:
         return None

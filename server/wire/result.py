@@ -1,4 +1,4 @@
-"""What a statement gives back to the wire: columns, rows, a tag, or a COPY in progress."""
+"""The result of a statement for the wire: columns, rows, a tag, or a COPY in progress."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from sparkwave.server.wire.client_encoding import Encoding
 
 @dataclass(frozen=True)
 class ResultColumn:
-    """A field of a RowDescription. `table_oid` and `attnum` are 0 unless it is a plain column of a relation.
+    """A field of a RowDescription.
 
-    `typmod` is -1 unless it is such a column, or a cast, of a type that has a precision.
+    `table_oid` and `attnum` are 0 unless the field is a plain column of a relation. `typmod` is -1 unless the field is
+    a plain column or a cast, of a type with a precision.
     """
 
     name: str
@@ -30,16 +31,16 @@ class ResultColumn:
 class CopyOptions:
     """COPY's options with their defaults filled in by `text_copy()`, `csv_copy()` or `binary_copy()`."""
 
-    format: str  # "text", "csv" or "binary", which has no other
+    format: str  # "text", "csv" or "binary"; "binary" has no other options
     delimiter: str = ""
     null: str = ""
     header: bool = False
     quote: str = '"'
     escape: str = '"'
-    encoding: Encoding | None = None  # of the data; None: the session's
-    force_quote: tuple[str, ...] = ()  # columns whose values are always quoted, "*" all
-    force_not_null: tuple[str, ...] = ()  # whose values are never NULL
-    force_null: tuple[str, ...] = ()  # whose values are NULL also where its text is quoted
+    encoding: Encoding | None = None  # of the data; None: the session's encoding
+    force_quote: tuple[str, ...] = ()  # columns whose values are always quoted; "*" for all columns
+    force_not_null: tuple[str, ...] = ()  # columns whose values are never NULL
+    force_null: tuple[str, ...] = ()  # columns whose values are NULL also where the text of NULL is quoted
 
     @property
     def is_binary(self) -> bool:
@@ -47,30 +48,32 @@ class CopyOptions:
 
 
 class CopySink(Protocol):
-    """Takes the rows of a COPY FROM STDIN. Nothing is stored until `finish`."""
+    """Receives the rows of a COPY FROM STDIN. Nothing is stored until `finish`."""
 
     columns: tuple[ResultColumn, ...]
     options: CopyOptions
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Stage rows, in the order of `columns`: every column is `string` (or null), or what `server.wire.copy_binary`
-        decodes. Raises Error on bad values."""
+        """Stages rows, in the order of `columns`.
+
+        Columns are `string` (or null), or the types that `server.wire.copy_binary` decodes to. Raises Error on bad
+        values.
+        """
 
     def finish(self) -> int:
-        """Store all staged rows in one transaction and return their number."""
+        """Stores all staged rows in one transaction and returns their number."""
 
     def abort(self) -> None:
-        """Forget the staged rows."""
+        """Drops the staged rows."""
 
 
 @dataclass
 class Result:
-    """One executed statement.
+    """The outcome of one executed statement.
 
-    `tag` is the whole command tag, except that for row-returning results the wire appends the number of
-    rows it sent (`SELECT` becomes `SELECT 3`) when `counts_rows` is set.
-    `is_binary` asks for binary rows where the client has not said how it wants them.
-    `batches` yields Arrow record batches whose columns are in the order of `columns`, in DuckDB's Arrow types.
+    `tag` is the whole command tag. If `counts_rows` is set, the wire appends the number of rows that it sent (`SELECT`
+    becomes `SELECT 3`). `is_binary` asks for binary rows where the client has not chosen a format. `batches` yields
+    Arrow record batches with the columns in the order of `columns`, in DuckDB's Arrow types.
     """
 
     tag: str
@@ -83,14 +86,14 @@ class Result:
     notices: list[Notice] = field(default_factory=list)
 
     def close(self) -> None:
-        """Release what the batches hold (an open DuckDB result). Safe to call twice."""
+        """Releases the resources behind the batches (an open DuckDB result). Safe to call twice."""
         if self.batches is not None and hasattr(self.batches, "close"):
             self.batches.close()
 
 
 @dataclass(frozen=True)
 class Notice:
-    """A NoticeResponse. `sqlstate` 00000 as RisingWave sends."""
+    """A NoticeResponse. The default `sqlstate` 00000 is RisingWave's."""
 
     message: str
     severity: str = "NOTICE"
@@ -102,11 +105,11 @@ class Prepared(Protocol):
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no statement: only white space, comments or a semicolon."""
+        """Whether the text has no statement: only white space, comments or a semicolon."""
 
     @property
     def kind(self) -> str:
-        """What sort of statement it is, one of a few words."""
+        """The statement's kind, one of a few words, for the metrics."""
 
     @property
     def parameters(self) -> tuple[Type, ...]:
@@ -114,4 +117,4 @@ class Prepared(Protocol):
 
     @property
     def columns(self) -> tuple[ResultColumn, ...] | None:
-        """The columns it would return, None when it returns no rows. Worked out when asked; raises Error."""
+        """The columns that the statement returns, None when it returns no rows. Inferred at each call; raises Error."""

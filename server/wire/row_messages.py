@@ -1,6 +1,6 @@
-"""Record batches to messages: one row is one message, built a column at a time.
+"""Converts record batches to messages, one message for each row, built a column at a time.
 
-A message is a type byte, the length of what follows including itself, and a body (PostgreSQL docs, "Message Formats").
+A message is a type byte, a length that includes itself, and a body (PostgreSQL docs, "Message Formats").
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from sparkwave.server.wire.text_style import DEFAULT_STYLE, TextStyle
 DATA_ROW = b"D"
 TEXT, BINARY = 0, 1
 
-# Small enough to stay in the processor's cache and to send a first row soon.
+# Small enough for the processor's cache, and for a first row to be sent soon.
 ROWS_PER_SLICE = 8192
 BYTES_PER_SLICE = 64 << 20
 
-# A part of each message: a `binary` array without nulls, or a block: bytes by row and place, all rows' of one width.
+# A part of each row's message: a `binary` array without nulls, or a block, a byte matrix of rows of one width.
 Part: TypeAlias = "pa.Array | np.ndarray"
 
-# Up to here a row at a time is less work than a column at a time.
+# Up to this many rows, encoding row by row is faster than column by column.
 FEW_ROWS = 8
 
 
 def slices(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """The batch in pieces whose encoded form stays far below Arrow's 2 GiB for one array."""
-    if batch.num_rows <= 1:  # whose size takes longer to tell than to encode
+    """Yields the batch in pieces whose encoded form stays far below 2 GiB, Arrow's limit for one array."""
+    if batch.num_rows <= 1:  # to measure one row takes longer than to encode it
         if batch.num_rows:
             yield batch
         return
@@ -49,7 +49,7 @@ def slices(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 def data_rows(
     batch: pa.RecordBatch, types: Sequence[Type], formats: Sequence[int], style: TextStyle = DEFAULT_STYLE
 ) -> memoryview:
-    """DataRow messages for all rows. `formats` has 0 (text) or 1 (binary) for each column."""
+    """Returns DataRow messages for all rows. `formats` has 0 (text) or 1 (binary) for each column."""
     if batch.num_rows <= FEW_ROWS:
         return memoryview(_few_rows(batch, types, formats, style))
     return messages(DATA_ROW, row_parts(batch, types, formats, style))
@@ -72,7 +72,7 @@ _COUNT, _LENGTH = struct.Struct("!h"), struct.Struct("!i")
 
 
 def _values(array: pa.Array, type: Type, format: int, style: TextStyle) -> list[bytes | None]:
-    """A column's values one by one; of the plainest types without a detour."""
+    """A column's values one by one. Common plain types are encoded directly, which is faster."""
     if format == TEXT and not type.dimensions:
         if array.type == pa.string() and type.name != "jsonb" and style.encoding.is_utf8:
             return [None if value is None else value.encode() for value in array.to_pylist()]
@@ -87,7 +87,7 @@ _PLAIN = {"smallint": pa.int16(), "integer": pa.int32(), "bigint": pa.int64()}
 def row_parts(
     batch: pa.RecordBatch, types: Sequence[Type], formats: Sequence[int], style: TextStyle = DEFAULT_STYLE
 ) -> list[Part]:
-    """Rows as DataRow and binary COPY have them: the number of fields, then each one's length and value."""
+    """Returns the bodies of DataRow and of binary COPY: the number of fields, then each field's length and value."""
     parts: list[Part] = [constant(_COUNT.pack(batch.num_columns), batch.num_rows)]
     for array, type, format in zip(batch.columns, types, formats, strict=True):
         parts += _field(_encode(array, type, format, style))
@@ -95,7 +95,7 @@ def row_parts(
 
 
 def _field(values: pa.Array) -> tuple[Part, Part]:
-    """The lengths and values of a column; values that have all the same length are a block too."""
+    """The lengths and values of a column. Values of one common width form a block too."""
     lengths = pc.binary_length(values)
     if values.null_count or not len(values):
         prefixes = lengths.fill_null(-1).to_numpy(zero_copy_only=False)
@@ -118,12 +118,12 @@ def _encode(array: pa.Array, type: Type, format: int, style: TextStyle) -> pa.Ar
 
 
 def _recoded(values: pa.Array, type: Type, encoding: Encoding) -> pa.Array:
-    """Values in binary, whose texts are to be in another encoding."""
+    """Binary values, with text values converted to the encoding."""
     return encoding.encode_array(values) if encoding.concerns(type) else values
 
 
 def messages(code: bytes, parts: Sequence[Part]) -> memoryview:
-    """One message for each row, whose body is the row's value of each part in turn."""
+    """Returns one message for each row, whose body is the row's value of each part, in order."""
     count = len(parts[0])
     if not count:
         return memoryview(b"")
@@ -139,7 +139,7 @@ def messages(code: bytes, parts: Sequence[Part]) -> memoryview:
 
 
 def _merged(parts: Sequence[Part]) -> Iterator[pa.Array]:
-    """The parts as `binary` arrays, blocks beside each other as one: joining takes time for each."""
+    """The parts as `binary` arrays. Adjacent blocks become one array, since each array to join costs time."""
     for is_block, neighbours in itertools.groupby(parts, lambda part: isinstance(part, np.ndarray)):
         if not is_block:
             yield from neighbours
@@ -160,5 +160,5 @@ def _block(values: np.ndarray) -> np.ndarray:
 
 
 def constant(value: bytes, count: int) -> np.ndarray:
-    """The same bytes for each row."""
+    """Returns a block with the same bytes for each row."""
     return np.broadcast_to(np.frombuffer(value, np.uint8), (count, len(value)))

@@ -1,8 +1,8 @@
-"""Arrow arrays to Postgres' text output, a column at a time.
+"""Converts Arrow arrays to Postgres' text output, a column at a time.
 
-What each type prints is that of PostgreSQL's `*_out` functions under a `TextStyle`, bytea_output hex and
-extra_float_digits 1; see its docs "Data Types".
-The way of printing follows the Arrow type, after `conform` has made it the one that carries the SQL type.
+Each type prints as by PostgreSQL's `*_out` functions under a `TextStyle`, with bytea_output hex and extra_float_digits
+1; see its docs, "Data Types". The Arrow type selects the printer, after `conform` has cast the array to the Arrow type
+of the SQL type.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _ARROW: dict[str, pa.DataType] = {
 
 
 def conform(array: pa.Array, type: Type) -> pa.Array:
-    """The array as the plain Arrow type that carries `type`: storage of extensions, no dictionaries, 32-bit offsets.
+    """Returns the array as the plain Arrow type of `type`: no extension type, no dictionary, 32-bit offsets.
 
     Raises Error 22003 when a value does not fit.
     """
@@ -79,7 +79,7 @@ def _plain(arrow: pa.DataType) -> pa.DataType:
 
 
 def text_array(array: pa.Array, type: Type, style: TextStyle = DEFAULT_STYLE) -> pa.Array:
-    """The values as `string` in Postgres' text format; NULLs stay null. `style` is the session's."""
+    """Returns the values in Postgres' text format as a `string` array; NULLs stay null. `style` is the session's."""
     array = conform(array, type)
     if pa.types.is_string(array.type):
         return json_texts(array) if type.name == "jsonb" else array
@@ -90,7 +90,7 @@ def text_array(array: pa.Array, type: Type, style: TextStyle = DEFAULT_STYLE) ->
 
 
 def patch(text: pa.Array, mask: pa.Array, values: Iterable[str]) -> pa.Array:
-    """`text` with the values where `mask` holds replaced, in order."""
+    """Returns `text` with `values`, in order, in the places where `mask` is true."""
     return pc.replace_with_mask(text, mask.fill_null(False), pa.array(values, pa.string()))
 
 
@@ -106,7 +106,10 @@ def _integer(array: pa.Array, _type: Type, _style: TextStyle) -> pa.Array:
 
 
 def _float(array: pa.Array, type: Type, _style: TextStyle) -> pa.Array:
-    """Shortest digits that read back. Arrow prints them too, but moves to an exponent elsewhere than Postgres."""
+    """The shortest digits that read back as the same value.
+
+    Arrow prints them too, but changes to an exponent elsewhere.
+    """
     if type.name == "numeric":
         values = array.to_pylist()
         return pa.array([None if v is None else format(Decimal(repr(v)), "f") for v in values], pa.string())
@@ -123,7 +126,10 @@ def _float(array: pa.Array, type: Type, _style: TextStyle) -> pa.Array:
 
 
 def float_text(value: float | np.float32) -> str:
-    """A float8 (as float) or float4 (as numpy scalar) with an exponent below 1e-4 and from 1e15 or 1e6."""
+    """Prints a float8 (as float) or float4 (as numpy scalar).
+
+    An exponent appears below 1e-4, and from 1e15 (float8) or 1e6 (float4).
+    """
     if not np.isfinite(value):
         return "NaN" if np.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if not isinstance(value, np.float32):
@@ -134,9 +140,9 @@ def float_text(value: float | np.float32) -> str:
 
 
 def _decimal(array: pa.Array, type: Type, _style: TextStyle) -> pa.Array:
-    """Digits with the scale of the Arrow type, except that zeros nobody wrote are dropped: see `trims_zeros`."""
+    """Digits with the scale of the Arrow type; `trims_zeros` says when trailing zeros are dropped."""
     text = array.cast(pa.string())
-    if array.type.scale > 6:  # below 1e-6 Arrow writes an exponent
+    if array.type.scale > 6:  # below 1e-6 Arrow prints an exponent
         small = pc.match_substring(text, "E")
         if pc.any(small).as_py():
             text = patch(text, small, (format(v, "f") for v in array.filter(small.fill_null(False)).to_pylist()))
@@ -146,7 +152,7 @@ def _decimal(array: pa.Array, type: Type, _style: TextStyle) -> pa.Array:
 
 
 def trims_zeros(arrow: pa.DataType, type: Type) -> bool:
-    """Whether the scale is only that of the column an unconstrained numeric is stored in."""
+    """Returns whether trailing zeros only come from the storage scale of a numeric without a precision."""
     is_unconstrained = type.precision is None or type.is_unconstrained
     return is_unconstrained and (arrow.precision, arrow.scale) in (DEFAULT_NUMERIC, QUOTIENT_NUMERIC)
 
@@ -171,7 +177,7 @@ def _iso_date(array: pa.Array) -> pa.Array:
 
 
 def date_text(days: int) -> str:
-    """A date given in days since 1970-01-01, of any year or infinite."""
+    """Prints a date, given in days since 1970-01-01, of any year or infinite."""
     if abs(days) == INFINITE_DAYS:
         return "infinity" if days > 0 else "-infinity"
     date, suffix = _civil(days)
@@ -181,7 +187,7 @@ def date_text(days: int) -> str:
 def _civil(days: int) -> tuple[str, str]:
     """`YYYY-MM-DD` in the proleptic Gregorian calendar, and ` BC` for years before 1.
 
-    The calendar repeats every 400 years, so any day has a twin Python's `date` can hold.
+    The calendar repeats every 400 years, so each day has a twin that Python's `date` can hold.
     """
     cycles, rest = divmod(days - _YEAR_1, 146_097)
     twin = datetime.date.fromordinal(rest + 1)
@@ -190,7 +196,7 @@ def _civil(days: int) -> tuple[str, str]:
 
 
 def _time(array: pa.Array, _type: Type, _style: TextStyle) -> pa.Array:
-    midnight = pc.equal(array.cast(pa.int64()), DAY)  # 24:00:00 is a time of its own; Arrow has none
+    midnight = pc.equal(array.cast(pa.int64()), DAY)  # 24:00:00 is a valid time that Arrow cannot hold
     if not pc.any(midnight).as_py():
         return _trim_fraction(array.cast(pa.string()))
     text = pc.if_else(midnight, None, array).cast(pa.string())
@@ -211,7 +217,7 @@ def _timestamp(array: pa.Array, _type: Type, style: TextStyle) -> pa.Array:
 
 
 def _abbreviations(array: pa.Array, zone: str) -> list[str | None]:
-    """The time zone's short name at each moment; those of years that Arrow cannot print have their nearest year's."""
+    """The time zone's short name at each moment. A year that Arrow cannot print uses the nearest year that it can."""
     bounds = [pa.scalar(day * DAY, pa.int64()) for day in (_YEAR_1 + 1, _YEAR_10000 - 2)]
     micros = pc.min_element_wise(pc.max_element_wise(array.cast(pa.int64()), bounds[0]), bounds[1])
     micros = pc.if_else(array.is_valid(), micros, None)
@@ -243,7 +249,7 @@ def _local(array: pa.Array, zone: str) -> pa.Array:
 
 
 def _calendar(micros: pa.Array, offsets: pa.Array | None) -> pa.Array:
-    """Wall-clock microseconds as text, followed by the offset (seconds east) where there is one."""
+    """Wall-clock microseconds as text, followed by the offset in seconds east, if `offsets` is given."""
     odd = pc.or_(pc.less(micros, _YEAR_1 * DAY), pc.greater_equal(micros, _YEAR_10000 * DAY))
     if not pc.any(odd).as_py():
         return _with_offset(_usual_timestamp(micros), offsets)
@@ -254,7 +260,10 @@ def _calendar(micros: pa.Array, offsets: pa.Array | None) -> pa.Array:
 
 
 def _usual_timestamp(micros: pa.Array) -> pa.Array:
-    """Timestamps of the years 1 to 9999. Those without fractions are put together of a day's text and a second's."""
+    """Timestamps of the years 1 to 9999.
+
+    Without fractions, the text is joined from a date's text and a clock time's text.
+    """
     seconds, fractions = np.divmod(micros.fill_null(0).to_numpy(zero_copy_only=False), 1_000_000)
     if fractions.any() or not len(seconds):
         return _trim_fraction(micros.cast(pa.timestamp("us")).cast(pa.string()))
@@ -265,12 +274,12 @@ def _usual_timestamp(micros: pa.Array) -> pa.Array:
     return pc.if_else(micros.is_valid(), text, None) if micros.null_count else text
 
 
-# `YYYY-MM-DD HH:MM:SS`.
+# The layout of `YYYY-MM-DD HH:MM:SS`.
 _MOMENT = np.dtype([("date", "V10"), ("between", "u1"), ("clock", "V8")])
 
 
 def _dates(days: np.ndarray) -> np.ndarray:
-    """`YYYY-MM-DD` of days since 1970; of many that are near each other each is printed once."""
+    """`YYYY-MM-DD` of days since 1970. If the days lie close together, each different day is printed once."""
     first, last = int(days.min()), int(days.max())
     if last - first < len(days):
         return _characters(np.arange(first, last + 1), pa.date32(), 10).take(days - first)
@@ -284,13 +293,13 @@ def _clock() -> np.ndarray:
 
 
 def _characters(values: np.ndarray, type: pa.DataType, width: int) -> np.ndarray:
-    """What Arrow prints of values of a type, in so many bytes each."""
+    """Arrow's texts of values of a type; each text has `width` bytes."""
     text = pa.array(values.astype(np.int32)).cast(type).cast(pa.string())
     return np.frombuffer(text.buffers()[2], f"V{width}", len(text))
 
 
 def timestamp_text(micros: int, suffix: str = "") -> str:
-    """A timestamp given in microseconds since 1970, of any year; `suffix` is its offset."""
+    """Prints a timestamp, given in microseconds since 1970, of any year; `suffix` is its offset."""
     days, rest = divmod(micros, DAY)
     date, era = _civil(days)
     return f"{date} {clock_text(rest)}{suffix}{era}"
@@ -306,7 +315,7 @@ def _with_offset(text: pa.Array, offsets: pa.Array | None) -> pa.Array:
 
 
 def offset_text(seconds: int) -> str:
-    """`+HH[:MM[:SS]]`, as short as it gets."""
+    """Prints an offset in seconds as `+HH[:MM[:SS]]`, without trailing `:00`."""
     hours, rest = divmod(abs(seconds), 3600)
     parts = [f"{hours:02}", f"{rest // 60:02}", f"{rest % 60:02}"]
     while len(parts) > 1 and parts[-1] == "00":
@@ -326,7 +335,7 @@ _HEX = np.array([list(f"{byte:02x}".encode()) for byte in range(256)], np.uint8)
 
 
 def fixed(data: bytes | memoryview, count: int, width: int) -> pa.Array:
-    """A `binary` array of `count` values of `width` bytes each."""
+    """Returns a `binary` array of `count` values of `width` bytes each."""
     offsets = np.arange(count + 1, dtype=np.int32) * np.int32(width)
     return pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
 
@@ -356,7 +365,7 @@ _ROW_NEEDS_QUOTES = r'^$|[()",\\\s]'
 
 
 def relist(array: pa.Array, values: pa.Array) -> pa.Array:
-    """A list array with the lengths and nulls of `array` over other values."""
+    """Returns a list array over `values` with the lengths and nulls of `array`."""
     lengths = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)
     offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
     mask = array.is_null() if array.null_count else None

@@ -1,4 +1,4 @@
-"""How a session wants its values in text: TimeZone, DateStyle, IntervalStyle and client_encoding."""
+"""A session's style of text values: TimeZone, DateStyle, IntervalStyle and client_encoding."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from sparkwave.server.wire.client_encoding import ENCODINGS, UTF8, Encoding
 
 @dataclass(frozen=True)
 class TextStyle:
-    """`dates` is ISO, SQL, Postgres or German, `order` MDY, DMY or YMD: DateStyle's two halves.
+    """The variables that change how values print.
 
-    `intervals` is postgres, postgres_verbose, sql_standard or iso_8601.
+    `dates` (ISO, SQL, Postgres or German) and `order` (MDY, DMY or YMD) are the two halves of DateStyle. `intervals` is
+    postgres, postgres_verbose, sql_standard or iso_8601.
     """
 
     zone: str = "UTC"
@@ -27,7 +28,7 @@ DEFAULT_STYLE = TextStyle()
 
 
 def style_of(parameters: Mapping[str, str]) -> TextStyle:
-    """The style that a session's reported parameters ask for; one that is missing has its default."""
+    """Returns the style of a session's reported parameters; a missing parameter has its default."""
     return _style(*map(parameters.get, ("TimeZone", "DateStyle", "IntervalStyle", "client_encoding")))
 
 

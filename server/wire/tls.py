@@ -1,4 +1,4 @@
-"""TLS for clients' connections: the context that every connection is wrapped with."""
+"""Makes the TLS context that wraps clients' connections."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from pathlib import Path
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 
-ALPN = "postgresql"  # of clients that start with TLS at once (PostgreSQL docs, "SSL Session Encryption")
+ALPN = "postgresql"  # named by clients that start TLS without asking (PostgreSQL docs, "SSL Session Encryption")
 
 
 def server_context(certificate: Path, key: Path | None) -> ssl.SSLContext:
-    """TLS 1.2 or newer with a PEM certificate (chain) and its key, which may be in the same file.
+    """Returns a context for TLS 1.2 or newer with a PEM certificate (chain) and its key, which may be in the same file.
 
-    Raises Error F0000 when they cannot be read or do not fit.
+    Raises Error F0000 when they cannot be read or do not fit each other.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    # A read that ends because the server stops must leave the client its last message.
+    # A server that stops ends a client's read: the client must still get its last message.
     context.options |= ssl.OP_IGNORE_UNEXPECTED_EOF
     context.set_alpn_protocols([ALPN])
     try:
@@ -31,5 +31,5 @@ def server_context(certificate: Path, key: Path | None) -> ssl.SSLContext:
 
 
 def _no_password() -> str:
-    """OpenSSL would ask for one on the terminal."""
+    """Raises, since OpenSSL would ask for the key's password on the terminal."""
     raise Error("the key of the TLS certificate is encrypted", errors.CONFIG_FILE_ERROR)

@@ -1,1 +1,1 @@
-"""INSERT, UPDATE, DELETE, MERGE and COPY: how rows get into tables."""
+"""INSERT, UPDATE, DELETE, MERGE and COPY: writes rows to tables."""

@@ -1,7 +1,7 @@
-"""What becomes of staged rows whose key is there: by the table's ON CONFLICT, or the statement's own.
+"""Resolves staged rows whose key exists already, by the table's ON CONFLICT or the statement's own.
 
-All of it happens to the staged rows, with set operations, before the one statement that writes the table: rows of one
-statement meet each other as if they had come one by one. Of several rows a higher `rowid` has come later.
+It changes the staged rows with set operations, before the one statement that writes the table: rows of one statement
+have the effect of rows written one by one. Among staged rows, a higher `rowid` means a later row.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _MERGED = "merged_rows"
 
 
 def resolve(cursor: Cursor, store: Store) -> bool:
-    """Leave of the staged rows what is to be written, one a key. Returns whether any takes a stored row's place."""
+    """Reduces the staged rows to those to write, one for each key. Returns whether any replaces a stored row."""
     target = store.target
     if not target.primary_key:
         return False
@@ -33,14 +33,14 @@ def resolve(cursor: Cursor, store: Store) -> bool:
 
 
 def meets_stored(cursor: Cursor, store: Store) -> bool:
-    """Whether a staged row has a key that is stored."""
+    """Returns whether a staged row has the key of a stored row."""
     key = listed(key_of(store.target))
     query = f"SELECT 1 FROM {store.rows} AS stored SEMI JOIN {INSERTED} AS staged USING ({key}) LIMIT 1"
     return cursor.execute(query).fetchone() is not None
 
 
 def keep_new(cursor: Cursor, store: Store) -> None:
-    """Leave the first staged row of each key, and none whose key is stored."""
+    """Keeps the first staged row of each key, without keys that are stored."""
     if store.target.primary_key:
         key = listed(key_of(store.target))
         cursor.execute(f"DELETE FROM {INSERTED} WHERE rowid NOT IN (SELECT min(rowid) FROM {INSERTED} GROUP BY {key})")
@@ -48,16 +48,16 @@ def keep_new(cursor: Cursor, store: Store) -> None:
 
 
 def drop_stored(cursor: Cursor, store: Store) -> None:
-    """Leave no staged row whose key is stored."""
+    """Drops the staged rows whose key is stored."""
     key = listed(key_of(store.target))
     stored = f"SELECT staged.rowid FROM {INSERTED} AS staged SEMI JOIN {store.rows} AS stored USING ({key})"
     cursor.execute(f"DELETE FROM {INSERTED} WHERE rowid IN ({stored})")
 
 
 def drop_late(cursor: Cursor, store: Store, watermark: Watermark) -> None:
-    """Leave the staged rows that are not below the watermark of the stored ones; none with NULL once there is one.
+    """Drops the staged rows below the stored rows' watermark, and rows with NULL once there is a watermark.
 
-    The lake's statistics know the maximum, so no rows are read for it.
+    The lake's statistics have the maximum, so no stored row is read.
     """
     [column] = map(quote, store.target.in_lake([watermark.column]))
     delay = f" - to_microseconds({watermark.delay_us})" if watermark.delay_us else ""
@@ -73,7 +73,7 @@ def _keep_last(cursor: Cursor, store: Store) -> None:
 
 
 def _met(store: Store, names: tuple[str, ...]) -> str:
-    """SQL of some columns of the staged rows and of the stored rows that they meet, with their order as `?place`."""
+    """SQL of some columns of the staged rows and of stored rows with the same keys; `?place` is their order."""
     key, columns = listed(key_of(store.target)), listed(names)
     by_name = {column.lake_name: column for column in store.target.visible}
     stored = ", ".join(by_name[name].from_lake for name in names)
@@ -84,7 +84,7 @@ def _met(store: Store, names: tuple[str, ...]) -> str:
 
 
 def _drop_older(cursor: Cursor, store: Store) -> None:
-    """Leave the staged rows whose version is not lower than any that was there before them; NULL is the lowest.
+    """Drops staged rows with a lower version than an earlier row of the key; NULL is the lowest version.
 
     (RisingWave: src/stream/src/executor/mview/materialize.rs, version_is_newer_or_equal.)
     """
@@ -99,7 +99,7 @@ def _drop_older(cursor: Cursor, store: Store) -> None:
 
 
 def _fill_up(cursor: Cursor, store: Store) -> None:
-    """Make one row of each key's: in every column the last value that is not NULL, the stored row's being the first."""
+    """Merges the rows of each key: each column gets its last value that is not NULL; the stored row is the first."""
     names = names_of(store.target)
     key = key_of(store.target)
     values = ", ".join(

@@ -1,4 +1,4 @@
-"""Rows that no session sends, those of sinks and sources: into a table as the rows of an INSERT."""
+"""Writes the rows of sinks and sources, which no session sends, into a table like the rows of an INSERT."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from sparkwave.server.writes.stores import Stored, key_of, listed
 
 
 def write_rows(catalog: Catalog, cursor: Cursor, target: Relation, parts: Sequence[Rows]) -> None:
-    """Write the rows of sinks into a table, as DELETE and INSERT do, inside the cursor's transaction."""
+    """Writes the rows of sinks into a table, as DELETE and INSERT do, inside the cursor's transaction."""
     environment = _environment(catalog, target)
     create_staging(cursor, target)
     for part in parts:
@@ -52,20 +52,23 @@ def write_rows(catalog: Catalog, cursor: Cursor, target: Relation, parts: Sequen
 
 @contextmanager
 def refuse_drawing(cursor: Cursor, draws: Draws) -> Iterator[None]:
-    """Raise Error 0A000 for a column that counts: a barrier holds the lock under which numbers are reserved."""
+    """Raises Error 0A000 for a default that draws from a sequence: the barrier holds the lock that reserves numbers."""
     if draws:
         raise Error("a sink cannot leave out a column whose default is nextval", errors.FEATURE_NOT_SUPPORTED)
     yield
 
 
 class Delivery:
-    """How the rows of sources get into their tables (`executor.sources.reader.Writer`)."""
+    """Writes the rows of sources into their tables (`executor.sources.reader.Writer`)."""
 
     def __init__(self, catalog: Callable[[], Catalog]) -> None:
         self._catalog = catalog
 
     def stage(self, cursor: Cursor, target: Relation, rows: str) -> int:
-        """Keep the rows of a query, with the target's columns but generated ones. Raises Error as `check_rows`."""
+        """Stages the rows of a query with the target's columns except generated ones.
+
+        Returns the number of staged rows. Raises the errors of `check_rows`.
+        """
         create_staging(cursor, target)
         cursor.execute(fill_staging(given_columns(target), rows))
         environment = _environment(self._catalog(), target)
@@ -74,8 +77,10 @@ class Delivery:
         return scalar(cursor, f"SELECT count(*) FROM {INSERTED}")
 
     def store(self, cursor: Cursor, target: Relation, removed: str | None, clears: bool) -> None:
-        """Write the rows that were kept, inside a transaction of the cursor, after those with the keys that a query
-        gives, or all, have been deleted."""
+        """Writes the staged rows, inside the cursor's transaction.
+
+        Before that, the rows with the keys of the query `removed` are deleted, or with `clears` all rows.
+        """
         store = Stored(target)
         if clears:
             store.clear(cursor)
@@ -88,6 +93,6 @@ class Delivery:
 
 
 def _environment(catalog: Catalog, target: Relation) -> Environment:
-    """What expressions of a table's columns are evaluated in where there is no session: that of its owner."""
+    """The environment for a table's expressions without a session: the owner's, with default settings."""
     settings = {variable.name: variable.default for variable in SESSION.values()}
     return Environment(catalog, scope_of(target), settings, is_system, catalog.users[target.owner])

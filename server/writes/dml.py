@@ -54,12 +54,12 @@ from sparkwave.server.writes.upserts import upsert
 from sparkwave.server.writes.writing import may_share, store_shared, store_staged, writing
 
 _RETURNED = "returned_rows"
-# Rows of which the text has more characters go by themselves: a transaction is little of what they cost.
+# A longer text of rows is stored in its own transaction: to share one would save little of its cost.
 LONGEST_SHARED = 1_000_000
 
 
 def plan(session: Session, statement: Insert | Update | Delete | Merge, oids: tuple[int, ...]) -> Batch:
-    """DuckDB's text of a write: of an INSERT, the query of its rows."""
+    """Returns DuckDB's text of a write; for an INSERT, the text of the query of its rows."""
     if isinstance(statement, Insert):
         planned, _ = _planned(statement, _into(session, statement)[1])
         return _plan_insert(session, planned, oids).batch
@@ -69,7 +69,7 @@ def plan(session: Session, statement: Insert | Update | Delete | Merge, oids: tu
 def returned_columns(
     session: Session, statement: Insert | Update | Delete, oids: tuple[int, ...]
 ) -> tuple[ResultColumn, ...] | None:
-    """What RETURNING gives, without running the statement; None without it."""
+    """Returns the columns of RETURNING without running the statement; None without RETURNING."""
     if not statement.returning:
         return None
     parameters = plan(session, statement, oids).parameters
@@ -88,8 +88,10 @@ def _into(session: Session, statement: Insert) -> tuple[Relation, tuple[Column, 
 
 
 def _planned(statement: Insert, columns: tuple[Column, ...]) -> tuple[Insert, ConstantRows | None]:
-    """What of a statement is planned, and its constants if that is their form: one plan for all INSERTs of it, and one
-    of all rows would take much memory too."""
+    """The statement to plan, and its constants apart from it, if they have a common form.
+
+    All INSERTs of one form then share one plan, and no plan holds all their rows.
+    """
     constants = statement.rows
     if constants is None:
         return statement, None
@@ -136,10 +138,11 @@ _PRIVILEGES: dict[type, str] = {Insert: "INSERT", Update: "UPDATE", Delete: "DEL
 
 
 def insert(session: Session, statement: Insert, oids: tuple[int, ...], values: tuple[object, ...]) -> Result:
-    """As in RisingWave, the table says what becomes of rows with a key that is there (`server.writes.conflicts`).
+    """Runs an INSERT.
 
-    RETURNING gives the rows as they came. With PostgreSQL's ON CONFLICT the statement says what becomes of them, and
-    RETURNING gives them as they are stored.
+    As in RisingWave, the table determines the effect of a row whose key exists (`server.writes.conflicts`), and
+    RETURNING has the rows as given. With PostgreSQL's ON CONFLICT the statement determines the effect, and RETURNING
+    has the rows as stored.
     """
     target, columns = _into(session, statement)
     statement, constants = _planned(statement, columns)
@@ -176,7 +179,7 @@ def insert(session: Session, statement: Insert, oids: tuple[int, ...], values: t
                 replaces = statement.upsert.tree is not None and meets_stored(cursor, store)
                 (store.merge if replaces else store.insert)(cursor)
         else:
-            if statement.returning and target.constraints.lengths:  # which cut blanks off
+            if statement.returning and target.constraints.lengths:  # which cuts trailing blanks off
                 check_rows(session.environment, cursor, target, INSERTED)
             names_returned = _keep_returned(session, cursor, statement, target, batch, values)
             count = store_staged(session, cursor, target)
@@ -186,7 +189,7 @@ def insert(session: Session, statement: Insert, oids: tuple[int, ...], values: t
 def change(
     session: Session, statement: Update | Delete | Merge, oids: tuple[int, ...], values: tuple[object, ...]
 ) -> Result:
-    """UPDATE, DELETE or MERGE. Raises Error 21000 when a MERGE changes a row twice."""
+    """Runs an UPDATE, DELETE or MERGE. Raises Error 21000 when a MERGE changes a row twice."""
     if session.block is not None:
         session.block.overlay(_target_of(session, statement))
     target, planned = _plan_change(session, statement, oids)
@@ -215,14 +218,14 @@ def change(
 
 
 def _check_updated(session: Session, cursor: Cursor, target: Relation, planned: Change) -> None:
-    """Raise Error as `check_rows` for a row that an UPDATE leaves."""
+    """Raises the errors of `check_rows` for the rows after an UPDATE."""
     if (numbers := planned.numbers("UPDATE")) and planned.assigned:
         which = f'"{WHEN}" IN ({numbers})'
         check_rows(session.environment, cursor, target, CHANGED, planned.assigned, which)
 
 
 def _apply(session: Session, cursor: Cursor, store: Store, planned: Change) -> None:
-    """Do with the staged rows what there is to be done, inside the transaction."""
+    """Applies the staged changes to the table, inside the transaction."""
     target = store.target
     if numbers := planned.numbers("DELETE"):
         store.delete(cursor, f'SELECT "{ROW}" FROM {CHANGED} WHERE "{WHEN}" IN ({numbers})')
@@ -252,7 +255,7 @@ def _keep_returned(
     batch: Batch,
     values: tuple[object, ...],
 ) -> tuple[str, ...]:
-    """Work out RETURNING before anything is stored, so that its errors leave nothing. Returns the names in it."""
+    """Computes RETURNING before anything is stored, so that its errors have no effect. Returns its column names."""
     if not statement.returning:
         return ()
     returned = plan_returning(statement, target, session.environment, batch.parameters, is_staged=True)
@@ -264,17 +267,17 @@ def _keep_returned(
 
 
 def _result(session: Session, cursor: Cursor, tag: str, names: tuple[str, ...]) -> Result:
-    """What a write gives back: the tag, and the kept rows under these names if there are any."""
+    """A write's result: the tag, and the rows of RETURNING under these names, if any."""
     if not names:
         return Result(tag)
     cursor.execute(f"FROM {_RETURNED}")
     columns = (replace(column, name=name) for column, name in zip(result_columns(cursor), names, strict=True))
-    # The tag has the number of rows that were changed, however many of them the client takes.
+    # The tag has the number of changed rows, even if the client does not read them all.
     return replace(execution.stream(session, cursor, tag, tuple(columns)), counts_rows=False)
 
 
 def truncate(session: Session, statement: Truncate) -> Result:
-    """Delete all rows of some tables, in one transaction. Views follow, as with DELETE."""
+    """Deletes all rows of tables, in one transaction. Views follow, as after DELETE."""
     targets = [resolve_target(name, "DELETE", session.environment) for name in statement.tables]
     for target, name in zip(targets, statement.tables, strict=True):
         refuse_append_only(target, name)

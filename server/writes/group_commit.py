@@ -1,9 +1,9 @@
-"""Group commit: rows that wait to be stored in the same table are stored together, in one transaction.
+"""Group commit: stores rows of several sessions that wait for the same table in one transaction.
 
-(DeWitt et al., "Implementation Techniques for Main Memory Database Systems", SIGMOD 1984.) Who comes while nobody
-stores rows in the table does so at once; of those that come meanwhile the first stores the rows of all afterwards, in
-the order they came. It waits a moment for as many as there were the last time: they have just got their answers, and
-come again if their clients are loading data.
+Source: DeWitt et al., "Implementation Techniques for Main Memory Database Systems", SIGMOD 1984. A session stores its
+rows at once if no other session is storing rows in the table. Otherwise it waits; the first session that waits then
+stores the rows of all, in their order of arrival. Before that it waits a moment for as many sessions as the last group
+had: clients that load data return right after their answers.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from sparkwave.catalog.locks import check_free
 from sparkwave.catalog.model import Column, Relation
 from sparkwave.catalog.names import LakeTable
 
-# For how long the first of a group waits for others: less than what a transaction takes.
+# The longest wait of a group's first session for others: less than a transaction takes.
 PATIENCE_SECONDS = 0.01
 
 
-# A parameter in DuckDB's text of rows, and what else might look like one.
+# A parameter in DuckDB's text of rows, and the tokens that might contain a similar text.
 _PARAMETER = re.compile(r"""'(?:[^']|'')*+'|"(?:[^"]|"")*+"|\$(\d++)""")
 
 
 @dataclass(frozen=True)
 class Fill:
-    """A statement's `count` rows of constants and parameters: SQL that follows VALUES, and parameters' values by name.
+    """A statement's `count` rows of constants and parameters: SQL that follows VALUES, and parameter values by name.
 
-    `columns` are those that the rows fill, and `time_zone` is the one that their days are in. `drawn` gets the last
-    number of each sequence, by id, that the rows have taken.
+    The rows fill `columns`; their dates and times are in `time_zone`. `drawn` gets the last number that the rows draw
+    from each sequence, by id.
     """
 
     columns: tuple[Column, ...]
@@ -46,7 +46,7 @@ class Fill:
 
 
 def together(fills: Sequence[Fill]) -> tuple[str, dict[str, object] | None]:
-    """The rows of statements that fill the same columns, one after the other; with parameters of all."""
+    """Returns the rows of statements that fill the same columns, in order, and the parameters of all."""
     rows: list[str] = []
     values: dict[str, object] = {}
     for number, fill in enumerate(fills):
@@ -60,12 +60,12 @@ def _renamed(rows: str, prefix: str) -> str:
     return _PARAMETER.sub(lambda found: f"${prefix}{found[1]}" if found[1] else found[0], rows)
 
 
-# Stores some statements' rows in one transaction. Raises Refused.
+# Stores the rows of several statements in one transaction. Raises Refused.
 Store = Callable[[Sequence[Fill]], None]
 
 
 class Refused(Exception):
-    """Somebody's rows are wrong, for the reason `error`; nothing is stored."""
+    """The rows of a statement are wrong, for the reason `error`; nothing is stored."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(str(error))
@@ -74,7 +74,7 @@ class Refused(Exception):
 
 @contextmanager
 def refusing() -> Iterator[None]:
-    """What goes wrong meanwhile has to do with the rows."""
+    """A context in which every error is a fault of the rows."""
     try:
         yield
     except (Error, DuckDBError) as error:
@@ -83,7 +83,7 @@ def refusing() -> Iterator[None]:
 
 @dataclass(eq=False)
 class _Insert:
-    """A statement's rows, and how it ended. `alone` once a group with it was refused."""
+    """A statement's rows and its outcome. `alone`: a group with these rows was refused."""
 
     target: Relation
     fill: Fill
@@ -93,7 +93,7 @@ class _Insert:
     error: Exception | None = None
 
     def may_join(self, leader: _Insert) -> bool:
-        """Whether its rows may be staged by another one."""
+        """Whether the leader's group may store these rows too."""
         own, other = self.fill, leader.fill
         is_like = self.target == leader.target and own.columns == other.columns and own.time_zone == other.time_zone
         return is_like and not self.alone
@@ -101,7 +101,7 @@ class _Insert:
 
 @dataclass
 class _Queue:
-    """Those that wait to store rows in a table, in the order they came; and of how many the last group was."""
+    """The sessions that wait for a table, in order of arrival, and the size of the last group."""
 
     waiting: list[_Insert] = field(default_factory=list)
     is_led: bool = False
@@ -109,14 +109,14 @@ class _Queue:
 
 
 class GroupCommit:
-    """The statements under way, of all sessions."""
+    """The groups of all tables, shared by all sessions."""
 
     def __init__(self) -> None:
         self._queues: defaultdict[LakeTable, _Queue] = defaultdict(_Queue)
         self._changed = threading.Condition()
 
     def store(self, target: Relation, fill: Fill, store: Store) -> None:
-        """Have a statement's rows stored. Raises why they are refused, and what else `store` does."""
+        """Stores a statement's rows. Raises the error for which they are refused, and other errors of `store`."""
         check_free()
         own = _Insert(target, fill)
         if not self._may_lead(own):
@@ -130,7 +130,7 @@ class GroupCommit:
             raise own.error
 
     def _may_lead(self, own: _Insert) -> bool:
-        """Whether nobody stores rows in the table; else it waits."""
+        """Whether no session is storing rows in the table; else the statement joins the queue."""
         with self._changed:
             queue = self._queues[own.target.lake_table]
             if not queue.is_led:
@@ -141,7 +141,7 @@ class GroupCommit:
             return False
 
     def _pass_on(self, table: LakeTable) -> None:
-        """Let the next one that waits lead."""
+        """Lets the next waiting session lead."""
         with self._changed:
             queue = self._queues[table]
             if queue.waiting:
@@ -169,7 +169,7 @@ class GroupCommit:
             insert.woken.set()
 
     def _group(self, own: _Insert) -> list[_Insert]:
-        """Those whose rows are stored now, which wait no longer."""
+        """The statements to store now, removed from the queue."""
         if own.alone:
             return [own]
         with self._changed:
@@ -181,7 +181,7 @@ class GroupCommit:
         return [own, *others]
 
     def _part(self, group: list[_Insert]) -> None:
-        """Have each of a group stored by itself, before all that came after it."""
+        """Has each statement of a refused group stored separately, before all later ones."""
         for insert in group:
             insert.alone = True
         with self._changed:

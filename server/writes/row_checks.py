@@ -1,4 +1,4 @@
-"""Whether rows may be in a table: NOT NULL, varchar(n) and CHECK."""
+"""Checks rows against their table's NOT NULL, varchar(n) and CHECK."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ def check_rows(
     columns: Collection[str] | None = None,
     which: str = "true",
 ) -> None:
-    """Raise Error 22001, 23502 or 23514 for a row that must not be in a table, among the rows of a temporary table.
+    """Raises Error 22001, 23502 or 23514 for a row, in a temporary table, that breaks a constraint of `target`.
 
-    Its columns are called as in the lake, and `which` is the condition of the rows. `columns` are those to look at,
-    also by checks; None is all. Blanks beyond the n of varchar(n) are cut off, as in PostgreSQL.
+    The temporary table `rows` has the lake's column names; `which` is the condition of the rows to check. With
+    `columns`, only constraints on those columns count; None means all. As in PostgreSQL, blanks beyond the n of
+    varchar(n) are cut off.
     """
     looked_at = [column for column in target.visible if columns is None or column.name in columns]
     required = [c for c in looked_at if c.not_null or c.name in target.primary_key]
@@ -64,12 +65,12 @@ def check_rows(
 
 
 def too_long(column: Column, length: int) -> Error:
-    """The error of a value that has more characters than a column may have."""
+    """Returns the error for a value that exceeds the length of its column."""
     return Error(f"value too long for type {column.type}({length})", errors.STRING_DATA_RIGHT_TRUNCATION)
 
 
 def _failing_row(cursor: Cursor, columns: tuple[Column, ...], rows: str, condition: str) -> str:
-    """The first row for which a condition is false, as PostgreSQL shows it."""
+    """The first row for which a condition is false, in PostgreSQL's words."""
     listed = ", ".join(quote(column.lake_name) for column in columns)
     found = cursor.execute(f"SELECT {listed} FROM {rows} WHERE NOT ({condition}) LIMIT 1").to_arrow_table()
     texts = (

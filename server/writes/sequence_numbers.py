@@ -1,8 +1,7 @@
-"""The numbers that statements take from sequences.
+"""Draws numbers from sequences for statements.
 
-They are given out in memory, and reserved in the lake by the block before anybody gets them, so that a crash repeats
-none; the rest of a block may be left out then. As in PostgreSQL a number that was given is not given again when the
-transaction is rolled back.
+Numbers are counted in memory, and reserved in the lake in blocks before they are used, so that no number repeats after
+a crash; the rest of a block is lost then. As in PostgreSQL, a rolled-back transaction does not return its numbers.
 """
 
 from __future__ import annotations
@@ -24,13 +23,16 @@ from sparkwave.catalog.stores.store import Store
 from sparkwave.planner.batch.sequence_calls import Draws, call_of, drawing_name
 from sparkwave.planner.definitions.counting import LAST, NEXT
 
-# How many numbers are reserved at once: twice as many each time, up to the last.
+# The numbers that are reserved at once: twice as many each time, up to the last.
 _FIRST_BLOCK, _LAST_BLOCK = 32, 8192
 
 
 @dataclass
 class Counter:
-    """A sequence as this server counts; `reserved` is what is stored. Its lock is held while a statement draws."""
+    """This server's position in a sequence; `reserved` is the stored position.
+
+    The lock is held while a statement draws.
+    """
 
     lock: RankedLock
     given: Position
@@ -40,17 +42,17 @@ class Counter:
 
 @dataclass
 class SequenceNumbers:
-    """The numbers of all sequences, which are given out here."""
+    """The counters of all sequences."""
 
     store: Store
     _counters: dict[int, Counter] = field(default_factory=dict)
 
     @contextmanager
     def drawing(self, cursor: Cursor, ids: tuple[int, ...]) -> Iterator[dict[int, int]]:
-        """While entered the cursor has a temporary sequence for each of these, from which one statement draws.
+        """A context in which the cursor has a temporary sequence for each id, from which one statement draws.
 
-        Yields a dictionary that has the last number of each at the end, once it is sure that nobody else gets it.
-        Raises Error 2200H when a sequence is at its end, 55000 for one that has been dropped.
+        Yields a dictionary, which at the end has each sequence's last number by id, once those numbers are reserved.
+        Raises Error 2200H when a sequence is at its end, 55000 for a dropped sequence.
         """
         found: dict[int, int] = {}
         with ExitStack() as held:
@@ -68,7 +70,7 @@ class SequenceNumbers:
                     found[id_] = last
 
     def set(self, id_: int, position: Position) -> None:
-        """Have a sequence go on from there. Raises Error 22003 for a number beyond its bounds."""
+        """Sets a sequence's position (`setval`). Raises Error 22003 for a number out of its bounds."""
         relation = self._relation(id_)
         low, high = relation.sequence.minimum, relation.sequence.maximum
         if not low <= position.last <= high:
@@ -79,14 +81,14 @@ class SequenceNumbers:
             counter.given = position
 
     def restart(self, tables: Iterable[Relation]) -> None:
-        """Let the sequences that go with tables begin anew."""
+        """Restarts the sequences behind columns of tables."""
         for table in tables:
             for relation in self.store.catalog.sequences_of(table):
                 self.set(relation.id, Position(relation.sequence.start, False))
 
     @contextmanager
     def holding(self, id_: int) -> Iterator[Counter]:
-        """While entered nobody else draws from a sequence."""
+        """A context in which no other session draws from the sequence."""
         counter = self._counters.get(id_)
         if counter is None:
             with closing(self.store.lake.cursor()) as cursor:
@@ -97,7 +99,7 @@ class SequenceNumbers:
             yield counter
 
     def close(self) -> None:
-        """Give back what is reserved and was not given."""
+        """Returns reserved numbers that were not used."""
         for id_, counter in self._counters.items():
             if counter.given != counter.reserved and id_ in self.store.catalog.by_id:
                 self._reserve(id_, counter, counter.given)
@@ -112,7 +114,7 @@ class SequenceNumbers:
         return self._relation(id_).sequence
 
     def _give(self, id_: int, counter: Counter, given: Position) -> None:
-        """Have it that these have been given, and reserve more if they were not reserved yet."""
+        """Moves a sequence's position, and reserves more numbers if needed."""
         sequence = self._sequence(id_)
         step = sequence.increment
         if sequence.cycles:
@@ -131,7 +133,7 @@ class SequenceNumbers:
         counter.reserved = position
 
     def _named(self, error: DuckDBError, ids: tuple[int, ...]) -> Error:
-        """The error with the sequence's name instead of the temporary one's."""
+        """The error with the sequence's name in place of the temporary sequence's."""
         translated = translate(error)
         for id_ in ids:
             own = f'"{drawing_name(id_)}"'
@@ -144,7 +146,7 @@ class SequenceNumbers:
 
 
 def _begin(cursor: Cursor, id_: int, sequence: Sequence, given: Position) -> None:
-    """Have the cursor's temporary sequence begin behind the last number."""
+    """Starts the cursor's temporary sequence after the last number."""
     begin = given.last + sequence.increment if given.is_called else given.last
     is_over = not sequence.minimum <= begin <= sequence.maximum
     if is_over and sequence.cycles:
@@ -155,12 +157,12 @@ def _begin(cursor: Cursor, id_: int, sequence: Sequence, given: Position) -> Non
         f"MINVALUE {sequence.minimum} MAXVALUE {sequence.maximum} "
         f"START {given.last if is_over and not sequence.cycles else begin} {'CYCLE' if sequence.cycles else 'NO CYCLE'}"
     )
-    if is_over and not sequence.cycles:  # so that the next number is an error
+    if is_over and not sequence.cycles:  # so that the next number raises an error
         cursor.execute(f"SELECT {call_of(NEXT, id_)}").fetchall()
 
 
 def _last(cursor: Cursor, id_: int) -> int | None:
-    """The last number that the cursor has drawn, None if none."""
+    """The last number that the cursor has drawn, None if it has drawn none."""
     try:
         [(last,)] = cursor.execute(f"SELECT {call_of(LAST, id_)}").fetchall()
     except DuckDBError:  # "is not yet defined in this session"
@@ -169,6 +171,6 @@ def _last(cursor: Cursor, id_: int) -> int | None:
 
 
 def describe_with(cursor: Cursor, draws: Draws) -> None:
-    """Give a cursor what a statement that draws needs to be described."""
+    """Makes the sequences that a cursor needs to describe a statement that draws."""
     for id_ in draws.nexts:
         cursor.execute(f"CREATE OR REPLACE TEMPORARY SEQUENCE {quote(drawing_name(id_))}")

@@ -1,4 +1,4 @@
-"""The rows of a write before it is stored: a temporary table of the cursor, and how a table takes them in."""
+"""Stages the rows of a write in a temporary table of the cursor, and writes them from there to the table."""
 
 from __future__ import annotations
 
@@ -19,12 +19,15 @@ from sparkwave.server.writes.conflicts import drop_late, resolve
 from sparkwave.server.writes.row_checks import check_rows
 from sparkwave.server.writes.stores import Store
 
-# While it is entered the cursor's statement may take numbers of sequences. Raises Error 2200H for one at its end.
+# A context in which the cursor's statement may draw from sequences. Raises Error 2200H for one at its end.
 Drawing = Callable[[Cursor, Draws], AbstractContextManager[object]]
 
 
 def target_columns(target: Relation, names: tuple[str, ...]) -> tuple[Column, ...]:
-    """The columns an INSERT or COPY fills: those it names, or all that can be given. Raises Error 42703 or 42701."""
+    """Returns the columns that an INSERT or COPY fills: the named ones, or all but generated ones.
+
+    Raises Error 42703 or 42701.
+    """
     for index, name in enumerate(names):
         if name not in [column.name for column in target.visible]:
             raise Error(f'column "{name}" of relation "{target.name}" does not exist', errors.UNDEFINED_COLUMN)
@@ -35,7 +38,7 @@ def target_columns(target: Relation, names: tuple[str, ...]) -> tuple[Column, ..
 
 
 def create_staging(cursor: Cursor, target: Relation) -> None:
-    """An empty temporary table of a cursor with the target's columns as the lake calls them, and constant defaults."""
+    """Creates an empty temporary table with the target's columns, under the lake's names, and constant defaults."""
 
     def definition(column: Column) -> str:
         default = f" DEFAULT {column.default}" if has_constant_default(column) else ""
@@ -46,12 +49,12 @@ def create_staging(cursor: Cursor, target: Relation) -> None:
 
 
 def fill_staging(columns: Sequence[Column], rows: str) -> str:
-    """The INSERT of a query's rows into some columns of the staged ones. Of VALUES each takes its column's type."""
+    """Returns the INSERT of a query's rows into columns of the staging table. VALUES get the types of the columns."""
     return f"INSERT INTO {INSERTED} ({', '.join(quote(column.lake_name) for column in columns)}) {rows}"
 
 
 def late_defaults(target: Relation, given: Collection[Column]) -> list[Column]:
-    """The columns that are not given and whose defaults are no constants: `create_staging` has no room for them."""
+    """Returns the columns not given whose defaults are not constant, so that `create_staging` omits them."""
     return [c for c in target.visible if c.default is not None and c not in given and not has_constant_default(c)]
 
 
@@ -63,7 +66,7 @@ def compute_defaults(
     drawing: Drawing,
     first: int = 0,
 ) -> None:
-    """Give the `late_defaults` of staged rows their values; from the first such row on, counted from 0."""
+    """Computes the `late_defaults` of staged rows, from row number `first` on, counted from 0."""
     columns = late_defaults(target, given)
     if columns:
         batches = [default_batch(column, environment) for column in columns]
@@ -73,7 +76,7 @@ def compute_defaults(
 
 
 def compute_generated(environment: Environment, cursor: Cursor, target: Relation, rows: str = INSERTED) -> None:
-    """Give the generated columns of staged rows their values."""
+    """Computes the generated columns of staged rows."""
     columns = generated_columns(target)
     if columns:
         names = {c.name: c.lake_name for c in target.visible}
@@ -82,13 +85,15 @@ def compute_generated(environment: Environment, cursor: Cursor, target: Relation
 
 
 def store_new(cursor: Cursor, target: Relation) -> int:
-    """Write the staged rows into a table that the open transaction has made. Returns how many."""
+    """Writes the staged rows into a table that the open transaction has created. Returns their number."""
     return scalar(cursor, f"INSERT INTO {target.lake_name} FROM {INSERTED}")
 
 
 def take_in(environment: Environment, cursor: Cursor, store: Store) -> None:
-    """Write the staged rows, inside a transaction, with those that are late or have a key that is there as the table
-    says. Raises Error as `check_rows`."""
+    """Writes the staged rows, inside a transaction, by the table's rules for late rows and existing keys.
+
+    Raises the errors of `check_rows`.
+    """
     target = store.target
     check_rows(environment, cursor, target, INSERTED, target.primary_key if target.fills_up else None)
     if target.watermark is not None:

@@ -1,9 +1,9 @@
-"""Where a write's staged rows go: a table of the lake, or the overlay of one that a transaction has written.
+"""The targets of a write: a table of the lake, or a transaction's overlay over one.
 
-An overlay is a view in memory, `rows`, of a table as the transaction sees it: the stored rows of its snapshot, but for
-those that its log has something newer of. The log is only ever added to: an entry is a row as it is now, or that it is
-gone. So a savepoint is a number of entries, cursors that were opened before go on with what they saw, and what a
-transaction costs follows what it has changed.
+An overlay is a view in memory, `rows`, of a table as the transaction sees it: the rows of its snapshot, replaced by
+newer entries of the overlay's log. An entry is a row's present values, or its deletion. The log is append-only. So a
+savepoint is a number of entries, open cursors keep the rows that they saw, and the cost of a transaction depends on the
+number of its changes.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from sparkwave.catalog.model import Relation
 from sparkwave.catalog.names import quote
 from sparkwave.planner.batch.write import INSERTED, ROW
 
-# Columns of a log besides those of the table: the entry's number, whether the row is there, and its `rowid`. A new row
-# has a negative one until the lake gives it another.
+# Columns of a log besides those of the table: the entry's number, whether the row exists, and its `rowid`. A new row
+# has a negative one until the lake assigns another.
 ENTRY, LIVE, ROW_ID = '"?entry"', '"?live"', '"?rowid"'
-# Of the entries of each row the newest.
+# The newest entry of each row.
 NEWEST = f"QUALIFY row_number() OVER (PARTITION BY {ROW_ID} ORDER BY {ENTRY} DESC) = 1"
 
 
@@ -28,12 +28,12 @@ def listed(names: tuple[str, ...], of: str = "") -> str:
 
 
 def names_of(target: Relation, names: Collection[str] | None = None) -> tuple[str, ...]:
-    """What the lake and staged rows call columns, all or some, in the order of the table."""
+    """Returns the lake's names of the table's columns, all or some, in the table's order."""
     return tuple(column.lake_name for column in target.visible if names is None or column.name in names)
 
 
 def key_of(target: Relation) -> tuple[str, ...]:
-    """The columns of the primary key, as the lake calls them."""
+    """Returns the lake's names of the primary key's columns."""
     return target.in_lake(target.primary_key)
 
 
@@ -45,15 +45,15 @@ class Stored:
 
     @property
     def rows(self) -> str:
-        """SQL's name of the rows, which have the columns of the lake table and a `rowid`."""
+        """The SQL name of the rows, which have the columns of the lake table and a `rowid`."""
         return self.target.lake_name
 
     def insert(self, cursor: Cursor) -> None:
-        """Add the staged rows."""
+        """Adds the staged rows."""
         cursor.execute(f"INSERT INTO {self.rows} FROM {INSERTED}")
 
     def merge(self, cursor: Cursor) -> None:
-        """Add the staged rows; one whose key is there takes that row's place."""
+        """Adds the staged rows; a row whose key exists replaces the stored row."""
         names, key = names_of(self.target), key_of(self.target)
         on = " AND ".join(f"t.{quote(name)} = s.{quote(name)}" for name in key)
         others = [name for name in names if name not in key] or key
@@ -64,23 +64,23 @@ class Stored:
         )
 
     def update(self, cursor: Cursor, assigned: tuple[str, ...], changed: str) -> None:
-        """Set columns to their values in a query, which has the row ids as `?row`."""
+        """Sets columns to their values in the query `changed`, which has the row ids as `?row`."""
         values = ", ".join(f"{quote(name)} = changed.{quote(name)}" for name in names_of(self.target, assigned))
         on = f'stored.rowid = changed."{ROW}"'
         cursor.execute(f"UPDATE {self.rows} AS stored SET {values} FROM ({changed}) AS changed WHERE {on}")
 
     def delete(self, cursor: Cursor, row_ids: str) -> None:
-        """Delete the rows whose ids a query gives."""
+        """Deletes the rows whose ids the query `row_ids` returns."""
         cursor.execute(f"DELETE FROM {self.rows} WHERE rowid IN ({row_ids})")
 
     def clear(self, cursor: Cursor) -> None:
-        """Delete all rows."""
+        """Deletes all rows."""
         cursor.execute(f"DELETE FROM {self.rows}")
 
 
 @dataclass(frozen=True)
 class Overlay:
-    """A table as the transaction sees it. Its statements have the methods of `Stored`, and take a number each."""
+    """A table as the transaction sees it. It has the methods of `Stored`; each call takes an entry number."""
 
     target: Relation
     rows: str
@@ -127,7 +127,7 @@ class Overlay:
         cursor.execute(f"INSERT INTO {self.log} SELECT {number}, true, {selected}")
 
 
-# A new row's id is made of its entry's number and its place in that, so that none has to be counted.
+# A new row's id is made from the number of its entry and its place in the entry, so that no counter is needed.
 _NEW_ROW, _MOST_ROWS = "?new row?", 1 << 36
 
 Store = Stored | Overlay

@@ -1,4 +1,4 @@
-"""INSERT … ON CONFLICT, as PostgreSQL has it: the staged rows become those that are to be written."""
+"""INSERT … ON CONFLICT as in PostgreSQL: replaces the staged rows by the rows to write."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ def upsert(
     parameters: tuple[Type, ...],
     values: tuple[object, ...],
 ) -> int:
-    """Leave of the staged rows the new ones and, for DO UPDATE, the stored ones as they will be. Returns how many.
+    """Reduces the staged rows to new rows and, for DO UPDATE, changed stored rows. Returns their number.
 
-    Raises Error as `check_rows`, 21000 when DO UPDATE would change a row twice, and what its expressions raise.
+    Raises the errors of `check_rows`, 21000 when DO UPDATE would change a row twice, and the errors of its
+    expressions.
     """
     target, upsert_ = store.target, statement.upsert
     assert upsert_ is not None

@@ -1,4 +1,4 @@
-"""A session's writes: where they go, and the statements' staged rows on their way there."""
+"""A session's writes: opens their transaction and stores the staged rows."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ from sparkwave.server.writes.stores import Store, Stored
 
 
 class Altered(Error):
-    """A table is another than the one the statement was planned for. Nothing was written; planned again it may go."""
+    """A table was altered since the statement was planned. Nothing was written; the statement can be planned again."""
 
 
 @contextlib.contextmanager
 def writing(session: Session, cursor: Cursor, *targets: Relation) -> Iterator[tuple[Store, ...]]:
-    """Where the rows of some tables are written, as part of the atomic transaction or in one that ends here.
+    """A context that yields the stores of tables, in the atomic transaction or in one that ends with the context.
 
-    Raises Altered for a table that has been altered since the statement was planned.
+    Raises Altered for a table that was altered since the statement was planned.
     """
     if session.block is not None:
         yield tuple(map(session.block.overlay, targets))
@@ -55,7 +55,7 @@ def writing(session: Session, cursor: Cursor, *targets: Relation) -> Iterator[tu
 
 @contextlib.contextmanager
 def _stored(context: Context, cursor: Cursor, *targets: Relation) -> Iterator[tuple[Stored, ...]]:
-    """A transaction of the lake; raises as `writing`."""
+    """A transaction of the lake that yields the stores of tables. Raises Altered."""
     with context.lake.table_transaction(cursor, *(target.lake_table for target in targets)):
         for target in targets:
             _check_shape(context, target)
@@ -63,7 +63,7 @@ def _stored(context: Context, cursor: Cursor, *targets: Relation) -> Iterator[tu
 
 
 def _check_shape(context: Context, target: Relation) -> None:
-    """Raise Altered for a table that has been altered. Nobody alters it while its lock is held."""
+    """Raises Altered for an altered table. No session alters it while its lock is held."""
     by_id = context.store.catalog.by_id
     if target.id in by_id and by_id[target.id].row_shape != target.row_shape:
         raise Altered(
@@ -74,7 +74,7 @@ def _check_shape(context: Context, target: Relation) -> None:
 
 
 def store_staged(session: Session, cursor: Cursor, target: Relation) -> int:
-    """Write the staged rows in one transaction. Returns how many were staged. Raises Error 23502 for a NULL."""
+    """Writes the staged rows in one transaction. Returns the number of staged rows. Raises Error 23502 for a NULL."""
     count = scalar(cursor, f"SELECT count(*) FROM {INSERTED}")
     if session.block is None and count <= INLINED_ROWS and _put_alone(session, cursor, target):
         session.committed()
@@ -85,10 +85,10 @@ def store_staged(session: Session, cursor: Cursor, target: Relation) -> int:
 
 
 def may_share(session: Session, target: Relation, given: Collection[Column]) -> bool:
-    """Whether constants for some columns may be stored with the rows of other sessions.
+    """Returns whether constant rows for some columns may be stored together with rows of other sessions.
 
-    What the session's settings may have a part in is computed in the session: checks, generated columns and defaults,
-    but for numbers of sequences. And each row may raise a watermark for the next.
+    Expressions that depend on the session's settings need the session: checks, generated columns, and defaults other
+    than numbers of sequences. With a watermark, each row may raise it for the next.
     """
     is_known = all(drawn_by(column.default) is not None for column in late_defaults(target, given))
     is_known = is_known and not target.constraints.checks
@@ -103,19 +103,19 @@ def store_shared(
     count: int,
     values: dict[str, object] | None,
 ) -> None:
-    """Write rows of constants, SQL that follows VALUES, in a transaction that other sessions' may share.
+    """Writes rows of constants, SQL that follows VALUES, in a transaction that other sessions may share.
 
     See `server.writes.group_commit`. Raises Error 23502 for a NULL, and 42501.
     """
     context, environment = session.context, session.environment
-    # Each session sees to it that it may draw, whoever does it.
+    # Each session checks its own right to draw, whichever session draws.
     drawn = {column: default_batch(column, environment).draws.nexts[0] for column in late_defaults(target, columns)}
 
     def draw(cursor: Cursor, draws: Draws) -> contextlib.AbstractContextManager[object]:
         return context.sequence_numbers.drawing(cursor, draws.nexts)
 
     def store_all(fills: Sequence[Fill]) -> None:
-        with contextlib.closing(session.cursor()) as cursor:  # which no cancel of one of them reaches
+        with contextlib.closing(session.cursor()) as cursor:  # no cancel of one statement reaches it
             with refusing():
                 create_staging(cursor, target)
                 query, given = together(fills)
@@ -134,7 +134,7 @@ def store_shared(
 
 
 def _tell_numbers(cursor: Cursor, drawn: dict[Column, int], fills: Sequence[Fill]) -> None:
-    """Tell statements, whose rows are staged one after the other, their last numbers of sequences, by id."""
+    """Notes in each statement, whose rows are staged in order, its last number of each sequence."""
     names = ", ".join(quote(column.lake_name) for column in drawn)
     ends = [end - 1 for end in accumulate(fill.count for fill in fills)]
     last = f"SELECT {names} FROM {INSERTED} WHERE rowid IN ({', '.join(map(str, ends))}) ORDER BY rowid"
@@ -143,7 +143,7 @@ def _tell_numbers(cursor: Cursor, drawn: dict[Column, int], fills: Sequence[Fill
 
 
 def _put_alone(session: Session, cursor: Cursor, target: Relation) -> bool:
-    """As `_put_into_catalog`, for rows of one statement. Raises what is wrong with them."""
+    """Works as `_put_into_catalog` for the rows of one statement, and raises the error of wrong rows."""
     try:
         return _put_into_catalog(session.context, session.environment, cursor, target)
     except Refused as refused:
@@ -151,10 +151,13 @@ def _put_alone(session: Session, cursor: Cursor, target: Relation) -> bool:
 
 
 def _put_into_catalog(context: Context, environment: Environment, cursor: Cursor, target: Relation) -> bool:
-    """Write the staged rows by `catalog.lake.inlined_insert`, if they fit. Raises as `_stored`."""
+    """Writes the staged rows by `catalog.lake.inlined_insert`, if they fit, and returns whether they did.
+
+    Raises the errors of `_stored`.
+    """
     if context.lake.storage.catalog is not None or not may_fit(target):
         return False
-    if target.constraints != NO_CONSTRAINTS:  # of which it knows nothing
+    if target.constraints != NO_CONSTRAINTS:  # `inlined_inserts` does not check constraints
         with refusing():
             check_rows(environment, cursor, target, INSERTED)
     try:
@@ -168,7 +171,7 @@ def _put_into_catalog(context: Context, environment: Environment, cursor: Cursor
 
 
 def stage_query(session: Session, cursor: Cursor, target: Relation, batch: Batch, with_rows: bool) -> None:
-    """Run a query whose rows a table that is yet to be made will have."""
+    """Runs a query and stages its rows for a table that is created afterwards."""
     if batch.reads_system:
         session.context.system_views.refresh()
     create_staging(cursor, target)
