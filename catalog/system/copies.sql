@@ -1,5 +1,5 @@
 -- Copies of the lake's catalog: each scan of a lake table takes milliseconds, and psql's queries make dozens.
--- catalog.system_views.refresh makes them again after every change. They have created relations only, unless stated.
+-- catalog.system.system_views.refresh makes them again after every change. They have created relations only, unless stated.
 
 CREATE OR REPLACE TABLE pgc._roles AS
 SELECT id::UINTEGER AS id, name, is_super, is_super OR create_db AS create_db, is_super OR create_user AS create_user,

@@ -1,4 +1,4 @@
--- PostgreSQL's catalog functions as macros. planner.pg_compat sends calls here by name.
+-- PostgreSQL's catalog functions as macros. planner.batch.pg_compat sends calls here by name.
 
 -- Parts of a qualified or quoted name, folded as identifiers are; n counts parts from the end.
 CREATE OR REPLACE MACRO pgf.name_part(s, n) AS

@@ -1,5 +1,5 @@
 -- rw_catalog with RisingWave's columns. Jobs, progress, nodes and materialized views, which change while a job runs,
--- are read from the lake; the other relations from the copies that catalog.system_views.refresh makes.
+-- are read from the lake; the other relations from the copies that catalog.system.system_views.refresh makes.
 
 -- The rows that each fragment of a creating job has read, and their total. A fragment cut into slices counts the rows
 -- of finished slices; a row that several slices read counts as a part in each (executor/backfill/slicing.py). A

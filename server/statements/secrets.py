@@ -35,7 +35,7 @@ def create_secret(session: Session, statement: CreateSecret) -> Result:
 
 
 def alter_secret(session: Session, statement: AlterSecret) -> Result:
-    """Gives a secret another value; its sources restart with it. Raises Error 42704 or 42501."""
+    """Gives a secret another value, which its sources and sinks use from then on. Raises Error 42704 or 42501."""
     store, name = session.context.store, statement.name
     with store.change() as cursor:
         secret = _find_owned(session, name, statement.if_exists)
