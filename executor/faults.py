@@ -1,4 +1,4 @@
-"""What went wrong as users see it, whichever engine said it, and whose fault it is."""
+"""Turns exceptions of any engine into the errors that users see, and tells whose fault they are."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.translation import DISK_FULL, DuckDBError, disk_full, translate
 from sparkwave.executor.spark.spark_engine import SparkError, spark_error
 
-# Classes of SQLSTATEs that say nothing about what was computed: no room, no connection, somebody's intervention.
+# Classes of SQLSTATEs that have no cause in the query: insufficient resources, no connection, operator intervention.
 _NOBODYS = ("53", "08", "57")
 
 
 def error_of(error: BaseException) -> Error:
-    """What went wrong as the user sees it."""
+    """Return the error that the user sees for an exception."""
     if isinstance(error, Error):
         return error
     if isinstance(error, SparkError):
@@ -23,10 +23,13 @@ def error_of(error: BaseException) -> Error:
 
 
 def message_of(error: BaseException) -> str:
-    """What went wrong, in one line."""
+    """Return the message that the user sees for an exception, in one line."""
     return error_of(error).message
 
 
 def is_nobodys(error: Error) -> bool:
-    """Whether it is a full disk, or a Spark that is not there. That memory was too little is the view's own fault."""
+    """Return whether an error has its cause outside the view, such as a full disk or a missing Spark.
+
+    Too little memory counts as the view's own fault.
+    """
     return error.sqlstate[:2] in _NOBODYS and error.sqlstate != errors.OUT_OF_MEMORY

@@ -1,8 +1,9 @@
-"""Text to data, nothing else: no clock, no I/O, no Spark, no DuckDB.
+"""Turns the text of statements into data, without a clock, I/O, Spark or DuckDB.
 
 The life of a view's query: `parse` makes a statement, `bind` gives names and types, `build` makes nodes, `rules`
-rewrites them, `stream` decides keys, state and strategy, `delta` writes the SQL that maintains the view and `backfill`
-the SQL that fills it, `emit` turns that into an engine's text. Imports `catalog`; the only importer of sqlglot.
+rewrites them, `stream_plan` decides keys, state and strategy, `delta` writes the SQL that maintains the view and
+`backfill` the SQL that fills it, `emit` turns that into an engine's text. Imports `catalog`; the only importer of
+sqlglot.
 """
 
 from sparkwave.planner.parse.tree_editing import edit_in_place

@@ -1,1 +1,1 @@
-"""Views filled: jobs, the strategies that fill a view, and how each is limited, stopped and resumed."""
+"""The filling of views: jobs, the strategies that fill a view, and how a job is limited, stopped and resumed."""

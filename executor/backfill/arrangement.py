@@ -1,10 +1,11 @@
-"""Fills a view by reading its upstreams on while taking up their changes: NoShuffle and Arrangement backfill.
+"""Fills a view by reading more of its upstreams while applying their changes: NoShuffle and Arrangement backfill.
 
 Each step is `advance` between two versions of the inputs, a version being a snapshot and the row ids read so far. A
-step either reads on at a snapshot, or goes to a newer snapshot with the changes of the rows that are read (RisingWave:
-src/stream/src/executor/backfill/arrangement_backfill.rs). What is committed is always the view over what is read.
+step either reads more rows at a snapshot, or goes to a newer snapshot with the changes of the rows read so far
+(RisingWave: src/stream/src/executor/backfill/arrangement_backfill.rs). The committed rows are always the view over the
+rows read so far.
 
-A Snapshot backfill with a rate limit, or in process, reads on the same way; it stays at its snapshot meanwhile.
+A Snapshot backfill with a rate limit, or in process, reads in the same way, but stays at its snapshot.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ from sparkwave.executor.epochs.feeds import Feeds
 from sparkwave.executor.epochs.versions import Version
 from sparkwave.planner.backfill.strategy import ARRANGEMENT, SNAPSHOT, exchange_reason
 
-# An Arrangement backfill keeps the positions of so many vnodes an input, as RisingWave does.
+# An Arrangement backfill keeps the positions of this many vnodes an input, as RisingWave does.
 VNODES = 256
 
 
 def run(work: Work, end: End) -> None:
-    """Read every upstream to its end. Resumes where the last commit stands. One step that does it ends the creation."""
+    """Read every upstream to its end, from the last commit on. If one step reads all, it ends the creation."""
     work.planning(lambda: work.begin(start(work)))
     work.started.set()
     throttle = Throttle()
@@ -52,17 +53,17 @@ def run(work: Work, end: End) -> None:
                 step, positions = step + 1, target
             elif limit is not None:
                 work.pause(throttle.wait_s(limit), controls)
-            # The first step fills what is empty: a change taken up before it would be there twice.
+            # The first step fills the empty view. A change applied before it would be there twice.
             if step and not work.is_over and work.job.strategy != SNAPSHOT:
                 work.retrying(lambda: _take_up_changes(work, positions))  # noqa: B023
-        except ControlsChanged:  # after the step's commit, maybe
+        except ControlsChanged:  # maybe after the step's commit
             if work.has_ended():
                 return
             step, positions = load_positions(work.lake.cursor(), work.id)
 
 
 def _stands(work: Work) -> tuple[int, tuple[Positions, ...]]:
-    """The steps that are made, and where the scans stand."""
+    """Return the number of committed steps, and the positions of the scans."""
     if (fresh := work.fresh_start()) is not None:
         return 0, fresh.positions
     work.progress.resume(finished_rows(work.lake.cursor(), work.id))
@@ -70,12 +71,12 @@ def _stands(work: Work) -> tuple[int, tuple[Positions, ...]]:
 
 
 def _is_finished(step: int, positions: tuple[Positions, ...]) -> bool:
-    """The first step is made even when there is nothing to read: an aggregate of nothing has a row."""
+    """Return whether all is read. The first step runs even without rows, because an aggregate of no rows has a row."""
     return step > 0 and all(p.is_finished for p in positions)
 
 
 def start(work: Work) -> Start:
-    """The epoch to pin, and where the scans start."""
+    """Return the epoch to pin, and the first positions of the scans."""
     cursor = work.lake.cursor()
     epoch = work.now(cursor)
     vnodes = VNODES if work.job.strategy == ARRANGEMENT else work.actors
@@ -90,9 +91,9 @@ def start(work: Work) -> Start:
 
 
 def _target(work: Work, positions: tuple[Positions, ...], rows: int) -> tuple[Positions, ...]:
-    """Where the next step of about `rows` rows leads: the inputs that may be read, those with least left first.
+    """Return the positions after the next step of about `rows` rows. Inputs with the fewest rows left are read first.
 
-    Small inputs are so read before large ones, and the large side of a join meets the whole of its small ones.
+    So small inputs are read before large ones, and the large side of a join meets all rows of its small sides.
     """
     actors = min(rows, work.actors)
     unread = {p.upstream_id for p in positions if not p.is_finished}
@@ -116,9 +117,10 @@ def _versions(
 
 
 def _read_on(work: Work, old: tuple[Positions, ...], new: tuple[Positions, ...], step: int, end: End) -> None:
-    """The step after the first `step` ones: to more rows of the same snapshot, committed with where that leads.
+    """Run the step after the first `step` ones: read more rows, and commit them with the new positions.
 
-    Raises AlreadyDone when it is tried again after its commit: what it wrote is the lake's then.
+    The rows are of the same snapshot. Raises AlreadyDone when it is tried again after its commit, because its files
+    belong to the lake then.
     """
     read = {after.fragment_id: after.rows_since(before) for before, after in zip(old, new, strict=True)}
     rows = read or {1: 0}
@@ -126,7 +128,7 @@ def _read_on(work: Work, old: tuple[Positions, ...], new: tuple[Positions, ...],
     work.check_retry(cursor, step + 1, rows)
     result = _added(work, cursor, old, new, step, rows)
     if isinstance(result, Fill):
-        # What several fragments made is nobody's own.
+        # The bytes of a step over several fragments are not counted for any one of them.
         BACKFILL_BYTES.add(work.id, result.size, next(iter(rows)) if len(rows) == 1 else 0)
     work.check()
     is_whole = not step and _is_finished(1, new)
@@ -142,10 +144,10 @@ def _read_on(work: Work, old: tuple[Positions, ...], new: tuple[Positions, ...],
 def _added(
     work: Work, cursor: Cursor, old: Sequence[Positions], new: Sequence[Positions], step: int, rows: Rows
 ) -> Fill | Advance:
-    """What the rows that are read on do to the view.
+    """Return the change of the view by the newly read rows.
 
-    At first there is nothing before them, and without an operator that needs rows together there is nothing to look
-    up: then their own result is added. Otherwise it is a change like any other.
+    The first step, and a step of a view without an operator that needs several rows together, adds its rows without
+    reading any state. Any other step is computed as a change.
     """
     plan, epoch = work.view.plan, work.job.epoch
     versions = _versions(work, (epoch.snapshot, epoch.snapshot), old, new)
@@ -164,12 +166,12 @@ def _added(
 
 
 def _directory(work: Work, step: int) -> Place:
-    """Where Spark writes the rows of the step after the first `step` ones."""
+    """Return the directory where Spark writes the rows of the step after the first `step` ones."""
     return work.data / f"step_{step}"
 
 
 def _take_up_changes(work: Work, positions: tuple[Positions, ...]) -> None:
-    """One step to the newest snapshot, with the changes of the rows that are read."""
+    """Run one step to the newest snapshot, with the changes of the rows read so far."""
     cursor = work.lake.cursor()
     old, new = work.job.epoch, work.now(cursor)
     epoch = Epoch(new.snapshot, max(old.time_us, new.time_us))

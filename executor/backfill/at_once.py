@@ -1,8 +1,8 @@
-"""Creates a view over little data by one transaction, which stores the view together with its rows.
+"""Creates a view over little data in one transaction, which stores the view together with its rows.
 
-The rows are computed before anything of the view is stored, as of the newest snapshot. Then, while no barrier runs, the
-view is stored as one that is created, if what it reads has not changed since as the created views see it. Where
-anything is in the way of that, or takes longer than a moment, nothing has happened, and a job creates the view.
+The rows are computed as of the newest snapshot, before anything of the view is stored. Then, while no barrier runs, the
+view is stored as created, if its inputs have not changed since from the created views' point of view. If this fails or
+takes longer than a moment, nothing is stored, and a job creates the view.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from sparkwave.executor.faults import message_of
 
 logger = logging.getLogger(__name__)
 
-# A view that takes longer is created by a job, which can be watched.
+# A view that takes longer is created by a job, whose progress can be watched.
 MOMENT_S = 0.5
 
-# Stores a relation and its empty tables, in the cursor's transaction.
+# Stores a relation and its empty tables in the cursor's transaction.
 Add = Callable[[Cursor], Relation]
 
 
 def _is_for(work: Work) -> bool:
-    """Whether a view may be created so: few rows, which the server itself reads, and nothing that slows it down."""
+    """Return whether a view may be created at once: few rows, read in process, and no rate limit."""
     return (
         may_end_so(work)
         and work.job.rate_limit is None
@@ -47,9 +47,9 @@ def _is_for(work: Work) -> bool:
 
 
 def create(work: Work, coordinator: Coordinator, add: Add) -> View | None:
-    """Create the view of a job that is not stored yet. Returns it as it is stored, None for what a job is to do.
+    """Create the view of a job that is not stored yet. Returns the stored view, or None if a job has to create it.
 
-    Raises what `add` raises.
+    Raises the errors of `add`.
     """
     with closing(work.lake.cursor()) as cursor:
         try:
@@ -66,9 +66,9 @@ def create(work: Work, coordinator: Coordinator, add: Add) -> View | None:
 
 
 def _applied(work: Work, coordinator: Coordinator, cursor: Cursor) -> int | None:
-    """The newest snapshot, once the created views have applied what was there before; None where that takes long.
+    """Return the newest snapshot, once the created views have applied all earlier changes; None where that takes long.
 
-    Then all inputs were there at their epoch, from which the next barrier goes on.
+    Then the snapshot has the inputs as of the views' epoch, from which the next barrier starts.
     """
     if coordinator.reach(work.lake.newest(cursor), PATIENCE_S):
         coordinator.checkpoints.run()
@@ -77,7 +77,7 @@ def _applied(work: Work, coordinator: Coordinator, cursor: Cursor) -> int | None
 
 
 def _fill(work: Work, cursor: Cursor, snapshot: int) -> Fill:
-    """The rows of the view and its states at a snapshot. Raises DuckDBError when that takes longer than a moment."""
+    """Return the rows of the view and its states at a snapshot. Raises DuckDBError after MOMENT_S seconds."""
     inputs = {scan.input: ALL for scan in work.view.plan.scans}
     with _limited(cursor):
         return DuckDBEngine().fill(cursor, work.view, snapshot, inputs, whole(work.view.plan), time.time_ns() // 1000)
@@ -100,5 +100,5 @@ def _store(work: Work, cursor: Cursor, fill: Fill, epoch: Epoch, add: Add) -> Vi
         view = View(add(cursor), work.view.plan)
         add_created_job(cursor, replace(work.job, id=view.relation.id))
         fill.of(view, (item.state for item in whole(view.plan))).apply(cursor)
-        work.store.set_epoch(cursor, epoch)  # which the view has applied too
+        work.store.set_epoch(cursor, epoch)  # the view has applied it, too
     return view

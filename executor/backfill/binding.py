@@ -1,7 +1,7 @@
-"""Whether DuckDB can run a view's queries at all, known before anything of the view is stored.
+"""Checks that DuckDB can run a view's queries, before anything of the view is stored.
 
-DuckDB plans the queries that fill the view over empty tables of the types that they read: what it refuses there, it
-would refuse in every step of the job. The delta program has the same expressions and takes far longer to plan.
+DuckDB plans the queries that fill the view over empty tables with the input types. A query that it refuses here would
+fail in every step of the job. The delta program has the same expressions and takes far longer to plan.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from sparkwave.planner.plan.stream_plan import StreamPlan
 
 
 def check_binds(cursor: Cursor, plan: StreamPlan) -> None:
-    """Raise Error 0A000, or PostgreSQL's where a value or its type is wrong, for what DuckDB cannot run.
+    """Raise an error for a query that DuckDB cannot run: Error 0A000, or PostgreSQL's for a wrong value or type.
 
-    The cursor is a new one, and is not used for anything else.
+    The cursor is a new one and is used for nothing else.
     """
     set_times(cursor, (0, 0))
     for scan in plan.scans:

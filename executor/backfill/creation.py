@@ -1,8 +1,8 @@
-"""The creation of one view: filled by its strategy, then the change log, then the last step inside a barrier.
+"""The creation of one view: the fill by its strategy, then the change log, then the last step inside a barrier.
 
-Of an index just so; a sink hands on what it has read before the last step.
+An index is created in the same way. A sink delivers the rows that it has read before the last step.
 
-Every step commits its rows together with where it stands, so a job resumes from its last commit after any crash.
+Every step commits its rows together with its position, so that a job resumes from its last commit after any crash.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ logger = logging.getLogger(__name__)
 
 # The change log is applied in batches until one this small (rows) is left for the barrier.
 MAX_HANDOVER_ROWS = 50_000
-# A barrier that comes sooner is not worth telling that a job waits for it.
+# Seconds to wait for a barrier before `jobs.waiting` tells of it.
 SOON_SECONDS = 0.3
-# What `jobs.waiting` says from then on; the system views know it by its first words.
+# The value of `jobs.waiting` after that; the system views recognise its first words.
 HANDING_OVER = "handing over: waiting for the next barrier"
 
 
@@ -45,7 +45,7 @@ def start_of(work: Work) -> Start:
     return arrangement.start(work) if work.reads_on else snapshot.start(work)
 
 
-# Called by a job before it starts, with what tells whether to give up: waits until it may.
+# Called by a job before it starts, with a function that tells whether to give up. Waits until the job may start.
 Admission = Callable[["BackfillJob", Callable[[], bool]], None]
 
 
@@ -66,7 +66,7 @@ class BackfillJob:
 
     @classmethod
     def over(cls, store: Store, coordinator: Coordinator, work: Work) -> BackfillJob:
-        """One that has nothing left to do."""
+        """Return a job that has nothing left to do."""
         job = cls(store, coordinator, work)
         job.started.set()
         job.finished.set()
@@ -76,26 +76,29 @@ class BackfillJob:
         self._thread.start()
 
     def cancel(self) -> None:
-        """Stop and forget the job. Returns at once; `finished` is set when nothing is left of it."""
+        """Stop and remove the job. Returns at once; `finished` is set when nothing is left of the job."""
         self._work.stop(self._work.is_cancelled)
 
     def shut_down(self) -> None:
-        """The server stops: leave the job as its last commit has it. Returns at once, as `cancel` does."""
+        """Stop the job because the server stops.
+
+        It stays as its last commit left it. Returns at once, as `cancel` does.
+        """
         self._work.stop(self._work.is_shut_down)
 
     def wait_until_stopped(self, timeout_s: float) -> bool:
-        """Wait for the end of a job that was told to stop: what it had been about to start is stopped too."""
+        """Wait for the end of a stopped job, and interrupt all that it still starts. Returns whether it has ended."""
         deadline = time.monotonic() + timeout_s
         while not self.finished.wait(0.5) and time.monotonic() < deadline:
             self._work.interrupt()
         return self.finished.is_set()
 
     def rows_read(self) -> dict[int, int]:
-        """How many rows it has read of each fragment, those of running steps among them."""
+        """Return how many rows the job has read, by fragment, including rows of running steps."""
         return self._work.progress.rows()
 
     def controls_changed(self) -> None:
-        """The job's rate limit or parallelism is another now."""
+        """Tell the job that its rate limit or parallelism has changed."""
         self._work.controls_changed()
 
     def _run(self) -> None:
@@ -109,12 +112,12 @@ class BackfillJob:
             if self._admit is not None:
                 self._admit(self, lambda: work.is_stopping)
             if not work.in_process:
-                work.group()  # before anything is pinned: a job whose group cannot be had has not started
+                work.group()  # before anything is pinned: a job that cannot get its group has not started
             self._fill()
             if work.is_over:
                 return
             if work.job.delivered is None:
-                if work.job.deliver_from is None:  # else what has gone is as of the job's epoch, and so is the rest
+                if work.job.deliver_from is None:  # then the rest is delivered as of the job's epoch, too
                     self._catch_up()
                 self._deliver()
             self._finish()
@@ -146,7 +149,7 @@ class BackfillJob:
         arrangement.run(self._work, end)
 
     def _cut_again(self) -> None:
-        """A rate limit was set while slices ran: without a finished one the job starts again, reading by positions."""
+        """After a rate limit was set: start again by positions, if no slice is finished."""
         work = self._work
         if work.job.rate_limit is not None and not load_slices(work.lake.cursor(), self.id)[1]:
             work.begin(arrangement.start(work))
@@ -166,17 +169,17 @@ class BackfillJob:
                 changes = bind_changes(cursor, work.view, versions, feeds, times)
                 if changes.rows <= MAX_HANDOVER_ROWS:
                     return
-                with suppress(ControlsChanged):  # the log is read without a limit
+                with suppress(ControlsChanged):  # the log is read without a rate limit
                     work.retrying(lambda: work.advance(cursor, versions, changes, old, new))  # noqa: B023
 
     def _deliver(self) -> None:
-        """A sink hands on what it has read, which it keeps no longer; what changes from now on, barriers hand on."""
+        """Deliver the rows that a sink has read, which are not kept longer. Barriers deliver all later changes."""
         if self._work.relation.is_sink:
             deliver_all(self._work, self._coordinator.sinks)
             self._coordinator.notify()
 
     def _finish(self) -> None:
-        """The last step, inside a barrier."""
+        """Run the last step, inside a barrier."""
         attempt = 0
         while True:
             self._work.check()
@@ -190,12 +193,12 @@ class BackfillJob:
             if error is None or self._work.is_created:
                 return
             if isinstance(error, Error) and error.sqlstate == errors.OBJECT_IN_USE:
-                # What reads the view to be replaced has to be created before: until then it follows the old rows.
+                # Another job over the view to be replaced has to finish first, because it follows the old rows.
                 self._work.wait_because(f"waiting: {error.detail}")
                 self._work.pause(0.5, self._work.controls)
                 continue
             if isinstance(error, Error) and error.sqlstate == errors.INSUFFICIENT_RESOURCES:
-                # Barriers do not wait for Spark, so the job does.
+                # A barrier does not wait for Spark, so the job waits.
                 self._work.wait_because(f"waiting: {error.message}")
                 self._work.pause(0.5, self._work.controls)
                 self._work.wait_for_steady_group()
@@ -205,7 +208,7 @@ class BackfillJob:
                 raise error
 
     def _give_up(self, error: BaseException) -> None:
-        """Remove everything the job made. The name is free again; the reason stays in the event log."""
+        """Remove all that the job has made. The name is free again; the event log keeps the reason."""
         if self._work.is_cancelled.is_set():
             self.error = canceled()
         else:
@@ -216,7 +219,7 @@ class BackfillJob:
                 self._drop(self.error)
                 return
             except DuckDBError as full:
-                # Where the catalog cannot be written it cannot forget the job either.
+                # A catalog that cannot be written cannot forget the job either.
                 logger.warning("the job cannot be removed yet: %s", message_of(full))
                 self._work.is_shut_down.wait(1)
 
@@ -224,17 +227,17 @@ class BackfillJob:
         relation = self._work.relation
         with self._coordinator.barrier_lock, self._store.change() as cursor:
             if self.id not in self._store.catalog.by_id:
-                return  # what has its name now is another one
+                return  # the name belongs to another relation now
             self._store.drop_relation(cursor, relation)
             event = "CANCEL_STREAM_JOB" if self._work.is_cancelled.is_set() else "CREATE_STREAM_JOB_FAIL"
             info = {"name": relation.name, "definition": relation.definition, "error": reason.message}
             self._store.add_event(cursor, event, self.id, info)
 
     def _remove_files(self) -> None:
-        """The partial results, and of a job that was given up also what Spark has written for the view."""
+        """Remove the partial results, and for a job that was given up all files that Spark wrote for the view."""
         self._work.progress.end()
         remove_tree(self._work.staging)
         if self.error is not None and not self._work.is_created:
-            if not self._work.lake.keeps_files:  # else they go as those of any dropped table do
+            if not self._work.lake.keeps_files:  # otherwise the files go as those of any dropped table
                 remove_tree(self._work.data)
             self._coordinator.sinks.remove_all(self._relation)

@@ -1,4 +1,4 @@
-"""All streaming jobs: creating, dropping, cancelling, waiting for them, and taking them up again after a restart."""
+"""All streaming jobs: to create, drop, cancel and wait for them, and to resume them after a restart."""
 
 from __future__ import annotations
 
@@ -36,14 +36,17 @@ from sparkwave.planner.plan.stream_plan import StreamPlan
 
 logger = logging.getLogger(__name__)
 
-# RisingWave's limit of an untargeted WAIT, and how often it looks.
+# RisingWave's timeout of an untargeted WAIT, and the poll interval, in seconds.
 WAIT_SECONDS = 7200
 WAIT_POLL_SECONDS = 0.1
 
 
 @dataclass(eq=False)
 class _Permit:
-    """Of a job that starts at once. It `lapses` when that job has returned to its client, or could not be stored."""
+    """The permit of a job that starts at once.
+
+    It lapses when CREATE has returned to its client, or the job was not stored.
+    """
 
     lapses: threading.Event = field(default_factory=threading.Event)
 
@@ -73,10 +76,10 @@ class Jobs:
         self._unfit: list[Unfit] = []
 
     def recover(self) -> None:
-        """Resume the jobs that were being created; drop those that never started; remove what is temporary.
+        """Resume the jobs that were being created; drop those that never started; remove temporary data.
 
-        One in the background was acknowledged before it started, so it starts now.
-        What is stored for another plan than there is now is not used: see `make_anew`.
+        A background job was acknowledged before it started, so it starts now. Rows that do not fit the present plan are
+        not used: see `make_anew`.
         """
         for job in self._store.catalog.jobs:
             relation = self._store.catalog.by_id[job.id]
@@ -102,18 +105,18 @@ class Jobs:
                 self._start_again(each)
 
     def make_anew(self) -> None:
-        """Have other rows made, one after the other and in the background, for what the start has found unfit."""
+        """Make the rows of relations anew that `recover` found unfit, one after the other, in the background."""
         created = [each for each in self._unfit if each.relation.created]
         if created:
             threading.Thread(target=self._make_anew, args=(created,), name="replanning", daemon=True).start()
 
     def _make_anew(self, unfit: list[Unfit]) -> None:
-        """A view that reads another one is made after that, for a job does not finish over what is left behind."""
+        """Make relations anew in dependency order: a job does not finish over an upstream view that is left behind."""
         failed: set[int] = set()
         for each in unfit:
             relation = self._store.catalog.by_id.get(each.relation.id)
             if relation is None or relation.made_as != each.relation.made_as:
-                continue  # it has been dropped or altered meanwhile
+                continue  # it was dropped or altered meanwhile
             try:
                 self._make_one_anew(each, relation, failed)
             except Exception as raised:
@@ -127,7 +130,7 @@ class Jobs:
                 self._coordinator.notify()
 
     def _make_one_anew(self, unfit: Unfit, relation: Relation, failed: set[int]) -> None:
-        """Beside what is stored; where that is not possible, in place. Raises Error."""
+        """Make the new rows beside the stored ones; where that is not possible, in place. Raises Error."""
         catalog = self._store.catalog
         upstream = next((catalog.by_id[id_] for id_ in relation.upstreams if id_ in failed), None)
         if upstream is not None:
@@ -160,11 +163,11 @@ class Jobs:
                 self._store.add_event(cursor, "CREATE_STREAM_JOB_FAIL", relation.id, info)
 
     def recover_now(self, check: Callable[[], None]) -> None:
-        """RECOVER: stop the CREATING jobs where they are and resume them from their cursors, as a restart would.
+        """RECOVER: stop the CREATING jobs and resume them from their cursors, as a restart would.
 
         Views that are left behind are tried at once. A barrier in progress finishes first. A job that has not started
-        has no cursor and is left alone. Raises what `check` raises before anything is stopped, 55000 if a job does not
-        stop.
+        has no cursor and is left alone. Raises the errors of `check` before anything is stopped, and Error 55000 if a
+        job does not stop.
         """
         check()
         reason: dict[str, object] = {"reason": "adhoc recovery"}
@@ -199,22 +202,23 @@ class Jobs:
             self._store.add_event(cursor, event_type, None, info)
 
     def rows_read(self) -> dict[int, dict[int, int]]:
-        """How many rows the jobs have read, by job and fragment, those of running steps among them."""
+        """Return how many rows the jobs have read, by job and fragment, including rows of running steps."""
         with self._lock:
             running = list(self._running.values())
         return {job.id: job.rows_read() for job in running if not job.finished.is_set()}
 
     def controls_changed(self, job_id: int) -> None:
-        """The rate limit or a parallelism of a job has been altered: tell it, if it is being created."""
+        """Tell a creating job that its rate limit or parallelism was altered."""
         job = self._running.get(job_id)
         if job is not None and not job.finished.is_set():
             job.controls_changed()
 
     def create(self, relation: Relation, plan: StreamPlan, job: Job, catalog: Catalog) -> BackfillJob:
-        """Create it at once, or reserve the name and start the job once it has a permit; neither has an id yet.
+        """Create a relation at once, or reserve its name and start its job once the job has a permit.
 
-        Raises Error 42710 for a taken name, 55000 when what the plan reads is not as in `catalog` any more, 55006 when
-        the view to be replaced is being replaced already, 0A000 for rows that would come from themselves.
+        Neither `relation` nor `job` has an id yet. Raises Error 42710 for a taken name, 55000 when an input of the plan
+        differs from `catalog` by now, 55006 when the view to be replaced is being replaced already, 0A000 for rows that
+        would feed themselves.
         """
         work = Work(self._store, self._groups, self._settings, View(relation, plan), job)
         created = self._create_at_once(work, catalog)
@@ -231,7 +235,7 @@ class Jobs:
         return backfill
 
     def _create_at_once(self, work: Work, catalog: Catalog) -> BackfillJob | None:
-        """The job of a view that is created, which has nothing left to do. None for one that takes a job."""
+        """Return the finished job of a view that is created at once; None for a view that needs a job."""
 
         def add(cursor: Cursor) -> Relation:
             relation = self._add(cursor, replace(work.view.relation, created=True), work.view.plan, catalog)
@@ -251,7 +255,7 @@ class Jobs:
         return BackfillJob.over(self._store, self._coordinator, work)
 
     def _add(self, cursor: Cursor, relation: Relation, plan: StreamPlan, catalog: Catalog) -> Relation:
-        """Store a relation that was planned with a catalog, and its tables, which are empty. Returns it with its id."""
+        """Store a relation that was planned with `catalog`, and its empty tables. Returns it with its id."""
         now = self._store.catalog
         written = [id_ for id_ in (relation.target, relation.replaces) if id_ is not None]
         has_changed = any(now.by_id.get(id_) != catalog.by_id.get(id_) for id_ in (*relation.upstreams, *written))
@@ -288,7 +292,7 @@ class Jobs:
         except BaseException:
             work.give_up()
             raise
-        self._plans.put({job.id: work.view.plan})  # as it would be planned again from the definition
+        self._plans.put({job.id: work.view.plan})  # the same plan as the definition would give
         try:
             return self._start(work, self._admission(job) if start is None else None)
         except BaseException:
@@ -298,9 +302,9 @@ class Jobs:
             raise
 
     def _start_at_once(self, work: Work, permit: _Permit) -> Start | None:
-        """Where a job starts for which nothing has to be waited for, so that it is stored as one that has started.
+        """Return the start of a job that need not wait for anything, so that it is stored as started.
 
-        It has the permit then. None for any other, of which only the name is reserved at first.
+        The job then has `permit`. None for any other job, whose name only is reserved at first.
         """
         if work.is_serverless:
             return None
@@ -327,7 +331,7 @@ class Jobs:
         return admit
 
     def _resume(self, job: Job) -> None:
-        """Take a job up at its cursor. What held it up does no longer; one that is CREATING has its permit."""
+        """Resume a job at its cursor. Its reason to wait is over; a CREATING job has its permit already."""
         if job.waiting is not None:
             self._set_waiting(job.id, None)
         job, catalog = replace(job, waiting=None), self._store.catalog
@@ -350,7 +354,10 @@ class Jobs:
         return backfill
 
     def cancel(self, ids: tuple[int, ...]) -> list[int]:
-        """Cancel creating jobs and wait until nothing is left of them. Unknown and finished ids are left out."""
+        """Cancel creating jobs and wait until nothing is left of them.
+
+        Returns their ids, without unknown and finished ones.
+        """
         check_free()
         with self._lock:
             known = [self._running[id_] for id_ in ids if id_ in self._running]
@@ -365,7 +372,7 @@ class Jobs:
     def wait_for(self, job: BackfillJob, check: Callable[[], None]) -> None:
         """Wait until a job has finished; RECOVER may replace it meanwhile.
 
-        `check` raises to give up. Raises what made the job fail.
+        `check` raises to give up. Raises the error that made the job fail.
         """
         check_free()
         while True:
@@ -380,9 +387,9 @@ class Jobs:
             raise job.error
 
     def wait(self, job_id: int, check: Callable[[], None]) -> None:
-        """Wait for one job, which may have finished long ago, or for the one that is to replace it.
+        """Wait for one job, which may have finished long ago, or for the job that is to replace it.
 
-        Raises what makes it fail.
+        Raises the job's error.
         """
         made = self._store.catalog.replacement(job_id)
         with self._lock:
@@ -391,7 +398,10 @@ class Jobs:
             self.wait_for(job, check)
 
     def wait_for_all(self, check: Callable[[], None], limit_s: float = WAIT_SECONDS) -> None:
-        """Wait until no job is being created; those that start meanwhile count too. Raises Error 57014 in the end."""
+        """Wait until no job is being created, including jobs that start meanwhile.
+
+        Raises Error 57014 after `limit_s` seconds.
+        """
         deadline = time.monotonic() + limit_s
         while any(job.status in (INITIAL, CREATING) for job in self._store.catalog.jobs):
             check()
@@ -400,16 +410,16 @@ class Jobs:
             time.sleep(WAIT_POLL_SECONDS)
 
     def drop(self, relations: list[Relation], also: Callable[[Cursor], None] = lambda cursor: None) -> None:
-        """Drop relations, dependents last created first; creating ones are cancelled.
+        """Drop relations, the last created first; creating ones are cancelled.
 
-        `also` is done in the same transaction, after that. Raises what it raises, and Error 55000
-        when something that is to stay has come to depend on them.
+        `also` runs in the same transaction, after the drop. Raises its errors, and Error 55000 when a relation that
+        stays depends on them by now.
         """
         self.cancel(tuple(relation.id for relation in relations if not relation.created))
         with self._coordinator.barrier_lock, self._store.change() as cursor:
             self._check_unused({relation.id for relation in relations})
             for relation in sorted(relations, key=lambda r: -r.id):
-                # A cancelled job is gone by now; one that finished first is not.
+                # A cancelled job is gone by now; a job that finished before is not.
                 if relation.id in self._store.catalog.by_id:
                     self._store.drop_relation(cursor, relation)
             also(cursor)
@@ -426,14 +436,14 @@ class Jobs:
             )
 
     def close(self) -> None:
-        """Stop all jobs where they are; they resume when the server starts again."""
+        """Stop all jobs; they resume when the server starts again."""
         with self._lock:
             self._closing = True
         _stop(list(self._running.values()))
 
 
 def _stop(jobs: list[BackfillJob]) -> None:
-    """Stop jobs where they are: all are told before any is waited for."""
+    """Stop jobs: all are told before any is waited for."""
     for job in jobs:
         job.shut_down()
     for job in jobs:

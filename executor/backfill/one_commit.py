@@ -1,7 +1,7 @@
-"""Ends a creation with the commit of its rows, where no step is left between them and the created views.
+"""Ends the creation of a view with the commit of its rows, where no step remains between them and the created views.
 
-While no barrier runs, the created views stand at an epoch. Rows as of a snapshot are those of that epoch too if nothing
-that the view reads has changed in between.
+While no barrier runs, the created views stand at an epoch. Rows as of a snapshot are also the rows of that epoch if no
+input of the view has changed in between.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from sparkwave.executor.backfill.work import Work
 from sparkwave.executor.epochs.advance import Fill
 from sparkwave.executor.epochs.coordinator import Coordinator
 
-# So long a barrier is waited for, which else is waited for by a step of its own.
+# Seconds to wait for a barrier; after that, a step of its own waits for it.
 PATIENCE_S = 0.5
-# A barrier takes so many rows of a job, and one waits for so many.
+# The most rows of a job that are committed while barriers wait.
 MOST_ROWS = 50_000
 
 
 def may_end_so(work: Work) -> bool:
-    """Whether a view is one whose rows need nothing done before or after them."""
+    """Return whether the rows of a view need no further work before or after their commit."""
     return not (work.relation.is_sink or work.view.plan.reads_now) and work.relation.replaces is None
 
 
 @contextmanager
 def epoch_of(work: Work, coordinator: Coordinator, cursor: Cursor, snapshot: int) -> Iterator[Epoch | None]:
-    """While entered, the epoch of the created views, if rows as of a snapshot are those of that epoch too; else None.
+    """While entered, yield the epoch of the created views if it has the rows of a snapshot; else None.
 
-    None too where a barrier takes longer than PATIENCE_S.
+    Also None where a barrier takes longer than PATIENCE_S.
     """
     with coordinator.between_barriers(PATIENCE_S) as epoch:
         yield epoch if epoch is not None and _still_holds(work, cursor, snapshot, epoch) else None
 
 
 def _still_holds(work: Work, cursor: Cursor, snapshot: int, epoch: Epoch) -> bool:
-    """Whether at an epoch that is the newest all inputs are as they were at a snapshot, and followed by the others."""
+    """Return whether all inputs at the newest epoch are as they were at a snapshot, and no input is left behind."""
     lake, catalog = work.lake, work.store.catalog
     jobs = (catalog.job_by_id.get(id_) for id_ in work.relation.upstreams)
     return (
@@ -55,7 +55,7 @@ def _inputs(work: Work, are_tables: bool) -> list[LakeTable]:
 
 
 def end(work: Work, coordinator: Coordinator, cursor: Cursor, fill: Fill) -> bool:
-    """Store all rows of a view, and that it is created. Returns False, with nothing stored, for what takes more."""
+    """Store all rows of a view and mark it created. Returns False, with nothing stored, if that needs more steps."""
     snapshot = work.job.epoch.snapshot
     if not may_end_so(work) or fill.inserted > MOST_ROWS or not coordinator.reach(snapshot, PATIENCE_S):
         return False
@@ -66,5 +66,5 @@ def end(work: Work, coordinator: Coordinator, cursor: Cursor, fill: Fill) -> boo
         with work.store.change(cursor, fill.tables):
             fill.apply(cursor)
             finish_job(cursor, work.id, work.store.catalog.steady_group(work.job))
-            work.store.set_epoch(cursor, epoch)  # which the view has applied too
+            work.store.set_epoch(cursor, epoch)  # the view has applied it, too
     return True

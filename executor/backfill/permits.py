@@ -1,8 +1,8 @@
-"""How many CREATEs may work at once: RisingWave's semaphore of `max_concurrent_creating_streaming_jobs`.
+"""Limits how many CREATEs run at once: RisingWave's semaphore of `max_concurrent_creating_streaming_jobs`.
 
 As in RisingWave a permit is held by a foreground job until it has finished, by a background job until it is CREATING.
-So it serialises foreground CREATEs, and background jobs run beside each other.
-(RisingWave: src/meta/src/stream/stream_manager.rs and the reference's §3.7.)
+So foreground CREATEs run one after the other, and background jobs side by side. (RisingWave:
+src/meta/src/stream/stream_manager.rs and the reference's §3.7.)
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ POLL_SECONDS = 0.05
 
 
 class Permits:
-    """The permits of one server. `limit` is asked whenever it matters, so ALTER SYSTEM resizes the pool; 0 is no limit.
+    """The permits of one server. `limit` is called at each use, so that ALTER SYSTEM resizes the pool; 0 is no limit.
 
-    A permit needs no release, which could be forgotten: it lapses when its job says that it holds it no longer.
+    A permit needs no release, which could be forgotten: it lapses when the job's `is_held` returns False.
     """
 
     def __init__(self, limit: Callable[[], int]) -> None:
@@ -28,7 +28,7 @@ class Permits:
         self._waiting: set[int] = set()
 
     def acquire_free(self, is_held: Callable[[], bool]) -> bool:
-        """Take a permit without waiting, for a job that has no id yet. Returns whether there was one for it."""
+        """Take a permit without waiting, for a job that has no id yet. Returns whether a permit was free."""
         with self._changed:
             limit = self._prune()
             if limit and (self._waiting or len(self._holders) >= limit):
@@ -48,10 +48,10 @@ class Permits:
         is_cancelled: Callable[[], bool],
         on_wait: Callable[[int], None],
     ) -> None:
-        """Wait for a permit, which the job then has while `is_held` says so; the oldest job is next.
+        """Wait for a permit, which lasts while `is_held` returns True; the oldest job is next.
 
-        `on_wait` is told the limit when the job has to wait, and again when the limit changes.
-        Raises Error 57014 when cancelled.
+        `on_wait` is called with the limit when the job has to wait, and again when the limit changes. Raises Error
+        57014 when cancelled.
         """
         told: int | None = None
         with self._changed:

@@ -1,6 +1,6 @@
-"""How many rows a creating job has read, those of running steps among them, whose tasks say it into a file each.
+"""How many rows a creating job has read. For running steps, each task writes its progress to a file.
 
-What has been told once is told for good, whatever fails, is tried again or is interrupted, over a restart too.
+Reported numbers never fall, even when a step fails, is retried or interrupted, or the server restarts.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ class _Step:
 
 
 class Progress:
-    """Of one job. `kept` is the file that has what was told, by servers before this one too; None where there are no
-    directories.
+    """The progress of one job. `kept` is a file with the numbers reported so far, by earlier servers too.
+
+    It is None where there are no directories.
     """
 
     def __init__(self, kept: Path | None) -> None:
@@ -38,29 +39,32 @@ class Progress:
         self._lock = RankedLock()
 
     def resume(self, finished: Rows) -> None:
-        """Rows of steps are finished: by this server, or by one before it."""
+        """Set the rows of finished steps, by this server or an earlier one."""
         with self._lock:
             self._finished = Counter(finished)
 
     def start_again(self) -> None:
-        """Other steps are to read everything from the start."""
+        """Start from no rows, because new steps read everything again."""
         with self._lock:
             self._finished, self._told = Counter(), Counter()
             self._keep()
 
     def finish(self, rows: Rows) -> None:
-        """A step with so many rows is committed."""
+        """Count the rows of a committed step."""
         with self._lock:
             self._finished.update(rows)
 
     def end(self) -> None:
-        """The job is over: nothing is kept any more."""
+        """Keep nothing any more, because the job is over."""
         with self._lock:
             self._kept = None
 
     @contextmanager
     def running(self, rows: Rows, says: Sequence[Path | None]) -> Iterator[None]:
-        """While entered, tasks read so many rows, and files say which part each has, if they say anything."""
+        """While entered, tasks read `rows`.
+
+        Each file of `says` has one task's finished part, once the task writes it.
+        """
         step = _Step(rows, tuple(path for path in says if path is not None))
         if not step.says:
             yield
@@ -74,7 +78,7 @@ class Progress:
                 self._running.remove(step)
 
     def rows(self) -> dict[int, int]:
-        """The rows that are read now."""
+        """Return the rows read so far, by fragment."""
         with self._lock:
             now = Counter(self._finished)
             for step in self._running:
@@ -87,7 +91,7 @@ class Progress:
 
     def _keep(self) -> None:
         if self._kept is not None:
-            with suppress(OSError):  # a full disk; what cannot be kept is told again after a restart
+            with suppress(OSError):  # the disk is full; after a restart the numbers may be lower
                 self._kept.parent.mkdir(parents=True, exist_ok=True)
                 new = self._kept.with_suffix(".new")
                 new.write_text(json.dumps(self._told))
@@ -101,7 +105,7 @@ def _told(kept: Path) -> Counter[int]:
 
 
 def _part(says: Path) -> float:
-    """From 0 to 1; 0 of a task that has not said anything yet."""
+    """Return a task's finished part, from 0 to 1; 0 before the task has written it."""
     with suppress(OSError, ValueError):
         return min(max(float(says.read_text()), 0.0), 1.0)
     return 0.0

@@ -13,63 +13,67 @@ from sparkwave.planner.backfill.fragments import Fragment, fragments
 from sparkwave.planner.plan.nodes import Scan
 from sparkwave.planner.plan.stream_plan import StreamPlan
 
-# A slice has up to so many times the rows that are asked for: what is lost with one is to stay little.
+# A slice has up to this many times the wanted rows, because little work is to be lost with one slice.
 MOST_TIMES = 10
-# Nodes share a fragment in slices of so many rows at least: fewer are read before another task would have started.
+# Nodes share a fragment in slices of at least this many rows: fewer are read before another task would have started.
 LEAST_ROWS = 1_000_000
-# Each slice writes a file for each bucket that it has rows for: more buckets would be small files.
+# Each slice writes one file for each bucket in which it has rows: more buckets would mean small files.
 MOST_BUCKETS = 256
-# The same of partial results, which are few.
+# The most buckets of partial results, which have few rows.
 MOST_MERGES = 16
 
 
 def row_count(cursor: Cursor, relation: Relation, snapshot: int) -> int:
-    """Rows of a relation at a snapshot."""
+    """Return the rows of a relation at a snapshot."""
     row = first_row(cursor.execute(f"SELECT count(*) FROM {relation.lake_name} AT (VERSION => {snapshot})"))
     return row[0] if row else 0
 
 
-# What has counted something already may know.
+# A function like `row_count`; it may know a number already.
 RowCount = Callable[[Cursor, Relation, int], int]
 
 
 @dataclass(frozen=True)
 class _Limits:
-    """How many rows a slice is to have; a single task may read ten times as many. `shares` are the nodes' slots."""
+    """How many rows a slice is to have; a single task may read ten times as many.
+
+    `shares` are the slots of all nodes.
+    """
 
     slice_rows: int
     shares: int
 
     def of_one_task(self, rows: int) -> int:
-        """The rows that one task reads, of so many in all."""
+        """Return how many of `rows` rows one task reads."""
         most = self.slice_rows * MOST_TIMES
         return min(most, max(rows // self.shares, LEAST_ROWS)) if self.shares > 1 else most
 
     def of_a_slice(self, fragment: Fragment, driven: int, others: int) -> int:
-        """The rows of a range, of so many that drive a fragment and so many others that each slice reads whole."""
-        if (
-            fragment.end is not None and not fragment.merges
-        ):  # its partial results are rows: without need it writes none
+        """Return the rows of a range.
+
+        `driven` rows drive the fragment, and each slice reads all of `others` rows of the other inputs.
+        """
+        if fragment.end is not None and not fragment.merges:  # without need, partial results would be written as rows
             return self.of_one_task(driven)
-        # All slices read no more than twice as much as their own rows.
+        # All slices together read at most twice their own rows.
         rows = min(max(others, self.slice_rows), self.slice_rows * MOST_TIMES)
-        if self.shares > 1:  # each driver is cut on its own, and may have one slice fewer than its part of them
+        if self.shares > 1:  # each driver is cut on its own and may have one slice fewer than its share
             rows = min(rows, max(driven // (self.shares + len(fragment.drivers) - 1), LEAST_ROWS))
         return rows
 
     def buckets(self, rows: int) -> int:
-        """Into how many buckets so many rows are put that move."""
+        """Return the number of buckets for `rows` rows that an exchange moves."""
         return min(max(self.shares, -(-rows // self.of_one_task(rows))), MOST_BUCKETS)
 
 
 def plan_slices(
     cursor: Cursor, plan: StreamPlan, snapshot: int, slice_rows: int, shares: int = 1, count: RowCount = row_count
 ) -> list[Slice]:
-    """The slices of every fragment of a plan over its inputs at a snapshot, of `slice_rows` rows or more.
+    """Return the slices of every fragment of a plan over its inputs at a snapshot, of `slice_rows` rows or more.
 
-    Of fewer where several nodes share the work: a large fragment has `shares` slices or more. A fragment that is not
-    worth two is one slice over all its inputs. One that ends in an aggregate and has several gets more, which merge
-    their partial results.
+    Slices are smaller where several nodes share the work: a large fragment has `shares` slices or more. A fragment too
+    small for two slices is one slice over all its inputs. A fragment that ends in an aggregate and has several slices
+    gets further ones, which merge the partial results.
     """
     scans, limits = {scan.input: scan for scan in plan.scans}, _Limits(slice_rows, shares)
     with at_one_moment(cursor):  # else each query reads the lake's catalog anew
@@ -79,13 +83,13 @@ def plan_slices(
 
 
 def input_rows(cursor: Cursor, plan: StreamPlan, snapshot: int, count: RowCount = row_count) -> dict[str, int]:
-    """The rows of every input of a plan at a snapshot, by its name."""
+    """Return the rows of every input of a plan at a snapshot, by input name."""
     return {scan.input: count(cursor, scan.relation, snapshot) for scan in plan.scans}
 
 
 @dataclass(frozen=True)
 class _Cutter:
-    """Cuts fragments over inputs at a snapshot, whose rows `counts` has."""
+    """Cuts fragments into slices. `counts` has the rows of the inputs at the snapshot."""
 
     cursor: Cursor
     scans: Mapping[str, Scan]
@@ -94,9 +98,10 @@ class _Cutter:
     limits: _Limits
 
     def counted_once(self, fragment: Fragment) -> list[Slice]:
-        """The slices of a fragment and of all exchanges below it, whose rows are those of its inputs.
+        """Return the slices of a fragment and of all exchanges below it.
 
-        A row that goes through several slices, as one that moves to a bucket, counts in each for a part.
+        Their row counts add up to the rows of the inputs. A row that several slices read, such as one that moves to a
+        bucket, counts for a part in each of them.
         """
         found = self.slices(fragment)
         is_by_key = any(s.input == BUCKET for s in found)
@@ -106,7 +111,7 @@ class _Cutter:
         return spread(found, sum(rows))
 
     def slices(self, fragment: Fragment) -> list[Slice]:
-        """Those of the exchanges that the fragment reads come first. Each with the rows that it reads."""
+        """Return the slices, with the rows that each reads. Slices of the fragment's exchanges come first."""
         driven = sum(self.counts[driver] for driver in fragment.drivers)
         read = sum(self.counts[name] for name in fragment.inputs)
         slice_rows = self.limits.of_a_slice(fragment, driven, read - driven)
@@ -116,7 +121,7 @@ class _Cutter:
         return self._by_ranges(fragment, slice_rows) if ranges > 1 else [self._whole(fragment, driven, read)]
 
     def _moves(self, ranges: int, driven: int, read: int) -> bool:
-        """Whether it is less work to write rows into buckets and read them again than to do without."""
+        """Return whether an exchange, which writes rows into buckets and reads them again, is less work than none."""
         if not driven:
             return read >= 2 * self.limits.of_one_task(read)
         return (ranges - 1) * (read - driven) > 2 * read
@@ -141,7 +146,7 @@ class _Cutter:
         return [*found, *self._merges(fragment, len(found), driven)]
 
     def _merges(self, fragment: Fragment, parts: int, rows: int) -> list[Slice]:
-        """What puts the partial results of so many parts of a fragment together, if it has such."""
+        """Return the slices that merge the partial results of `parts` slices of a fragment, if it has any."""
         if fragment.end is None:
             return []
         buckets = min(self.limits.shares, MOST_MERGES) if fragment.merges else self.limits.buckets(rows)
@@ -158,7 +163,7 @@ class _Cutter:
 
 
 def spread(slices: Sequence[Slice], rows: int) -> list[Slice]:
-    """The slices with so many rows in all, in proportion to those that they read."""
+    """Return the slices with `rows` rows in all, in proportion to the rows that they read."""
     read = list(accumulate(slice_.row_count for slice_ in slices))
     upto = [rows * count // read[-1] if read[-1] else 0 for count in read]
     return [replace(s, row_count=to - start) for s, start, to in zip(slices, [0, *upto], upto, strict=False)]
@@ -167,7 +172,7 @@ def spread(slices: Sequence[Slice], rows: int) -> list[Slice]:
 def cut(row_ids: tuple[int, int], count: int, slice_rows: int) -> list[tuple[int, int | None, int]]:
     """Cut `count` rows with ids in `first <= id <= last` into ranges (start, stop, expected rows); the last is open.
 
-    They have `slice_rows` rows or more, up to twice as many.
+    A range has `slice_rows` rows or more, up to twice as many.
     """
     first, last = row_ids
     number = max(count // slice_rows, 1)
@@ -181,7 +186,10 @@ def cut(row_ids: tuple[int, int], count: int, slice_rows: int) -> list[tuple[int
 
 
 def row_ids(cursor: Cursor, relation: Relation, snapshot: int) -> tuple[int, int]:
-    """The lowest and highest row id at a snapshot, from the files' metadata where they tell it; (0, -1) of no rows."""
+    """Return the lowest and highest row id at a snapshot, (0, -1) without rows.
+
+    The files' metadata answer where they can.
+    """
     row = cursor.execute(
         f"SELECT min(rowid), max(rowid) FROM {relation.lake_name} AT (VERSION => {snapshot})"
     ).fetchone()

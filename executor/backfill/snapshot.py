@@ -1,8 +1,8 @@
 """Fills a view from a pinned snapshot of its upstreams, in slices: Snapshot backfill on Spark.
 
-A slice is a range of row ids of the input that drives a fragment, the other inputs being there whole, or a bucket of
-the rows that exchanges have moved. Slices that one Spark job reads commit their rows together with the note that they
-are finished, in any order. Where every fragment is one slice all of them are one task's and one commit's.
+A slice is a range of row ids of the input that drives a fragment, with all rows of the other inputs, or a bucket of the
+rows that exchanges have moved. The slices of one Spark job commit their rows together with the mark that they are
+finished, in any order. If every fragment is one slice, one task and one commit fill the view.
 """
 
 from __future__ import annotations
@@ -61,16 +61,16 @@ from sparkwave.planner.functions.emit import to_sql
 from sparkwave.planner.functions.raising import or_raise
 from sparkwave.planner.plan.stream_plan import StreamPlan
 
-# What is read at once takes about so long: it is lost when the server is killed meanwhile.
+# A task reads slices for about this long; this work is lost when the server is killed meanwhile.
 SLICE_SECONDS = 20.0
 
-# Files by the bucket whose rows they have: 0 where all rows are together.
+# Files by the bucket of their rows; bucket 0 where all rows are together.
 Buckets = Mapping[int, Sequence[str]]
 
 
 @dataclass(frozen=True)
 class _Cut:
-    """A fragment as its slices cut it. `reader` are the slices that read its rows, if it is an exchange."""
+    """A fragment and its slices. If the fragment is an exchange, `reader` has the slices that read its rows."""
 
     fragment: Fragment
     slices: Sequence[Slice]
@@ -78,12 +78,12 @@ class _Cut:
 
     @property
     def is_whole(self) -> bool:
-        """Whether one slice has all of it."""
+        """Whether one slice has all of the fragment."""
         return len(self.slices) == 1 and self.slices[0].input != BUCKET
 
     @lazy
     def merges(self) -> list[Slice]:
-        """The slices that make one result of partial ones."""
+        """The slices that merge partial results."""
         return [] if self.is_whole else [s for s in self.slices if s.input is None]
 
     @lazy
@@ -92,18 +92,21 @@ class _Cut:
 
     @lazy
     def buckets(self) -> int:
-        """Into how many buckets its parts write what others read; 0 if what they write is the target's."""
+        """The number of buckets into which the parts write rows for other slices; 0 if they write the target's rows."""
         return len([s for s in self.reader if s.input == BUCKET]) if self.fragment.is_exchange else len(self.merges)
 
     @lazy
     def written(self) -> dict[str, Type]:
-        """The columns that its parts write."""
+        """The columns that the parts write."""
         return {field.name: field.type for field in self.fragment.partial_fields}
 
 
 @dataclass(frozen=True)
 class _Part:
-    """A `planner.backfill.fragment_checks.Part`. `raising` is what `planner.functions.raising.or_raise` makes of it."""
+    """SQL of a `planner.backfill.fragment_checks.Part`.
+
+    `raising` is its query by `planner.functions.raising.or_raise`.
+    """
 
     query: str
     raising: str
@@ -115,9 +118,9 @@ class _Part:
 
 
 def run(work: Work, end: End) -> None:
-    """Read the slices that are not finished; what is one slice ends the creation.
+    """Run the slices that are not finished. If one task can run all of them, its commit ends the creation.
 
-    Raises ControlsChanged when a rate limit is set while it runs.
+    Raises ControlsChanged when a rate limit is set meanwhile.
     """
     work.planning(lambda: work.begin(start(work)))
     work.started.set()
@@ -137,9 +140,9 @@ def run(work: Work, end: End) -> None:
 
 
 def _cuts(work: Work, slices: Sequence[Slice]) -> Iterator[_Cut]:
-    """The fragments of a plan that have slices, each behind the exchanges that it reads."""
+    """Return the fragments of a plan that have slices, each after the exchanges that it reads."""
     plan = work.view.plan
-    # The slices are cut already: what drives them no longer matters here, but what moves does.
+    # The slices are cut already, so that row counts matter only for which rows move to buckets.
     counts = dict.fromkeys((scan.input for scan in plan.scans), 0)
     if any(s.input == BUCKET for s in slices):
         counts = input_rows(work.lake.cursor(), plan, work.job.epoch.snapshot, work.row_count)
@@ -156,7 +159,7 @@ def _cut(fragment: Fragment, slices: Sequence[Slice], reader: Sequence[Slice]) -
 
 
 def _buckets(work: Work, fragment: Fragment) -> Buckets:
-    """The files that the parts of a fragment have written for others."""
+    """Return the files that the parts of a fragment have written for other slices."""
     found: dict[int, list[str]] = {}
     for file in listed(work.staging, f"f{fragment.id}_s*"):
         found.setdefault(bucket_of(file), []).append(file)
@@ -164,7 +167,7 @@ def _buckets(work: Work, fragment: Fragment) -> Buckets:
 
 
 def start(work: Work) -> Start:
-    """The epoch to pin, and the slices."""
+    """Return the epoch to pin, and the slices."""
     cursor = work.lake.cursor()
     epoch = work.now(cursor)
     slice_rows, shares = work.settings.slice_rows(), work.shares
@@ -173,7 +176,7 @@ def start(work: Work) -> Start:
 
 
 def _stands(work: Work) -> tuple[Sequence[Slice], set[tuple[int, int]]]:
-    """All slices, and (fragment, slice) of the finished ones."""
+    """Return all slices, and (fragment, slice) of the finished ones."""
     if (fresh := work.fresh_start()) is not None:
         return fresh.slices, set()
     cursor = work.lake.cursor()
@@ -182,11 +185,11 @@ def _stands(work: Work) -> tuple[Sequence[Slice], set[tuple[int, int]]]:
 
 
 def _run_slices(work: Work, cut: _Cut, left: Mapping[str, Buckets], todo: Sequence[Slice]) -> None:
-    """Run slices as tasks of Spark jobs, of as many tasks as the job's group has room for.
+    """Run slices as tasks of Spark jobs; each job has as many tasks as the group has slots.
 
-    A task reads so many slices that are next to each other as take SLICE_SECONDS, by those before, and up to twice as
-    many as those. Behind the first job a second one is there for nodes that are done with theirs. `left` is
-    what other slices have left, by the names of relations.
+    A task reads neighbouring slices for about SLICE_SECONDS, going by the time of earlier slices, and at most twice as
+    many as the tasks before. A second Spark job runs behind the first, for nodes that have finished their tasks. `left`
+    are the files that other slices have left, by relation name.
     """
     if not todo:
         return
@@ -206,7 +209,7 @@ def _run_slices(work: Work, cut: _Cut, left: Mapping[str, Buckets], todo: Sequen
 
 
 def _taken(waiting: deque[Slice], tasks: int, length: int) -> list[list[Slice]]:
-    """The slices of so many tasks, each with up to so many that are next to each other."""
+    """Return the slices of up to `tasks` tasks, each with up to `length` neighbouring slices."""
     found: list[list[Slice]] = []
     while waiting and len(found) < tasks:
         task = [waiting.popleft()]
@@ -223,16 +226,17 @@ def _are_neighbours(one: Slice, other: Slice) -> bool:
 def _timed(
     work: Work, cut: _Cut, left: Mapping[str, Buckets], tasks: Sequence[Sequence[Slice]], controls: int
 ) -> float:
-    """Run tasks. Returns seconds for each slice that the longest of them has."""
+    """Run tasks. Returns the seconds per slice of the task with the most slices."""
     start = time.monotonic()
     work.retrying(partial(_run_tasks, work, cut, left, tasks), controls)
     return (time.monotonic() - start) / max(map(len, tasks))
 
 
 def _hold_back(work: Work, rows: int) -> int:
-    """Keep to a rate limit that was set after the slices were cut: on average, since a slice is read at once.
+    """Wait as a rate limit requires that was set after the slices were cut.
 
-    Returns the controls by which the next slice, of so many rows, may be read.
+    A slice is read at once, so that the limit holds on average. Returns the controls under which the next slice, of
+    `rows` rows, may be read.
     """
     waited, started = 0.0, time.monotonic()
     while True:
@@ -246,25 +250,28 @@ def _hold_back(work: Work, rows: int) -> int:
 
 
 def _done(futures: set[Future[float]]) -> tuple[set[Future[float]], float]:
-    """Wait for one of them to be done, and what it returns. Raises what made it fail."""
+    """Wait until a future is done.
+
+    Returns the other futures and the largest result. Raises the error of a failed one.
+    """
     done, rest = wait(futures, return_when=FIRST_COMPLETED)
     return rest, max(future.result() for future in done)
 
 
 def start_ahead(work: Work, start: Start) -> None:
-    """Have the one task of a view begin that is filled by one, while the job is being stored."""
+    """Start the one task that fills a view, while the job is being stored."""
     if start.slices and _is_one_task(start.slices):
         rows = {s.fragment_id: s.row_count for s in start.slices}
         work.start_ahead(partial(_filled, work, start.epoch, rows))
 
 
 def _is_one_task(slices: Sequence[Slice]) -> bool:
-    """Whether every fragment is one slice."""
+    """Return whether every fragment is one slice."""
     return all(s.id == 1 for s in slices)
 
 
 def _filled(work: Work, epoch: Epoch, rows: Rows) -> Filled:
-    """The rows of the view and its states, computed by one task that reads so many rows."""
+    """Return the rows of the view and its states, computed by one task that reads `rows`."""
     cursor, plan = work.lake.cursor(), work.view.plan
     inputs = {scan.input: ALL for scan in plan.scans}
     with work.spark("slice", work.data / "step_0", rows) as engine:
@@ -273,7 +280,7 @@ def _filled(work: Work, epoch: Epoch, rows: Rows) -> Filled:
 
 
 def _run_whole(work: Work, rows: Rows, end: End) -> None:
-    """Fill the view and its states by one task: every fragment is one slice, of so many rows.
+    """Fill the view and its states by one task that reads `rows`, because every fragment is one slice.
 
     Raises AlreadyDone when it is tried again after its commit.
     """
@@ -292,7 +299,7 @@ def _run_whole(work: Work, rows: Rows, end: End) -> None:
 
 
 def _run_tasks(work: Work, cut: _Cut, left: Mapping[str, Buckets], tasks: Sequence[Sequence[Slice]]) -> None:
-    """Run slices as tasks of one Spark job and commit what they wrote and for how many rows it failed, or nothing."""
+    """Run slices as tasks of one Spark job, and commit their rows and failed-row counts, all or nothing."""
     plan, fragment, first = work.view.plan, cut.fragment, tasks[0][0]
     slices = [slice_ for task in tasks for slice_ in task]
     rows = {fragment.id: sum(slice_.row_count for slice_ in slices)}
@@ -312,7 +319,7 @@ def _run_tasks(work: Work, cut: _Cut, left: Mapping[str, Buckets], tasks: Sequen
             return in_buckets(query, types, keys, cut.buckets) if by else as_stored(query, types)
 
         states = [f"{state.name}_state" for state in plan.states_in(fragment.target)] if is_target else []
-        [name] = states or ["rows"]  # what it has written is looked through by the name of the state
+        [name] = states or ["rows"]  # checks find the written rows under the state's name
         steps = [Step(name, stored(p.query), str(target), by, stored(p.raising)) for p in parts]
         failing = [part.checks for part in parts]
         written, failed = engine.run_each(target, steps, failing, bound_checks(rest, engine.inputs))
@@ -335,7 +342,10 @@ def _bound(
     work: Work, cut: _Cut, left: Mapping[str, Buckets], tasks: Sequence[Sequence[Slice]], engine: SparkEngine,
     cursor: Cursor, rest: Sequence[Check],
 ) -> Iterator[_Part]:  # fmt: skip
-    """What each task computes, with what it reads in front of it. What the rest reads is bound too."""
+    """Return the query of each task, with the relations it reads as CTEs.
+
+    Relations that `rest` reads are bound, too.
+    """
     made: dict[str | None, _Part] = {}
     for task in tasks:
         first, last = task[0], task[-1]
@@ -354,7 +364,7 @@ def _bound(
 
 
 def _left_types(cut: _Cut, slice_: Slice) -> dict[str, dict[str, Type]]:
-    """The relations that a slice reads of what others have left, with their columns."""
+    """Return the relations of other slices' files that a slice reads, with their columns."""
     if slice_ in cut.merges:
         return {PARTIALS: cut.written}
     if slice_.input != BUCKET:
@@ -374,7 +384,7 @@ def _part(plan: StreamPlan, cut: _Cut, slice_: Slice) -> Part:
 
 
 def _rest(plan: StreamPlan, cut: _Cut, slices: Sequence[Slice]) -> tuple[Check, ...]:
-    """What is looked through once: with the first of the slices, none of which has it."""
+    """Return the checks that run once, with the first of the slices, because no single slice can run them."""
     if cut.is_whole or cut.parts[0] not in slices:
         return ()
     drivers = {s.input for s in cut.parts if s.input is not None and s.input != BUCKET}
@@ -382,7 +392,7 @@ def _rest(plan: StreamPlan, cut: _Cut, slices: Sequence[Slice]) -> tuple[Check, 
 
 
 def _bind_whole(work: Work, engine: SparkEngine, cursor: Cursor, query: str, slice_: Slice) -> None:
-    """Make relations of what the query of a slice reads whole."""
+    """Make relations of the inputs that a slice's query reads as a whole."""
     for scan in (scan for scan in work.view.plan.scans if f"{scan.input}_new" in query):
         if scan.input != slice_.input or slice_.row_id_from is None:
             work.check_step()
@@ -391,7 +401,7 @@ def _bind_whole(work: Work, engine: SparkEngine, cursor: Cursor, query: str, sli
 
 
 def _bind_states(work: Work, engine: SparkEngine, cursor: Cursor, query: str) -> None:
-    """Make the states relations that a query reads, from the files that fragments before it have left."""
+    """Make relations of the states that a query reads, from the files that earlier fragments have left."""
     for state in work.view.plan.states:
         if f"{state.name}_state" in query:
             engine.bind_state_files(work.view, state, registered_files(cursor, work.view.state_table(state)))

@@ -6,22 +6,23 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-# A step reads what may be read in this many seconds, so that a limit is neither coarse nor a step an empty ceremony.
+# A step reads the rows of this many seconds: a longer step would make the limit coarse, a shorter one would be
+# overhead.
 STEP_S = 1.0
-# What a slow step leaves unread is made up for, up to this many seconds' worth.
+# Rows that a slow step leaves unread are made up for, up to this many seconds' worth.
 MAX_ARREARS_S = 10.0
 
 
 @dataclass
 class Throttle:
-    """Grants rows at a limit of rows a second, which may be another at every call."""
+    """Grants rows at a limit in rows a second, which may differ at every call."""
 
     clock: Callable[[], float] = time.monotonic
     _tokens: float = 0.0
     _last: float | None = field(default=None)
 
     def grant(self, limit: int | None, most: int) -> int:
-        """The rows that may be read now, at most `most`; 0 when it is too early."""
+        """Return how many rows may be read now, at most `most`; 0 when it is too early."""
         now = self.clock()
         elapsed = STEP_S if self._last is None else now - self._last
         self._last = now
@@ -36,5 +37,5 @@ class Throttle:
         return rows
 
     def wait_s(self, limit: int) -> float:
-        """How long until the next grant, in seconds; a limit of 0 grants nothing."""
+        """Return the seconds until the next grant; a limit of 0 grants nothing."""
         return STEP_S if limit == 0 else max((max(limit * STEP_S, 1) - self._tokens) / limit, 0.01)

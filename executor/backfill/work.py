@@ -1,4 +1,4 @@
-"""What the steps of one backfill share: its view, its resource group, and how it is stopped, paused and retried."""
+"""The shared parts of one backfill's steps: its view and resource group, and stopping, pausing and retrying."""
 
 from __future__ import annotations
 
@@ -45,32 +45,32 @@ from sparkwave.planner.backfill.strategy import SNAPSHOT
 
 logger = logging.getLogger(__name__)
 
-# A step that fails is tried again this often, then the job fails with the last reason.
+# A step that fails is tried this often in all; then the job fails with the last error.
 ATTEMPTS = 3
 
-# What a step has computed to be added, and the cursor that has it.
+# The rows that a step has computed to be added, and the cursor that has them.
 Filled = tuple[Fill, Cursor]
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a job needs to know of the configuration, read when it is needed."""
+    """The configuration of jobs; each value is read when it is needed."""
 
     slice_rows: Callable[[], int]
     serverless_size: Callable[[], Size]
-    # Upstream rows up to which a view is filled on DuckDB, in process; -1 never.
+    # Number of upstream rows up to which a view is filled on DuckDB, in process; -1 for never.
     in_process_rows: Callable[[], int]
-    # Whether DuckDB takes up this many changed rows of a creating view.
+    # Whether DuckDB applies this many changed rows of a creating view.
     duckdb_takes: Callable[[int], bool]
 
 
 def step_directory(base: Place, fragment_id: int, slice_id: int) -> Place:
-    """Where below a job's own directory a step writes its files."""
+    """Return the directory below a job's own where a step writes its files."""
     return base / f"f{fragment_id}_s{slice_id}"
 
 
 def partial_results(staging: Place, job_id: int, fragment_id: int, slice_id: int) -> Place:
-    """Where a step has its files if the last step of its fragment makes one result of them."""
+    """Return the directory of a step's files that the last step of its fragment merges."""
     return step_directory(_staging(staging, job_id), fragment_id, slice_id)
 
 
@@ -78,7 +78,7 @@ def _staging(staging: Place, job_id: int) -> Place:
     return staging / f"job_{job_id}"
 
 
-# Stores the rows of a whole view, which a cursor has, and that it is created. Returns whether that could be done.
+# Stores the rows of a whole view, which the cursor has, and marks the view created. Returns False if it cannot.
 End = Callable[[Cursor, Fill], bool]
 
 
@@ -87,7 +87,7 @@ class ControlsChanged(Exception):
 
 
 class Work:
-    """The tools of one creating job. Used by its thread and those of its slices."""
+    """The tools of one creating job. Its own thread and those of its slices use it."""
 
     def __init__(self, store: Store, groups: Groups, settings: Settings, view: View, job: Job) -> None:
         self.store = store
@@ -96,14 +96,14 @@ class Work:
         self.is_serverless = job.is_serverless
         self._fresh: Start | None = None
         self._ahead: Future[Filled] | None = None
-        self._counted: tuple[int, dict[int, int]] = 0, {}  # a snapshot, and rows of relations at it
-        self.started = threading.Event()  # the job is CREATING: one in the background needs its permit no longer
+        self._counted: tuple[int, dict[int, int]] = 0, {}  # a snapshot, and rows of relations at that snapshot
+        self.started = threading.Event()  # the job is CREATING: in the background it does not need its permit any more
         self.is_cancelled = threading.Event()
         self.is_shut_down = threading.Event()
         # Grows whenever the controls change or the job is stopped.
         self._controls = 0
         self._controls_condition = threading.Condition()
-        # Of each thread: the controls that its step goes by.
+        # For each thread: the controls under which its step was chosen.
         self._step = threading.local()
         self._groups = groups
         self._group: Group | None = None
@@ -117,7 +117,7 @@ class Work:
         self.progress = Progress(self.staging / "progress.json" if isinstance(self.staging, Path) else None)
 
     def reserved(self, relation: Relation, job: Job, start: Start | None) -> None:
-        """The relation and the job, which had no ids before, are being stored, and maybe where it starts."""
+        """Take the relation and the job with their new ids, while they are being stored, maybe with their start."""
         self._name(View(relation, self.view.plan), job)
         self._fresh = start
 
@@ -127,7 +127,7 @@ class Work:
 
     @property
     def job(self) -> Job:
-        """The job as the catalog has it now; as it is to be before the catalog has it."""
+        """The job as the catalog has it now; before it is stored, the job to store."""
         return self.store.catalog.job_by_id.get(self.id, self._given)
 
     def start_ahead(self, fill: Callable[[], Filled]) -> None:
@@ -137,12 +137,12 @@ class Work:
         pool.shutdown(wait=False)
 
     def take_ahead(self) -> Future[Filled] | None:
-        """What was begun so, for the first who asks."""
+        """Return the step begun by `start_ahead`, to the first caller only."""
         ahead, self._ahead = self._ahead, None
         return ahead
 
     def give_up(self) -> None:
-        """The job cannot be stored: nothing of it is left."""
+        """Stop and remove all that was begun, because the job cannot be stored."""
         self.stop(self.is_cancelled)
         if self._ahead is not None:
             wait([self._ahead])
@@ -150,24 +150,24 @@ class Work:
 
     @property
     def is_created(self) -> bool:
-        """The last step is committed."""
+        """Whether the last step is committed."""
         replaces = self.relation.replaces
         relation = self.store.catalog.by_id.get(self.id if replaces is None else replaces)
         return relation is not None and relation.created and relation.definition_id == self.id
 
     @property
     def is_over(self) -> bool:
-        """It is created, and maybe dropped since."""
+        """Whether the view is created, and maybe dropped since."""
         return self.is_created or self.id not in self.store.catalog.by_id
 
     def has_ended(self) -> bool:
-        """As `is_over`, after something that may have been committed has failed."""
+        """As `is_over`, after a failure that may have followed a commit."""
         self.store.reload()
         return self.is_over
 
     @property
     def is_planned(self) -> bool:
-        """Its start is pinned and its steps are written down, by this server or one before it."""
+        """Whether its start is pinned and its steps are stored, by this server or an earlier one."""
         return self.job.status == CREATING
 
     def now(self, cursor: Cursor) -> Epoch:
@@ -175,24 +175,24 @@ class Work:
 
     @property
     def staging(self) -> Place:
-        """Partial results; kept over restarts until the job ends."""
+        """The directory of partial results, which are kept over restarts until the job ends."""
         return _staging(self.lake.staging_path, self.id)
 
     @property
     def data(self) -> Place:
-        """Where Spark writes the files of the view and its states."""
+        """The directory where Spark writes the files of the view and its states."""
         return self.lake.data_path / f"job_{self.id}"
 
     # Stopping
 
     def stop(self, event: threading.Event) -> None:
-        """Set `is_cancelled` or `is_shut_down` and stop what runs."""
+        """Set `is_cancelled` or `is_shut_down`, and interrupt the engines."""
         event.set()
         self._notify()
         self.interrupt()
 
     def controls_changed(self) -> None:
-        """The rate limit or a parallelism is another: a step that may be larger than a limit allows is interrupted."""
+        """Tell the job that its rate limit or parallelism has changed; with a limit, running steps are interrupted."""
         self._notify()
         if self.job.rate_limit is not None:
             self.interrupt()
@@ -204,7 +204,7 @@ class Work:
 
     @property
     def controls(self) -> int:
-        """Which controls the job has: another number after every change. To be read before they are."""
+        """A number that changes with the job's controls. Read it before the controls."""
         return self._controls
 
     @property
@@ -212,14 +212,14 @@ class Work:
         return self.is_cancelled.is_set() or self.is_shut_down.is_set()
 
     def check(self) -> None:
-        """Raises Error 57014 when the job is to stop."""
+        """Raise Error 57014 when the job is to stop."""
         if self.is_stopping:
             raise canceled()
 
     def check_step(self) -> None:
-        """As `check`, and raises ControlsChanged when a limit was set after this thread's step was chosen.
+        """As `check`; also raise ControlsChanged when a limit was set after this thread's step was chosen.
 
-        Called before each thing an engine does: an interrupt stops what runs, not what is about to run.
+        Call it before each call of an engine: an interrupt stops only what runs already.
         """
         self.check()
         since = getattr(self._step, "since", self._controls)
@@ -227,7 +227,7 @@ class Work:
             raise ControlsChanged
 
     def interrupt(self) -> None:
-        """Make what the engines are doing fail."""
+        """Make the running calls of the engines fail."""
         for interrupt in list(self._interrupts):
             try:
                 interrupt()
@@ -243,28 +243,28 @@ class Work:
             self._interrupts.discard(interrupt)
 
     def pause(self, seconds: float, since: int) -> None:
-        """Sleep, less when the job is stopped or its controls are not those of `since`."""
+        """Sleep, but less when the job is stopped or its controls are not those of `since`."""
         with self._controls_condition:
             self._controls_condition.wait_for(lambda: self._controls != since, seconds)
         self.check()
 
     def wait_because(self, reason: str | None) -> None:
-        """Say in the catalog why the job does not move; None when it does."""
+        """Store in the catalog why the job waits; None when it does not."""
         if reason != self._waiting:
             with self.store.change() as cursor:
                 set_job_waiting(cursor, self.id, reason)
             self._waiting = reason
 
     def _waits_no_longer(self, reason: str) -> None:
-        """Take a reason back, if it is still the newest."""
+        """Remove a reason to wait, if it is still the newest."""
         if self._waiting == reason:
             self.wait_because(None)
 
     def retrying(self, step: Callable[[], None], since: int | None = None) -> None:
-        """Run a step until it succeeds, ATTEMPTS times at most. Raises what made the last one fail.
+        """Run a step until it succeeds, at most ATTEMPTS times. Raises the last failure.
 
-        `since` are the controls the step was chosen by, those of now for None. Raises ControlsChanged when others
-        interrupted it.
+        `since` are the controls under which the step was chosen; None means the present ones. Raises ControlsChanged
+        when changed controls interrupted it.
         """
         self._step.since = since if since is not None else self._controls
         for attempt in range(1, ATTEMPTS + 1):
@@ -284,7 +284,7 @@ class Work:
                 if attempt == ATTEMPTS:
                     raise
                 self._step.failed = f"retrying after an error: {message_of(error)}"
-                with suppress(DuckDBError):  # where nothing can be written, not being able to say so is no news
+                with suppress(DuckDBError):  # if nothing can be written, the reason is not stored either
                     self.wait_because(self._step.failed)
                 self.pause(0.5 * attempt, self._step.since)
             else:
@@ -292,35 +292,38 @@ class Work:
                 return
 
     def check_retry(self, cursor: Cursor, step: int, fragments: Iterable[int]) -> None:
-        """Raises AlreadyDone for a step that this thread tries again after its commit.
+        """Raise AlreadyDone for a step that this thread tries again after its commit.
 
-        What it wrote is the lake's then, and must not be written again.
+        The written files belong to the lake then, and must not be written again.
         """
         if self._step.attempt > 1:
-            if self.has_ended():  # with its rows
+            if self.has_ended():  # together with the step's rows
                 raise AlreadyDone
             check_step(cursor, self.id, step, fragments)
 
     def _runs_again(self) -> None:
-        """What this thread's step waited for after an error is there: it is tried again, or has succeeded."""
+        """Remove the reason to wait after a failure of this thread's step, which runs again or has succeeded."""
         failed, self._step.failed = getattr(self._step, "failed", None), None
         if failed is not None:
             self._waits_no_longer(failed)
 
     def planning(self, plan: Callable[[], None]) -> None:
-        """Have a job planned that is not. Its controls matter to what comes after."""
+        """Plan a job that is not planned yet. Changed controls do not interrupt planning."""
         while not self.is_planned:
             with suppress(ControlsChanged):
                 self.retrying(plan)
 
     def begin(self, start: Start) -> None:
-        """Write down where the job starts; from here on it survives a restart. Slices that it had are forgotten."""
+        """Store where the job starts; from here on it survives a restart. Earlier slices are forgotten."""
         with self.store.change() as transaction:
             start_job(transaction, self.job, start)
         self._fresh = start
 
     def fresh_start(self) -> Start | None:
-        """Where a job starts that has not done anything yet, for the first who asks; None where the lake knows."""
+        """Return the start of a job that has done nothing yet, to the first caller only.
+
+        Otherwise the lake has the position.
+        """
         fresh, self._fresh = self._fresh, None
         return fresh
 
@@ -328,9 +331,9 @@ class Work:
 
     @lazy
     def in_process(self) -> bool:
-        """Whether the server itself reads the upstreams: little data, where that is allowed."""
+        """Whether the server itself reads the upstreams, because there is little data and the settings allow it."""
         limit, job = self.settings.in_process_rows(), self.job
-        # A group that is named is to do the work. A job that is resumed stays with the engine it began with.
+        # A named resource group is meant to do the work. A resumed job stays with its engine.
         if (
             limit < 0
             or self.is_serverless
@@ -342,21 +345,21 @@ class Work:
 
     @property
     def reads_on(self) -> bool:
-        """Whether the job keeps positions, not slices."""
+        """Whether the job keeps positions instead of slices."""
         if self.is_planned:
             return not (self._fresh.slices if self._fresh is not None else load_slices(self.lake.cursor(), self.id)[0])
         return self.job.strategy != SNAPSHOT or self.job.rate_limit is not None or self.in_process
 
     @lazy
     def upstream_rows(self) -> int:
-        """The rows of all inputs when that is asked first."""
+        """The rows of all inputs, as of the first use."""
         cursor = self.lake.cursor()
         snapshot = self.lake.newest(cursor)
         with at_one_moment(cursor):  # else each query reads the lake's catalog anew
             return sum(self.row_count(cursor, scan.relation, snapshot) for scan in self.view.plan.scans)
 
     def row_count(self, cursor: Cursor, relation: Relation, snapshot: int) -> int:
-        """As `executor.backfill.slicing.row_count`. What has been counted for the newest snapshot is known."""
+        """As `executor.backfill.slicing.row_count`; counts for one snapshot are kept."""
         counted_at, counts = self._counted
         if counted_at != snapshot:
             counts = {}
@@ -366,7 +369,7 @@ class Work:
         return counts[relation.id]
 
     def group(self) -> Group:
-        """The job's resource group; another one when the last has died. Raises Error 53000 if it cannot be had."""
+        """Return the job's resource group, a new one when the last has died. Raises Error 53000 if it cannot be had."""
         if not self.is_serverless:
             return self._groups.get(self.job.resource_group, lambda: self.is_stopping)
         with self._group_lock:
@@ -376,7 +379,7 @@ class Work:
             return self._group
 
     def wait_for_steady_group(self) -> None:
-        """The group that has the view once it is created. Raises Error 53000 if it cannot be had."""
+        """Wait for the group that maintains the view once it is created. Raises Error 53000 if it cannot be had."""
         self._groups.get(self.store.catalog.steady_group(self.job), lambda: self.is_stopping)
 
     def _borrow_group(self) -> Group:
@@ -389,21 +392,21 @@ class Work:
 
     @property
     def slots(self) -> int:
-        """Steps that the job's group runs at a time."""
+        """The number of steps that the job's group runs at a time."""
         size = self.group().size
         return size.slots * size.replicas
 
     @property
     def shares(self) -> int:
-        """Into how many slices much work is cut at least: as many as several nodes run at a time.
+        """The least number of slices of a large fragment: the slots, if there are several nodes.
 
-        One node is busy with one, which has all of its cores.
+        A single node is busy with one slice, which uses all of its cores.
         """
         return self.slots if self.group().size.replicas > 1 else 1
 
     @property
     def actors(self) -> int:
-        """Into how many parts the job's work is cut."""
+        """The number of parallel parts of the job's work."""
         return 1 if self.in_process else actors_of(self.job, self.group().size.all_cores)
 
     def release_group(self) -> None:
@@ -420,9 +423,9 @@ class Work:
     def spark(
         self, purpose: str, data: Place | None = None, reads: Rows = NO_ROWS, tasks: int = 1
     ) -> Iterator[SparkEngine]:
-        """An engine of the job's group, which a cancel reaches, for a step that reads rows of some fragments.
+        """Yield an engine of the job's group for a step that reads rows of some fragments; a cancel interrupts it.
 
-        `data` is as in SparkEngine; `tasks` of the step have about as many rows each.
+        `data` is as in SparkEngine. Each of the step's `tasks` reads about as many rows.
         """
         self.check()
         name = f"{purpose}_{self.id}"
@@ -440,7 +443,7 @@ class Work:
 
     @contextmanager
     def duckdb(self, cursor: Cursor) -> Iterator[DuckDBEngine]:
-        """The engine in process, on a cursor that a cancel reaches."""
+        """Yield the engine in process, on a cursor that a cancel interrupts."""
         self.check()
         with self._interruptible(cursor.interrupt):
             self._runs_again()
@@ -448,16 +451,16 @@ class Work:
 
     @contextmanager
     def engine(self, purpose: str, cursor: Cursor, data: Place, reads: Rows) -> Iterator[Engine]:
-        """The engine that reads rows of the upstreams."""
+        """Yield the engine that reads the rows of the upstreams."""
         with self.duckdb(cursor) if self.in_process else self.spark(purpose, data, reads) as engine:
             yield engine
 
     def advance(
         self, cursor: Cursor, versions: Mapping[str, Version], changes: Changes, old: Epoch, new: Epoch
     ) -> None:
-        """Take the view to an epoch with the changes that the cursor has, on the engine for so many, and commit that.
+        """Advance the view to an epoch by the changes that the cursor has, and commit that.
 
-        Few changes are taken up in process, as those of created views are.
+        Few changes are computed in process, as for created views; many on Spark.
         """
         advance = None
         if changes.inputs:

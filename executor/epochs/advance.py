@@ -1,7 +1,7 @@
-"""`advance`: the change of one view between two versions of its inputs, and how a checkpoint applies it.
+"""The computed change of one view in an epoch, and its application to the lake.
 
-What an engine computes is left as temporary relations of the cursor, so that any later step of the same epoch, on
-either engine, reads it the same way. Nothing is written to the lake before `apply`.
+An engine leaves its results as temporary relations of the cursor, so that later steps of the same epoch, on either
+engine, read them the same way. Nothing is written to the lake before `apply`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class View:
         return self.table_of(state.target)
 
     def table_of(self, state_name: str | None) -> LakeTable:
-        """The internal table of a state; the view's own for None."""
+        """Return the internal table of a state, or the view's own table for None."""
         table = self.relation.lake_table
         return (
             replace(table, name=internal_name(self.relation.definition_id, self.plan, state_name))
@@ -48,21 +48,23 @@ class View:
 
 
 def internal_name(job_id: int, plan: StreamPlan, state_name: str) -> str:
-    """RisingWave's form of an internal table's name."""
+    """Return the name of an internal table, in RisingWave's form."""
     operator = next(state.operator for state in plan.states if state.name == state_name)
     return f"__internal_{job_id}_{state_name}_{operator}"
 
 
-# From so many rows of a step on, what Spark wrote becomes files of the lake as it is: steps may be many.
+# Files that Spark wrote for a step become files of the lake unchanged from this number of rows on; fewer rows are
+# inserted, because there may be many steps.
 MIN_FILE_ROWS = 100_000
 
 
 @dataclass(frozen=True)
 class Addition:
-    """Rows to add to a stored table, of a temporary relation or subquery of the cursor; and the files it reads, if any.
+    """Rows to add to a stored table.
 
-    The files, of `size` bytes, are in a directory below the lake's data path. They become files of the lake if they
-    have `file_rows` rows or more; fewer are inserted.
+    `rows` is a temporary relation or a subquery of the cursor, which may read `files`. The files have `size` bytes in
+    total and lie in a directory below the lake's data path. They become files of the lake if they have `file_rows` rows
+    or more; otherwise their rows are inserted.
     """
 
     table: LakeTable
@@ -74,52 +76,57 @@ class Addition:
     file_rows: int = MIN_FILE_ROWS
 
     def apply(self, cursor: Cursor, count: int) -> None:
-        """Add the rows, of which there are `count`, in the cursor's transaction."""
+        """Add the rows in the cursor's transaction. `count` is their number."""
         if self.files and count >= self.file_rows:
             register_files(cursor, self.table, self.files)
         elif count:
             cursor.execute(self.insertion(self.table.sql))
 
     def insertion(self, table: str) -> str:
-        """SQL that inserts the rows into a table that has the columns."""
+        """Return SQL that inserts the rows into a table with the same columns."""
         columns = ", ".join(map(quote, self.columns))
         return f"INSERT INTO {table} ({columns}) SELECT {columns} FROM {self.rows}"
 
     def clean_up(self, count: int) -> None:
-        """Delete what Spark has written and what did not become the lake's."""
+        """Delete the files of Spark that did not become files of the lake."""
         if self.directory is not None:
             delete_unused(self.directory, self.files if count >= self.file_rows else (), 2)
 
 
 @dataclass(frozen=True)
 class Application:
-    """What to do to a stored table: the relation or subquery with the keys to remove, and the rows to add.
+    """The change of a stored table: the keys of the rows to remove, and the rows to add.
 
-    Where both are of one relation, `changes`, its rows have a `_weight`.
+    `removed` is a relation or subquery with the keys. If one relation with a `_weight` column has both the removed and
+    the added rows, `changes` names it.
     """
 
     key: tuple[str, ...]
     present: frozenset[str]  # columns of the key that are never NULL
     removed: str
     added: Addition
-    state: str | None = None  # None for the view itself
+    state: str | None = None  # None for the view's own table
     changes: str | None = None
 
     def equals(self, column: str) -> str:
-        """The operator that compares a key column: one that prunes, where it may."""
+        """Return the SQL operator that compares a key column.
+
+        It is `=`, which allows pruning of files, if the column is never NULL.
+        """
         return "=" if column in self.present else "IS NOT DISTINCT FROM"
 
     def removal(self, table: str) -> str:
-        """SQL that deletes the rows of a table that have the keys."""
+        """Return SQL that deletes the rows with the keys from a table."""
         same = " AND ".join(f"t.{quote(k)} {self.equals(k)} r.{quote(k)}" for k in self.key) or "TRUE"
         return f"DELETE FROM {table} AS t USING {self.removed} AS r WHERE {same}"
 
 
 @dataclass(frozen=True)
 class Advance:
-    """What an engine computed for one view: the tables to bring up to date and `changes`, a temporary relation.
+    """The change that an engine computed for one view.
 
-    `counts` are the rows removed and added, by application, the view's own last; `errors` the rows for which an
+    `applications` change the tables of its states and then its own table. `changes` is a temporary relation with the
+    view's changed rows. `counts` are the rows removed and added, by application. `errors` are the rows for which an
     expression failed.
     """
 
@@ -131,22 +138,22 @@ class Advance:
 
     @property
     def tables(self) -> list[LakeTable]:
-        """What `apply` writes."""
+        """The tables that `apply` writes."""
         return [item.added.table for item in self.applications]
 
     @property
     def steps(self) -> list[tuple[Application, int, int]]:
-        """The applications with the rows that each removes and adds."""
+        """The applications, each with its numbers of removed and added rows."""
         return [(item, *counts) for item, counts in zip(self.applications, self.counts, strict=True)]
 
     @property
     def has_changes(self) -> bool:
-        """Whether any stored row changes: the view's, or those of a state of its own."""
+        """Whether any stored row of the view or of its states changes."""
         return any(any(counts) for counts in self.counts)
 
     @property
     def of_states(self) -> Advance:
-        """The change without that of the view's own rows, where somebody else is to have them."""
+        """Return the change of the states alone, for a view whose own rows go elsewhere."""
         kept = [
             (item, counts)
             for item, counts in zip(self.applications, self.counts, strict=True)
@@ -163,16 +170,16 @@ class Advance:
         add_errors(cursor, self.view.relation.id, self.errors)
 
     def clean_up(self) -> None:
-        """Delete what was written and did not become part of the lake. After the commit."""
+        """Delete the files that did not become files of the lake. Call this after the commit."""
         for item, _, added in self.steps:
             item.added.clean_up(added)
 
 
 @dataclass(frozen=True)
 class Fill:
-    """What an engine computed to be added, all of it new: the first rows of a view and its states, or more of a view's.
+    """New rows that an engine computed for a view: the first rows of it and its states, or more rows of the view.
 
-    `counts` are rows, by addition; `errors` as those of an Advance.
+    `counts` are the numbers of rows, by addition; `errors` are as in Advance.
     """
 
     view: View
@@ -187,7 +194,7 @@ class Fill:
 
     @property
     def inserted(self) -> int:
-        """How many rows `apply` inserts, those of files that become the lake's not among them."""
+        """Number of rows that `apply` inserts; rows of files that become files of the lake do not count."""
         return sum(
             count
             for addition, count in zip(self.additions, self.counts, strict=True)
@@ -196,21 +203,24 @@ class Fill:
 
     @property
     def as_files(self) -> Fill:
-        """The same with all of these files for the lake: what is filled in one step is."""
+        """Return the same fill with all of its files to become files of the lake, as for a fill in one step."""
         return replace(self, additions=tuple(replace(addition, file_rows=1) for addition in self.additions))
 
     def of(self, view: View, states: Iterable[str | None]) -> Fill:
-        """The same for the view as it is stored, whose tables have got names. `states` are those it has rows of."""
+        """Return the same fill for the stored view, whose tables have names now.
+
+        `states` are the states with additions.
+        """
         placed = (replace(item, table=view.table_of(state)) for item, state in zip(self.additions, states, strict=True))
         return replace(self, view=view, additions=tuple(placed))
 
     @property
     def tables(self) -> list[LakeTable]:
-        """What `apply` writes."""
+        """The tables that `apply` writes."""
         return [addition.table for addition in self.additions]
 
     def apply(self, cursor: Cursor) -> None:
-        """Write it into the lake, inside the cursor's transaction."""
+        """Write the rows into the lake, inside the cursor's transaction."""
         for addition, count in zip(self.additions, self.counts, strict=True):
             addition.apply(cursor, count)
         add_errors(cursor, self.view.relation.id, self.errors)
@@ -223,10 +233,12 @@ class Fill:
 
 @dataclass(frozen=True)
 class Changes:
-    """What changed: the inputs that have changes, the rows in all of them, whether any row is taken away.
+    """The changes of a view's inputs in an epoch.
 
-    `times` are what `now()` is before and after, in microseconds; NOW is among the inputs when the view reads it.
-    `queries` are SQL of the changed rows of inputs, of those that have no temporary table `<input>_changes`.
+    `inputs` are the names of the inputs that have changes; NOW is one of them if the view reads `now()` and it changes.
+    `rows` is the number of changed rows of all inputs. `retracts` tells whether any row is removed. `times` are the
+    values of `now()` before and after, in microseconds. `queries` have the SQL of the changed rows, by input name, for
+    inputs without a temporary table `<input>_changes`.
     """
 
     inputs: frozenset[str]
@@ -236,7 +248,7 @@ class Changes:
     queries: Mapping[str, str] = field(default_factory=dict)
 
     def query(self, name: str) -> str:
-        """SQL of the changed rows of an input."""
+        """Return SQL of the changed rows of an input."""
         return self.queries.get(name, f"FROM {name}_changes")
 
 
@@ -247,9 +259,10 @@ class Engine(Protocol):
     def name(self) -> EngineName: ...
 
     def advance(self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes) -> Advance:
-        """Compute a view's change. `versions` by input name.
+        """Compute a view's change. `versions` are by input name.
 
-        The changes themselves are what `changes` says, in the cursor's temporary tables, or rows that are read on.
+        `changes` describes the changed rows, which are in temporary tables of the cursor, in feeds, or in newly read
+        rows.
         """
 
     def fill(
@@ -261,16 +274,21 @@ class Engine(Protocol):
         queries: Sequence[Added],
         time_us: int,
     ) -> Fill:
-        """Compute rows of fragments, all of which are new, from some rows of each input (by name) at a snapshot.
+        """Compute the rows of fragments from some rows of each input (by name) at a snapshot; all of the rows are new.
 
-        A query that fills a state comes before those that read it. `time_us` is what `now()` is.
+        `queries` that fill a state come before queries that read the state. `time_us` is the value of `now()` in
+        microseconds.
         """
 
 
 def bind_changes(
     cursor: Cursor, view: View, versions: Mapping[str, Version], feeds: Feeds, times: tuple[int, int]
 ) -> Changes:
-    """What has changed of every input: of a whole one that is its feed, which all views share, else a table is made."""
+    """Find the changed rows of every input.
+
+    An input that the view has read completely uses its feed, which all views share. For any other input a table is
+    made.
+    """
     changed: set[str] = {NOW} if view.plan.reads_now and times[0] != times[1] else set()
     total, retracts, queries = 0, False, dict[str, str]()
     for scan in view.plan.scans:
@@ -297,7 +315,7 @@ def _count(feeds: Feeds, feed: str | None, pending: Pending | None) -> int:
 
 
 def _retracts(feeds: Feeds, feed: str | None, version: Version) -> bool:
-    """Whether any row of a relation is taken away."""
+    """Return whether any row of a relation is removed."""
     if version.pending is not None and version.pending.removed:
         return True
     return feed is not None and feeds.has_deletes(version.relation, version.old, version.new) and feeds.retracts(feed)
@@ -310,19 +328,19 @@ def _feed(feeds: Feeds, scan: Scan, version: Version) -> str | None:
 
 
 def expected_rows(version: Version, feeds: Feeds) -> int:
-    """About how many rows of an input have changed."""
+    """Return an estimate of the number of changed rows of an input."""
     pending = version.pending.rows if version.pending is not None else 0
     return pending + feeds.expected(version.relation, version.old, version.new)
 
 
 def set_times(cursor: Cursor, times: tuple[int, int]) -> None:
-    """Let `now()` of a view's SQL be these times on DuckDB."""
+    """Set the values of `now()` for a view's SQL on DuckDB: old and new, in microseconds."""
     for version, time_us in zip(("old", "new"), times, strict=True):
         cursor.execute(f"SET VARIABLE now_{version} = make_timestamptz({time_us})")
 
 
 def applications(view: View, made: Program, name: str) -> tuple[Application, ...]:
-    """The applications of a program, with the names their relations will have in the cursor, beginning with `name`."""
+    """Return the applications of a program. The names of their relations in the cursor begin with `name`."""
     found = []
     for number, apply in enumerate(made.applies):
         prefix = f"{name}_{number}"
@@ -334,7 +352,7 @@ def applications(view: View, made: Program, name: str) -> tuple[Application, ...
 def by_changes(
     table: LakeTable, key: Sequence[str], present: frozenset[str], columns: Sequence[str], changes: str
 ) -> Application:
-    """What becomes of a table's rows by their changes, which a relation of the cursor has, with `_weight`."""
+    """Return the change of a table by `changes`, a relation of the cursor with a `_weight` column."""
     removed, added = (
         f"(SELECT {', '.join(map(quote, listed))} FROM {changes} WHERE _weight {sign} 0)"
         for listed, sign in ((key or ["_weight"], "<"), (columns, ">"))
@@ -343,7 +361,7 @@ def by_changes(
 
 
 def own_application(view: View, changes: str) -> Application:
-    """What becomes of a view's rows by their changes."""
+    """Return the change of a view's own table by its changed rows."""
     plan = view.plan
     return by_changes(
         view.relation.lake_table, plan.key, plan.present, [field.name for field in plan.root.fields], changes

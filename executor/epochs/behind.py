@@ -1,8 +1,9 @@
-"""Created views that the others leave behind: why, and when they are tried again.
+"""Created views that are left behind by an epoch: the reason, and the time of the next try.
 
-A view that cannot be taken to an epoch stays where it is, with all that reads it, and the epoch is the others'. The
-catalog has its position (`catalog.model.Job`) before any epoch is committed without it, and it catches up from there
-with an epoch of the others. How often it was tried is known to this server alone: another one tries at once.
+If a view cannot be taken to an epoch, the view and its readers stay at their position and the other views go on. The
+catalog stores the position (`catalog.model.Job`) before any epoch is committed without the view. A later epoch takes
+the view along again from this position. The number of tries is in this server's memory only: after a restart the view
+is tried at once.
 """
 
 from __future__ import annotations
@@ -25,19 +26,21 @@ from sparkwave.executor.faults import is_nobodys
 
 logger = logging.getLogger(__name__)
 
-# From so many failures in a row on that are a view's own, nobody may read it until it has caught up.
+# After this many failures in a row by the view's own fault, nobody may read the view until it has caught up.
 MAX_FAILURES = 3
-# Then the time between two tries doubles: seconds of the first, and the longest where it is the view's fault and not.
+# After MAX_FAILURES the delay between two tries doubles: the first, and the longest for a view's own fault and
+# otherwise.
 FIRST_S, LONGEST_S, LONGEST_NOBODYS_S = 0.2, 60.0, 10.0
-# Between two tries others have so many times as long as the first took.
+# A failed try of t seconds is followed by at least REST * t seconds for the other views.
 REST = 4.0
 
 
 @dataclass(frozen=True)
 class Left:
-    """Why an epoch goes on without a view, and whether nobody may read it meanwhile.
+    """Why an epoch goes on without a view.
 
-    Of one that waits for another, which that is, and its reason.
+    `has_failed` tells that nobody may read the view meanwhile. If the view waits for an upstream view, `waits_for` is
+    its name and `cause` its reason.
     """
 
     reason: Error
@@ -48,7 +51,11 @@ class Left:
 
 @dataclass
 class Tries:
-    """The tries of a view since it was up to date: the last one's error, the newest snapshot then, and its time."""
+    """The failed tries of a view since it was last up to date.
+
+    `error` is the last try's error, `snapshot` the newest snapshot at that time. `own` counts the tries that failed by
+    the view's own fault. `ended` is a monotonic time in seconds.
+    """
 
     error: Error
     count: int
@@ -56,7 +63,7 @@ class Tries:
     snapshot: int
     ended: float
     took_s: float
-    is_alone: bool  # it failed in the checkpoint, and with it all others: the next epoch does without it
+    is_alone: bool  # its failure was in the checkpoint and failed all other views: the next epoch does without it
 
     @property
     def _longest_s(self) -> float:
@@ -64,7 +71,7 @@ class Tries:
 
     @property
     def rest_s(self) -> float:
-        """For how long it is not tried again, whatever happens."""
+        """Seconds until the next try is allowed at all."""
         rest_s = REST * self.took_s
         if is_nobodys(self.error) and self.error.sqlstate != errors.QUERY_CANCELED:
             return min(rest_s, self._longest_s)
@@ -72,17 +79,17 @@ class Tries:
 
     @property
     def delay_s(self) -> float:
-        """After how long it is tried again if nothing happens."""
+        """Seconds until the next try if nothing else causes one."""
         return max(min(FIRST_S * 2.0 ** min(self.count - MAX_FAILURES, 10), self._longest_s), FIRST_S, self.rest_s)
 
     @property
     def left_s(self) -> float:
-        """Seconds until it is tried again, whatever happens."""
+        """Seconds that remain until the next try if nothing else causes one."""
         return max(self.ended + self.delay_s - time.monotonic(), 0.0)
 
 
 class Behind:
-    """Decides for the coordinator's thread; others may look."""
+    """Keeps the views that are left behind. The coordinator's thread decides; other threads may only read."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -90,7 +97,7 @@ class Behind:
         self._held: dict[int, Error] = {}
 
     def hold(self, relation_id: int, reason: Error) -> None:
-        """Do not try a view before it is released or another takes its place: its plan is not that of its rows."""
+        """Keep a view from being tried until it is released or replaced: its plan does not fit its stored rows."""
         self._held[relation_id] = reason
 
     def release(self, ids: Iterable[int]) -> None:
@@ -102,7 +109,10 @@ class Behind:
         return Left(reason, True) if reason is not None else None
 
     def is_due(self, job: Job, has_changes: Callable[[int], bool], is_awaited: bool) -> bool:
-        """Whether to try a view again: after a while, when its inputs have changed since a snapshot, or for a FLUSH."""
+        """Return whether to try a view again: its delay is over, its inputs have changed, or a FLUSH waits for it.
+
+        `has_changes` tells whether the inputs have changed since a snapshot.
+        """
         tries = self._tries.get(job.id)
         if tries is None or not tries.left_s:
             return True
@@ -111,7 +121,7 @@ class Behind:
         return (is_awaited and job.status != FAILED) or has_changes(tries.snapshot)
 
     def failed(self, relation: Relation, error: Error, snapshot: int, began: float, is_alone: bool = False) -> Left:
-        """A try has failed."""
+        """Record a failed try of a view. `began` is the monotonic time of its start in seconds."""
         last, now = self._tries.get(relation.id), time.monotonic()
         count, own = (last.count, last.own) if last is not None else (0, 0)
         tries = Tries(error, count + 1, own + (not is_nobodys(error)), snapshot, now, now - began, is_alone)
@@ -121,12 +131,15 @@ class Behind:
         return Left(error, self._has_failed(relation.id) or tries.own >= MAX_FAILURES)
 
     def still(self, job: Job) -> Left:
-        """A view that is not tried this time."""
+        """Return why a view that is not tried this time stays behind."""
         tries = self._tries.get(job.id)
         return Left(tries.error if tries is not None else Error(job.error or ""), job.status == FAILED)
 
     def waiting(self, relation: Relation, behind: Mapping[int, Left]) -> Left | None:
-        """A view that reads one of those which are left behind waits with it, and is tried as soon as that gets on."""
+        """Return why a view waits for an upstream view that is left behind; None if there is none.
+
+        Its own tries are forgotten, so that it is tried as soon as the upstream view catches up.
+        """
         id_ = next((up for up in relation.upstreams if up in behind), None)
         if id_ is None:
             return None
@@ -140,9 +153,9 @@ class Behind:
         return self._store.catalog.job_by_id[id_].status == FAILED
 
     def store(self, left: Mapping[int, Left], applied: Epoch, pinned: int) -> None:
-        """Write down which views stay at what all have applied, for those that do so from now on or for other reasons.
+        """Store in the catalog which views stay at the epoch `applied`, if they are new or their reason is.
 
-        At the snapshot `pinned` upstream views are as they were then.
+        At the snapshot `pinned` the lake has the upstream views as of that epoch.
         """
         jobs = self._store.catalog.job_by_id
         changed = self._news(left)
@@ -158,7 +171,7 @@ class Behind:
                     self._store.add_event(cursor, "STREAM_JOB_FAIL", id_, {"error": reason})
 
     def has_news(self, left: Mapping[int, Left]) -> bool:
-        """Whether `store` would write anything down."""
+        """Return whether `store` would write anything."""
         return bool(self._news(left))
 
     def _news(self, left: Mapping[int, Left]) -> dict[int, Left]:
@@ -166,55 +179,58 @@ class Behind:
         return {id_: item for id_, item in left.items() if _is_news(jobs[id_], item)}
 
     def caught_up(self, cursor: Cursor, jobs: Iterable[Job]) -> None:
-        """In the transaction that takes them to where the others are."""
+        """Record in the cursor's transaction that views have caught up."""
         for job in jobs:
             catch_up(cursor, job)
             if job.status == FAILED:
                 self._store.add_event(cursor, "STREAM_JOB_RECOVER", job.id, {"error": job.error or ""})
 
     def lose_position(self, cursor: Cursor, jobs: Iterable[Job], left: Mapping[int, Left]) -> None:
-        """What they have applied is not there any more, so that they are to be computed anew."""
+        """Record that the lake has forgotten the changes since the views' positions: they are to be computed anew."""
         for job in jobs:
             leave_behind(cursor, job.id, None, left[job.id].reason.message, has_failed=True)
 
     def forget(self, ids: Collection[int]) -> None:
-        """The tries of views that have caught up."""
+        """Forget the tries of views that have caught up."""
         self.keep(self._tries.keys() - ids)
 
     def keep(self, ids: Collection[int]) -> None:
-        """Only the tries of these views: the others have gone."""
+        """Forget the tries of all views but these, because the others are dropped."""
         self._tries = {id_: tries for id_, tries in self._tries.items() if id_ in ids}
 
     def hurry(self) -> None:
-        """Try all of them again as soon as possible."""
+        """Try all views again as soon as possible."""
         self._tries = {}
 
     @property
     def lagging(self) -> list[Job]:
-        """The views that are behind and may be read all the same."""
+        """The views that are left behind and that may be read all the same."""
         return [job for job in self._store.catalog.jobs if job.is_behind and job.status != FAILED]
 
     @property
     def due_s(self) -> float | None:
-        """Seconds until one is tried again."""
+        """Seconds until the next view is tried again, or None."""
         return min((tries.left_s for tries in self._tries.values()), default=None)
 
     def error(self, job: Job) -> Error:
-        """Why a view is behind."""
+        """Return why a view is left behind."""
         return self.still(job).reason
 
     def tries(self, job_id: int) -> int:
-        """How often a view has failed in a row."""
+        """Return how often a view has failed in a row."""
         tries = self._tries.get(job_id)
         return tries.count if tries is not None else 0
 
     def tried(self, job_id: int) -> tuple[int, datetime] | None:
-        """How often a view has failed in a row, and when it is tried again."""
+        """Return how often a view has failed in a row, and the time of its next try; None if it has not failed."""
         tries = self._tries.get(job_id)
         return (tries.count, datetime.now(UTC) + timedelta(seconds=tries.left_s)) if tries is not None else None
 
 
 def _is_news(job: Job, left: Left) -> bool:
-    """Whether what is stored of a job says something else, numbers aside: those of rows, files and bytes vary."""
+    """Return whether the stored reason of a job is out of date.
+
+    Numbers (of rows, files, bytes) vary and do not count.
+    """
     has_changed = re.sub(r"\d+", "", job.error or "") != re.sub(r"\d+", "", redact(left.reason.message))
     return not job.is_behind or has_changed or (left.has_failed and job.status != FAILED)

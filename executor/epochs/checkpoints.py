@@ -1,8 +1,8 @@
-"""Checkpoints: what epochs have made of views is stored, with the epoch, by one transaction of the lake.
+"""Checkpoints: one transaction of the lake stores the changes that epochs made to views, together with the epoch.
 
-One comes after so many barrier intervals with changes, and whenever somebody needs it. Barriers go on meanwhile, and so
-do other commits: those that nobody waits for let barriers go first, and take a small part of the time. After a crash
-views start at the epoch that is stored, and catch up by the tables' change feeds.
+A checkpoint follows a number of barrier intervals with changes, or a request. Barriers and other commits go on
+meanwhile. A checkpoint that nobody waits for gives way to barriers and takes a small part of the time. After a crash
+views start at the stored epoch and catch up by the tables' change feeds.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from sparkwave.executor.memory.shared_buffer import Frozen, SharedBuffer
 
 logger = logging.getLogger(__name__)
 
-# How often a change of the parameters is looked for by who waits for the next checkpoint.
+# A thread that waits for the next checkpoint looks for a changed parameter at this interval.
 LOOK_S = 1.0
-# One that a commit of somebody else's is in the way of is tried again at once, so often.
+# A checkpoint that conflicts with another commit is tried again at once, at most this often.
 MOST_CONFLICTS = 3
-# None comes for so many times the time of the last one: others want the processor.
+# After a checkpoint of t seconds none follows for REST * t seconds, to leave the processor to others.
 REST = 9
-# A statement of one that nobody waits for waits so long for a barrier to end.
+# Before each statement, a checkpoint that nobody waits for waits this long for a barrier to end.
 PATIENCE_S = 0.2
 
 
 class Checkpoints:
-    """Stores the shared buffer, from any thread."""
+    """Stores the shared buffer in the lake. May be called from any thread."""
 
     def __init__(self, store: Store, buffer: SharedBuffer, interval_ms: Callable[[], int]) -> None:
         self._store, self._buffer, self._interval_ms = store, buffer, interval_ms
         self._cursor = store.lake.cursor()
-        self.stored = buffer.epoch  # the newest of which it is known that the lake has what it has made of views
+        self.stored = buffer.epoch  # the newest epoch that is known to be stored in the lake
         self._lock = RankedRLock(Rank.CHECKPOINT)
-        self._waiting: list[None] = []  # one for each who waits for the lock, or holds it
+        self._waiting: list[None] = []  # one entry for each thread that waits for the lock or holds it
         self._is_due, self._stopping = threading.Event(), threading.Event()
-        self._no_barrier = threading.Event()  # set while none runs
+        self._no_barrier = threading.Event()  # set while no barrier runs
         self._no_barrier.set()
         self._thread = threading.Thread(target=self._run, name="checkpoints", daemon=True)
 
@@ -50,7 +50,7 @@ class Checkpoints:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread, and store what there is."""
+        """End the thread, and store the remaining changes."""
         self._stopping.set()
         self._is_due.set()
         if self._thread.is_alive():
@@ -58,12 +58,15 @@ class Checkpoints:
         self.attempt()
 
     def notify(self) -> None:
-        """There is something to store."""
+        """Tell the thread that there are changes to store."""
         self._is_due.set()
 
     @contextmanager
     def between(self) -> Iterator[None]:
-        """While entered, none runs but by this thread; one that does gets done with it."""
+        """While entered, no other thread runs a checkpoint.
+
+        A checkpoint in progress stops giving way and finishes first.
+        """
         self._waiting.append(None)
         try:
             with self._lock:
@@ -73,7 +76,7 @@ class Checkpoints:
 
     @contextmanager
     def beside_a_barrier(self) -> Iterator[None]:
-        """While entered, one that nobody waits for stands still, as far as it can."""
+        """While entered, a checkpoint that nobody waits for pauses as far as it can."""
         self._no_barrier.clear()
         try:
             yield
@@ -81,7 +84,7 @@ class Checkpoints:
             self._no_barrier.set()
 
     def run(self) -> None:
-        """Store what there is now. Raises Error, or DuckDB's, and then all of it is tried again later."""
+        """Store all present changes. Raises Error, or DuckDB's errors; then a later checkpoint stores them."""
         with self.between():
             self._store_all()
 
@@ -99,7 +102,7 @@ class Checkpoints:
                     raise
 
     def attempt(self) -> None:
-        """The same for who goes on without it."""
+        """Store all present changes; a failure is only logged."""
         self._attempt(self.between())
 
     def _attempt(self, turn: AbstractContextManager[object]) -> None:
@@ -126,7 +129,7 @@ class Checkpoints:
         self.stored = frozen.epoch
 
     def _give_way(self) -> None:
-        """Wait for a barrier to end, a little, unless somebody waits for the checkpoint."""
+        """Wait up to PATIENCE_S for a barrier to end, unless somebody waits for the checkpoint."""
         until = time.monotonic() + PATIENCE_S
         while not self._waiting and time.monotonic() < until and not self._no_barrier.wait(0.01):
             pass
@@ -145,7 +148,7 @@ class Checkpoints:
                 self._is_due.set()
 
     def _waited(self, least_s: float) -> bool:
-        """Wait for an interval, and so long at least. Returns whether none is over because of the end."""
+        """Wait for an interval, and at least `least_s` seconds. Returns False if the server stops meanwhile."""
         began = time.monotonic()
         while (left_s := began + max(self._interval_ms() / 1000, least_s) - time.monotonic()) > 0:
             if self._stopping.wait(min(left_s, LOOK_S)):

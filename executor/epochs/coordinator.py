@@ -1,8 +1,8 @@
-"""The clock: barriers pin a snapshot, advance every view that is behind it, and show all of them together.
+"""The clock: each barrier pins a snapshot, advances every view that is behind it, and publishes all views together.
 
-What becomes of views is in the shared buffer (`executor.memory.shared_buffer`) until a checkpoint stores it, with the
-epoch, in one transaction of the lake. A barrier that ends the creation of a view, or delivers what sinks hand on, is a
-checkpoint itself. Indexes and sinks are views to it; what a sink's change is, goes on from here.
+The changes of views are in the shared buffer (`executor.memory.shared_buffer`) until a checkpoint stores them with the
+epoch in one transaction of the lake. A barrier that ends the creation of a view, or that delivers rows of sinks, is a
+checkpoint itself. Indexes and sinks are views to the coordinator; it hands on the changes of a sink.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ from sparkwave.planner.plan.nodes import Scan
 
 logger = logging.getLogger(__name__)
 
-# A FLUSH that a full disk holds up for so long says so.
+# Seconds after which a FLUSH reports that a full disk holds it up.
 PATIENCE_S = 5.0
 SHORTEST_TICK_S = 0.05
 
 
 @dataclass
 class Handover:
-    """A creating job that has almost caught up and asks the next barrier to take it the rest of the way."""
+    """A request of a creating job that has almost caught up: the next barrier is to finish it."""
 
     job_id: int
     done: threading.Event = field(default_factory=threading.Event)
@@ -56,7 +56,7 @@ class Handover:
 
 
 class _Alone(Exception):
-    """The checkpoint fails with what has become of one view, and would not without it."""
+    """A checkpoint failed because of the changes of one view, and would succeed without them."""
 
     def __init__(self, relation: Relation, error: Exception) -> None:
         super().__init__(str(error))
@@ -65,7 +65,7 @@ class _Alone(Exception):
 
 
 class Coordinator:
-    """One thread, the only writer of created views but for checkpoints."""
+    """Runs barriers in one thread. Apart from checkpoints it is the only writer of created views."""
 
     def __init__(
         self, store: Store, plans: Plans, engines: Engines, buffer: SharedBuffer, checkpoints: Checkpoints,
@@ -73,7 +73,7 @@ class Coordinator:
     ) -> None:  # fmt: skip
         self._store = store
         self.sinks = sinks
-        self._delivering: list[Delivery] = []  # what an epoch has handed on that may not have been committed
+        self._delivering: list[Delivery] = []  # deliveries of an epoch that may not be committed yet
         self._delivered = 0  # the newest snapshot in which sinks have written to tables
         self._lake: Lake = store.lake
         self._plans = plans
@@ -90,10 +90,10 @@ class Coordinator:
         self._epoch_condition = threading.Condition()
         self._epoch = buffer.epoch
         self._awaited: list[int] = []  # the snapshots that FLUSHes wait for
-        self._has_computed = False  # whether the barrier has had changes to compute, if only to find that none is left
+        self._has_computed = False  # whether the barrier had changes to compute, even if no view changed in the end
         self._fault: Error | None = None  # why the last barrier failed
         self._thread = threading.Thread(target=self._run, name="coordinator", daemon=True)
-        # Whoever drops a view waits for a barrier that runs.
+        # Whoever drops a view takes this lock, to wait for a running barrier.
         self.barrier_lock = RankedRLock(Rank.BARRIER)
 
     def start(self) -> None:
@@ -101,7 +101,7 @@ class Coordinator:
         self.checkpoints.start()
 
     def stop(self) -> None:
-        """Finish the barrier in progress and store what it has made."""
+        """Finish the barrier in progress and store its changes."""
         self._stopping.set()
         self._wake.set()
         if self._thread.is_alive():
@@ -110,39 +110,42 @@ class Coordinator:
 
     @property
     def snapshot(self) -> int:
-        """What every created view has applied that is not left behind, and shows."""
+        """The snapshot that every created view shows, except those left behind."""
         return self._epoch.snapshot
 
     @property
     def stored_snapshot(self) -> int:
-        """What those views have applied that the lake has."""
+        """The snapshot that those views have applied in the lake."""
         return self.checkpoints.stored.snapshot
 
     @property
     def epoch(self) -> Epoch:
-        """The same with its time. Without changes it goes on too, about every `barrier_interval_ms`."""
+        """The epoch of `snapshot`, with its time.
+
+        It advances every `barrier_interval_ms` or so, even without changes.
+        """
         return self._epoch
 
     def notify(self) -> None:
-        """Something was committed to a table: a barrier is due."""
+        """Start a barrier, because a transaction has committed to a table."""
         self._wake.set()
 
     def flush(self, is_cancelled: Callable[[], bool], timeout_s: float = 300) -> None:
-        """Wait until every created view has applied all that is committed now, and what sinks make of it in tables.
+        """Wait until every created view has applied all that is committed now, including rows of sinks into tables.
 
-        Not until those have that failed. Raises Error 57014 when cancelled, 53100 when the disk is full, 55000 when
-        the views do not get there in time.
+        Does not wait for failed views. Raises Error 57014 when cancelled, 53100 when the disk is full, 55000 when the
+        views do not get there within `timeout_s` seconds.
         """
         check_free()
         target = self._lake.newest(self._lake.cursor())
         began = time.monotonic()
         sinks = sum(relation.target is not None for relation in self._store.catalog.relations)
-        for _ in range(sinks + 1):  # no chain of sinks is longer
+        for _ in range(sinks + 1):  # a chain of sinks has at most this length
             self._wait_for(target, is_cancelled, began, timeout_s)
             if self._delivered <= target:
                 break
             target = self._delivered
-        if self._buffer.has_errors:  # which the catalog counts
+        if self._buffer.has_errors:  # the errors are counted in the catalog
             self.checkpoints.attempt()
 
     def _wait_for(self, target: int, is_cancelled: Callable[[], bool], began: float, timeout_s: float) -> None:
@@ -168,7 +171,7 @@ class Coordinator:
                 self._awaited.remove(target)
 
     def _held_up(self) -> Error | None:
-        """Why the views do not get on, or one of them does not; None where nothing is wrong."""
+        """Return why the views, or one of them, do not advance; None if all is well."""
         if self._fault is not None:
             return self._fault
         job = next(iter(self.behind.lagging), None)
@@ -179,21 +182,24 @@ class Coordinator:
         return Error(message, reason.sqlstate, detail=reason.detail, hint=reason.hint)
 
     def reach(self, snapshot: int, patience_s: float) -> bool:
-        """Have a barrier go as far as a snapshot. Returns whether one has within the time."""
+        """Wait until a barrier has reached a snapshot. Returns whether one has within `patience_s` seconds."""
         with self._epoch_condition:
             if self._epoch.snapshot >= snapshot:
                 return True
             self._awaited.append(snapshot)
             try:
                 self._wake.set()
-                self._epoch_condition.notify_all()  # who pauses, too
+                self._epoch_condition.notify_all()  # wakes a pausing coordinator, too
                 return self._epoch_condition.wait_for(lambda: self._epoch.snapshot >= snapshot, patience_s)
             finally:
                 self._awaited.remove(snapshot)
 
     @contextmanager
     def between_barriers(self, patience_s: float) -> Iterator[Epoch | None]:
-        """While entered, no barrier runs: all created views are at the epoch, and stored. None if one takes longer."""
+        """While entered, no barrier runs, and the lake has all created views at the yielded epoch.
+
+        Yields None if a barrier takes longer than `patience_s` seconds.
+        """
         is_free = self.barrier_lock.acquire(timeout=patience_s)
         try:
             if is_free:
@@ -212,7 +218,7 @@ class Coordinator:
         return handover
 
     def withdraw(self, job_id: int) -> None:
-        """Take back a hand-over that no barrier has begun; whoever waits for it gets Error 57014."""
+        """Take back a hand-over that no barrier has begun; its waiter gets Error 57014."""
         with self._handover_lock:
             withdrawn = [h for h in self._handovers if h.job_id == job_id]
             self._handovers = [h for h in self._handovers if h.job_id != job_id]
@@ -221,7 +227,7 @@ class Coordinator:
             handover.done.set()
 
     def store_epoch(self, before: int) -> int:
-        """Keep one epoch, written down if the stored one is before a snapshot: barriers without changes store none.
+        """Store the epoch if the stored one is before a snapshot, because barriers without changes store none.
 
         Returns the oldest snapshot that readers of views may be reading.
         """
@@ -234,7 +240,8 @@ class Coordinator:
                 self._buffer.refresh(before)
             with self._lake.transaction(self._lake.cursor()) as cursor:
                 stored = self._store.epoch(cursor).snapshot
-                # What is stored is a snapshot too, which must not make the next time necessary.
+                # The stored epoch makes a snapshot itself; `before - 1` keeps this snapshot from causing the next
+                # store.
                 if stored < min(before - 1, self._epoch.snapshot):
                     self._store.set_epoch(cursor, self._epoch)
                 forget_leftovers(cursor)
@@ -267,12 +274,12 @@ class Coordinator:
                 self._pause(started + self._tick_s())
 
     def _tick_s(self) -> float:
-        """How long to wait for the next barrier, if nothing happens."""
+        """Return how many seconds to wait for the next barrier if nothing happens."""
         due_s, interval_s = self.behind.due_s, self._interval_ms() / 1000
         return interval_s if due_s is None else min(max(due_s, SHORTEST_TICK_S), interval_s)
 
     def _pause(self, until: float) -> None:
-        """Wait for the next tick, or less when somebody is waiting for it."""
+        """Wait for the next tick, or less when somebody waits for a barrier."""
         while time.monotonic() < until and not self._stopping.is_set():
             with self._handover_lock:
                 if self._handovers:
@@ -285,7 +292,7 @@ class Coordinator:
                 self._epoch_condition.wait(max(min(until - time.monotonic(), 0.01), 0))
 
     def barrier(self, is_stored: bool = False) -> bool:
-        """One epoch, a checkpoint itself if asked. Returns whether any view changed."""
+        """Run one epoch, as a checkpoint if `is_stored`. Returns whether any view changed."""
         with self.barrier_lock, self.checkpoints.beside_a_barrier():
             began, pinned = time.monotonic(), self._lake.newest(self._cursor)
             self._has_computed = False
@@ -299,7 +306,7 @@ class Coordinator:
                 with self._tidying(), closing(self._feeds()) as feeds:
                     return self._advance_all(feeds, handovers, replacements, is_stored, {})
             except _Alone as failure:
-                # What is wrong with a created view is not the jobs' fault: they go on with the next barrier.
+                # A fault of a created view is not the jobs' fault: they continue with the next barrier.
                 self._again(handovers)
                 handovers = []
                 self._take_up_stored()
@@ -323,7 +330,7 @@ class Coordinator:
 
     @contextmanager
     def _tidying(self) -> Iterator[None]:
-        """What an epoch leaves in memory goes with it, however it ends."""
+        """While entered, an epoch is computed; its temporary tables are dropped afterwards, whether or not it fails."""
         try:
             yield
         finally:
@@ -333,12 +340,12 @@ class Coordinator:
                 logger.warning("what an epoch has left cannot be dropped", exc_info=True)
 
     def _again(self, handovers: list[Handover]) -> None:
-        """Leave these to the next barrier."""
+        """Leave hand-overs to the next barrier."""
         with self._handover_lock:
             self._handovers = handovers + self._handovers
 
     def _leave(self, relation: Relation, left: Left) -> None:
-        """Have the next barrier do without a view and what reads it, while nothing is pending."""
+        """Let the next barrier do without a view and its readers, while no change is pending."""
         catalog = self._store.catalog
         found = {relation.id: left}
         for reader in catalog.in_dependency_order(job.id for job in catalog.jobs):
@@ -354,7 +361,7 @@ class Coordinator:
         return self._plans.scans(self._store.catalog)
 
     def _replacements(self, handovers: list[Handover]) -> tuple[list[Handover], dict[int, Replacement]]:
-        """The jobs that may finish, and what those of them that replace a view, by its id, do to it."""
+        """Return the hand-overs that may finish, and the replacements among them, by the id of the replaced view."""
         catalog = self._store.catalog
         finishing, found = [], {}
         for handover in handovers:
@@ -372,7 +379,7 @@ class Coordinator:
         return finishing, found
 
     def _take_up_stored(self) -> None:
-        """After a failure: a checkpoint may have been committed before it, and then what is stored counts."""
+        """Return to the stored state after a failure, in case a checkpoint was committed before it."""
         rollback(self._cursor)
         self._engines.forget_copies()
         self._store.reload()
@@ -384,14 +391,14 @@ class Coordinator:
             self._epoch = self._buffer.epoch
 
     def _take_back(self) -> None:
-        """Delete what an epoch has handed on that was not committed."""
+        """Delete the deliveries of an epoch that were not committed."""
         if self._delivering:
             self._take_up_stored()
             self.sinks.forget(d for d in self._delivering if d.snapshot > self.checkpoints.stored.snapshot)
             self._delivering = []
 
     def _check_upstreams(self, made: Relation) -> None:
-        """Raise Error 55006 for a job that is to finish over what is left behind."""
+        """Raise Error 55006 for a job that is to finish while one of its upstream views is left behind."""
         for upstream in made.upstreams:
             job = self._store.catalog.job_by_id.get(upstream)
             if job is not None and job.is_behind:
@@ -441,13 +448,13 @@ class Coordinator:
             VIEW_ROWS.add(job_id, sum(map(sum, advance.counts)))
 
     def _store_epoch_of(self, work: EpochWork) -> None:
-        """A barrier that is a checkpoint."""
+        """End an epoch whose barrier is a checkpoint."""
         with self.checkpoints.between():
             self.checkpoints.run()
             self._checkpoint(work)
 
     def _checkpoint(self, work: EpochWork) -> None:
-        """The one transaction that ends such an epoch."""
+        """Run the one transaction that ends such an epoch."""
         cursor, advances = self._cursor, work.advances
         written = [table for advance in advances.values() for table in advance.tables]
         catalog, deliveries, replacements = self._store.catalog, self._delivering, work.replacements.values()
@@ -469,7 +476,7 @@ class Coordinator:
         self._delivering = []
         self.checkpoints.stored = work.epoch
         self._follow(work)
-        if shared:  # which views may read
+        if shared:  # views may read these tables
             self._delivered = self._lake.newest(cursor)
             self._wake.set()
         self._epoch = work.epoch
@@ -482,7 +489,7 @@ class Coordinator:
                 self._plans.forget(id_)
 
     def _follow(self, work: EpochWork) -> None:
-        """Have memory follow the lake."""
+        """Bring the shared buffer to the state of the lake."""
         try:
             self._buffer.follow(self._cursor, work.advances.values(), work.epoch)
         except DuckDBError:
@@ -504,7 +511,7 @@ class Coordinator:
 
 
 def _is_for_buffer(work: EpochWork) -> bool:
-    """Whether an epoch changes nothing but rows of views, and not too many."""
+    """Return whether an epoch changes only rows of views, and few enough for the shared buffer."""
     if work.finishing or work.recovered or work.deliveries:
         return False
     advances = work.advances.values()

@@ -1,6 +1,6 @@
-"""Delta programs, and the queries that compute a view in full, as SQL.
+"""Delta programs and full queries of views, as SQL text.
 
-Trees are large, so that only the text is kept, and as long as the plan that it was made from.
+Parse trees are large. So only the text is kept, as long as the plan lives that it was made from.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Apply:
 
 @dataclass(frozen=True)
 class Check:
-    """As `planner.delta.checks.Check`: a query that counts the rows, and one that such a row makes fail."""
+    """As `planner.delta.checks.Check`: a query that counts the failed rows, and a query that fails at such a row."""
 
     count: str
     failing: str
@@ -59,16 +59,16 @@ class Check:
 
     @property
     def queries(self) -> tuple[str, str]:
-        """As a task takes them."""
+        """The two queries, as a task takes them."""
         return self.count, self.failing
 
 
 @dataclass(frozen=True)
 class Program:
-    """As `planner.delta.program.DeltaProgram`; its `name` tells it from the others of a plan.
+    """As `planner.delta.program.DeltaProgram`. `name` is unique among the programs of a plan.
 
-    `read` are the names that it reads. Of its steps those in `shared` are read more than once, and those in `apart` for
-    more than one table that is to be made.
+    `read` are the names of the relations that it reads. `shared` are the steps that are read more than once, and
+    `apart` those of them that are read by more than one of the tables to make.
     """
 
     name: str
@@ -82,7 +82,10 @@ class Program:
 
 @dataclass(frozen=True)
 class Added:
-    """Rows of a state, or of the view for None. `raising` is as `planner.functions.raising.or_raise` has the query."""
+    """A query of the rows to add to a state, or to the view if `state` is None.
+
+    `raising` is the query in the form of `planner.functions.raising.or_raise`.
+    """
 
     state: str | None
     columns: tuple[str, ...]
@@ -92,14 +95,14 @@ class Added:
 
 @dataclass(frozen=True)
 class Whole(Added):
-    """All of them, and the key by which one is found in its table."""
+    """All rows of a state or view, and the key that identifies a row in its table."""
 
     key: tuple[str, ...]
     present: frozenset[str]
 
 
 def _kept(made: Callable[Concatenate[StreamPlan, P], T]) -> Callable[Concatenate[StreamPlan, P], T]:
-    """Make it once for a plan and the other arguments."""
+    """Keep the result, by plan and other arguments."""
     by_plan: WeakKeyDictionary[StreamPlan, dict[object, T]] = WeakKeyDictionary()
 
     @wraps(made)
@@ -114,7 +117,7 @@ def _kept(made: Callable[Concatenate[StreamPlan, P], T]) -> Callable[Concatenate
 
 @_kept
 def program(plan: StreamPlan, changed: frozenset[str], retracts: bool) -> Program:
-    """The delta program for the inputs that changed."""
+    """Return the delta program for the inputs that changed."""
     compiled = compile_delta(plan, changed, retracts, has_checks=True)
     steps = tuple(Step(step.name, to_sql(step.query), step.is_lookup) for step in compiled.steps)
     applies = tuple(
@@ -135,9 +138,9 @@ def program(plan: StreamPlan, changed: frozenset[str], retracts: bool) -> Progra
 
 
 def _apart(steps: Sequence[Step], shared: Collection[str], others: Sequence[str]) -> frozenset[str]:
-    """The shared steps that more than one table reads, or query of what a program has besides its steps.
+    """Return the shared steps that more than one table reads, or one of the `others`, the queries that are no steps.
 
-    A step that is no table is a part of what reads it.
+    A step without a table is part of the query that reads it.
     """
     readers: dict[str, set[object]] = {step.name: set() for step in steps}
     for number, query in enumerate(others):
@@ -155,7 +158,11 @@ def _apart(steps: Sequence[Step], shared: Collection[str], others: Sequence[str]
 
 
 def _check(check: PlannedCheck, has_weight: bool) -> Check:
-    """Of changes the rows count that arrive: more often than they go, where something below replaces equal ones."""
+    """Return a check as SQL.
+
+    For changes, an arriving row counts as often as it arrives more than it leaves, because an operator below may
+    replace equal rows.
+    """
     conditions = [condition for part in check.parts if (condition := raised(part)) is not None]
     rows = f"({to_sql(check.rows)}) AS s WHERE ({' OR '.join(conditions)})"
     raising = ", ".join(f"count({unguarded(part)})" for part in check.parts)
@@ -171,18 +178,18 @@ def _check(check: PlannedCheck, has_weight: bool) -> Check:
 
 @_kept
 def new_checks(plan: StreamPlan) -> tuple[Check, ...]:
-    """The checks for inputs all of whose rows are new."""
+    """Return the checks for inputs all of whose rows are new."""
     return checks_of(fill_checks(plan))
 
 
 def checks_of(planned: Iterable[PlannedCheck]) -> tuple[Check, ...]:
-    """Checks of rows all of which are new."""
+    """Return checks as SQL, for rows all of which are new."""
     return tuple(_check(check, has_weight=False) for check in planned)
 
 
 @_kept
 def whole(plan: StreamPlan) -> tuple[Whole, ...]:
-    """The queries of a view's states and then of the view, over its inputs as they are."""
+    """Return the queries that compute a view's states and then the view in full, over all rows of its inputs."""
     nodes = {state.name: state.node for state in plan.states}
     found = []
     for item in first_rows(plan):
@@ -193,11 +200,14 @@ def whole(plan: StreamPlan) -> tuple[Whole, ...]:
 
 
 def _texts(item: FillQuery) -> tuple[str | None, tuple[str, ...], str, str]:
-    """As the fields of Added."""
+    """Return the fields of Added."""
     return item.target, item.columns, to_sql(item.query), or_raise(item.query)
 
 
 @_kept
 def more(plan: StreamPlan, inputs: tuple[str, ...]) -> tuple[Added, ...]:
-    """The queries of what more rows of some inputs add to a view without an operator that needs rows together."""
+    """Return the queries of the rows that more rows of some inputs add to a view.
+
+    The view has no operator that needs several rows together.
+    """
     return tuple(Added(*_texts(item)) for item in more_rows(plan, inputs))

@@ -23,18 +23,18 @@ from sparkwave.executor.spark.kernel import failed_rows, unless_raised
 
 logger = logging.getLogger(__name__)
 
-# The name of what has the rows of a view's table as they are stored.
+# Returns the name of the relation that has the rows of a table of a view, as they are stored.
 Stored = Callable[[Cursor, View, LakeTable], str]
-# By more keys than these a join looks no rows up as by a list, which passes over row groups that have none of them.
+# A join with at most this many keys looks rows up by a list of keys, which skips row groups without any of them.
 _USUAL_KEYS, MOST_KEYS = 50, 5000
-# So many changes are few.
+# A program for at most this many changed rows is made once and kept as a script (`script_of_few`).
 MOST_FEW = _USUAL_KEYS
-# What a query that reads the lake has in it; the views in memory may do so.
+# A query that reads the lake contains one of these; the views of the shared buffer may read the lake, too.
 _LAKE = ("lake.", f"{BUFFER}.{VIEWS_SCHEMA}.")
 
 
 class DuckDBEngine:
-    """The engine for small epochs. Holds nothing; everything is in the cursor it is given."""
+    """The engine for small epochs. It has no state of its own: all is in the cursor that it is given."""
 
     name: EngineName = "duckdb"
 
@@ -57,9 +57,9 @@ class DuckDBEngine:
         return Advance(view, found.applications, found.changes, counts, _failed(cursor, found.checks))
 
     def compile(self, view: View, changes: Changes, is_full: bool) -> frozenset[str]:
-        """Have the SQL ready by which a view is computed in full, or not: it is made once, and takes its time.
+        """Prepare the SQL that computes a view, in full or by changes, ahead of time, because preparing it takes long.
 
-        Returns the names that it reads.
+        Returns the names that the SQL reads.
         """
         if is_full:
             whole(view.plan)
@@ -68,15 +68,16 @@ class DuckDBEngine:
         return program(view.plan, changes.inputs, changes.retracts).read
 
     def looks_through(self, view: View) -> bool:
-        """Whether there is anything to look through among the changes of a view that is computed in full."""
+        """Return whether a view that is computed in full has checks that read the changes."""
         return any(check.is_of_changes for check in new_checks(view.plan))
 
     def recompute(
         self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes, are_bound: bool = True
     ) -> Advance:
-        """The same change from the view and its states computed in full, and compared with what is stored.
+        """Compute a view and its states in full, and return the difference from the stored rows as its change.
 
-        `are_bound` tells whether the cursor has the changes, if only for the rows whose expressions fail.
+        `are_bound` tells whether the cursor has the changes, which serve only the checks for rows whose expressions
+        fail.
         """
         bound = {f"{scan.input}_new": rows_new(scan, versions[scan.input]) for scan in view.plan.scans}
         if view.plan.reads_now:
@@ -97,7 +98,7 @@ class DuckDBEngine:
         return Advance(view, tuple(items), left, tuple(counts), failed)
 
     def _of_changes(self, view: View, changes: Changes) -> tuple[Check, ...]:
-        """What can be looked through with nothing but the changes."""
+        """Return the checks that need nothing but the changes."""
         if not self.looks_through(view):
             return ()
         made = program(view.plan, changes.inputs, changes.retracts)
@@ -119,7 +120,7 @@ class DuckDBEngine:
     def _bound(
         self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes, read: Collection[str]
     ) -> dict[str, str]:
-        """The SQL of what steps read besides each other and the changes that are tables of the cursor."""
+        """Return the SQL of the relations that steps read, by name, except steps and change tables of the cursor."""
         bound = _bound_changes(changes)
         for state in view.plan.states:
             if (name := f"{state.name}_state") in read:
@@ -133,7 +134,7 @@ class DuckDBEngine:
 
 
 def _fill(cursor: Cursor, found: Script, form: object) -> tuple[tuple[int, int], ...]:
-    """Fill the tables of a script again. Returns the rows removed and added, by application."""
+    """Fill the tables of a kept script again. Returns the rows removed and added, by application."""
     rows, own = {}, (0, 0)
     for name, query in found.tables:
         if name == found.changes:
@@ -149,7 +150,7 @@ def _counts(found: Script, rows: Mapping[str, int], own: tuple[int, int]) -> tup
 
 
 def _is_for_few(view: View, changes: Changes, made: Program, bound: Mapping[str, str]) -> bool:
-    """Whether a program is for few changes, and the same the next time: it reads no snapshot of the lake, nor times."""
+    """Return whether to keep the script of a program: few changes, and no snapshot of the lake or times in its SQL."""
     read = (rows for name, rows in bound.items() if name in made.read)
     return changes.rows <= MOST_FEW and not view.plan.reads_now and not any(_is_of_lake(rows) for rows in read)
 
@@ -163,7 +164,7 @@ def _bound_changes(changes: Changes) -> dict[str, str]:
 
 
 def _filled(cursor: Cursor, view: View, inputs: Mapping[str, str], queries: Sequence[Added]) -> Fill:
-    """The rows that queries of fragments have, of inputs whose SQL is given by name and left in the cursor."""
+    """Compute the rows of queries of fragments. `inputs` have SQL, by name, and become views of the cursor."""
     additions, counts = [], []
     with in_transaction(cursor):  # else each query reads the lake's catalog anew
         for name, rows in inputs.items():
@@ -178,9 +179,9 @@ def _filled(cursor: Cursor, view: View, inputs: Mapping[str, str], queries: Sequ
 
 
 def _failed(cursor: Cursor, checks: Sequence[Check]) -> ComputeErrors | None:
-    """For how many rows an expression failed, and why for one of them; None for none.
+    """Return the number of rows for which an expression failed and one reason; None if there are none.
 
-    Not to know it holds up no view.
+    If the checks themselves fail, the view advances all the same.
     """
     try:
         rows, reason = failed_rows(cursor, [check.queries for check in checks])
@@ -195,7 +196,10 @@ def _failed(cursor: Cursor, checks: Sequence[Check]) -> ComputeErrors | None:
 
 
 def _make(cursor: Cursor, name: str, query: str, keys: int) -> int:
-    """As `make_table`. In copies so many keys are looked up as a list; DuckLake would ask its catalog for each."""
+    """As `make_table`.
+
+    With copies in memory, up to MOST_KEYS keys are looked up as a list; DuckLake would ask its catalog for each key.
+    """
     is_listed = keys > _USUAL_KEYS and not _is_of_lake(query)
     if is_listed:
         cursor.execute(f"SET dynamic_or_filter_threshold = {MOST_KEYS}")
@@ -207,7 +211,7 @@ def _make(cursor: Cursor, name: str, query: str, keys: int) -> int:
 
 
 def _difference(stored: str, computed: str, columns: Sequence[str]) -> str:
-    """SQL of the rows, and their weights, by which stored ones become those that are computed."""
+    """Return SQL of the rows, with weights, that turn the stored rows into the computed ones."""
     listed = ", ".join(map(quote, columns))
     both = f"SELECT {listed}, 1 AS _weight FROM {computed} UNION ALL SELECT {listed}, -1 FROM {stored}"
     return f"SELECT {listed}, sum(_weight)::BIGINT AS _weight FROM ({both}) GROUP BY ALL HAVING sum(_weight) <> 0"

@@ -1,4 +1,4 @@
-"""Which engine takes a created view through an epoch, and in which way."""
+"""Chooses the engine that takes a created view through an epoch, and whether it computes incrementally or in full."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from sparkwave.executor.memory.shared_buffer import SharedBuffer, state_owner
 from sparkwave.executor.spark.groups import Groups
 from sparkwave.executor.spark.spark_engine import spark_engine
 
-# DuckDB computes most views over so many rows in a few seconds.
+# DuckDB computes most views over at most this many rows in a few seconds.
 SMALL_ROWS = 10_000_000
 
 
 class NotStored(Exception):
-    """An epoch needs in the lake what earlier ones have made of views, and the shared buffer has it."""
+    """An epoch needs changes of views in the lake that only the shared buffer has."""
 
 
 class Engines:
-    """DuckDB in process for small changes, and Spark for large ones. Used by the coordinator's thread alone."""
+    """DuckDB in process for small changes, and Spark for large ones. Only the coordinator's thread uses it."""
 
     def __init__(
         self, store: Store, groups: Groups, duckdb_takes: Callable[[int], bool], refresh_mode: Callable[[], str],
@@ -54,10 +54,11 @@ class Engines:
         self, cursor: Cursor, view: View, versions: Mapping[str, Version], feeds: Feeds, times: tuple[int, int],
         stored_at: int, tries: int,
     ) -> Advance | None:  # fmt: skip
-        """Compute a view's change between two versions of its inputs, by name; None for none.
+        """Compute a view's change between two versions of its inputs, by name; None if nothing changes.
 
-        `times` are what `now()` is, and `stored_at` is a snapshot that has the view as it is stored. A created view has
-        a limit of time in process, which is twice as long with each of the `tries` that have failed.
+        `times` are the old and new value of `now()` in microseconds. `stored_at` is a snapshot that has the view's
+        stored rows. A created view has a time limit in process, which doubles with each of the `tries` that have
+        failed.
         """
 
         def stored_rows() -> int:
@@ -71,7 +72,7 @@ class Engines:
         if self._refresh.may_be_full(view) and not self._duckdb.looks_through(view):
             found = {scan.input: expected_rows(versions[scan.input], feeds) for scan in view.plan.scans}
             rows = sum(found.values())
-            if rows and self._duckdb_takes(rows) and is_full(rows):  # for which nobody reads what changed
+            if rows and self._duckdb_takes(rows) and is_full(rows):  # a full computation reads no changes
                 changes = Changes(frozenset(name for name, count in found.items() if count), rows, True, times)
         began = time.monotonic()
         if changes is None:
@@ -100,7 +101,7 @@ class Engines:
         is_full: bool, reading_s: float,
     ) -> Advance:  # fmt: skip
         way = self._duckdb.recompute if is_full else self._duckdb.advance
-        read = self._duckdb.compile(view, changes, is_full)  # which is done once, and says nothing of the way
+        read = self._duckdb.compile(view, changes, is_full)  # done once, so its time does not count for either way
         if view.relation.created:
             versions = self._lookups.versions(
                 cursor, self._store.catalog, view, versions, feeds, read, reads_feeds=not is_full
@@ -112,13 +113,16 @@ class Engines:
         return advance
 
     def is_small(self, cursor: Cursor, view: View, snapshot: int) -> bool:
-        """Whether a view may be computed in full for no other reason than that it could not be otherwise."""
+        """Return whether the view's inputs have few enough rows to compute it in full as a last resort."""
         return sum(row_count(cursor, scan.relation, snapshot) for scan in view.plan.scans) <= SMALL_ROWS
 
     def compute_anew(
         self, cursor: Cursor, view: View, versions: Mapping[str, Version], times: tuple[int, int], tries: int
     ) -> Advance | None:
-        """A view's change, whatever it has applied: computed in full. Raises Error 55000 where that is impossible."""
+        """Compute a view's change in full, whatever the view has applied.
+
+        Raises Error 55000 where that is impossible.
+        """
         if view.plan.looked_up or view.relation.is_sink:
             raise Error(
                 "what has changed since it stopped is forgotten",
@@ -131,7 +135,7 @@ class Engines:
         return advance if advance.has_changes else None
 
     def tidy(self, cursor: Cursor) -> None:
-        """After an epoch: drop what its steps have left in the cursor, and the copies of what is no more."""
+        """After an epoch: drop the temporary tables of its steps, and the copies of dropped relations."""
         relations = self._store.catalog.relations
         drop_tables(cursor, may_stay=relations is self._known)
         if relations is not self._known:
@@ -142,7 +146,7 @@ class Engines:
         self._copies.drop_left(cursor)
 
     def forget_copies(self) -> None:
-        """An epoch has failed."""
+        """Forget all copies, because an epoch has failed."""
         self._copies.clear()
 
     @contextmanager
@@ -150,7 +154,7 @@ class Engines:
         if self._duckdb_takes(changed_rows):
             yield self._duckdb
             return
-        if not self._buffer.is_stored_at(snapshot):  # all that Spark knows of views
+        if not self._buffer.is_stored_at(snapshot):  # Spark reads views from the lake only
             raise NotStored
         catalog, id_ = self._store.catalog, view.relation.id
         group = self._groups.get_soon(catalog.steady_group(catalog.job_by_id[id_]))
@@ -161,5 +165,5 @@ class Engines:
                     yield engine
             except Exception:
                 if group.is_alive:
-                    group.check_answers()  # that it does not is the reason
+                    group.check_answers()  # raises if a Spark that does not answer is the reason
                 raise

@@ -1,4 +1,4 @@
-"""One epoch as it is computed: which views it takes along, from where, and which it leaves behind."""
+"""The computation of one epoch: the views to advance, their start positions, and the views to leave behind."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from sparkwave.executor.sinks.deliveries import Delivery, Sinks
 
 
 class Blocked(Exception):
-    """A job cannot finish now, for the reason `error`: what it reads is left behind, or there is no Spark."""
+    """A job cannot finish now, for the reason `error`: an upstream view is left behind, or there is no Spark."""
 
     def __init__(self, job_id: int, error: Error) -> None:
         super().__init__(str(error))
@@ -34,14 +34,14 @@ class Blocked(Exception):
 
 
 def waits(upstream: Relation, reason: Error) -> Error:
-    """What a job is told that cannot finish before a view that it reads has caught up."""
+    """Return the error for a job that cannot finish before an upstream view has caught up."""
     what = f"{upstream.kind} {upstream.qualified_name}"
     return Error(f"{what} is left behind", errors.OBJECT_IN_USE, detail=f"{what} has to catch up: {reason.message}")
 
 
 @dataclass(frozen=True)
 class Tools:
-    """What every epoch is computed with."""
+    """The objects that compute every epoch."""
 
     store: Store
     plans: Plans
@@ -53,12 +53,12 @@ class Tools:
 
 @dataclass
 class EpochWork:
-    """The way from the epoch `applied` to the next one, `epoch`; nothing is written before its end.
+    """The computation from the epoch `applied` to the next one, `epoch`. It writes nothing to the lake before its end.
 
-    `finishing` are jobs that are to be created with it, `replacements` what those of them do that replace a view,
-    `failed` views of which it is known already that they stay behind. When it is computed `pending` has the changes of
-    relations, `left` the created views that stay behind, and `recovered` those that did. `has_computed` tells whether
-    there were changes to compute, if only to find that none is left.
+    `finishing` are jobs whose creation ends with the epoch; `replacements` are those among them that replace a view, by
+    the view's id. `failed` are views that are known to stay behind. After `compute`, `pending` has the changes of
+    relations, `left` the created views that stay behind, and `recovered` the views that have caught up. `has_computed`
+    tells whether there were changes to compute, even if no view changed in the end.
     """
 
     tools: Tools
@@ -79,9 +79,9 @@ class EpochWork:
     has_computed: bool = False
 
     def compute(self) -> None:
-        """Take along what can be, upstreams first.
+        """Advance all views that can be advanced, upstreams first.
 
-        Raises Blocked, NotStored, and what goes wrong with a job that is to finish.
+        Raises Blocked, NotStored, and the error of a job that is to finish.
         """
         catalog = self.tools.store.catalog
         live = {relation.id for relation in catalog.relations if relation.is_streaming and relation.created}
@@ -95,13 +95,13 @@ class EpochWork:
         self._store_left()
 
     def _store_left(self) -> None:
-        """Before others go on without them: where they stay is told by a snapshot of the lake."""
+        """Store the positions of views that stay behind: a snapshot of the lake records them, before others go on."""
         if self.tools.behind.has_news(self.left) and not self.tools.buffer.is_stored_at(self.epoch.snapshot):
             raise NotStored
         self.tools.behind.store(self.left, self.applied, self.epoch.snapshot)
 
     def _finish(self, relation: Relation) -> None:
-        """Take a creating job the rest of the way. Raises what goes wrong."""
+        """Take a creating job the rest of the way. Raises its error."""
         upstream = next((up for up in relation.upstreams if up in self.left), None)
         if upstream is not None:
             self._store_left()
@@ -118,7 +118,7 @@ class EpochWork:
             raise Blocked(relation.id, found) from error
 
     def _advance_or_leave(self, relation: Relation) -> None:
-        """Take a created view along, unless what it reads is left behind, or that fails, or has failed lately."""
+        """Advance a created view, unless an upstream is left behind, the computation fails, or it has failed lately."""
         catalog, epoch = self.tools.store.catalog, self.epoch
         behind = self.tools.behind
         stays = self.failed.get(relation.id) or behind.held(relation.id) or behind.waiting(relation, self.left)
@@ -154,9 +154,9 @@ class EpochWork:
             self.left[relation.id] = behind.failed(relation, error_of(error), epoch.snapshot, began)
 
     def _catch_up(self, relation: Relation, job: Job) -> None:
-        """Take a view along that was left behind, by what has changed since, or computed anew."""
+        """Advance a view that was left behind, by the changes since its position, or computed in full."""
         if not self.tools.buffer.is_stored_at(self.epoch.snapshot):
-            raise NotStored  # the lake tells what has changed
+            raise NotStored  # the lake's change feeds have the missing changes
         position = self._kept(job)
         try:
             self._take_along(relation, position)
@@ -167,18 +167,18 @@ class EpochWork:
                 raise
             if not self.tools.engines.is_small(self.cursor, view, self.epoch.snapshot):
                 raise
-            # An incremental step may meet a row that was never there, or has gone, with one that has come.
+            # An incremental step may fail on a row that changed in the meantime.
             self._take_along(relation, None)
 
     def _kept(self, job: Job) -> Position | None:
-        """Where a view stands that was left behind; None where the lake has forgotten what has changed since."""
+        """Return the position of a view that was left behind; None if the lake has forgotten the changes since."""
         position = job.position
         if position is not None and is_kept(self.cursor, position.oldest - 1, self.epoch.snapshot):
             return position
         return None
 
     def _take_along(self, relation: Relation, start: Position | None) -> None:
-        """Compute what becomes of a view from where it stands; None where that is not known."""
+        """Compute the change of a view from its position `start`, or in full if `start` is None."""
         cursor, catalog, epoch = self.cursor, self.tools.store.catalog, self.epoch
         advance = self._advance(self.tools.plans.view(relation, catalog), start)
         if advance is not None:

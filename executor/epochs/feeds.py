@@ -1,4 +1,4 @@
-"""The changed rows of relations, each read from the lake once and shared by all views of an epoch."""
+"""Change feeds: the changed rows of relations, each read from the lake once and shared by all views of an epoch."""
 
 from __future__ import annotations
 
@@ -13,16 +13,19 @@ from sparkwave.planner.plan.nodes import Scan
 
 
 class Feeds:
-    """Temporary tables of one cursor: `rowid`, columns and `_weight` of a relation's changes between snapshots.
+    """Temporary tables of one cursor with a relation's changes between two snapshots: `rowid`, columns and `_weight`.
 
-    The columns are those that views read, `scans` being of all that may be of the epoch: to find a deleted row its file
-    is read, where other columns cost as much. What else a view reads is read again.
+    The columns are those that `scans` read, the scans of all views that the epoch may take along. Reading a deleted row
+    means reading its file, so that further columns cost little here and much in a second reading.
     """
 
     def __init__(
         self, lake: Lake, cursor: Cursor, scans: Callable[[], Iterable[Scan]], usual: int | None = None
     ) -> None:
-        """`usual` is the snapshot since which changes are read with each epoch, so that their tables may stay."""
+        """`usual` is the start snapshot of each epoch's changes.
+
+        Tables for it stay in the cursor for the next epoch.
+        """
         self._lake = lake
         self.usual = usual
         self._cursor = cursor
@@ -39,11 +42,14 @@ class Feeds:
         return self._key(relation) in self._changes(old, new)
 
     def has_deletes(self, relation: Relation, old: int, new: int) -> bool:
-        """Whether any of the changes takes a row away."""
+        """Return whether any of the changes removes a row."""
         return self._changes(old, new).get(self._key(relation), False)
 
     def expected(self, relation: Relation, old: int, new: int) -> int:
-        """About how many rows a feed has, which need not be made for it: those that went are taken for as many."""
+        """Return an estimate of a feed's number of rows, without making the feed.
+
+        Removed rows count as many as inserted ones.
+        """
         has_deletes = self._changes(old, new).get(self._key(relation))
         if has_deletes is None:
             return 0
@@ -53,7 +59,7 @@ class Feeds:
         return self._inserted[key] * (1 + has_deletes)
 
     def feed(self, scan: Scan, old: int, new: int) -> str | None:
-        """The name of the temporary table with the changes of what a scan reads; None when that did not change."""
+        """Return the name of the temporary table with the changes of a scan's relation; None if nothing changed."""
         return self._feed(scan.relation, stored_columns(scan), old, new)
 
     def _feed(self, relation: Relation, columns: frozenset[str], old: int, new: int) -> str | None:
@@ -78,18 +84,18 @@ class Feeds:
         return name
 
     def rows(self, feed: str) -> int:
-        """How many rows a feed has, by its name."""
+        """Return the number of rows of a feed, by its name."""
         return self._rows[feed]
 
     def retracts(self, feed: str) -> bool:
-        """Whether any of the rows of a feed takes one away."""
+        """Return whether any row of a feed is a removal."""
         if feed not in self._retracts:
             row = first_row(self._cursor.execute(f"SELECT EXISTS (FROM {feed} WHERE _weight < 0)"))
             self._retracts[feed] = row == (True,)
         return self._retracts[feed]
 
     def net(self, relation: Relation, columns: frozenset[str], old: int, new: int) -> str | None:
-        """As `feed`, with these columns, and of each row id how the row was and how it is, if that is another."""
+        """As `feed`, with the net change of each row id: its first state and its last, if they differ."""
         feed = self._feed(relation, columns, old, new)
         if feed is None or not self.has_deletes(relation, old, new):
             return feed
@@ -104,15 +110,15 @@ class Feeds:
         return name
 
     def _name(self, kind: str, relation_id: int, old: int, new: int) -> str:
-        """The name of a table, which is the same with each epoch if it may stay."""
+        """Return the name of a table, which is the same for each epoch if the table may stay."""
         return f"{kind}_{relation_id}" if old == self.usual else f"{kind}_{relation_id}_{old}_{new}"
 
     def _form(self, relation: Relation, columns: frozenset[str], old: int) -> object:
-        """What tells the columns of a table that may stay; None for one that may not."""
+        """Return a value that changes with the columns of a table that may stay; None for a table that may not."""
         return (relation.columns, columns) if old == self.usual else None
 
     def columns(self, relation: Relation) -> frozenset[str]:
-        """Those of a relation that views read."""
+        """Return the columns of a relation that views read."""
         return frozenset().union(*(stored_columns(s) for s in self._scans() if s.relation.id == relation.id))
 
     def close(self) -> None:

@@ -1,9 +1,9 @@
-"""What joins look rows up in, from copies in memory where there are some.
+"""The rows in which joins look up matches, from copies in memory where there are some.
 
-Of a view those are the rows that the last epoch has left (`executor.memory.shared_buffer`). A copy of a table
-(`executor.memory.copies`) has the row ids, the columns that views read, and since and until which snapshot a row is
-there. An epoch takes the copies that it needs along to its own snapshot by their change feeds, and reads from them the
-rows as they are and as they were.
+For a view these are the rows after the last epoch (`executor.memory.shared_buffer`). A copy of a table
+(`executor.memory.copies`) has the row ids, the columns that views read, and the snapshots since and until which a row
+exists. An epoch advances the copies that it needs to its own snapshot by their change feeds, and reads the old and the
+new rows from them.
 """
 
 from __future__ import annotations
@@ -23,16 +23,17 @@ from sparkwave.executor.memory.copies import Copies, Copy, Key
 from sparkwave.executor.memory.delta_tables import count_signs
 from sparkwave.executor.memory.shared_buffer import MOMENT, SharedBuffer
 
-# Of so many a copy knows that it has their rows; who asks for one before gets another copy.
+# A copy knows at most this many snapshots whose rows it has; a reader of an older snapshot gets another copy.
 _MOST_SNAPSHOTS = 1000
 _SINCE, _UNTIL = '"?since"', '"?until"'
 
 
 @dataclass
 class _Contents:
-    """Of what a copy has which columns; and at which snapshots it has the rows, the last being how far it is.
+    """The columns and snapshots of a copy. The last snapshot is the copy's position.
 
-    What came and went between two of them is at neither, so of another snapshot between it says nothing.
+    The copy has the rows of each listed snapshot. Rows that came and went between two listed ones are missing, so that
+    the copy is no answer for a snapshot in between.
     """
 
     relation: Relation
@@ -44,12 +45,12 @@ class _Contents:
         return self.snapshots[-1]
 
     def has(self, snapshot: int) -> bool:
-        """Whether it has the rows of a snapshot, or can be taken along to it."""
+        """Return whether the copy has the rows of a snapshot, or can be advanced to it."""
         return snapshot > self.last or snapshot in self.snapshots
 
 
 class Lookups:
-    """Used by the coordinator's thread alone, and with its cursor."""
+    """Finds and advances copies. Only the coordinator's thread uses it, with its own cursor."""
 
     def __init__(self, copies: Copies, buffer: SharedBuffer) -> None:
         self._copies, self._buffer = copies, buffer
@@ -60,9 +61,9 @@ class Lookups:
         self, cursor: Cursor, catalog: Catalog, view: View, versions: Mapping[str, Version], feeds: Feeds,
         read: Collection[str], reads_feeds: bool,
     ) -> dict[str, Version]:  # fmt: skip
-        """A created view's versions, with copies for those inputs whose old or new rows are among what is read.
+        """Return a created view's versions, with copies for the inputs whose old or new rows are among `read`.
 
-        Without reading feeds only of what has not changed.
+        Without `reads_feeds`, copies are used only for inputs that have not changed.
         """
         found = dict(versions)
         self._set_moment(cursor, versions.values(), feeds)
@@ -84,7 +85,7 @@ class Lookups:
         return found
 
     def _set_moment(self, cursor: Cursor, versions: Iterable[Version], feeds: Feeds) -> None:
-        """Let SQL that is the same with each epoch read copies at the snapshots that most views go on from and to."""
+        """Set the snapshots from and to which most views advance, so that SQL over copies stays the same."""
         moment = next(((version.old, version.new) for version in versions if version.old == feeds.usual), self._moment)
         if moment != self._moment:
             cursor.execute(f"UPDATE {MOMENT} SET old = {moment[0]}, new = {moment[1]}")
@@ -94,7 +95,7 @@ class Lookups:
         self, cursor: Cursor, relation: Relation, columns: frozenset[str], version: Version, feeds: Feeds,
         reads_feeds: bool,
     ) -> Copy | None:  # fmt: skip
-        """A copy that has the rows of both snapshots of a version."""
+        """Return a copy that has the rows of both snapshots of a version, or None."""
         key = input_owner(relation), "rows"
         copy, wanted = self._copies.get(key), columns | feeds.columns(relation)
         if copy is not None and not self._is_good(cursor, copy, relation, columns, wanted, version):
@@ -104,7 +105,7 @@ class Lookups:
         if not reads_feeds and feeds.has_changes(relation, last, version.new):
             return None
         copy = copy or self._made(cursor, key, relation, wanted, version.old)
-        # It is to be asked for the rows at the old snapshot, so that it has to stop there.
+        # Rows are asked for at the old snapshot, so the copy has to stop there first.
         for snapshot in (version.old, version.new):
             if copy is not None and self._contents[copy].last < snapshot:
                 copy = self._taken_along(cursor, key, copy, snapshot, feeds)
@@ -114,12 +115,12 @@ class Lookups:
         self, cursor: Cursor, copy: Copy, relation: Relation, columns: frozenset[str], wanted: frozenset[str],
         version: Version,
     ) -> bool:  # fmt: skip
-        """Whether a copy is of what there is now, with columns that are read and no others, and can be taken along."""
+        """Return whether a copy is of the present relation, has the wanted columns only, and can be advanced."""
         has = self._contents[copy]
         is_same = (has.relation.lake_table, has.relation.columns) == (relation.lake_table, relation.columns)
         if not is_same or not wanted >= has.columns >= columns or not (has.has(version.old) and has.has(version.new)):
             return False
-        # No snapshot is forgotten that is after the one which created views have applied.
+        # The lake keeps all snapshots after the one that created views have applied.
         return has.last >= version.old or is_kept(cursor, has.last, version.old)
 
     def _made(
@@ -133,7 +134,7 @@ class Lookups:
         return copy
 
     def _taken_along(self, cursor: Cursor, key: Key, copy: Copy, snapshot: int, feeds: Feeds) -> Copy | None:
-        """The copy with the rows of a later snapshot too; None if it is one no more."""
+        """Return the copy advanced to a later snapshot; None if there is no copy any more."""
         has = self._contents[copy]
         net = feeds.net(has.relation, has.columns, has.last, snapshot)
         if net is not None:
@@ -151,11 +152,11 @@ class Lookups:
 
 
 def input_owner(relation: Relation) -> Hashable:
-    """Whose the copies of an input are."""
+    """Return the owner key of the copies of an input."""
     return "input", relation.id
 
 
 def _at(copy: Copy, snapshot: int | str) -> str:
-    """SQL of the rows of a copy at a snapshot: its number, or the column of the moment `m` that has it."""
+    """Return SQL of a copy's rows at a snapshot, given as its number or as a column of the moment `m`."""
     moment = f", {MOMENT} AS m" if isinstance(snapshot, str) else ""
     return f"(SELECT c.* FROM {copy.name} AS c{moment} WHERE {_SINCE} <= {snapshot} AND {_UNTIL} > {snapshot})"

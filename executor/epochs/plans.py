@@ -1,4 +1,4 @@
-"""Plans of the views that exist, made from their definitions and kept while they live."""
+"""Plans of the existing views, made from their definitions and kept while the views exist."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from sparkwave.planner.plan.stream_plan import StreamPlan, plan_definition
 
 
 class Plans:
-    """Caches views by relation id: a plan is good until its definition, or that of a view it reads, is replaced."""
+    """Caches plans by relation id. A plan is valid until its definition, or that of a view it reads, is replaced."""
 
     def __init__(self) -> None:
         self._plans: dict[int, StreamPlan] = {}
         self._lock = RankedLock()
 
     def view(self, relation: Relation, catalog: Catalog) -> View:
-        """The view of a relation; planned from its stored definition the first time."""
+        """Return the view of a relation. Its stored definition is planned the first time."""
         with self._lock:
             if relation.id not in self._plans:
                 self._plans[relation.id] = plan_definition(relation, catalog)
             return View(relation, self._plans[relation.id])
 
     def scans(self, catalog: Catalog) -> list[Scan]:
-        """Of the created views that have been planned. Forgets the plans of what is no more."""
+        """Return the scans of the created views that have been planned. Forgets the plans of dropped relations."""
         with self._lock:
             self._plans = {id_: plan for id_, plan in self._plans.items() if id_ in catalog.by_id}
             return [s for id_, plan in self._plans.items() if catalog.by_id[id_].created for s in plan.scans]
 
     def put(self, plans: Mapping[int, StreamPlan]) -> None:
-        """Plans, by relation, to be used instead of those there are."""
+        """Replace the plans of relations, by relation id."""
         with self._lock:
             self._plans.update(plans)
 

@@ -1,8 +1,8 @@
-"""How an epoch brings a view up to date: incrementally, or by computing it in full where that has been faster.
+"""Chooses how an epoch brings a view up to date: incrementally, or in full where this has been faster.
 
-A change of a join looks up the rows that match, and which files those are in only the files tell: what either way takes
-is not known before. So a view's own epochs are timed, and the way that is not taken is believed to get a little cheaper
-each time, so that it is tried again. Snowflake's dynamic tables have the same modes (AUTO, INCREMENTAL, FULL).
+The cost of neither way is known before, because a join looks up matching rows and only the files tell which files have
+them. So a view's epochs are timed. The estimate for the way that is not taken decays by 1 % a run, so that it is tried
+again. Snowflake's dynamic tables have the same modes (AUTO, INCREMENTAL, FULL).
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from sparkwave.planner.plan.stream_plan import StreamPlan
 
 AUTO, INCREMENTAL, FULL = "auto", "incremental", "full"
 
-# Below this a full refresh is not worth looking at, in seconds.
+# Seconds: an incremental refresh that takes less is never replaced by a full one.
 WORTH_S = 0.05
-# What DuckDB reads, joins and compares while it computes a view, on the safe side, and what it takes without a row.
+# A first estimate of a full refresh: rows that DuckDB reads, joins and compares a second (low), and fixed seconds.
 ROWS_A_SECOND, FIXED_S = 10_000_000, 0.02
-# What remains each time of the time that the other way took.
+# The estimate for the way that is not taken is multiplied by this with each run.
 FORGETTING = 0.99
 
 
@@ -33,24 +33,24 @@ class Times:
     full: float | None = None
 
     def nearest(self, rows: int) -> int | None:
-        """The magnitude nearest to so many changed rows that is not beyond them: what that took is the least."""
+        """Return the largest known magnitude that is not above that of `rows`; its time is a lower bound."""
         return max((known for known in self.incremental if known <= _magnitude(rows)), default=None)
 
 
 class Refresh:
-    """Chooses for each view and epoch. Used by the coordinator's thread alone."""
+    """Chooses for each view and epoch. Only the coordinator's thread uses it."""
 
     def __init__(self, mode: Callable[[], str]) -> None:
         self._mode = mode
         self._times: WeakKeyDictionary[StreamPlan, Times] = WeakKeyDictionary()
 
     def may_be_full(self, view: View) -> bool:
-        """Whether it is worth asking `is_full`."""
+        """Return whether `is_full` is worth asking before the changes are read."""
         times = self._times.get(view.plan)
         return self._mode() == FULL or (times is not None and times.full is not None)
 
     def is_full(self, view: View, changed_rows: int, stored_rows: Callable[[], int]) -> bool:
-        """Whether to compute a view in full. `stored_rows` are those of all that this would read."""
+        """Return whether to compute a view in full. `stored_rows` counts all the rows that this would read."""
         mode = self._mode()
         if mode == INCREMENTAL or view.plan.looked_up or view.relation.is_sink:
             return False
@@ -65,7 +65,7 @@ class Refresh:
         return times.full < times.incremental[nearest]
 
     def took(self, view: View, changed_rows: int, is_full: bool, seconds: float) -> None:
-        """Keep what a refresh took."""
+        """Record the seconds that a refresh took."""
         times = self._times.setdefault(view.plan, Times())
         if not is_full:
             times.incremental[_magnitude(changed_rows)] = seconds
@@ -83,6 +83,9 @@ def _magnitude(rows: int) -> int:
 
 
 def _adds_floats(plan: StreamPlan) -> bool:
-    """Whether a view adds up floating-point numbers: in full in another order, so that rows differ in a last digit."""
+    """Return whether a view adds up floating-point numbers.
+
+    A full computation adds in another order, so that rows differ in a last digit.
+    """
     calls = (call for state in plan.states if isinstance(state.node, Aggregate) for call in state.node.calls)
     return any(call.type.is_float and call.function not in ("min", "max") for call in calls)

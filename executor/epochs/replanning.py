@@ -1,8 +1,9 @@
-"""Whether what is stored of each streaming relation is fit for the plan that it has now; what is not is made anew.
+"""Checks whether the stored rows of each streaming relation fit its present plan, and makes those that do not anew.
 
-Another plan over what is stored would be wrong, at once or with the next change. So a relation is held against its
-`planner.plan.fingerprint` at the start, before anything reads or maintains it. That of an earlier version, which has
-none, is made from its columns, its key and the tables of its states, and then kept.
+A new plan over the stored rows of another plan would give wrong results, at once or with the next change. So at the
+start, before anything reads or maintains a relation, its plan is compared with its stored `planner.plan.fingerprint`. A
+relation of an earlier version has none: its fingerprint is made from its columns, its key and the tables of its states,
+and then stored.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ PLAN_CHANGED = "STREAM_JOB_PLAN_CHANGED"
 
 @dataclass(frozen=True)
 class Unfit:
-    """A relation whose plan is not the one that its rows were made by, and what differs.
+    """A relation whose stored rows were made by another plan than its present one, and the difference.
 
-    `now` is the fingerprint of its plan if the tables that are stored fit that: then its rows may be computed anew in
+    `now` is the fingerprint of the present plan if the stored tables fit it. Then the rows may be computed anew in
     place, where they cannot be made beside it.
     """
 
@@ -52,16 +53,16 @@ class Unfit:
 
 
 def find_unfit(store: Store, plans: Plans) -> list[Unfit]:
-    """The relations that cannot go on, upstreams first: created ones are marked failed, so that nobody reads them.
+    """Return the relations that cannot go on, upstreams first, and mark the created ones failed.
 
-    Of the others the fingerprint is stored where there was none.
+    Nobody may read a failed relation. For the other relations a missing fingerprint is stored.
     """
     catalog, cursor = store.catalog, store.lake.cursor()
     found, known = [], []
     for relation in catalog.in_dependency_order(job.id for job in catalog.jobs):
         try:
             view = plans.view(relation, catalog)
-        except Exception as error:  # whatever it is, the others can go on
+        except Exception as error:  # whatever the error is, the other relations can go on
             logger.exception("%s %s cannot be planned", relation.kind, relation.qualified_name)
             found.append(Unfit(relation, f"its definition cannot be planned: {message_of(error)}"))
             continue
@@ -74,7 +75,7 @@ def find_unfit(store: Store, plans: Plans) -> list[Unfit]:
         elif relation.fingerprint != (dumped := now.dump()):
             known.append((relation.id, dumped))
     if found or known:
-        # Where they stand: a version whose plan fits goes on from there.
+        # The present position: a version of the server whose plan fits goes on from it.
         here = Position(store.epoch(cursor), store.lake.newest(cursor))
         with store.change(cursor=cursor):
             for id_, dumped in known:
@@ -96,7 +97,7 @@ def _note(store: Store, cursor: Cursor, unfit: Unfit, here: Position) -> None:
 
 
 def _of_catalog(cursor: Cursor, view: View) -> Fingerprint:
-    """What is stored, as far as the catalogs tell."""
+    """Return the fingerprint of the stored tables, as far as the catalogs have it."""
     relation, plan = view.relation, view.plan
     rows = Stored(tuple((c.lake_name, str(c.type)) for c in relation.stored), relation.in_lake(relation.key))
     needed = fingerprint(plan).states
@@ -110,7 +111,7 @@ def _of_catalog(cursor: Cursor, view: View) -> Fingerprint:
         described = cursor.execute(f"DESCRIBE {view.table_of(name).sql}").fetchall()
         types = {column: duckdb_type(type_).duckdb() for column, type_, *_ in described}
         columns = [(f.name, f.type) for s in plan.states if s.name == name for f in s.node.fields]
-        # Types that are one in DuckDB are the plan's.
+        # Types that are the same in DuckDB are written as in the plan.
         same = {c: str(type_) for c, type_ in columns if types.get(c) in (type_.duckdb(), type_.in_lake())}
         states[name] = Stored(tuple((column, same.get(column, types[column])) for column in types), needed[name].key)
     return Fingerprint(rows, states)
@@ -122,7 +123,10 @@ def _tables_of_states(cursor: Cursor, relation: Relation) -> list[str]:
 
 
 def made_anew(relation: Relation, catalog: Catalog) -> tuple[Relation, StreamPlan, Job]:
-    """What takes a relation's place: the same by its plan of now. Raises Error, as for ALTER MATERIALIZED VIEW … AS."""
+    """Return what replaces a relation: the relation, plan and job by its present plan.
+
+    Raises Error, as for ALTER MATERIALIZED VIEW … AS.
+    """
     definition = relation.shown or relation.definition
     statement = parse_statement(definition)
     assert isinstance(statement, CreateStreaming)
@@ -158,7 +162,7 @@ def made_anew(relation: Relation, catalog: Catalog) -> tuple[Relation, StreamPla
 
 
 def compute_in_place(store: Store, unfit: Unfit) -> None:
-    """Have the next epoch compute all rows anew: what is stored is where it was and counts for nothing."""
+    """Let the next epoch compute all rows of a relation anew, in the stored tables."""
     assert unfit.now is not None
     with store.change() as cursor:
         store.put_fingerprint(cursor, unfit.relation.id, unfit.now.dump())

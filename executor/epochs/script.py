@@ -1,4 +1,4 @@
-"""The SQL by which a view's change is computed, whichever engine runs it."""
+"""The SQL that computes a view's change, for either engine."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from sparkwave.executor.epochs.advance import Application, View, applications, o
 from sparkwave.executor.epochs.delta_programs import Check, Program
 from sparkwave.planner.delta.compiler import VIEW_CHANGES
 
-# The SQL of what queries read, by name.
+# The SQL of the relations that queries read, by name.
 Bound = Mapping[str, str]
 
 
 @dataclass(frozen=True)
 class Script:
-    """Tables to make in this order, by name with their SQL, each of which may read those before it.
+    """Tables to make in this order, as names with SQL; each may read the tables before it.
 
-    `applications` are of the states and then of the view, over some of these tables; `changes` is the view's. `checks`
-    find the rows for which an expression failed.
+    `applications` are those of the states and then of the view, over some of these tables. `changes` is the table of
+    the view's changes. `checks` find the rows for which an expression failed.
     """
 
     tables: tuple[tuple[str, str], ...]
@@ -28,14 +28,15 @@ class Script:
 
 
 def script(view: View, made: Program, bound: Bound) -> Script:
-    """A program over what is bound. What only one step reads is a part of that step."""
+    """Return the script of a program over bound relations. A step that only one other reads becomes a part of it."""
     return _script(view, made, bound, made.shared | {VIEW_CHANGES}, f"j{view.relation.id}", "")
 
 
 def script_of_few(view: View, made: Program, bound: Bound) -> Script:
-    """The same for few changes: what only one table reads is a part of its query, for each statement has its price.
+    """Return the script of a program for few changes, with fewer statements, because each statement has a fixed cost.
 
-    The names of the tables are the view's and the program's.
+    A step that only one table reads becomes a part of its query. The names of the tables contain the view's id and the
+    program's name.
     """
     name = f"j{view.relation.id}_{made.name}"
     return _script(view, made, bound, made.apart, name, f"{name}_")
@@ -59,12 +60,12 @@ def _script(view: View, made: Program, bound: Bound, are_tables: frozenset[str],
 
 
 def bound_checks(checks: Iterable[Check], bound: Bound) -> tuple[Check, ...]:
-    """Checks over what is bound."""
+    """Return checks over bound relations."""
     return _checks(checks, _parts(bound))
 
 
 def within(query: str, bound: Bound) -> str:
-    """The query with what it reads in front of it: a view of the lake would be one more statement that looks there."""
+    """Return a query with the relations it reads as CTEs. A view in the lake would cost one more lookup of the lake."""
     return _with(query, _parts(bound))
 
 
@@ -85,7 +86,7 @@ def _once(query: str) -> str:
 
 
 def _with(query: str, parts: Mapping[str, str]) -> str:
-    """The query with those parts in front of it that it reads, each of which may read those before it."""
+    """Return the query with those parts as CTEs that it reads; each part may read those before it."""
     read: list[str] = []
     texts = [query]
     for name, part in reversed(list(parts.items())):

@@ -1,4 +1,4 @@
-"""A table stands still: nobody writes it, and views have taken up all that was written."""
+"""Holds a table still: nobody writes it, and the views have applied all that was written."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sparkwave.catalog.stores.store import Store
 from sparkwave.executor.epochs.coordinator import Coordinator
 from sparkwave.executor.sinks.deliveries import targets
 
-# For how long epochs wait at a time for somebody who writes a table.
+# Seconds that epochs wait at a time for a writer of a table.
 PATIENCE_S = 1.0
 
 
@@ -23,7 +23,7 @@ PATIENCE_S = 1.0
 def standing_still(
     coordinator: Coordinator, store: Store, table: Relation, is_cancelled: Callable[[], bool]
 ) -> Iterator[None]:
-    """While entered, nobody writes the table and no epoch begins. The views have taken up what was written before.
+    """While entered, nobody writes the table and no epoch begins; the views have applied all earlier writes.
 
     Epochs go on while somebody writes the table for long. Raises as `Coordinator.flush`, and Error 55006 when the
     table's rows change by themselves.
@@ -39,11 +39,11 @@ def standing_still(
 
 
 def _hold(held: ExitStack, coordinator: Coordinator, store: Store, table: Relation) -> bool:
-    """Take the locks, or none if somebody writes the table."""
+    """Take the locks, or none if somebody writes the table. Returns whether they are taken."""
     with ExitStack() as taken:
         taken.enter_context(coordinator.barrier_lock)
         taken.enter_context(coordinator.checkpoints.between())
-        coordinator.checkpoints.run()  # which takes locks of tables too
+        coordinator.checkpoints.run()  # takes locks of tables, too
         try:
             taken.enter_context(store.lake.holding(*_tables(store, table), patience_s=PATIENCE_S))
         except TimeoutError:
@@ -53,17 +53,20 @@ def _hold(held: ExitStack, coordinator: Coordinator, store: Store, table: Relati
 
 
 def _tables(store: Store, table: Relation) -> set[LakeTable]:
-    """The table, those that sinks fill it from, and what else an epoch may write, which then takes no more locks."""
+    """Return the tables to lock: the table, the sources of sinks into it, and all others that an epoch may write.
+
+    With these locks held, an epoch takes no more locks.
+    """
     catalog = store.catalog
     sources = {catalog.by_id[id_] for id_ in catalog.closure([table.id])}
     return {source.lake_table for source in sources if source.is_table} | {*targets(catalog, catalog.relations)}
 
 
 def _take_up(coordinator: Coordinator, lake: Lake, table: Relation, most: int) -> None:
-    """Have epochs until none has written the table: one for each sink that its rows have come through."""
+    """Run epochs until none has written the table: one for each sink on the way of its rows."""
     with closing(lake.cursor()) as cursor:
         for _ in range(most):
-            coordinator.barrier(is_stored=True)  # after a crash views go on from there
+            coordinator.barrier(is_stored=True)  # stored, because after a crash views go on from it
             if not lake.has_changed(cursor, [table.lake_table], coordinator.snapshot):
                 return
     message = f'{table.kind} "{table.name}" is being written all the time'

@@ -1,6 +1,6 @@
-"""The last step of ALTER MATERIALIZED VIEW … AS: rows that were made beside a view take its place, inside a barrier.
+"""The last step of ALTER MATERIALIZED VIEW … AS: newly made rows replace those of a view, inside a barrier.
 
-To what reads the view the difference between its rows and the new ones is a change of that epoch like any other.
+For the readers of the view, the difference between its old and new rows is a change of that epoch like any other.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from sparkwave.planner.plan.replacement import Readers, check_readers, scanned_c
 
 
 class ReadersChanged(Exception):
-    """A reader of the view was made or dropped while its barrier ran: the next one knows it."""
+    """A reader of the view was made or dropped while its barrier ran; the next barrier takes it into account."""
 
 
 @dataclass(frozen=True)
 class Replacement:
-    """`made` takes the place of `before`."""
+    """The view `before` and the relation `made` that replaces it."""
 
     before: Relation
     made: Relation
@@ -35,12 +35,12 @@ class Replacement:
 
     @property
     def replanned(self) -> set[int]:
-        """Of which relations, by id, plans are others afterwards."""
+        """Ids of the relations whose plans change."""
         return {self.before.id, self.made.id, *self.readers.plans, *(r.id for r in self.readers.direct)}
 
 
 def replacement(catalog: Catalog, made: Relation) -> Replacement:
-    """Raises the Error of `check_readers`."""
+    """Return the replacement by a made relation. Raises the Error of `check_readers`."""
     assert made.replaces is not None
     before = catalog.by_id[made.replaces]
     later = max(relation.id for relation in catalog.relations) + 1
@@ -50,9 +50,9 @@ def replacement(catalog: Catalog, made: Relation) -> Replacement:
 def bind_difference(
     cursor: Cursor, item: Replacement, plans: Plans, catalog: Catalog, snapshot: int, pending: Pending | None
 ) -> Pending | None:
-    """A temporary table of the rows that go and come: what readers read of them, and `_weight`. None without readers.
+    """Make a temporary table of the rows that leave and arrive, with `_weight`; None without readers.
 
-    `pending` has the changes of the new rows that this epoch has computed.
+    The table has the columns that readers read. `pending` has the changes of the new rows in this epoch.
     """
     before, made = item.before, item.made
     columns = scanned_columns(before, [plans.view(r, catalog).plan for r in item.readers.direct if r.is_streaming])
@@ -62,7 +62,7 @@ def bind_difference(
     old_columns = {column.lake_name: column for column in before.columns}
     same = {name: c.name for name in columns if types.get((c := old_columns[name]).name) == c.type}
     scan = Scan("made", made, "made", tuple(same.values()) or (made.columns[0].name,))
-    # A column of the key that the new rows do not have is read by nobody, but the old rows are found by it.
+    # Nobody reads a key column that the new rows lack, but it identifies the old rows.
     listed = (
         f"{quote(same[c]) if c in same else f'CAST(NULL AS {old_columns[c].type.duckdb()})'} AS {quote(c)}"
         for c in columns
@@ -76,7 +76,7 @@ def bind_difference(
 
 
 def put(store: Store, cursor: Cursor, item: Replacement) -> None:
-    """Store it in the transaction that ends the epoch. Raises ReadersChanged."""
+    """Store the replacement in the transaction that ends the epoch. Raises ReadersChanged."""
     catalog = store.catalog
     before, made = catalog.by_id[item.before.id], catalog.by_id[item.made.id]
     if replacement(catalog, made).replanned != item.replanned:

@@ -1,4 +1,4 @@
-"""A limit of time for what one thread computes by a cursor at a time, so that one view does not hold up all others."""
+"""A time limit for the computation of one thread by a cursor, so that one view does not hold up all others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _POLL_S = 0.1
 
 
 class TimeLimit:
-    """Interrupts the cursor. A thread of its own watches, from the first use on."""
+    """Interrupts the cursor when the time is over. From the first use on, a thread of its own watches."""
 
     def __init__(self) -> None:
         self._lock = RankedLock()
@@ -29,7 +29,7 @@ class TimeLimit:
 
     @contextmanager
     def of(self, cursor: Cursor, seconds: float) -> Iterator[None]:
-        """Raises Error 57014 if what is done while entered takes longer; 0 is no limit."""
+        """While entered, the computation may take `seconds`; raises Error 57014 after that. 0 is no limit."""
         if not seconds:
             yield
             return
@@ -64,4 +64,4 @@ class TimeLimit:
                     self._begun.clear()
                 elif time.monotonic() > self._until:
                     self._is_over = True
-                    self._watched.interrupt()  # again and again: between two statements it ends neither
+                    self._watched.interrupt()  # repeated, because an interrupt between two statements has no effect

@@ -1,4 +1,4 @@
-"""Which versions of its upstreams a view advances between."""
+"""The versions of its inputs between which a view advances, and SQL of their rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sparkwave.planner.plan.nodes import Scan
 class Pending:
     """The changes of a view that an epoch has computed and not yet committed.
 
-    `name` is a temporary relation with all stored columns and `_weight`; so many rows it takes away and brings.
+    `name` is a temporary relation with all stored columns and `_weight`. `removed` and `added` are numbers of rows.
     """
 
     name: str
@@ -30,13 +30,12 @@ class Pending:
 
 @dataclass(frozen=True)
 class Version:
-    """An upstream of a view goes from the rows `old_rows` at snapshot `old` to `new_rows` at `new`.
+    """The step of an upstream of a view from the rows `old_rows` at snapshot `old` to `new_rows` at `new`.
 
-    A created view, or one that has read its whole upstream, has all rows. One that is still reading either reads on or
-    takes up changes in a step: either the rows or the snapshot differ. `pending` are the changes of this epoch.
-    With `is_net` a row counts as it was and as it is, whatever it has been between.
-    `old_copy` and `new_copy` are SQL of relations of the cursor that have all rows at the snapshots as the lake has
-    them, with `rowid`.
+    A created view, or one that has read its whole upstream, has ALL rows. A view that is still reading either reads
+    more rows or applies changes in one step: either the rows or the snapshot differ. `pending` are the changes of this
+    epoch. With `is_net` each row counts with its first and its last state only. `old_copy` and `new_copy` are SQL of
+    relations of the cursor that have all rows at the two snapshots under the lake's column names, with `rowid`.
     """
 
     relation: Relation
@@ -51,12 +50,15 @@ class Version:
 
     @property
     def added_rows(self) -> RowIds:
-        """The rows that are read on."""
+        """The rows that the step reads for the first time."""
         return self.new_rows.minus(self.old_rows)
 
 
 def rows_at(scan: Scan, snapshot: int, rows: RowIds = ALL, copy: str | None = None) -> str:
-    """SQL of the scanned columns of some rows at a snapshot, of which there may be a copy."""
+    """Return SQL of the scanned columns of some rows at a snapshot.
+
+    `copy` is a relation to read instead of the lake.
+    """
     where = "" if rows == ALL else f" WHERE {rows.condition('rowid')}"
     return f"SELECT {_columns(scan)} FROM {copy or at_version(scan.relation.lake_name, snapshot)}{where}"
 
@@ -66,7 +68,7 @@ def rows_old(scan: Scan, version: Version) -> str:
 
 
 def rows_new(scan: Scan, version: Version) -> str:
-    """SQL of the scanned columns as they will be after the epoch."""
+    """Return SQL of the scanned columns as they are after the epoch."""
     if version.pending is None:
         return rows_at(scan, version.new, version.new_rows, version.new_copy)
     stored_key = [quote(_stored(scan.relation, name)) for name in scan.relation.key]
@@ -81,10 +83,10 @@ def rows_new(scan: Scan, version: Version) -> str:
 
 
 def rows_changed(scan: Scan, version: Version, feed: str | None) -> str | None:
-    """SQL of the scanned columns and `_weight` of the changed rows; None when there can be none.
+    """Return SQL of the scanned columns and `_weight` of the changed rows; None when there can be none.
 
-    `feed` is the relation's change feed between the two snapshots, if it changed: see `executor.epochs.feeds`. Of a row
-    that is not read yet a change means nothing: it will be read as it is then.
+    `feed` is the relation's change feed between the two snapshots, if it changed (see `executor.epochs.feeds`). Changes
+    of rows that the view has not read yet are left out, because it will read their later state.
     """
     parts = []
     if feed is not None:
@@ -96,23 +98,23 @@ def rows_changed(scan: Scan, version: Version, feed: str | None) -> str | None:
 
 
 def rows_added(scan: Scan, version: Version) -> str:
-    """SQL of the scanned columns and `_weight` of the rows that are read on."""
+    """Return SQL of the scanned columns and `_weight` of the rows that the step reads for the first time."""
     return f"SELECT *, 1 AS _weight FROM ({rows_at(scan, version.new, version.added_rows)})"
 
 
 def stored_columns(scan: Scan) -> frozenset[str]:
-    """The scanned columns under the names that the lake knows, without the lake's row id."""
+    """Return the scanned columns under the lake's names, without the lake's row id."""
     relation = scan.relation
     return frozenset(_stored(relation, name) for name in scan.columns if not _is_lake_row_id(relation, name))
 
 
 def listed(columns: Iterable[str]) -> str:
-    """SQL of a list of the row id and columns, in an order of their own."""
+    """Return SQL of the row id and the columns, sorted."""
     return ", ".join(["rowid", *map(quote, sorted(columns))])
 
 
 def _columns(scan: Scan) -> str:
-    """The scanned columns, under the names that the view knows; a table's `_row_id` is the lake's row id."""
+    """Return SQL of the scanned columns under the view's names; a table's `_row_id` is the lake's row id."""
     return ", ".join(_column(scan.relation, name) for name in scan.columns)
 
 

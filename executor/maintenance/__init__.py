@@ -1,1 +1,1 @@
-"""What is done now and then: compaction, retention, removal of orphans, backups and checks."""
+"""Occasional work: compaction, retention, removal of orphans, backups and checks."""

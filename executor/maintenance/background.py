@@ -1,4 +1,4 @@
-"""Work that is done now and then, on a thread of its own."""
+"""Periodic work on a thread of its own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ logger = logging.getLogger(__name__)
 
 
 class Periodic:
-    """Calls `run_once`, which says whether there may be more to do at once, every `period_s` seconds."""
+    """Calls `run_once` every `period_s` seconds, and again at once while it returns True."""
 
     def __init__(self, name: str, period_s: Callable[[], float], run_once: Callable[[], bool]) -> None:
         self._name = name
@@ -26,7 +26,7 @@ class Periodic:
         self._thread.start()
 
     def stop(self) -> None:
-        """End after the piece of work in progress."""
+        """End the thread after the work in progress."""
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join(30)
@@ -38,7 +38,7 @@ class Periodic:
                     pass
                 self._last_error = None
             except Exception as error:
-                # The next round tries again; what it says again is not worth another line.
+                # The next round tries again; the same message is not logged again.
                 if message_of(error) != self._last_error:
                     logger.exception("%s failed", self._name)
                 self._last_error = message_of(error)

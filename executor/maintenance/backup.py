@@ -1,8 +1,8 @@
-"""Backups: a directory as a server's own, with a catalog as of one moment and all files that it names. It is a lake of
-its own (`catalog.lake.identity`), so that no server takes its files for those of the lake that it was made of.
+"""Backups: a directory like a server's own, with a catalog as of one moment and all files that it names.
 
-Whatever commits meanwhile goes on. Files are never changed once they are written, so within a file system a backup has
-them by another link, and takes no room until the server deletes them; elsewhere they are copied.
+A backup is a lake of its own (`catalog.lake.identity`), so that no server takes its files for those of the original
+lake. Other transactions commit meanwhile. Written files never change, so within a file system a backup links to them
+and takes no room until the server deletes them; elsewhere they are copied.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from sparkwave.executor.maintenance.check import unserved
 
 @dataclass(frozen=True)
 class Backup:
-    """What was backed up: everything that was committed up to a snapshot of the lake. `size` is in bytes."""
+    """A backup of everything that was committed up to a snapshot of the lake. `size` is in bytes."""
 
     snapshot: int
     files: int
@@ -51,24 +51,24 @@ class Backup:
 
 
 def back_up(lake: Lake, cursor: Cursor, target: Path, check: Callable[[], None]) -> Backup:
-    """Write a backup of an open lake. Nothing is at `target`, an absolute path, unless the backup is whole.
+    """Write a backup of an open lake at `target`, an absolute path. Nothing is there unless the backup is complete.
 
-    Wherever the lake's catalog and files are, the backup is one directory, with a catalog in a file. `check` raises to
-    give up. Raises what it raises, and Error 22023 for a place within the lake's own directories, 58P01, 58P02, 53100
-    or 58030 for one that cannot be written.
+    The backup is one directory, with the catalog in a file, wherever the lake's catalog and files are. `check` raises
+    to give up. Raises its errors, and Error 22023 for a place within the lake's own directories, 58P01, 58P02, 53100 or
+    58030 for one that cannot be written.
     """
     target = Path(os.path.normpath(target))
     with _writing(target):
         _check_target(lake, target)
         partial = target.with_name(f"{target.name}.partial")
         try:
-            partial.mkdir(mode=0o700)  # passwords and secrets are in it
+            partial.mkdir(mode=0o700)  # the backup has passwords and secrets
         except FileExistsError as error:
             hint = "Another backup is being written there, or was cut short. In the latter case delete it."
             raise Error(f'directory "{partial}" exists already', errors.DUPLICATE_FILE, hint=hint) from error
         try:
             done = _write(lake, cursor, Storage(partial), Storage(target), check)
-            os.sync()  # what has its name is on the disk
+            os.sync()  # before the final name, so that a named backup is on the disk
             partial.rename(target)
         except BaseException:
             shutil.rmtree(partial, ignore_errors=True)
@@ -98,7 +98,7 @@ def _write(lake: Lake, cursor: Cursor, made: Storage, final: Storage, check: Cal
             make_empty_catalog(made.catalog_file)
         name = stack.enter_context(attached(cursor, made.catalog_file))
         stack.callback(rollback, cursor)
-        with lake.exclusive():  # so that all that is read is of one moment
+        with lake.exclusive():  # so that all is read as of one moment
             cursor.execute("BEGIN")
             snapshot = lake.snapshot(cursor)
             files = list({file.path: file for file in known_files(lake, cursor)}.values())
@@ -129,7 +129,7 @@ def _write(lake: Lake, cursor: Cursor, made: Storage, final: Storage, check: Cal
 
 
 def _place_known(lake: Lake, file: KnownFile, data_path: Place) -> int:
-    """Returns the size of the file."""
+    """Link or copy a file of the lake into the backup. Returns its size in bytes."""
     try:
         place(below(lake.data_path, file.path), _moved(file.path, lake.data_path, data_path))
     except FileNotFoundError:
@@ -140,12 +140,12 @@ def _place_known(lake: Lake, file: KnownFile, data_path: Place) -> int:
 
 
 def _moved(file: str, root: Place, other: Place) -> Place:
-    """Where a file below a root would be below another one."""
+    """Return the place of a file below another root."""
     return other / file.removeprefix(f"{root}/")
 
 
 def back_up_storage(storage: Storage, target: Path) -> Backup:
-    """Write a backup of a lake that no server writes. Raises Error as `back_up` and `unserved` do."""
+    """Write a backup of a lake that no server is writing. Raises Error as `back_up` and `unserved` do."""
     try:
         with unserved(storage) as lake, closing(lake.cursor()) as cursor:
             return back_up(lake, cursor, target.absolute(), lambda: None)
@@ -154,13 +154,12 @@ def back_up_storage(storage: Storage, target: Path) -> Backup:
 
 
 def restore(backup: Path, storage: Storage) -> None:
-    """Make a lake of a backup, or of a stopped server's data directory. The backup stays as it is.
+    """Make a lake from a backup, or from a stopped server's data directory. The original stays as it is.
 
-    It is a lake of its own, and what it was made of another one. The catalog comes last, so that no server starts with
-    a part of it.
-    Raises Error F0000 where there is no backup, 55006 while a server holds that or the catalog, 58P02 for a directory
-    that is not empty, 42710 for a PostgreSQL that has a lake, 53100 or 58030 for a place that cannot be written, XX001
-    for a catalog that cannot be read.
+    The new lake has an identity of its own. The catalog is written last, so that no server starts with a part of it.
+    Raises Error F0000 where there is no backup, 55006 while a server holds the backup or the catalog, 58P02 for a
+    directory that is not empty, 42710 for a PostgreSQL that has a lake, 53100 or 58030 for a place that cannot be
+    written, XX001 for a catalog that cannot be read.
     """
     Storage(backup).require_catalog()
     directory = storage.directory
@@ -184,9 +183,9 @@ def restore(backup: Path, storage: Storage) -> None:
 
 
 def _share(made: Storage, shared: Storage) -> None:
-    """Take a lake from a directory to a PostgreSQL and the place that all servers see.
+    """Move a lake from a directory to a catalog in PostgreSQL and files that all servers share.
 
-    A PostgreSQL stores rows that are in the catalog in other types, so that they become files before.
+    Rows in the catalog become files first, because PostgreSQL stores them in other types.
     """
     assert shared.catalog is not None
     shared.check()
@@ -251,7 +250,7 @@ def _copy(source: Storage, made: Storage) -> None:
 
 
 def place(source: Place, target: Place) -> None:
-    """Have a file, which nobody changes, at another place too: by a link where that can be, else as a copy."""
+    """Put a file, which nobody changes, at another place too: by a link where possible, else as a copy."""
     target.parent.mkdir(parents=True, exist_ok=True)
     if isinstance(source, BucketPath):
         source.copy_to(target)
@@ -268,19 +267,19 @@ def place(source: Place, target: Place) -> None:
 
 
 def _local(place: Place) -> Path:
-    """A place of a lake whose catalog is a file, or of its backup."""
+    """Return a place of a lake whose catalog is a file, or of its backup, as a path."""
     assert isinstance(place, Path), "a bucket goes with a catalog in a PostgreSQL"
     return place
 
 
 def _files_below(root: Path) -> Iterator[Path]:
-    """The files of a lake, without what says whose they are."""
+    """Return the files of a lake, without the file of its identity."""
     return (path for path in root.rglob("*") if path.is_file() and path.name != IDENTITY_FILE)
 
 
 @contextmanager
 def _writing(target: Path) -> Iterator[None]:
-    """What the operating system says becomes an Error."""
+    """While entered, errors of the operating system become an Error."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Verifying a lake that no server writes. Nothing in it is changed."""
+"""Checks a lake that no server is writing, without changing it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from sparkwave.executor.maintenance.view_check import ViewCheck, check_view
 
 @dataclass(frozen=True)
 class Report:
-    """What was looked at, and what is wrong. `skipped` are views that were not compared, with the reason."""
+    """The numbers of checked objects, and the faults. `skipped` are views that were not compared, with the reason."""
 
     files: int
     relations: int
@@ -33,16 +33,16 @@ class Report:
 
 
 def check_directory(directory: Path, views: bool, memory_limit: str | None = None) -> Report:
-    """Look for what is wrong with a data directory; with `views` also whether they are what their queries give.
+    """Find the faults of a data directory; with `views` also compare the views with their queries.
 
-    Raises Error 55006 while a server holds it, F0000 if there is no catalog in it or another version's, XX001 if that
-    cannot be opened.
+    Raises Error 55006 while a server holds the directory, F0000 if it has no catalog or another version's, XX001 if the
+    catalog cannot be opened.
     """
     return check_storage(Storage(directory), views, memory_limit)
 
 
 def check_storage(storage: Storage, views: bool, memory_limit: str | None = None) -> Report:
-    """As `check_directory`, with the catalog and the files wherever they are.
+    """As `check_directory`, wherever the catalog and the files are.
 
     Raises Error 55006 also while a server writes, 08006 when the catalog is out of reach.
     """
@@ -52,7 +52,7 @@ def check_storage(storage: Storage, views: bool, memory_limit: str | None = None
 
 @contextlib.contextmanager
 def unserved(storage: Storage, memory_limit: str | None = None) -> Iterator[Lake]:
-    """A lake to read, while no server comes to write. Raises Error as `check_storage` does."""
+    """Yield a lake to read, and keep servers from writing it. Raises Error as `check_storage` does."""
     with contextlib.ExitStack() as held:
         if storage.catalog is not None:
             lease = held.enter_context(contextlib.closing(Lease(storage.catalog, "check")))
@@ -97,11 +97,11 @@ def _check_views(store: Store) -> list[ViewCheck]:
     catalog = store.catalog
     cursor = store.lake.cursor()
     system_views.define_signal(cursor, lambda user, process, signal: False)
-    system_views.install(cursor)  # with functions that views may use
+    system_views.install(cursor)  # they have functions that views may use
     for relation in catalog.in_dependency_order([job.id for job in catalog.jobs if job.id in catalog.by_id]):
         if relation.is_sink:
             continue
-        cursor = store.lake.cursor()  # whose temporary relations go with it
+        cursor = store.lake.cursor()  # its temporary relations are dropped with it
         try:
             checked.append(check_view(store, cursor, plans, relation))
         except (Error, DuckDBError) as error:

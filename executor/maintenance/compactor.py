@@ -1,4 +1,4 @@
-"""The lake's small files are made into larger ones in the background: see `catalog.lake.compaction` for how."""
+"""Merges the lake's small files into larger ones in the background: see `catalog.lake.compaction`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sparkwave.catalog.lake.ducklake import Cursor, Lake, at_one_moment, locate
 
 
 def compact_once(lake: Lake) -> bool:
-    """Do what there is to do for each table, one step each. Returns whether there was any."""
+    """Run one step of compaction for each table that needs it. Returns whether there was any."""
     with contextlib.closing(lake.cursor()) as cursor:
         with at_one_moment(cursor):
             tables = compaction.tables_to_compact(cursor, str(lake.data_path))
@@ -21,7 +21,7 @@ def compact_once(lake: Lake) -> bool:
 
 
 def compact(lake: Lake, cursor: Cursor, table: Table) -> None:
-    """Do what there is to do for a table; nothing, if it is gone."""
+    """Run one step of compaction for a table; nothing if the table is gone."""
     name = table.name
 
     def run(step: Callable[[], None]) -> None:

@@ -1,8 +1,8 @@
-"""What crashes and failures have left is deleted in the background: see `catalog.lake.orphans` for what that is.
+"""Deletes the remains of crashes and failures in the background: see `catalog.lake.orphans`.
 
-Of several servers the one that writes does it, and only while the files say that they are its lake's. Nothing is
-deleted when a server starts, but temporary files below a directory that no other server can have: somebody may still
-be putting files back that a catalog needs.
+Of several servers the writing one does this, and only while the files have its lake's identity. At a start only
+temporary files are deleted, below a directory that no other server can have: an administrator may still be putting
+files back that a catalog needs.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Pace:
-    """How often, and how old a file has to be, in seconds. Clocks may differ.
+    """The interval between two runs, and the least age of a deleted file, in seconds. Clocks may differ.
 
-    `temporary_s` is for what other servers may still use: rows of a query that a client goes on reading.
+    `temporary_s` is for files that other servers may still use, such as rows of a query that a client goes on reading.
     """
 
     period_s: float = 3600.0
@@ -30,7 +30,7 @@ class Pace:
 
 
 class Orphans:
-    """Deletes what nobody knows."""
+    """Deletes files that nothing refers to."""
 
     def __init__(self, lake: Lake, pace: Pace | None = None) -> None:
         self._lake = lake
@@ -41,7 +41,7 @@ class Orphans:
         return self._pace.period_s
 
     def run_once(self) -> bool:
-        """Raises Error when the files are not this lake's any more, or its lease is lost."""
+        """Delete the remains once. Raises Error when the files are not this lake's any more, or its lease is lost."""
         self._lake.confirm_identity()
         with contextlib.closing(self._lake.cursor()) as cursor:
             creating = creating_jobs(cursor)
@@ -51,7 +51,7 @@ class Orphans:
 
 
 def delete_own_temporary(lake: Lake, creating: set[int]) -> None:
-    """At a start: below a directory that is locked all temporary files are those of servers that have ended."""
+    """Delete all temporary files at a start below a locked directory, where they belong to servers that have ended."""
     if lake.storage.shared is None:
         _tell("temporary directories", delete_temporary(lake, creating, 0))
 

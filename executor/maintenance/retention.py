@@ -1,8 +1,8 @@
-"""The lake does not only grow: old snapshots are forgotten and their files deleted, in the background.
+"""Forgets old snapshots of the lake and deletes their files, in the background.
 
-What is needed stays: the snapshot of every creating job and all after it, which are its change log; what the created
-views have applied, those too that are left behind, for a day; what clients go on reading, and all after it; what
-subscriptions keep; everything younger than `time_travel_retention_ms` (RisingWave's parameter).
+Needed snapshots stay: a creating job's snapshot and all later ones, which are its change log; those that created views
+have applied, for a day also those of views left behind; those that clients read, and all later ones; those that
+subscriptions keep; and all younger than `time_travel_retention_ms` (RisingWave's parameter).
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from sparkwave.catalog.stores.store import Store
 from sparkwave.catalog.stores.subscription_store import kept_by
 from sparkwave.executor.epochs.coordinator import Coordinator
 
-# A view that has been behind for longer is computed anew when it gets on, so that the lake need not keep all changes.
+# A view that has been behind for longer is computed anew later, so that the lake need not keep all changes.
 LONGEST_BEHIND_S = 24 * 3600
 
 
 @dataclass(frozen=True)
 class Pace:
-    """How often, and how carefully, in seconds.
+    """The intervals and safety margins, in seconds.
 
-    Snapshots younger than `settle_s` stay whatever the parameter says: a job that plans, and a query that binds, know
-    a snapshot before anybody can see it. Files stay `files_s` longer than the last snapshot that has them, for readers
-    under way. `batch` snapshots at a time keep others from waiting long; a thousand take 0.15 s.
+    Snapshots younger than `settle_s` stay whatever the parameter says: a planning job or a binding query knows a
+    snapshot before others can see this. Files stay `files_s` longer than the last snapshot that has them, for running
+    readers. `batch` snapshots at a time keep others from waiting long; a thousand take 0.15 s.
     """
 
     period_s: float = 30.0
@@ -39,7 +39,7 @@ class Pace:
 
 
 class Retention:
-    """Forgets what nobody needs."""
+    """Forgets snapshots that are not needed."""
 
     def __init__(
         self, store: Store, coordinator: Coordinator, retention_ms: Callable[[], int], pace: Pace | None = None
@@ -62,7 +62,7 @@ class Retention:
             if before is None:
                 return False
             read = self._coordinator.store_epoch(before)
-            # Nobody can pin a snapshot while this is held; whoever is about to has one that is younger than `before`.
+            # Nobody can pin a snapshot meanwhile; whoever is about to has a snapshot that is younger than `before`.
             with self._lake.exclusive():
                 count = expiry.expire(cursor, min(before, read, *self._pins(cursor)), self._pace.batch)
                 if count:
@@ -74,12 +74,12 @@ class Retention:
             cursor.close()
 
     def _age_s(self) -> float:
-        """How long ago the oldest snapshot was current that is kept in any case."""
+        """Return the age in seconds up to which snapshots stay in any case."""
         age = max(self._retention_ms() / 1000, self._pace.settle_s)
         return max(age, self._lake.oldest_write_s())
 
     def _pins(self, cursor: Cursor) -> list[int]:
-        """The snapshots from which views, created and creating ones, clients and subscriptions go on."""
+        """Return the snapshots that views, creating jobs, clients and subscriptions need."""
         rows = cursor.execute(
             f"SELECT least(snapshot, views_at) FROM {system_table('jobs')} WHERE snapshot IS NOT NULL "
             f"AND (status = '{CREATING}' OR views_at IS NOT NULL AND waiting_since > now() - to_seconds(?))",

@@ -1,8 +1,8 @@
-"""Whether what a view stores is what its query gives, computed anew from the tables.
+"""Checks that the stored rows of a view are those of its query, computed anew from the tables.
 
 A view has applied the stored epoch, so it is compared with its query over the tables at the epoch's snapshot and time,
-and over other views as they are now: those change in checkpoints only, together with the epoch. One that is left behind
-has a position of its own.
+and over other views as they are now, because those change in checkpoints only, together with the epoch. A view that is
+left behind has a position of its own.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from sparkwave.executor.epochs.delta_programs import whole
 from sparkwave.executor.epochs.plans import Plans
 from sparkwave.executor.epochs.versions import rows_at
 
-# Sums of floating-point numbers depend on the order of the rows, so they may differ by so large a part.
+# Sums of floating-point numbers depend on the order of the rows, so they may differ by this relative amount.
 _CLOSE = 1e-9
 
 
 @dataclass(frozen=True)
 class ViewCheck:
-    """What became of a view: what is wrong with it, and why it was not compared, if it was not."""
+    """The result for a view: its faults, and the reason if it was not compared."""
 
     name: str
     findings: tuple[str, ...] = ()
@@ -67,7 +67,7 @@ def _compute_inputs(cursor: Cursor, view: View, here: Position) -> None:
 
 
 def _difference(cursor: Cursor, stored: str, computed: str, columns: Sequence[str], floats: set[str]) -> str | None:
-    """How two relations differ in these columns; None if they have the same rows."""
+    """Return how two relations differ in these columns; None if they have the same rows."""
     listed = ", ".join(map(quote, columns))
     sides = {"too_many": (stored, computed), "too_few": (computed, stored)}
     for side, (rows, others) in sides.items():

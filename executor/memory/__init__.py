@@ -1,1 +1,1 @@
-"""Rows in memory: what no checkpoint has stored yet, and copies of what is read often."""
+"""Rows in memory: changes that no checkpoint has stored yet, and copies of rows that are read often."""

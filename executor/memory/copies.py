@@ -1,8 +1,8 @@
-"""Copies in memory of what epochs look rows up in.
+"""Copies in memory of the rows that epochs look up.
 
-A scan of the lake asks its catalog for some milliseconds before it reads a row, and then it reads files. What is read
-by two epochs within a minute gets a copy if it fits; how a copy is kept true is its owner's affair
-(`executor.epochs.lookups` has those of tables, `executor.memory.shared_buffer` those of views and their states).
+A scan of the lake asks its catalog for some milliseconds before it reads a row, and then it reads files. Rows that two
+epochs read within a minute get a copy if it fits. The owner of a copy keeps it up to date: `executor.epochs.lookups`
+for tables, `executor.memory.shared_buffer` for views and their states.
 """
 
 from __future__ import annotations
@@ -18,28 +18,31 @@ from sparkwave.catalog.lake.ducklake import Cursor, first_row
 from sparkwave.catalog.lake.prepared_statements import define_shared
 from sparkwave.catalog.names import BUFFER, EPOCHS_SCHEMA, quote
 
-# What is read again within so many seconds gets a copy. One that nobody reads for as long may lose its place to others,
-# and what did not fit is not tried again before.
+# Rows that are read again within this many seconds get a copy. A copy that nobody reads for as long may lose its
+# place to another one. A copy that did not fit is not tried again before.
 RECENT_S = 60.0
-# An epoch that makes a copy of so many takes a second longer.
+# A larger copy would make its epoch more than about a second longer.
 MOST_ROWS = 10_000_000
-# A copy is made anew after it has changed by more rows than it has, and than these.
+# A copy is made anew after more changed rows than it has rows, and than this.
 MANY_ROWS = 10_000
-# What is not stored may take so much, whatever the budget.
+# Rows that no checkpoint has stored may take this many bytes, whatever the budget.
 _LEAST_BYTES = 16 << 20
-# Bytes of a value; those of other types are looked at, in so many rows.
+# Bytes of a value of a fixed-size type, and the number of rows whose values of other types are measured.
 VALUE_BYTES, _SAMPLE = 8, 2048
 _FIXED = ("BIGINT", "DOUBLE", "DECIMAL", "TIME")
 _SMALL = {"BOOLEAN": 1, "SMALLINT": 2, "INTEGER": 4, "FLOAT": 4, "DATE": 4}
 
 
-# The owner of a copy, and what it is a copy of.
+# The owner of a copy, and the name of the copied rows.
 Key = tuple[Hashable, ...]
 
 
 @dataclass(eq=False)
 class Copy:
-    """A table in memory. `width` is the bytes of a row, about, and `changed` counts rows since it was made."""
+    """A table in memory.
+
+    `width` is about the bytes of a row; `changed` counts changed rows since the table was made.
+    """
 
     name: str
     rows: int
@@ -53,30 +56,33 @@ class Copy:
 
     @property
     def is_worn(self) -> bool:
-        """Whether so much has changed that it is better made anew: DuckDB keeps deleted rows."""
+        """Whether so many rows have changed that the copy should be made anew, because DuckDB keeps deleted rows."""
         return self.changed > max(self.rows, MANY_ROWS)
 
     def change(self, removed: int, added: int) -> None:
-        """Count rows that go and come."""
+        """Count removed and added rows."""
         self.changed += removed + added
         self.rows += added - removed
 
 
 class Copies:
-    """Used by the coordinator's thread alone, and with its cursor."""
+    """Keeps the copies. Only the coordinator's thread uses it, with its own cursor."""
 
     def __init__(self, budget: Callable[[], int]) -> None:
-        """`budget` is how many bytes all copies may take, with what others keep; 0 is no copy."""
+        """`budget` is how many bytes all copies and other rows in memory (see `hold`) may take; 0 means no copies."""
         self._budget = budget
         self._copies: dict[Key, Copy] = {}
-        self._left: list[str] = []  # tables that are no copies any more
-        self._read_at: dict[Key, float] = {}  # of what has no copy; until then there will be none
+        self._left: list[str] = []  # tables that are not copies any more, to be dropped
+        self._read_at: dict[Key, float] = {}  # when rows without a copy were last read, or their copy was forgotten
         self._numbers = itertools.count(1)
         self._is_held: Callable[[Key], bool] = lambda _key: False
         self._others: Callable[[], int] = lambda: 0
 
     def hold(self, is_held: Callable[[Key], bool], others: Callable[[], int]) -> None:
-        """Have copies stay that have rows which are nowhere else, as a function says; `others` take so many bytes."""
+        """Keep the copies for which `is_held` returns True: their rows are nowhere else.
+
+        `others` returns the bytes of other rows in memory.
+        """
         self._is_held, self._others = is_held, others
 
     @property
@@ -84,8 +90,8 @@ class Copies:
         return sum(copy.bytes for copy in self._copies.values())
 
     def get(self, key: Key) -> Copy | None:
-        """A copy, which has been read by that."""
-        self._make_room(0, math.inf)  # they have grown, or may take less than before
+        """Return a copy, or None, and record that it is read."""
+        self._make_room(0, math.inf)  # copies may have grown, or the budget may have shrunk
         copy = self._copies.get(key)
         if copy is not None:
             copy.read_at = time.monotonic()
@@ -93,16 +99,16 @@ class Copies:
 
     @property
     def is_over(self) -> bool:
-        """Whether they and the others take more than they may, and some are held."""
+        """Whether the copies and the other rows take more bytes than they may, because some copies are held."""
         budget = self._budget()
         return self._bytes > budget or self._bytes + self._others() > max(budget, _LEAST_BYTES)
 
     def find(self, key: Key) -> Copy | None:
-        """A copy, if there is one."""
+        """Return a copy, or None, without recording that it is read."""
         return self._copies.get(key)
 
     def make(self, cursor: Cursor, key: Key, query: str) -> Copy | None:
-        """Make a copy of what has been read before, by SQL of its rows. None: there is none still."""
+        """Make a copy of rows that were read lately, by SQL of these rows. None if there is still no copy."""
         now = time.monotonic()
         since = self._read_at.get(key)
         if since is None or now - since > RECENT_S or not self._budget():
@@ -131,7 +137,7 @@ class Copies:
         return copy
 
     def changes(self, key: Key, removed: int, added: int) -> Copy | None:
-        """The copy of what changes by so many rows, for somebody to change it; None if it is better made anew."""
+        """Count changed rows of a copy and return it, for the caller to change. None if it is better made anew."""
         copy = self._copies.get(key)
         if copy is None:
             return None
@@ -143,7 +149,7 @@ class Copies:
         return copy
 
     def forget(self, key: Key) -> None:
-        """Have a copy made anew when it is read again."""
+        """Forget a copy, so that it is made anew when its rows are read again."""
         copy = self._copies.pop(key, None)
         if copy is not None:
             self._left.append(copy.name)
@@ -151,7 +157,7 @@ class Copies:
             self._observe()
 
     def keep(self, owners: Collection[Hashable]) -> None:
-        """Forget the copies of all but these: a key begins with its owner."""
+        """Forget the copies of all other owners. A key begins with its owner."""
         for key in [key for key in self._copies if key[0] not in owners]:
             self.forget(key)
         self._read_at = {key: at for key, at in self._read_at.items() if key[0] in owners}
@@ -162,7 +168,7 @@ class Copies:
             self.forget(key)
 
     def _make_room(self, size: int, read_before: float) -> bool:
-        """Forget copies that were read last before a time, the longest ago first, until `size` more bytes fit."""
+        """Forget the copies that were last read before `read_before`, oldest first, until `size` more bytes fit."""
         free = self._budget() - self._bytes - self._others()
         for key, copy in sorted(self._copies.items(), key=lambda item: item[1].read_at):
             if free >= size or copy.read_at > read_before:
@@ -174,7 +180,7 @@ class Copies:
         return free >= size
 
     def drop_left(self, cursor: Cursor) -> None:
-        """Drop the tables of what is no copy any more."""
+        """Drop the tables of forgotten copies."""
         while self._left:
             define_shared(cursor, f"DROP TABLE IF EXISTS {self._left.pop()}")
 
@@ -183,7 +189,7 @@ class Copies:
 
 
 def row_width(cursor: Cursor, query: str) -> float:
-    """Bytes of a row of a query, about."""
+    """Return about how many bytes a row of a query has."""
     columns = [(quote(column), str(type_)) for column, type_, *_ in cursor.execute(f"{query} LIMIT 0").description]
     varying = [column for column, type_ in columns if type_ not in _SMALL and not type_.startswith(_FIXED)]
     lengths = " + ".join(f"coalesce(strlen({column}::VARCHAR), 0)" for column in varying) or "0"

@@ -1,7 +1,7 @@
-"""The temporary tables of a cursor with what the steps of an epoch compute.
+"""The temporary tables of a cursor with the results of an epoch's steps.
 
-Small ones stay for the next epochs, which fill them again: to make or to drop a table throws the plans of all others
-away (`catalog.lake.prepared_statements`).
+Small tables stay and are filled again by the next epochs: making or dropping a table discards the plans of all prepared
+statements (`catalog.lake.prepared_statements`).
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ import numpy
 from sparkwave.catalog.lake.ducklake import Cursor, first_row
 from sparkwave.catalog.lake.prepared_statements import define, make_temporary, run
 
-# A table with more rows goes with its epoch.
+# A table with more rows is dropped with its epoch.
 MOST_ROWS = 1000
-# One is made anew after so many rows: DuckDB keeps deleted ones.
+# A table is made anew after this many deleted rows, because DuckDB keeps deleted rows.
 WORN_ROWS = 50_000
 
 
 @dataclass(frozen=True)
 class _Table:
-    """`form` tells the columns of a table that may stay, from which so many rows have gone."""
+    """A table may stay while `form`, which identifies its columns, is equal. `gone` counts its deleted rows."""
 
     form: object
     rows: int
@@ -34,7 +34,7 @@ _TABLES: WeakKeyDictionary[Cursor, dict[str, _Table]] = WeakKeyDictionary()
 
 
 def make_table(cursor: Cursor, name: str, query: str, form: object = None) -> int:
-    """Leave the rows of a query in a temporary table of the cursor, for this epoch. Returns how many there are."""
+    """Store the rows of a query in a temporary table of the cursor, for this epoch. Returns the number of rows."""
     count = make_temporary(cursor, name, query)
     _TABLES.setdefault(cursor, {})[name] = _Table(form, count)
     return count
@@ -43,9 +43,10 @@ def make_table(cursor: Cursor, name: str, query: str, form: object = None) -> in
 def fill_table(
     cursor: Cursor, name: str, query: str, form: object, execute: Callable[[Cursor, str], Cursor] = run
 ) -> int:
-    """The same for a table that may stay: it has the same columns as long as `form` is equal.
+    """Store the rows of a query in a temporary table that may stay. Returns the number of rows.
 
-    The query is run by `execute`: from text to text, if it is another one each time.
+    The table has the same columns as long as `form` is equal. `execute` runs the query; pass `Cursor.execute` for a
+    query whose text differs each time.
     """
     table = _emptied(cursor, name, form)
     if table is None:
@@ -57,7 +58,7 @@ def fill_table(
 
 
 def fill_changes(cursor: Cursor, name: str, query: str, form: object) -> tuple[int, int]:
-    """The same for changes of rows. Returns how many take a row away, and bring one."""
+    """Store changed rows in a temporary table that may stay. Returns the numbers of removals and additions."""
     table = _emptied(cursor, name, form)
     if table is None:
         make_table(cursor, name, query, form)
@@ -69,14 +70,17 @@ def fill_changes(cursor: Cursor, name: str, query: str, form: object) -> tuple[i
 
 
 def count_signs(cursor: Cursor, changes: str) -> tuple[int, int]:
-    """The changes that take a row away, and those that bring one."""
+    """Return the numbers of removals and additions among the changed rows of a relation."""
     row = first_row(run(cursor, f"SELECT count(*) FILTER (_weight < 0), count(*) FILTER (_weight > 0) FROM {changes}"))
     assert row is not None
     return row[0], row[1]
 
 
 def _emptied(cursor: Cursor, name: str, form: object) -> _Table | None:
-    """A table without rows, if there is one that is as good as new. One that is not filled then is made anew."""
+    """Return an emptied table that may be filled again, or None.
+
+    It is forgotten until it is filled, so that a failure leads to a new table.
+    """
     table = _TABLES.get(cursor, {}).pop(name, None)
     if table is None or table.form != form or table.gone > WORN_ROWS:
         return None
@@ -85,12 +89,12 @@ def _emptied(cursor: Cursor, name: str, form: object) -> _Table | None:
 
 
 def forget_table(cursor: Cursor, name: str) -> None:
-    """Have a table made anew that may not be what it was said to be: its transaction has failed."""
+    """Let a table be made anew, because its transaction has failed and its contents are unknown."""
     _TABLES.get(cursor, {}).pop(name, None)
 
 
 def drop_tables(cursor: Cursor, may_stay: bool = False) -> None:
-    """Drop what has been left in the cursor, but for small tables that may stay."""
+    """Drop the tables of the cursor; with `may_stay`, small tables stay."""
     tables = _TABLES.get(cursor, {})
     names = [
         name

@@ -1,10 +1,10 @@
-"""Copies in memory of the tables that clients read often: a query over the lake takes ten times as long.
+"""Copies in memory of the tables that clients read often, because a query over the lake takes ten times as long.
 
-A copy is a table of DuckDB's own database, and a view of it that queries read. All copies are at one snapshot of the
-lake, and are taken to another in one transaction there, so that a query sees one snapshot whatever it joins. A reader
-that finds them behind the lake does that, with the rows that have changed; a writer does nothing for them. Tables
-that are read seldom have no copy, and one that changes too much or in another way than by its rows loses it, and gets
-another in the background while clients read the lake.
+A copy is a table of DuckDB's own database, with a view that queries read. All copies are at one snapshot of the lake
+and are advanced in one transaction, so that a query sees one snapshot whatever it joins. A reader that finds the copies
+behind the lake advances them by the changed rows; a writer does nothing for them. Tables that are read seldom have no
+copy. A copy is dropped when too many rows change, or the table changes otherwise than by rows. It is made again in the
+background while clients read the lake.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ SCHEMA = f"{COPIES}.{SERVING_SCHEMA}"
 
 @dataclass(frozen=True)
 class Pace:
-    """When a relation gets a copy, and when it loses it again.
+    """When a relation gets a copy, and when it loses the copy.
 
-    It gets one once it has been read `reads` times within `within_s`. One that changes without having been read for
-    `idle_s` loses it, and so does one that changes by more than `most_changes` rows at once, or altogether by more
-    rows than it has. What could not be copied is not tried again for `again_s`. A reader that would wait
-    longer than `patience_s`, for a COMMIT or for another one who does the changes, reads the lake.
+    It gets a copy after `reads` reads within `within_s` seconds. It loses the copy when it changes without a read for
+    `idle_s` seconds, when more than `most_changes` rows change at once, or when more rows have changed in total than it
+    has. A failed copy is not tried again for `again_s` seconds. A reader that would wait longer than `patience_s`
+    seconds, for a COMMIT or for another reader that advances the copies, reads the lake.
     """
 
     reads: int = 3
@@ -61,10 +61,10 @@ class Pace:
 
 @dataclass(eq=False)
 class Copy:
-    """The copy of a relation, which is `number` in the lake.
+    """The copy of a relation, whose table id in the lake is `number`.
 
-    `width` is the bytes a row takes, about. `changed` counts the rows that have since it was loaded. `sorted` has its
-    rows by columns that are looked up, and `watched` the sets of such columns' values whose rows change.
+    `width` is about the bytes of a row. `changed` counts the rows changed since the copy was loaded. `sorted` has the
+    rows in the order of each column that is looked up.
     """
 
     relation: Relation
@@ -80,7 +80,7 @@ class Copy:
 
     @property
     def view(self) -> str:
-        """What queries read: the relation's columns alone, so that a row id is no name in them."""
+        """The view that queries read. It has the relation's columns only, so that no row id is a name in a query."""
         return f"{SCHEMA}.{quote(copy_name(self.relation.id))}"
 
     @property
@@ -94,17 +94,17 @@ class Copy:
 
 @dataclass(frozen=True)
 class State:
-    """The copies by relation, all at a snapshot or, meanwhile, a later one."""
+    """The copies by relation. All are at `snapshot`, or already at a later one while they are being advanced."""
 
     snapshot: int = -1
     copies: Mapping[int, Copy] = field(default_factory=dict)
 
 
 class Serving:
-    """Keeps the copies. Queries over them are the caller's: `covers` says whether one may run."""
+    """Keeps the copies. `covers` says whether a query may read copies; the caller runs the query."""
 
     def __init__(self, store: Store, buffer: SharedBuffer, budget: Callable[[], int], pace: Pace | None = None) -> None:
-        """`budget` is how many bytes all copies may take; 0 is none."""
+        """`budget` is how many bytes all copies may take; 0 means no copies."""
         self._store, self._buffer = store, buffer
         self._lake = store.lake
         self._budget = budget
@@ -113,7 +113,7 @@ class Serving:
         self._cursor.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
         self._clock = self._lake.cursor()
         self._state = State()
-        self._lock = RankedLock(Rank.SERVING)  # of whoever changes copies
+        self._lock = RankedLock(Rank.SERVING)  # held while copies change
         self._missed: dict[Hashable, deque[float]] = {}
         self._not_before: dict[int, float] = {}
         self._numbers = itertools.count(1)
@@ -125,25 +125,25 @@ class Serving:
         self._thread.start()
 
     def stop(self) -> None:
-        """End after the copy that is being made."""
+        """End the thread after the copy that is being made."""
         self._tasks.put(None)
         if self._thread.is_alive():
             self._thread.join(30)
 
     @property
     def copies(self) -> tuple[int, list[Copy]]:
-        """The snapshot of the copies, and these by relation."""
+        """The snapshot of the copies, and the copies sorted by relation id."""
         state = self._state
         return state.snapshot, [state.copies[id_] for id_ in sorted(state.copies)]
 
     # Reading
 
     def covers(self, relations: Collection[int]) -> bool:
-        """Whether there are copies of all these, with everything that has been committed before this was called.
+        """Return whether there are copies of all these relations, with everything committed before this call.
 
-        A query over them may still find that one is gone, and has to read the lake then.
+        A query may still find that a copy has been dropped since, and has to read the lake then.
         """
-        if not relations:  # views alone, which are in memory anyhow
+        if not relations:  # only views, which are in memory in any case
             return True
         is_served = self._covers(relations)
         (SERVING_HITS if is_served else SERVING_MISSES).inc()
@@ -172,7 +172,7 @@ class Serving:
         return all(id_ in self._state.copies for id_ in relations)
 
     def _follow(self, newest: int) -> None:
-        """Have the copies at a snapshot or a later one."""
+        """Take the copies to a snapshot or a later one. Raises TimeoutError after `patience_s` seconds of waiting."""
         if self._state.snapshot >= newest:
             return
         if not self._lock.acquire(timeout=self._pace.patience_s):
@@ -184,9 +184,9 @@ class Serving:
             self._lock.release()
 
     def find(self, relation: int, column: str, value: object, outputs: tuple[str, ...]) -> pa.RecordBatch | None:
-        """Columns of the rows with a value in a column, of a relation that `covers` has said yes to.
+        """Return columns of the rows with a value in a column, for a relation that `covers` has accepted.
 
-        None: a query has to tell.
+        None if the caller has to run a query.
         """
         copy = self._state.copies.get(relation)
         if copy is None:
@@ -197,7 +197,7 @@ class Serving:
         return rows.find(value, outputs) if rows is not None else None
 
     def _find_in_view(self, id_: int, column: str, value: object, outputs: tuple[str, ...]) -> pa.RecordBatch | None:
-        """The same of a materialized view, which has no copy here but is in the shared buffer."""
+        """As `find`, for a materialized view, which has no copy here but is in the shared buffer."""
         relation = self._store.catalog.by_id.get(id_)
         if relation is None or not relation.is_streaming:
             return None
@@ -207,7 +207,7 @@ class Serving:
         return rows.find(value, outputs) if rows is not None else None
 
     def _sort_view(self, relation: Relation, column: str) -> None:
-        """Have the rows of a view in the order of a column too."""
+        """Sort the rows of a view by a column."""
         self._missed.pop((relation.id, column), None)
         values = ", ".join(f"{c.from_lake} AS {quote(c.lake_name)}" for c in relation.visible)
         with closing(self._lake.cursor()) as cursor:
@@ -217,12 +217,12 @@ class Serving:
         self._buffer.sort(relation.lake_table, SortedRows(column, batch, changed) if fits else None)
 
     def _miss(self, id_: int, now: float) -> None:
-        """A relation without a copy has been read."""
+        """Record that a relation without a copy was read."""
         if self._is_often(id_, now):
             self._load_later(id_)
 
     def _is_often(self, what: Hashable, now: float) -> bool:
-        """Whether what has been missed now has been so often lately that it is worth the memory."""
+        """Record a miss. Returns whether misses of `what` are frequent enough to spend memory on it."""
         reads = self._missed.setdefault(what, deque(maxlen=self._pace.reads))
         reads.append(now)
         return len(reads) == self._pace.reads and now - reads[0] <= self._pace.within_s
@@ -234,7 +234,7 @@ class Serving:
             self._later((id_,), lambda: self._load(id_))
 
     def _later(self, what: tuple[object, ...], task: Callable[[], None]) -> None:
-        """Have the thread do something, unless it is to do it already."""
+        """Queue a task for the thread, unless it is queued already."""
         if what in self._pending:
             return
         self._pending.add(what)
@@ -261,7 +261,7 @@ class Serving:
                 _drop(cursor, state.copies.values())
 
     def _load(self, id_: int) -> None:
-        """Copy a relation and take the copy to the snapshot of the others."""
+        """Copy a relation and advance the copy to the snapshot of the others."""
         began = time.monotonic()
         self._missed.pop(id_, None)
         self._not_before[id_] = began + self._pace.again_s
@@ -280,11 +280,11 @@ class Serving:
             finally:
                 self._lake.unpin(snapshot)
         if id_ in self._state.copies:
-            # What has to be loaded again and again takes a tenth of the time.
+            # Reloading the same relation again and again takes at most a tenth of the time.
             self._not_before[id_] = began + 10 * (time.monotonic() - began)
 
     def _copied(self, cursor: Cursor, relation: Relation, snapshot: int) -> Copy | None:
-        """A table with a relation's rows at a snapshot; None when there is no room for it."""
+        """Return a table with a relation's rows at a snapshot; None when there is no room for it."""
         located = locate(cursor, relation.lake_table, snapshot)
         rows = row_count(cursor, relation, snapshot)
         fixed = sum(_FIXED if column.type.length < 0 else column.type.length for column in relation.visible)
@@ -306,9 +306,9 @@ class Serving:
         return None
 
     def _make_room(self, size: int) -> bool:
-        """Drop the copies that have been read least recently until `size` bytes fit.
+        """Drop the copies that were read least recently until `size` bytes fit. Returns whether they do.
 
-        Not for what would take the place of one that is in use: the two would go on driving each other out.
+        No copy in use is dropped, because two copies would go on replacing each other.
         """
         with self._lock:
             unused = sorted(self._state.copies.values(), key=lambda copy: copy.read_at)
@@ -326,7 +326,7 @@ class Serving:
             return free >= size
 
     def _sort(self, copy: Copy, column: str) -> None:
-        """Have the rows of a copy in the order of a column too."""
+        """Sort the rows of a copy by a column."""
         if not self._make_room(int(copy.rows * copy.width)):
             return
         with closing(self._lake.cursor()) as cursor:
@@ -334,7 +334,7 @@ class Serving:
                 if self._state.copies.get(copy.relation.id) is not copy:
                     return
                 cursor.execute("BEGIN")
-                cursor.execute(f"FROM {copy.table} LIMIT 0").fetchall()  # now the transaction sees this moment
+                cursor.execute(f"FROM {copy.table} LIMIT 0").fetchall()  # fixes what the transaction sees
                 changed = copy.sorted.watch(column)
             batch = _sorted(cursor, f"SELECT {copy.columns} FROM {copy.table}", column)
         with self._lock:
@@ -343,7 +343,7 @@ class Serving:
     # Changes, while the lock is held
 
     def _catch_up(self, upto: int, loaded: tuple[Copy, int] | None = None) -> None:
-        """Take the copies, and one that was loaded at an earlier snapshot, to a snapshot."""
+        """Advance the copies to a snapshot, with a copy that was loaded at an earlier snapshot."""
         state = self._state
         copies = [(copy, state.snapshot) for copy in state.copies.values()] + ([loaded] if loaded else [])
         oldest = min(after for _, after in copies)
@@ -366,7 +366,7 @@ class Serving:
         self._state = State(upto, {copy.relation.id: copy for copy in kept})
 
     def _advance(self, cursor: Cursor, copy: Copy, changes: list[Change], upto: int) -> bool:
-        """Apply changes to a copy. Returns whether it is worth it."""
+        """Apply changes to a copy. Returns whether to keep the copy."""
         if not changes:
             return True
         if any(change.kind not in ROW_CHANGES for change in changes):
@@ -389,7 +389,7 @@ class Serving:
         return True
 
     def _fitting(self, copies: list[Copy]) -> list[Copy]:
-        """Of copies that have grown, or may take less than before, those read last that fit."""
+        """Return the most recently read copies that fit the budget together; copies may have grown."""
         kept: list[Copy] = []
         for copy in sorted(copies, key=lambda copy: copy.read_at, reverse=True):
             if sum(other.bytes for other in kept) + copy.bytes <= self._budget():
@@ -398,22 +398,22 @@ class Serving:
 
     @contextmanager
     def _changing(self) -> Iterator[Cursor]:
-        """A transaction that changes copies."""
+        """While entered, a transaction that changes copies is open."""
         with in_transaction(self._cursor):
             yield self._cursor
 
 
 def _sorted(cursor: Cursor, rows: str, column: str) -> pa.RecordBatch | None:
-    """The rows of a query in the order of a column, without NULL in it; None for too many."""
+    """Return the rows of a query sorted by a column, without NULL in it; None if there are too many for one batch."""
     name = quote(column)
     query = f"FROM ({rows}) WHERE {name} IS NOT NULL ORDER BY {name}"
     table = cursor.execute(query).to_arrow_table().combine_chunks()
     batches = table.to_batches() or [pa.RecordBatch.from_pylist([], table.schema)]
-    return batches[0] if len(batches) == 1 else None  # texts of more than 2 GiB have several
+    return batches[0] if len(batches) == 1 else None  # more than 2 GiB of text make several batches
 
 
 _HISTORY = "served_history"
-# Bytes of a row id, and of a value whose length varies besides what it is.
+# Bytes of a row id, and of a variable-length value in addition to its content.
 _FIXED = 8
 
 

@@ -1,13 +1,13 @@
-"""What epochs have made of views and of their states before a checkpoint stores it (RisingWave: the shared buffer).
+"""The shared buffer (RisingWave's term): changes that epochs made to views and states and no checkpoint has stored yet.
 
-The lake has the rows of a view as of the last checkpoint. Here are the changes since: the keys whose rows have changed,
-and those rows as they are, in tables of DuckDB's memory. A view of DuckDB's memory puts both together; that is what
-clients and epochs read. An epoch changes all of this in one transaction there, so that whoever reads several views
-sees all of them at one epoch. What of the lake is read is read at a named snapshot, which a checkpoint replaces in the
-same transaction by which it forgets what it has stored.
+The lake has the rows of a view as of the last checkpoint. Tables in DuckDB's memory have the changes since: the keys
+whose rows have changed, and the present rows of these keys. A view in memory joins both; clients and epochs read this
+view. An epoch changes all of this in one transaction in memory, so that a reader of several views sees all of them at
+one epoch. The lake's rows are read at a fixed snapshot. A checkpoint replaces the snapshot in the transaction in which
+it forgets the changes that it has stored.
 
-Of what epochs read often there is a copy as well (`executor.memory.copies`), with all rows as they are. The view in
-memory reads the copy, then, and the copy's rows of changed keys are those that a checkpoint stores.
+Tables that epochs read often also have a copy (`executor.memory.copies`) with all present rows. Then the view in memory
+reads the copy, and a checkpoint stores the copy's rows of the changed keys.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from sparkwave.executor.memory.copies import VALUE_BYTES, Copies, Copy, Key, row
 from sparkwave.executor.memory.delta_tables import WORN_ROWS
 from sparkwave.executor.memory.sorted_rows import SortedColumns, SortedRows, Value
 
-# So many changed rows are stored before an epoch goes on.
+# With more changed rows than this, a checkpoint comes before the next epoch.
 MOST_ROWS = 1_000_000
-# Pending changes have new tables after so many bytes, too: DuckDB keeps deleted rows.
+# Tables of pending changes are also made anew after this many bytes, because DuckDB keeps deleted rows.
 _WORN_BYTES = 4 << 20
-# Columns of the tables of keys: a number that grows, and whether the lake may have a row of the key.
+# Columns of the tables of keys: a growing number, and whether the lake may have a row of the key.
 _NUMBER, _GONE = '"?number"', '"?gone"'
 _NUMBERS = f"{BUFFER}.{EPOCHS_SCHEMA}.numbers"
 _NEXT = f"nextval('{_NUMBERS}')"
-# Whoever begins a transaction with this sees memory as it is then.
+# A transaction that begins with this query sees memory as of that moment.
 ANCHOR = f"FROM {BUFFER}.{EPOCHS_SCHEMA}.anchor"
 # One row: the snapshots between which most views of an epoch advance (`executor.epochs.lookups`).
 MOMENT = f"{BUFFER}.{EPOCHS_SCHEMA}.moment"
@@ -45,11 +45,12 @@ MOMENT = f"{BUFFER}.{EPOCHS_SCHEMA}.moment"
 
 @dataclass(eq=False)
 class _Pending:
-    """The changes of a table: `keys` names a table of keys, `rows` one of their rows, unless the copy has them.
+    """The pending changes of a table.
 
-    `changes` are the rows that have come and gone and are not stored, as many as there are rows of `keys`; `has_gone`
-    says that some have gone. So many keys, and rows, have been written since the tables were made; one of the latter
-    has `width` bytes, about.
+    `keys` names a table of keys, `rows` a table of their rows, unless the copy has the rows. `changes` counts the
+    removed and added rows that are not stored, one for each row of `keys`; `has_gone` tells that there are removed
+    rows. `written` and `written_rows` count the keys and rows written since the tables were made. A row has about
+    `width` bytes.
     """
 
     application: Application
@@ -63,21 +64,21 @@ class _Pending:
 
     @property
     def bytes(self) -> int:
-        """DuckDB keeps deleted rows."""
+        """The bytes of the tables, with deleted rows, which DuckDB keeps."""
         return int(self.written_rows * self.width) + self.written * (len(self.application.key) + 1) * VALUE_BYTES
 
     def same(self, row: str, key: str) -> str:
-        """The condition that a row has a key."""
+        """Return the SQL condition that a row has a key."""
         item = self.application
         return " AND ".join(f"{row}.{quote(k)} {item.equals(k)} {key}.{quote(k)}" for k in item.key) or "TRUE"
 
 
 @dataclass(eq=False)
 class _Table:
-    """A table of a view or of a state. At `snapshot` the lake has its rows but for what is pending.
+    """A table of a view or of a state. At `snapshot` the lake has its rows without the pending changes.
 
-    `name` is its view in memory, once it `is_shown`; the view reads the `copy` if there is one. By some columns the
-    rows are `sorted`.
+    `name` is its view in memory, once it `is_shown`. The view reads the `copy` if there is one. `sorted` has the rows
+    in the order of some columns.
     """
 
     stored: LakeTable
@@ -102,12 +103,12 @@ class _Table:
 
     @property
     def changes(self) -> int:
-        """The rows that have come and gone since the last checkpoint."""
+        """The number of rows that were removed and added since the last checkpoint."""
         return self.pending.changes if self.pending is not None else 0
 
     @property
     def rows(self) -> str:
-        """SQL of the rows as they are."""
+        """SQL of the present rows."""
         stored = at_version(self.stored.sql, self.snapshot)
         if self.copy is not None:
             return f"FROM {self.copy.name}"
@@ -119,7 +120,7 @@ class _Table:
 
 @dataclass(frozen=True)
 class _Part:
-    """The changes of one table up to a checkpoint, with the name of what has the rows of its keys."""
+    """The changes of one table that a checkpoint stores. `rows` names the relation with the rows of the keys."""
 
     table: LakeTable
     pending: _Pending
@@ -128,7 +129,7 @@ class _Part:
     has_gone: bool
 
     def store(self, cursor: Cursor, give_way: Callable[[], None]) -> None:
-        """Write them into the lake, in the transaction of the cursor in which they were frozen."""
+        """Write the changes into the lake, in the cursor's transaction, in which they were frozen."""
         item, pending = self.pending.application, self.pending
         if self.has_gone:
             give_way()
@@ -143,7 +144,7 @@ class _Part:
 
 @dataclass(frozen=True)
 class Frozen:
-    """What a checkpoint stores: all changes up to an epoch, and the rows whose expressions failed, by relation."""
+    """The changes that a checkpoint stores: those up to an epoch, and the failed rows by relation."""
 
     epoch: Epoch
     number: int
@@ -155,7 +156,7 @@ class Frozen:
         return [part.table for part in self.parts]
 
     def store(self, cursor: Cursor, give_way: Callable[[], None]) -> None:
-        """Write everything but the epoch into the lake. `give_way` is called before each statement of a table."""
+        """Write all but the epoch into the lake. `give_way` is called before each statement of a table."""
         for part in self.parts:
             part.store(cursor, give_way)
         for relation_id, errors in self.errors:
@@ -164,7 +165,10 @@ class Frozen:
 
 @dataclass(frozen=True)
 class Content:
-    """Of a table of a view's definition: rows changed since the last checkpoint, rows of its copy, bytes of both."""
+    """The contents of a table of a view or state.
+
+    `changes` counts the rows changed since the last checkpoint, `rows` the rows of its copy; the bytes are of both.
+    """
 
     definition_id: int
     table: LakeTable
@@ -175,7 +179,10 @@ class Content:
 
 
 class SharedBuffer:
-    """Epochs change it by the coordinator's thread and cursor alone; checkpoints and the catalog by other threads."""
+    """Keeps the changes.
+
+    Only the coordinator's thread applies epochs; checkpoints and the catalog use other threads.
+    """
 
     def __init__(self, store: Store, copies: Copies) -> None:
         self._lake, self._copies = store.lake, copies
@@ -188,35 +195,35 @@ class SharedBuffer:
         self._cursor.execute(f"CREATE TABLE {MOMENT} AS SELECT 0::BIGINT AS old, 0::BIGINT AS new")
         self._lock = RankedLock(Rank.BUFFER)
         self._tables: dict[LakeTable, _Table] = {}
-        self._errors: list[tuple[int, ComputeErrors]] = []  # failed rows that are not stored
+        self._errors: list[tuple[int, ComputeErrors]] = []  # failed rows that are not stored yet
         self._names = 0
         self._stored_at = 0  # the snapshot of the last checkpoint, or a later one
         self._known: tuple[Relation, ...] = ()
-        self.epoch = self.newest = store.epoch(self._cursor)  # the newest may be about to be seen
+        self.epoch = self.newest = store.epoch(self._cursor)  # `newest` may not be published yet
         if not self._lake.read_only:
             store.watch(self._take_up)
 
     @property
     def _every(self) -> list[_Table]:
-        return list(self._tables.values())  # while other threads add some
+        return list(self._tables.values())  # a copy, because other threads add tables
 
     @property
     def has_changes(self) -> bool:
-        """Whether there is anything that no checkpoint has stored."""
+        """Whether there are changes that no checkpoint has stored."""
         return bool(self._errors) or any(table.has_changes for table in self._every)
 
     def is_stored_at(self, snapshot: int) -> bool:
-        """Whether a snapshot of the lake has all that epochs have made of views."""
+        """Return whether a snapshot of the lake has all changes that epochs made to views."""
         return not self.has_changes and self._stored_at <= snapshot
 
     @property
     def has_errors(self) -> bool:
-        """Whether rows whose expressions failed are to be counted."""
+        """Whether there are failed rows that no checkpoint has stored."""
         return bool(self._errors)
 
     @property
     def is_full(self) -> bool:
-        """Whether a checkpoint should come first."""
+        """Whether a checkpoint should come before the next epoch."""
         return sum(table.changes for table in self._every) > MOST_ROWS or (self._copies.is_over and self.has_changes)
 
     def _pending_bytes(self) -> int:
@@ -224,11 +231,11 @@ class SharedBuffer:
 
     @property
     def oldest(self) -> int:
-        """The oldest snapshot that is read."""
+        """The oldest snapshot that the views in memory read."""
         return min((table.snapshot for table in self._every if table.is_shown), default=1 << 62)
 
     def contents(self) -> list[Content]:
-        """What there is of each table that has changes or a copy."""
+        """Return the contents of each table that has changes or a copy."""
         return [
             Content(
                 table.owner,
@@ -243,15 +250,15 @@ class SharedBuffer:
         ]
 
     def _is_held(self, key: Key) -> bool:
-        """Whether the copy of a table has rows that are nowhere else."""
+        """Return whether the copy of a table has rows that are nowhere else."""
         return any(table.key == key and table.has_changes for table in self._every)
 
     # Epochs
 
     def rows(self, cursor: Cursor, relation: Relation, stored: LakeTable) -> str:
-        """The name of what has the rows of a view's table, or of a state's, as the last epoch has left them."""
+        """Return the name of the relation with the rows of a view's or state's table after the last epoch."""
         if not relation.created:
-            return stored.sql  # a job writes it
+            return stored.sql  # the job itself writes to it
         table = self._table(relation, stored)
         copy = self._copies.get(table.key) or self._copied(cursor, table)
         if copy is not None:
@@ -259,7 +266,7 @@ class SharedBuffer:
         return table.name if table.has_changes else stored.sql
 
     def apply(self, cursor: Cursor, advances: Iterable[Advance], epoch: Epoch) -> None:
-        """Let everybody see what becomes of views with an epoch. Nothing has changed when it raises DuckDBError."""
+        """Publish the changes of views in an epoch. Nothing has changed when it raises DuckDBError."""
         self.newest = epoch
         with self._changing(cursor, epoch):
             snapshot = self._lake.newest(cursor)
@@ -271,7 +278,7 @@ class SharedBuffer:
                     self._errors.append((advance.view.relation.id, advance.errors))
 
     def follow(self, cursor: Cursor, advances: Iterable[Advance], epoch: Epoch) -> None:
-        """The same of what the lake has already, while nothing is pending."""
+        """As `apply`, for changes that the lake has already, while no other changes are pending."""
         self.newest = epoch
         with self._changing(cursor, epoch):
             snapshot = self._lake.newest(cursor)
@@ -284,19 +291,22 @@ class SharedBuffer:
                             self._show_again(cursor, table)
 
     def _steps(self, cursor: Cursor, advance: Advance) -> list[tuple[Application, int, int]]:
-        """What an advance changes. What is looked up is noted before anybody may see a change."""
+        """Return the changes of an advance that are not empty.
+
+        Values of sorted columns are noted before any reader sees the change.
+        """
         table = self._tables.get(advance.view.relation.lake_table)
         if table is not None:
             table.sorted.note(cursor, advance.changes)
         return [(item, removed, added) for item, removed, added in advance.steps if removed or added]
 
     def go_on(self, epoch: Epoch) -> None:
-        """An epoch has changed nothing."""
+        """Advance to an epoch that has changed nothing."""
         with self._lock:
             self.epoch = epoch
 
     def start_again(self, cursor: Cursor, epoch: Epoch) -> None:
-        """Forget everything that the lake does not have, which is at an epoch."""
+        """Forget all changes that the lake does not have, and set the lake's epoch."""
         with self._changing(cursor, epoch):
             snapshot = self._lake.newest(cursor)
             self._errors = []
@@ -308,7 +318,7 @@ class SharedBuffer:
         self._copies.clear()
 
     def tidy(self, cursor: Cursor) -> None:
-        """After an epoch: clients read no copy that is to be dropped."""
+        """After an epoch: let the views in memory stop reading copies that are to be dropped."""
         gone = [table for table in self._every if table.copy is not self._copies.find(table.key)]
         if gone:
             with self._changing(cursor):
@@ -332,7 +342,7 @@ class SharedBuffer:
         return copy
 
     def _add(self, cursor: Cursor, table: _Table, item: Application, snapshot: int, removed: int, added: int) -> None:
-        """Change a table and note the keys."""
+        """Apply a change to a table and note the keys."""
         pending = table.pending or self._made_pending(cursor, table, item)
         has_begun = not table.has_changes
         if has_begun:
@@ -362,7 +372,7 @@ class SharedBuffer:
         return pending
 
     def _change_copy(self, cursor: Cursor, table: _Table, item: Application, removed: int, added: int) -> Copy | None:
-        """The copy of a table, changed; None where there is none."""
+        """Change the copy of a table and return it; None if there is none."""
         copy = table.copy = self._copies.find(table.key)
         if copy is not None:
             _change(cursor, copy.name, item, removed, added)
@@ -375,7 +385,7 @@ class SharedBuffer:
     # Looking up
 
     def sorted_rows(self, stored: LakeTable, column: str) -> SortedRows | None:
-        """The rows of a view in the order of a column, if they have been sorted."""
+        """Return the rows of a view sorted by a column, if there are any."""
         table = self._tables.get(stored)
         return table.sorted.rows.get(column) if table is not None else None
 
@@ -384,9 +394,9 @@ class SharedBuffer:
         return sum(table.sorted.bytes for table in self._every)
 
     def watch(self, cursor: Cursor, stored: LakeTable, column: str) -> tuple[str, set[Value]]:
-        """Begin to note the values of a column whose rows change, and a transaction that sees the rows before that.
+        """Begin to note changed values of a column, and a transaction that sees the rows before the changes.
 
-        Returns the name of what has the rows, and the values.
+        Returns the name of the relation with the rows, and the set of noted values.
         """
         with self._lock:
             cursor.execute(f"BEGIN; {ANCHOR}").fetchall()
@@ -394,7 +404,7 @@ class SharedBuffer:
             return table.name, table.sorted.watch(column)
 
     def sort(self, stored: LakeTable, rows: SortedRows | None) -> None:
-        """Have rows looked up that are sorted by a column and are watched still; None for none."""
+        """Publish rows that are sorted by a column and are still watched; None for none."""
         with self._lock:
             table = self._tables.get(stored)
             if table is not None:
@@ -403,7 +413,7 @@ class SharedBuffer:
     # The catalog
 
     def _take_up(self, catalog: Catalog) -> None:
-        """Show the views that have been created, and forget those that have gone."""
+        """Publish the newly created views, and forget the dropped ones."""
         if catalog.relations is self._known:
             return
         views = {r.lake_table: r for r in catalog.relations if r.is_streaming and r.created and not r.is_sink}
@@ -426,7 +436,7 @@ class SharedBuffer:
         del self._tables[table.stored]
 
     def refresh(self, before: int) -> None:
-        """Read no snapshot of the lake before this one, while no checkpoint runs."""
+        """Read no snapshot of the lake before this one any more. Call it while no checkpoint runs."""
         with self._changing(self._cursor):
             newest = self._lake.newest(self._cursor)
             for table in self._every:
@@ -437,7 +447,7 @@ class SharedBuffer:
     # Checkpoints
 
     def freeze(self, cursor: Cursor) -> Frozen:
-        """What there is to store, to be read by the transaction that the cursor is in and has read nothing yet."""
+        """Return the changes to store. The cursor is in a transaction that has read nothing yet and will read them."""
         with self._lock:
             cursor.execute(ANCHOR).fetchall()
             [(number,)] = self._cursor.execute(f"SELECT {_NEXT}").fetchall()
@@ -449,7 +459,7 @@ class SharedBuffer:
             return Frozen(self.epoch, number, parts, tuple(self._errors))
 
     def stored(self, frozen: Frozen) -> None:
-        """Forget what the lake has now."""
+        """Forget the changes that the lake has now."""
         with self._changing(self._cursor):
             self._errors = self._errors[len(frozen.errors) :]
             snapshot = self._lake.newest(self._cursor)
@@ -464,7 +474,7 @@ class SharedBuffer:
 
     def _forget(self, table: _Table, part: _Part, number: int) -> None:
         pending = part.pending
-        if pending.changes == part.changes:  # none has come since
+        if pending.changes == part.changes:  # no change has been added since
             _make_empty(self._cursor, table.stored, pending)
             return
         pending.changes -= part.changes
@@ -485,7 +495,10 @@ class SharedBuffer:
 
     @contextmanager
     def _changing(self, cursor: Cursor, epoch: Epoch | None = None) -> Iterator[None]:
-        """A transaction of the memory, which then is at an epoch; what is said here of its tables goes back with it."""
+        """While entered, a transaction of memory is open; at its end memory is at the epoch.
+
+        If the transaction fails, the attributes of the tables are restored, too.
+        """
         with self._lock:
             errors = [*self._errors]
             tables = [*self._tables.values()]
@@ -502,7 +515,10 @@ class SharedBuffer:
 
 
 def state_owner(definition_id: int) -> tuple[str, int]:
-    """Whose the copies of a view's tables are: one may be called like one that was dropped, but not its definition."""
+    """Return the owner key of the copies of a view's tables.
+
+    The definition's id is unique, while the name may be that of a dropped view.
+    """
     return "state", definition_id
 
 
@@ -524,7 +540,7 @@ def _make_empty(cursor: Cursor, stored: LakeTable, pending: _Pending) -> None:
 
 
 def _make(cursor: Cursor, stored: LakeTable, pending: _Pending) -> None:
-    """Tables without rows, instead of those that are there, if any."""
+    """Make empty tables for pending changes, in place of any present ones."""
     pending.changes, pending.has_gone, pending.written, pending.written_rows = 0, False, 0, 0
     keys = (
         f"SELECT {_listed(pending.application.key)}0::BIGINT AS {_NUMBER}, FALSE AS {_GONE} FROM {stored.sql} LIMIT 0"

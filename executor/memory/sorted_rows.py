@@ -1,4 +1,4 @@
-"""Rows in the order of one column, to find those with a value without a query."""
+"""Rows sorted by one column, to find the rows with a value without a query."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ Value = int | str
 
 
 class SortedRows:
-    """Rows of a relation as they were at a moment, and the values of the column whose rows have changed since.
+    """Rows of a relation as of a moment, and the values of the column whose rows have changed since.
 
-    Whoever changes rows adds to `changed` before anybody may see the change.
+    Whoever changes rows adds to `changed` before any reader may see the change.
     """
 
     def __init__(self, column: str, rows: pa.RecordBatch, changed: set[Value]) -> None:
-        """`rows` are in the order of `column`, without NULL in it."""
+        """`rows` are sorted by `column` and have no NULL in it."""
         self.column = column
         self.changed = changed
         self._rows = rows
@@ -34,7 +34,7 @@ class SortedRows:
 
     @property
     def is_worn(self) -> bool:
-        """Whether so much has changed that it is better sorted anew."""
+        """Whether so many values have changed that the rows should be sorted anew."""
         return len(self.changed) > max(self._rows.num_rows // 20, 100)
 
     @property
@@ -42,7 +42,7 @@ class SortedRows:
         return self._rows.nbytes
 
     def find(self, value: object, outputs: tuple[str, ...]) -> pa.RecordBatch | None:
-        """Columns of the rows with a value; None when they have changed since, or the value is of another type."""
+        """Return columns of the rows with a value; None when they have changed, or the value is of another type."""
         rows = self._selected.get(outputs)
         if rows is None:
             rows = self._selected[outputs] = self._rows.select(outputs)
@@ -50,15 +50,15 @@ class SortedRows:
             return rows.slice(0, 0)
         if type(value) is not (str if self._is_text else int) or value in self.changed:
             return None
-        # Python orders texts by code points, which is the order of their bytes in UTF-8, DuckDB's.
+        # Python orders text by code point, like DuckDB, which orders by UTF-8 bytes.
         start = bisect_left(self._values, value, key=self._key)
         return rows.slice(start, bisect_right(self._values, value, lo=start, key=self._key) - start)
 
 
 class SortedColumns:
-    """The rows of one relation in the order of each column that is looked up, and the values that have changed since.
+    """The rows of one relation sorted by each column that is looked up, and the values that have changed since.
 
-    Whoever calls it but for `bytes` holds the lock under which the relation changes.
+    The caller holds the lock under which the relation changes, except for `bytes`.
     """
 
     def __init__(self) -> None:
@@ -70,19 +70,19 @@ class SortedColumns:
         return sum(rows.bytes for rows in list(self.rows.values()))
 
     def watch(self, column: str) -> set[Value]:
-        """The values of a column whose rows change from now on."""
+        """Return a set that receives the values of a column whose rows change from now on."""
         changed: set[Value] = set()
         self._watched.append((column, changed))
         return changed
 
     def keep(self, rows: SortedRows | None) -> None:
-        """Have rows looked up that are watched still; None for none."""
+        """Keep rows that are still watched, for look-ups; None for none."""
         if rows is not None and any(changed is rows.changed for _, changed in self._watched):
             self.rows[rows.column] = rows
         self._watched = [(each.column, each.changed) for each in self.rows.values()]
 
     def note(self, cursor: Cursor, changes: str) -> None:
-        """Note the values of rows that change, which a relation of the cursor has as they were and will be."""
+        """Note the values of the changed rows of a relation of the cursor, before and after the change."""
         for column, values in self._watched:
             rows = cursor.execute(f"SELECT DISTINCT {quote(column)} FROM {changes}").fetchall()
             values.update(value for (value,) in rows)

@@ -1,1 +1,1 @@
-"""Sinks: the changes of an epoch, handed on once."""
+"""Sinks: the changes of an epoch are delivered elsewhere, once."""

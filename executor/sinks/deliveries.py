@@ -1,8 +1,8 @@
-"""What sinks hand on: the changes of an epoch go where they are to be in the transaction that ends it, or before that.
+"""The delivery of an epoch's changes by sinks, in the transaction that ends the epoch or before it.
 
-Into a table they are written by the transaction itself. A file has its last name before the transaction commits: the
-name carries the epoch, so that after a crash it is known whether that was ever committed. What goes to a server
-elsewhere the transaction writes into the sink's log, an internal table; `executor.sinks.outbox` hands that on.
+The transaction itself writes the rows for a table. A file gets its final name before the transaction commits: the name
+contains the epoch, so that after a crash it is known whether the epoch was committed. Rows for another server are
+written by the transaction into the sink's log, an internal table; `executor.sinks.outbox` sends them from there.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from sparkwave.catalog.names import LakeTable, literal, quote
 from sparkwave.catalog.relation_details import APPEND_ONLY, TABLE
 from sparkwave.catalog.types import BIGINT, INTEGER
 
-# The column of a log with the snapshot that tells a row's epoch.
+# The column of a log with the snapshot that identifies a row's epoch.
 EPOCH = "?epoch"
-# The column of a file with what became of a row, of a sink that is not append-only.
+# The column of a file that tells the operation on a row, for a sink that is not append-only.
 OPERATION = "_op"
 _COPY = {"parquet": "FORMAT parquet", "json": "FORMAT json", "csv": "FORMAT csv, HEADER"}
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows for a table: queries of the keys of those to go, in the order of the table's, and of those to come.
+    """Changes for a table: a query of the keys of rows to remove, in key order, and a query of rows to add.
 
-    These have values for `columns`. A key that comes too does not go.
+    The added rows have values for `columns`. A key that is also added is not removed.
     """
 
     removed: str | None
@@ -40,15 +40,16 @@ class Rows:
     columns: tuple[str, ...]
 
 
-# Writes rows into a table by the table's own rules, the last of a key last, inside the cursor's transaction.
+# Writes rows into a table by the table's rules, inside the cursor's transaction; of rows with one key the last
+# counts.
 TableWriter = Callable[[Cursor, Relation, Sequence[Rows]], None]
 
 
 @dataclass(frozen=True)
 class Delivery:
-    """What one sink has to hand on: `changes` is a relation with its columns and `_weight`.
+    """The changes that one sink has to deliver: `changes` is a relation with the sink's columns and `_weight`.
 
-    `snapshot` tells these changes from any before and after.
+    `snapshot` is unique among the sink's deliveries.
     """
 
     relation: Relation
@@ -58,13 +59,13 @@ class Delivery:
 
 
 class Sinks:
-    """Hands changes on for those who compute them."""
+    """Delivers changes for the components that compute them."""
 
     def __init__(self, write: TableWriter) -> None:
         self._write = write
 
     def prepare(self, cursor: Cursor, catalog: Catalog, relation: Relation, changes: str, snapshot: int) -> Delivery:
-        """All that can fail because of what the sink is, before the transaction: write files, look at NULLs.
+        """Do all that can fail because of the sink, before the transaction: write files, check NULLs.
 
         Raises Error 23502 or 58030.
         """
@@ -75,7 +76,10 @@ class Sinks:
         return Delivery(relation, changes, snapshot, file)
 
     def deliver(self, cursor: Cursor, catalog: Catalog, deliveries: Iterable[Delivery]) -> None:
-        """Write the rows for tables and logs, inside the cursor's transaction: each table once, whatever writes it."""
+        """Write the rows for tables and logs in the cursor's transaction.
+
+        Each table is written once for all its sinks.
+        """
         by_table: dict[int, list[Delivery]] = {}
         for delivery in deliveries:
             if delivery.relation.sink.is_remote:
@@ -87,13 +91,13 @@ class Sinks:
             self._write(cursor, target, [_rows(target, delivery) for delivery in group])
 
     def forget(self, deliveries: Iterable[Delivery]) -> None:
-        """The transaction has failed: what was written before it is of no use."""
+        """Delete the files of deliveries whose transaction has failed."""
         for delivery in deliveries:
             if delivery.file is not None:
                 delivery.file.unlink(missing_ok=True)
 
     def remove_uncommitted(self, catalog: Catalog, epoch: int) -> None:
-        """Delete the files that no transaction has committed. Only safe before anything is being delivered.
+        """Delete the files that no transaction has committed. Only safe before any delivery begins.
 
         `epoch` is the newest snapshot that created sinks have applied.
         """
@@ -106,19 +110,19 @@ class Sinks:
                         file.unlink(missing_ok=True)
 
     def remove_all(self, relation: Relation) -> None:
-        """Delete what a sink has written that was given up before it was created."""
+        """Delete the files of a sink that was given up before it was created."""
         if relation.is_sink and relation.sink.is_local:
             for file, _ in _files(relation):
                 file.unlink(missing_ok=True)
 
 
 def targets(catalog: Catalog, relations: Iterable[Relation]) -> list[LakeTable]:
-    """The lake tables that these sinks write to, which clients write to as well."""
+    """Return the lake tables that these sinks write to; clients write to them as well."""
     return [catalog.by_id[relation.target].lake_table for relation in relations if relation.target is not None]
 
 
 def log_of(relation: Relation) -> LakeTable:
-    """The log of a sink that hands on to a server elsewhere."""
+    """Return the log of a sink that delivers to another server."""
     return replace(relation.lake_table, name=log_name(relation.id))
 
 
@@ -127,13 +131,13 @@ def log_name(job_id: int) -> str:
 
 
 def log_columns(relation: Relation) -> tuple[Column, ...]:
-    """The columns of a sink, and what its rows weigh and which epoch they are of."""
+    """Return the columns of a sink's log: those of the sink, the weight of a row, and its epoch."""
     own = tuple(Column(column.lake_name, column.type) for column in relation.visible)
     return (*own, Column("_weight", INTEGER), Column(EPOCH, BIGINT))
 
 
 def logs(relations: Iterable[Relation]) -> list[LakeTable]:
-    """Those of these sinks that have one."""
+    """Return the logs of those of these sinks that have one."""
     return [log_of(relation) for relation in relations if relation.sink.is_remote]
 
 
@@ -148,7 +152,7 @@ def _write_log(cursor: Cursor, delivery: Delivery) -> None:
 
 
 def _rows(target: Relation, delivery: Delivery) -> Rows:
-    """The changes as rows to go and to come."""
+    """Return the changes as rows to remove and to add."""
     relation, changes = delivery.relation, delivery.changes
     columns = tuple(column.name for column in relation.visible)
     listed = ", ".join(quote(column.lake_name) for column in relation.visible)
@@ -160,7 +164,7 @@ def _rows(target: Relation, delivery: Delivery) -> Rows:
 
 
 def _check_not_null(cursor: Cursor, relation: Relation, target: Relation, changes: str) -> None:
-    """Raise Error 23502 for a NULL in a row to come where the table has none."""
+    """Raise Error 23502 for a NULL in an added row where the table allows none."""
     given = {column.name: column.lake_name for column in relation.visible}
     for column in target.visible:
         if column.name in given and (column.not_null or column.name in target.primary_key):
@@ -182,14 +186,14 @@ def _stem(relation: Relation) -> str:
 
 
 def file_name(relation: Relation, snapshot: int) -> str:
-    """The name of an epoch's file."""
+    """Return the name of an epoch's file."""
     return f"{_stem(relation)}-{snapshot:012d}.{relation.sink.format}"
 
 
 def copy_changes(cursor: Cursor, relation: Relation, changes: str, file: Path) -> bool:
-    """Write the rows of `changes` that a sink hands on into a file. Returns whether there are any; without it is none.
+    """Write the delivered rows of `changes` into a file. Returns whether there are any; without any, no file is made.
 
-    Rows that go come first; an update is a row that goes and one that comes.
+    Removed rows come first; an update is a removed and an added row.
     """
     sink = relation.sink
     assert sink.format is not None
@@ -207,13 +211,13 @@ def copy_changes(cursor: Cursor, relation: Relation, changes: str, file: Path) -
 
 
 def _in_file(column: Column, format_: str) -> str:
-    """Parquet has no intervals below zero or of microseconds: there they are text."""
+    """Return SQL of a column in a file. Parquet has no intervals below zero or of microseconds, so they become text."""
     name = quote(column.lake_name)
     return f"{name}::{column.type.in_lake()}" if format_ == "parquet" and column.type.is_text_in_lake else name
 
 
 def _write_file(cursor: Cursor, relation: Relation, changes: str, snapshot: int) -> Path | None:
-    """Write the changes into a file of their own, which is there as a whole or not. Returns it, if there are any."""
+    """Write the changes into a file of their own, completely or not at all. Returns the file, None without rows."""
     directory = relation.sink.path
     assert directory is not None
     name = file_name(relation, snapshot)
@@ -223,14 +227,14 @@ def _write_file(cursor: Cursor, relation: Relation, changes: str, snapshot: int)
             return None
         flush(written)
         os.replace(written, file)
-        flush(file.parent)  # the commit that follows says that it is there
+        flush(file.parent)  # the commit that follows relies on the file
     except OSError as error:
         raise Error(f'could not write "{file}": {error.strerror}', errors.IO_ERROR) from error
     return file
 
 
 def _files(relation: Relation) -> list[tuple[Path, int]]:
-    """A sink's files and what their names say of the snapshot; unfinished ones too, with one beyond all."""
+    """Return a sink's files with the snapshots in their names; unfinished files have a snapshot above all others."""
     assert relation.sink.path is not None
     directory, stem = Path(relation.sink.path), _stem(relation)
     finished = [(file, int(file.stem.rpartition("-")[2])) for file in directory.glob(f"{stem}-*")]

@@ -1,7 +1,7 @@
-"""The first delivery of a sink: all that it has read while it was being created.
+"""The first delivery of a sink: all rows that it has read during its creation.
 
-Into a table it goes by ranges of row ids, each in a transaction of its own with where the next one begins, so that
-others commit in between and a crash repeats nothing. A file is one step.
+Rows for a table are written by ranges of row ids. Each range is a transaction that also stores the start of the next,
+so that others can commit in between and a crash repeats nothing. A file is one step.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from sparkwave.executor.backfill.work import ControlsChanged, Work
 from sparkwave.executor.sinks.deliveries import Sinks, logs, targets
 
 _ROWS = "sink_rows"
-# How many rows a commit writes into a table at most: what other commits wait for at once.
+# The most rows that a commit writes into a table, because other commits wait for it.
 STEP_ROWS = 100_000
 
 
 def deliver_all(work: Work, sinks: Sinks) -> None:
-    """Hand on the rows that the job has stored, and forget them with the last. Resumes where the last commit stands."""
+    """Deliver the rows that the job has stored, and forget them with the last. Resumes after the last commit."""
     cursor, relation = work.lake.cursor(), work.relation
     steps = relation.sink.connector == TABLE
     if steps and work.job.deliver_from is None:
@@ -32,12 +32,12 @@ def deliver_all(work: Work, sinks: Sinks) -> None:
     while (job := work.job).delivered is None:
         start = first if job.deliver_from is None else job.deliver_from
         stop = start + STEP_ROWS if steps and start + STEP_ROWS <= last else None
-        with suppress(ControlsChanged):  # what is stored is delivered without a limit
+        with suppress(ControlsChanged):  # stored rows are delivered without a rate limit
             work.retrying(lambda: _deliver(work, sinks, cursor, job, start, stop))  # noqa: B023
 
 
 def _check(work: Work, sinks: Sinks, cursor: Cursor) -> None:
-    """Raise what the table would refuse of any row, before the first has gone."""
+    """Raise the errors that the table would raise for any row, before the first row is delivered."""
     _bind(cursor, work.relation)
     sinks.prepare(cursor, work.store.catalog, work.relation, _ROWS, work.job.epoch.snapshot)
 
@@ -49,7 +49,7 @@ def _bind(cursor: Cursor, relation: Relation, where: str = "") -> None:
 
 
 def _deliver(work: Work, sinks: Sinks, cursor: Cursor, job: Job, start: int, stop: int | None) -> None:
-    """Hand on the rows from one row id to before another, None for the rest. Raises AlreadyDone."""
+    """Deliver the rows from row id `start` to before `stop`, None for the rest. Raises AlreadyDone."""
     relation, catalog = work.relation, work.store.catalog
     end = f" AND rowid < {stop}" if stop is not None else ""
     _bind(cursor, relation, f" WHERE rowid >= {start}{end}")
@@ -64,7 +64,7 @@ def _deliver(work: Work, sinks: Sinks, cursor: Cursor, job: Job, start: int, sto
     except AlreadyDone:
         raise
     except BaseException:
-        # It may have been committed before it failed.
+        # The transaction may have been committed before the failure.
         work.store.reload()
         if work.job.delivered is None:
             sinks.forget([delivery])

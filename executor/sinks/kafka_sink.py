@@ -1,8 +1,8 @@
-"""A sink's rows as messages of a Kafka topic: JSON objects.
+"""Sends a sink's rows as messages of a Kafka topic: JSON objects.
 
 Values are as RisingWave writes them (src/connector/src/sink/encoder/json.rs, with the modes of
-src/connector/src/sink/formatter/mod.rs): of dates the day since 0001-01-01 is 1, timestamps and times are
-milliseconds, timestamptz text in UTC; numeric, jsonb and intervals are text, bytea is base64.
+src/connector/src/sink/formatter/mod.rs): dates are days, where 0001-01-01 is day 1; timestamps and times are
+milliseconds; timestamptz is text in UTC; numeric, jsonb and intervals are text; bytea is base64.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from sparkwave.catalog.types import Type
 from sparkwave.executor.sources import kafka_client
 
 _BATCH = 10_000
-# How long the broker has for what has been sent, at most.
+# The most seconds that the broker has to acknowledge the sent messages.
 _DELIVERED_S = 30.0
 _DAYS_TO_1970 = 719_163
 
 
 @dataclass
 class KafkaSink:
-    """One topic. What a broker has not acknowledged is an error, and all of the epoch is sent again."""
+    """One topic. A missing acknowledgement of the broker is an error, and the whole epoch is sent again."""
 
     relation: Relation
     options: dict[str, str]
@@ -36,7 +36,7 @@ class KafkaSink:
     _problem: Error | None = field(default=None)
 
     def check(self) -> None:
-        """Raises Error 0A000 without the package, 42704 for an unknown topic, 08006."""
+        """Raise Error 0A000 without the package, 42704 for an unknown topic, 08006 for an unreachable broker."""
         kafka_client.partitions(self._open(), self.options["topic"])
 
     def send(self, cursor: Cursor, changes: str, epoch: int) -> None:
@@ -79,7 +79,10 @@ class KafkaSink:
 
 
 def messages_sql(relation: Relation, changes: str) -> str:
-    """The key and the value of each message; of an upsert sink the last of a key, without a value when it has gone."""
+    """Return SQL of the key and the value of each message.
+
+    An upsert sink has one message for each key, its last row, without a value when the row is removed.
+    """
     sink = relation.sink
     value = _object(relation.visible)
     by_name = {column.name: column for column in relation.visible}
@@ -97,7 +100,7 @@ def _object(columns: Iterable[Column]) -> str:
 
 
 def _json(value: str, type_: Type) -> str:
-    """What json_object makes the JSON of a value from."""
+    """Return SQL of a value in the form from which json_object makes its JSON."""
     if type_.dimensions:
         return f"list_transform({value}, lambda x: {_json('x', type_.element)})"
     if type_.is_struct:

@@ -1,8 +1,8 @@
-"""One thread that hands on what the logs of sinks have, to servers elsewhere.
+"""One thread that sends the rows of sinks' logs to other servers.
 
-An epoch's rows go out before the transaction that takes them from the log. After a crash between the two they go out
-again: an object of S3 under the same name with the same rows, so that it is there once; messages of Kafka once more.
-A server that cannot be reached holds up neither views nor other sinks: the log grows meanwhile, which is a table.
+An epoch's rows are sent before the transaction that takes them from the log. After a crash between the two they are
+sent again: an S3 object under the same name with the same rows, so that it exists once; Kafka messages a second time.
+An unreachable server holds up neither views nor other sinks: meanwhile the log, a table, grows.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from sparkwave.executor.sources.file_storage import bucket
 logger = logging.getLogger(__name__)
 
 TICK_S = 1.0
-# So many epochs are handed on in one go.
+# The most epochs that are sent in one step.
 MOST_EPOCHS = 100
 LONGEST_RETRY_S = 60.0
 
 
 class Receiver(Protocol):
-    """Where the rows of one sink go. Making one touches nothing outside."""
+    """The destination of one sink's rows. Its creation has no outside effect."""
 
     def check(self) -> None:
-        """Raise Error when it is not there or cannot be reached."""
+        """Raise Error when the destination does not exist or cannot be reached."""
 
     def send(self, cursor: Cursor, changes: str, epoch: int) -> None:
-        """Have the rows of an epoch there for certain: those of `changes`, with `_weight`. Raises Error."""
+        """Store the rows of an epoch durably at the destination: those of `changes`, with `_weight`. Raises Error."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class S3Sink:
 
 
 def receiver(store: Store, relation: Relation) -> Receiver:
-    """Where a sink hands its rows on to. Raises Error 0A000, 22023, XX001 for what its options are."""
+    """Return the destination of a sink's rows. Raises Error 0A000, 22023, XX001 for its options."""
     sink = relation.sink
     options = sealing.opened(dict(sink.options), dict(sink.secrets), store.catalog.secrets, store.cipher)
     return S3Sink(store, relation, options) if sink.connector == S3 else KafkaSink(relation, options)
@@ -76,23 +76,23 @@ def receiver(store: Store, relation: Relation) -> Receiver:
 
 @dataclass
 class _Sink:
-    """One sink: what it hands on with, and since when it cannot."""
+    """One sink: its destination, and the delay after a failure."""
 
     secrets: tuple[Secret, ...] = ()
     receiver: Receiver | None = None
     due: float = 0.0
     delay: float = 0.0
     reason: str = ""
-    is_pending: bool = True  # its log may have something
+    is_pending: bool = True  # its log may have rows
 
 
 @dataclass
 class Outbox:
-    """The sinks of one server that hand on elsewhere."""
+    """The sinks of one server that send to other servers."""
 
     store: Store
     _sinks: dict[int, _Sink] = field(default_factory=dict)
-    _seen: int = 0  # the snapshot up to which changes of logs are known; at first all may have something
+    _seen: int = 0  # the snapshot up to which changes of logs are known; at first any log may have rows
     _stopping: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
 
@@ -131,7 +131,7 @@ class Outbox:
                     self._hand_on(cursor, relation, sink)
 
     def _kept(self, relation: Relation) -> _Sink:
-        """A sink as it is known, unless it has other secrets now."""
+        """Return a sink's state, a new one if its secrets have changed."""
         kept = self._sinks.get(relation.id)
         named = sealing.named(dict(relation.sink.secrets), self.store.catalog.secrets)
         return kept if kept is not None and kept.secrets == named else _Sink(named)
@@ -156,7 +156,7 @@ class Outbox:
                 self._failed(relation, sink, error_of(error))
 
     def _send(self, cursor: Cursor, relation: Relation, receiver: Receiver) -> bool:
-        """Hand on the oldest epochs of a log. Returns whether there are more."""
+        """Send the oldest epochs of a log. Returns whether there are more."""
         log = log_of(relation)
         epochs = cursor.execute(
             f"SELECT DISTINCT {quote(EPOCH)} FROM {log.sql} ORDER BY 1 LIMIT {MOST_EPOCHS}"
@@ -170,7 +170,7 @@ class Outbox:
         return len(epochs) == MOST_EPOCHS
 
     def _failed(self, relation: Relation, sink: _Sink, error: Error) -> None:
-        """Try again later, and say why, once for each reason."""
+        """Delay the next try, and store the reason, once for each reason."""
         sink.receiver = None
         sink.delay = min(sink.delay * 2, LONGEST_RETRY_S) if sink.delay else 1.0
         sink.due = time.monotonic() + sink.delay

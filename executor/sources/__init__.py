@@ -1,5 +1,5 @@
-"""Sources: what connectors read gets into tables of the lake.
+"""Sources: the rows that connectors read get into tables of the lake.
 
-One file a connector, each of which reads on from where its splits stand (`connector.py` says how), and one thread that
-reads them all and commits what they read together with where they stand then (`reader.py`).
+Each connector has one file and reads on from the positions of its splits (see `connector.py`). One thread reads all
+sources and commits the rows together with the new positions (`reader.py`).
 """

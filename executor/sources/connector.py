@@ -1,4 +1,4 @@
-"""What a connector is: something that reads on from where its splits stand."""
+"""The interface of a connector, which reads on from the positions of its splits."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.source_model import Split
 
-# What a batch's SQL calls its Arrow table.
+# The name of a batch's Arrow table in the batch's SQL.
 READ = "read_rows"
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows, and where the splits that they come from stand after them.
+    """Rows, and the positions of their splits after these rows.
 
-    `sql` gives them with the columns that the connector delivers, in their order, from `arrow` under the name `READ` if
-    there is such a table. It has to give the same rows whenever it runs. `removed` gives the keys of rows that are to
-    be deleted first, none of which it has; with `clears` all rows are.
+    `sql` selects the rows with the connector's columns, in order, from `arrow` under the name `READ` if there is such a
+    table. It gives the same rows whenever it runs. `removed` is SQL of the keys of rows to delete first; no row of the
+    batch has such a key. With `clears` all rows are deleted first.
     """
 
     sql: str
@@ -31,7 +31,7 @@ class Batch:
 
 
 class SplitError(Exception):
-    """A split cannot be read on, for the reason `error`; others can."""
+    """A split cannot be read on, for the reason `error`; other splits can."""
 
     def __init__(self, split: Split, error: Error) -> None:
         super().__init__(error.message)
@@ -40,27 +40,30 @@ class SplitError(Exception):
 
 
 class Connector(Protocol):
-    """Of one source. Making one touches nothing outside. Only its reader uses it; it may keep open what it reads."""
+    """The connector of one source.
+
+    Its creation has no outside effect. Only one reader uses it; it may keep files open.
+    """
 
     @property
     def rows_per_second(self) -> int | None:
-        """How fast it delivers by itself; None as fast as it can."""
+        """The rows a second that it delivers by itself; None for as many as it can."""
 
     def check(self) -> Mapping[str, str]:
-        """Options that are settled when the source is made, so that it goes on the same after a restart.
+        """Return options that are settled when the source is made, so that it reads on in the same way after a restart.
 
-        Raises Error when what is to be read is not there or cannot be reached.
+        Raises Error when the data is missing or cannot be reached.
         """
 
     def read(self, splits: Mapping[str, Split], held_back: Collection[str], rows: int, most: int) -> Batch | None:
-        """At most `rows` rows of at most `most` splits from where these stand; None when there are none now.
+        """Return at most `rows` rows of at most `most` splits from their positions on; None when there are none now.
 
-        `splits` are those that something was delivered from. Those named in `held_back` are to be left alone.
-        Raises SplitError when a split cannot be read, Error when none can.
+        `splits` are those with delivered rows. Splits named in `held_back` are not read. Raises SplitError when a split
+        cannot be read, Error when none can.
         """
 
     def blame(self, cursor: Cursor, batch: Batch, error: Error) -> SplitError | None:
-        """Which split is at fault when the SQL of a batch fails with `error`, if its rows tell."""
+        """Return the split at fault when the SQL of a batch fails with `error`, if its rows tell."""
 
     def forget(self) -> None:
-        """The source is dropped. Raises Error when what it has left elsewhere cannot be removed."""
+        """Clean up after the source is dropped. Raises Error when remains elsewhere cannot be removed."""

@@ -1,4 +1,4 @@
-"""The connector `datagen`: made up rows, whose columns the options describe."""
+"""The connector `datagen`: generated rows, as the options describe the columns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _DEFAULT_RATE = 10
 
 
 def datagen(source: Source, columns: tuple[Column, ...]) -> Generator:
-    """The generator of a source with these visible columns."""
+    """Return the generator of a source with these visible columns."""
     made = datagen_rows(source.options, columns)
     values = zip(made.columns, columns, strict=True)
     select = ", ".join(f"{value} AS {quote(column.name)}" for value, column in values)

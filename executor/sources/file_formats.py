@@ -1,6 +1,6 @@
 """The formats of files: CSV, JSON (a value a line) and Parquet, read as Arrow from a position on.
 
-Text is read as text: what it means as a value of a column's type is said by SQL, the same for all rows.
+Text is read as text: SQL converts it to a value of the column's type, the same for all rows.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from sparkwave.executor.sources.connector import READ
 from sparkwave.executor.sources.file_storage import File
 from sparkwave.executor.sources.text_records import first_record, line_at, read_records
 
-# Columns of what is read besides those of the file.
+# Columns of a part in addition to those of the file.
 FILE, OFFSET, LINE = "?file", "?offset", "?line"
 
 
 @dataclass(frozen=True)
 class Part:
-    """Rows of a file, with `OFFSET`, and the position behind them."""
+    """Rows of a file, with `OFFSET`, and the position after them."""
 
     table: Any  # pyarrow.Table
     position: int
@@ -43,7 +43,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Value:
-    """The SQL of a column's value. `text` is what it is made from, None where that cannot fail."""
+    """SQL of a column's value. `text` is SQL of its source text, None where the conversion cannot fail."""
 
     sql: str
     text: str | None = None
@@ -51,17 +51,17 @@ class Value:
 
 class Format(Protocol):
     def values(self) -> tuple[Value, ...]:
-        """The columns, in terms of those of a part."""
+        """Return the columns, as SQL over a part's columns."""
 
     def read(self, file: File, position: int, rows: int) -> Part:
-        """At most `rows` rows. Raises OSError, ValueError (pyarrow.ArrowInvalid) or Error for what is wrong with it."""
+        """Return at most `rows` rows. Raises OSError, ValueError (pyarrow.ArrowInvalid) or Error for a faulty file."""
 
     def place(self, file: File, offset: int) -> str:
-        """Where in a file a row is, in words."""
+        """Return the place of a row in a file, in words."""
 
 
 def open_format(encode: str, options: Mapping[str, str], columns: tuple[Column, ...]) -> Format:
-    """The format of ENCODE for the columns that come from the file."""
+    """Return the format of ENCODE for the columns that come from the file."""
     if encode == "CSV":
         return _Csv(columns, options.get("delimiter", ","), options.get("without_header", "false").lower() == "true")
     return _Json(columns) if encode == "JSON" else _Parquet(columns)
@@ -69,7 +69,7 @@ def open_format(encode: str, options: Mapping[str, str], columns: tuple[Column, 
 
 @dataclass(frozen=True)
 class _Csv:
-    """RFC 4180, an empty field being NULL. With a header columns go by their names, without by their places."""
+    """CSV by RFC 4180; an empty field is NULL. With a header, columns are found by name, otherwise by place."""
 
     columns: tuple[Column, ...]
     delimiter: str
@@ -87,7 +87,7 @@ class _Csv:
         records = read_records(file, position, rows, is_quoted=True)
         starts = records.starts[~records.is_blank] + position
         offsets = pa.array(starts)
-        # Names may come twice in a header, or not be names of columns.
+        # A header may have a name twice, or names of no column.
         numbered = self._parse(file, starts, records.data, len(names)) if len(offsets) else None
         places = {name: place for place, name in reversed(list(enumerate(names)))}
         arrays = [
@@ -118,7 +118,7 @@ class _Csv:
             if not wrong:
                 raise
             row = wrong[0]
-            line = line_at(file, int(starts[row.number - 1]))  # blank lines are no rows
+            line = line_at(file, int(starts[row.number - 1]))  # blank lines are not rows
             message = f"line {line}: expected {row.expected_columns} fields, got {row.actual_columns}"
             raise Error(message, errors.BAD_COPY_FILE_FORMAT) from error
 
@@ -149,7 +149,10 @@ class _Json:
 
 
 class _Parquet:
-    """Columns by name. The position is a row's number; what was last read of a file is kept for the next part."""
+    """Parquet; columns are found by name.
+
+    The position is a row number. The row group read last is kept for the next part.
+    """
 
     def __init__(self, columns: tuple[Column, ...]) -> None:
         self._columns = columns
@@ -191,7 +194,7 @@ class _Parquet:
 
 
 def _as_text(names: list[str]) -> arrow_csv.ConvertOptions:
-    """All fields as text, NULL where they are empty."""
+    """Return options that read all fields as text, NULL where they are empty."""
     return arrow_csv.ConvertOptions(
         column_types=dict.fromkeys(names, pa.string()),
         null_values=[""],
@@ -200,11 +203,11 @@ def _as_text(names: list[str]) -> arrow_csv.ConvertOptions:
     )
 
 
-# Messages: a value each.
+# Messages: one value each.
 
 
 def message_values(encode: str, columns: tuple[Column, ...]) -> tuple[Value, ...]:
-    """The columns in terms of those of `decode_messages`."""
+    """Return the columns, as SQL over the columns of `decode_messages`."""
     if encode == "JSON":
         return _Json(columns).values()
     if encode == "CSV":
@@ -215,7 +218,10 @@ def message_values(encode: str, columns: tuple[Column, ...]) -> tuple[Value, ...
 def decode_messages(
     encode: str, options: Mapping[str, str], columns: tuple[Column, ...], values: list[bytes | None]
 ) -> dict[str, Any]:
-    """Arrow columns with a row for each value. Raises ValueError (pyarrow.ArrowInvalid) for what cannot be read."""
+    """Return Arrow columns with a row for each value.
+
+    Raises ValueError (pyarrow.ArrowInvalid) for an unreadable value.
+    """
     if encode == "JSON":
         return {LINE: pa.array(values, pa.binary()).cast(pa.string())}
     if encode == "BYTES":
@@ -241,14 +247,14 @@ def decode_messages(
 def selected(
     columns: Iterable[Column], values: Mapping[str, Value], included: Mapping[str, str], known: Mapping[str, Value]
 ) -> str:
-    """What is selected of a part: values by column, or what is `known` of each row for the columns of INCLUDE."""
+    """Return the select list of a part: values by column, or for the columns of INCLUDE the `known` values."""
     made = ((column, values.get(column.name) or known[included[column.name]]) for column in columns)
     return ", ".join(f"{value.sql} AS {quote(column.name)}" for column, value in made)
 
 
 @dataclass(frozen=True)
 class Fault:
-    """What is wrong with a row; `place` are the values that tell which."""
+    """The fault of a row; `place` has the values that identify the row."""
 
     place: tuple[Any, ...]
     text: str
@@ -257,7 +263,7 @@ class Fault:
 def find_fault(
     cursor: Cursor, place: tuple[str, ...], columns: tuple[Column, ...], values: tuple[Value, ...]
 ) -> Fault | None:
-    """The first of the read rows that the SQL of a column's value fails for."""
+    """Return the first of the read rows for which the SQL of a column's value fails."""
     checks = []
     if any(quote(LINE) in value.sql for value in values):
         checks.append(("no JSON", f"NOT json_valid({quote(LINE)})", f"left(rtrim({quote(LINE)}, chr(10)), 100)"))
@@ -279,7 +285,7 @@ def find_fault(
 
 
 def from_text(type_: Type, text: str) -> Value:
-    """PostgreSQL's input of a type."""
+    """Return SQL of PostgreSQL's input conversion of a type."""
     if type_.is_text:
         return Value(text)
     if type_.name == "bytea":
@@ -288,10 +294,10 @@ def from_text(type_: Type, text: str) -> Value:
 
 
 def _from_json(type_: Type, member: str) -> Value:
-    """A member of a line as a value of a type; JSON's null is NULL."""
+    """Return SQL of a member of a line's object as a value of a type; JSON's null is NULL."""
     text = f"({quote(LINE)} ->> {member})"
     if type_.dimensions or type_.is_struct:
-        # The strict one also wants every field of a struct to be there, where a missing one is NULL.
+        # The strict function also wants every field of a struct to be present, while a missing one is to be NULL.
         function = "json_transform" if "struct" in str(type_) else "json_transform_strict"
         value = f"({quote(LINE)} -> {member})"
         return Value(f"{function}({value}, {literal(json.dumps(_structure(type_)))})", value)
@@ -304,13 +310,15 @@ def _from_json(type_: Type, member: str) -> Value:
 
 
 def _member(name: str) -> str:
-    """The path of an object's member in SQL."""
+    """Return the path of an object's member in SQL."""
     return literal('$."' + name.replace("\\", "\\\\").replace('"', '\\"') + '"')
 
 
 def _moment(text: str) -> str:
-    """A number as a time, of seconds, milliseconds, microseconds or nanoseconds, told by its size as in RisingWave
-    (src/common/src/types/timestamp.rs)."""
+    """Return SQL of a number as a time. Its size tells the unit: seconds, milliseconds, microseconds or nanoseconds.
+
+    As in RisingWave (src/common/src/types/timestamp.rs).
+    """
     number = f"TRY_CAST({text} AS BIGINT)"
     micros = (
         f"CASE WHEN abs({number}) < 100000000000 THEN {number} * 1000000 "
@@ -321,7 +329,7 @@ def _moment(text: str) -> str:
 
 
 def _structure(type_: Type) -> object:
-    """What DuckDB's json_transform wants of a type."""
+    """Return the structure that DuckDB's json_transform takes for a type."""
     if type_.dimensions:
         return [_structure(type_.element)]
     if type_.is_struct:

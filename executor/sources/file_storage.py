@@ -1,4 +1,4 @@
-"""Where files are that connectors read and sinks write: a directory of the server's machine, or a bucket of S3."""
+"""Storage of the files that connectors read and sinks write: a directory of the server's machine, or a bucket of S3."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from pyarrow import fs
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 
-# Nobody waits long for a server that does not answer: there is one thread for all sources, and one for all sinks.
+# Short timeouts, because one thread serves all sources, and one all sinks.
 _CONNECT_S, _REQUEST_S, _ATTEMPTS = 3, 10, 2
 
 
 class File(Protocol):
-    """A file to be read; as text it is what users know it by."""
+    """A file to be read; its text is the name that users know."""
 
     def open(self, mode: str) -> Any:
         """An open binary file with `read` and `seek`. Raises OSError."""
 
 
 class Storage(Protocol):
-    """Files below a root, each by its path from there."""
+    """Files below a root, each by its path from the root."""
 
     def check(self) -> None:
-        """Raise Error 58P01 when there is no such root, 08006 when it cannot be reached."""
+        """Raise Error 58P01 when the root does not exist, 08006 when it cannot be reached."""
 
     def list(self, prefix: str = "") -> list[str]:
-        """The paths, sorted, that begin so, but those with a hidden part. Raises Error 58P01 or 08006."""
+        """Return the sorted paths with a prefix, without hidden parts. Raises Error 58P01 or 08006."""
 
     def file(self, path: str) -> File:
-        """The file with a path, which need not be there."""
+        """Return the file with a path, which need not exist."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class S3File:
 
 @dataclass(frozen=True)
 class Bucket:
-    """A bucket of S3, or of what speaks its protocol."""
+    """A bucket of S3, or of a compatible server."""
 
     name: str
     filesystem: Any
@@ -112,9 +112,9 @@ class Bucket:
         return S3File(self.filesystem, f"{self.name}/{path}")
 
     def put(self, source: Path, path: str) -> None:
-        """Store a local file as an object, which takes the place of one that is there, as a whole or not at all.
+        """Store a local file as an object.
 
-        Raises Error 08006.
+        It replaces an existing object as a whole or not at all. Raises Error 08006.
         """
         with source.open("rb") as opened:
             try:
@@ -129,9 +129,9 @@ class Bucket:
 
 
 def bucket(options: Mapping[str, str]) -> Bucket:
-    """The bucket that the options `s3.…` of a source or sink name. Touches nothing outside.
+    """Return the bucket of the options `s3.…` of a source or sink, without any outside effect.
 
-    Without credentials requests are not signed, but with `enable_config_load` by what the server's environment has.
+    Without credentials requests are not signed, except with `enable_config_load` by those of the server's environment.
     """
     given: dict[str, Any] = {"region": options["s3.region_name"]}
     if "s3.endpoint_url" in options:
@@ -154,5 +154,5 @@ def bucket(options: Mapping[str, str]) -> Bucket:
 
 
 def text_of(error: OSError) -> str:
-    """What the system, or Arrow, says, in one line."""
+    """Return the system's, or Arrow's, message in one line."""
     return error.strerror or str(error).splitlines()[0]

@@ -1,8 +1,7 @@
-"""The connectors `posix_fs` and `s3`: the files of a directory and all below it, or of a bucket, each read once from
-beginning to end.
+"""The connectors `posix_fs` and `s3`: the files below a directory or in a bucket, each read once from start to end.
 
-A split is a file, by its path below the directory. New files are looked for when the known ones are read. What is
-delivered of a file is not taken back when it changes or goes; one that becomes shorter while it is read is an error.
+A split is a file, by its path below the directory. New files are looked for when the known ones are read. Delivered
+rows stay when the file changes or is removed; a file that becomes shorter while it is read is an error.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ from sparkwave.executor.sources.connector import READ, Batch, SplitError
 from sparkwave.executor.sources.file_formats import FILE, OFFSET, Value, find_fault, open_format, selected
 from sparkwave.executor.sources.file_storage import Directory, Storage, bucket, text_of
 
-# How long a list of what is there counts as new: of a directory, and of a bucket, where each costs money (RisingWave:
-# src/connector/src/source/filesystem/mod.rs).
+# Seconds for which a list of a directory, and of a bucket, counts as new; each list of a bucket costs money
+# (RisingWave: src/connector/src/source/filesystem/mod.rs).
 LIST_S, LIST_BUCKET_S = 1.0, 60.0
 _INCLUDED = {"file": Value(quote(FILE)), "offset": Value(f"CAST({quote(OFFSET)} AS VARCHAR)")}
 
@@ -51,12 +50,12 @@ class Files:
         self._listed_at = float("-inf")
 
     def check(self) -> Mapping[str, str]:
-        """Raises Error 58P01 when there is no such directory or bucket, 08006 when it cannot be reached."""
+        """Raise Error 58P01 when the directory or bucket does not exist, 08006 when it cannot be reached."""
         self._storage.check()
         return {}
 
     def read(self, splits: Mapping[str, Split], held_back: Collection[str], rows: int, most: int) -> Batch | None:
-        """The next rows of as many files as it takes. Raises SplitError for the first that cannot be read."""
+        """Return the next rows, of as many files as needed. Raises SplitError for the first unreadable file."""
         tables: list[Any] = []
         moved: list[Split] = []
         left = rows
@@ -66,7 +65,7 @@ class Files:
                 part = self._format.read(self._storage.file(name), split.position, left)
             except (OSError, ValueError, Error) as error:
                 if moved:
-                    break  # what was read before comes first
+                    break  # deliver the rows read before first
                 raise SplitError(split, self._wrong(name, error)) from error
             count = part.table.num_rows
             table = part.table.append_column(FILE, pa.repeat(pa.scalar(name), count))
@@ -80,7 +79,7 @@ class Files:
         return Batch(self._sql, tuple(moved), pa.concat_tables(tables)) if moved else None
 
     def _unfinished(self, splits: Mapping[str, Split], held_back: Collection[str]) -> list[str]:
-        """The files to read, in the order of their names."""
+        """Return the files to read, sorted by name."""
         self._pending = [name for name in self._pending if not (name in splits and splits[name].is_finished)]
         found = [name for name in self._pending if name not in held_back]
         if not found and time.monotonic() - self._listed_at > self._list_s:
@@ -90,11 +89,11 @@ class Files:
         return found
 
     def _list(self) -> list[str]:
-        """The paths of all files that match, but hidden ones. Raises Error 58P01 or 08006."""
+        """Return the paths of all matching files, without hidden ones. Raises Error 58P01 or 08006."""
         return [name for name in self._storage.list(self._prefix) if fnmatch.fnmatchcase(name, self._pattern)]
 
     def blame(self, cursor: Cursor, batch: Batch, error: Error) -> SplitError | None:
-        """The first row that a column's SQL fails for."""
+        """Return the file of the first row for which a column's SQL fails."""
         fault = find_fault(cursor, (FILE, OFFSET), self._read, self._values)
         if fault is None:
             return None
@@ -116,7 +115,7 @@ class Files:
 
 
 def _storage(source: Source) -> tuple[Storage, float]:
-    """Where the files of a source are, and how long a list of them counts as new."""
+    """Return the storage of a source's files, and the seconds for which a list of them counts as new."""
     if source.connector == "s3":
         return bucket(source.options), float(source.options.get("refresh.interval.sec", LIST_BUCKET_S))
     return Directory(Path(source.options["posix_fs.root"])), LIST_S

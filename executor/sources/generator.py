@@ -1,4 +1,4 @@
-"""What makes rows up: a connector whose every row follows from its number."""
+"""A connector of generated rows: every row follows from its number."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sparkwave.planner.definitions.generators import NUMBER
 
 @dataclass(frozen=True)
 class Generator:
-    """What is selected for each `NUMBER` below `count`, without an end if that is None. Its split counts those made."""
+    """Generates `select` for each `NUMBER` below `count`, without an end if that is None. Its split counts the rows."""
 
     select: str
     count: int | None

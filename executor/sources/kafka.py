@@ -1,8 +1,8 @@
 """The connector `kafka`: the messages of a topic.
 
-A split is a partition, its position the offset of the next message. Nothing is committed to the broker: where a
-partition stands is in the lake with its rows, and a consumer is told where to read from. What is fetched ahead is
-bounded by the client, a batch by `BATCH_BYTES`.
+A split is a partition, its position the offset of the next message. Nothing is committed to the broker: the lake stores
+a partition's position with its rows, and the consumer is assigned the offset to read from. The client limits the
+messages fetched ahead, and `BATCH_BYTES` limits a batch.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from sparkwave.executor.sources.file_formats import (
     selected,
 )
 
-# A batch ends with the message that makes it so large.
+# A batch ends with the message that makes it this large.
 BATCH_BYTES = 1 << 26
-_CHUNK = 2000  # messages, which are asked for at a time
-_WAIT_S = 0.05  # for messages that are on their way
-# How often new partitions are looked for.
+_CHUNK = 2000  # the most messages asked for at a time
+_WAIT_S = 0.05  # seconds to wait for messages on their way
+# Seconds between two searches for new partitions.
 _LIST_S = 30.0
-# The option, of Sparkwave alone, with the offsets that were settled when the source was made.
+# An option of Sparkwave alone, with the offsets that were settled when the source was made.
 _START = "kafka.start.offsets"
 
 _KEY, _PARTITION, _TIMESTAMP, _HEADERS, _IS_THERE, _ORDER = (
@@ -82,11 +82,14 @@ class Kafka:
         self._consumer: Any = None
         self._partitions: list[int] = []
         self._listed_at = float("-inf")
-        self._assigned: dict[int, int | None] = {}  # where the consumer goes on
-        self._said: list[Error] = []  # what the client has found wrong since there were messages
+        self._assigned: dict[int, int | None] = {}  # the next offset of the consumer, by partition
+        self._said: list[Error] = []  # errors of the client since the last messages
 
     def check(self) -> Mapping[str, str]:
-        """Where a source begins that leaves out what is there. Raises Error 42704 for an unknown topic, 08006."""
+        """Settle the start offsets of a source that skips existing messages.
+
+        Raises Error 42704 for an unknown topic, 08006.
+        """
         client = self._open()
         mode, since = self._source.options.get("scan.startup.mode", "earliest").lower(), None
         try:
@@ -100,7 +103,7 @@ class Kafka:
             client.close()
 
     def read(self, splits: Mapping[str, Split], held_back: Collection[str], rows: int, most: int) -> Batch | None:
-        """The next messages. Raises SplitError for a partition that has lost them, Error 08006."""
+        """Return the next messages. Raises SplitError for a partition that has lost them, Error 08006."""
         if self._consumer is None:
             self._consumer = self._open()
         self._find_partitions()
@@ -132,7 +135,7 @@ class Kafka:
             self._listed_at = time.monotonic()
 
     def _consume(self, splits: Mapping[str, Split], rows: int) -> list[Any]:
-        """Messages that are there; the consumer is told again where to read from when something is wrong with one."""
+        """Return the messages that are there. After a faulty message the consumer is assigned its offsets again."""
         found: list[Any] = []
         size = 0
         while len(found) < rows and size < BATCH_BYTES:
@@ -180,13 +183,13 @@ class Kafka:
         return Batch(self._sql, tuple(moved), pa.table(columns), self._removed)
 
     def _decoded(self, messages: list[Any], splits: Mapping[str, Split]) -> dict[str, Any]:
-        """The values, and which there are: a message without one says that its key has gone."""
+        """Return the decoded values, and which messages have one: a message without a value removes its key."""
         values = [message.value() for message in messages]
         try:
             decoded = decode_messages(self._source.encode, self._source.encode_options, self._read, values)
         except ValueError as error:
             self._assigned = {}
-            # Which one it is shows when they are read one by one.
+            # Decoding the messages one by one finds the faulty one.
             for message, value in zip(messages, values, strict=True):
                 self._try(message, value, splits)
             raise Error(f'topic "{self._topic}": {error}', errors.BAD_COPY_FILE_FORMAT) from error
@@ -201,7 +204,7 @@ class Kafka:
             raise self._blamed(splits.get(name, Split(name)), message.offset(), text) from error
 
     def _known(self, messages: list[Any]) -> dict[str, Any]:
-        """What is asked for of messages besides their values."""
+        """Return the further columns of messages, besides their values."""
         found: dict[str, Any] = {}
         if "key" in self._includes:
             found[_KEY] = pa.array([message.key() for message in messages], pa.binary())
@@ -216,7 +219,7 @@ class Kafka:
         return found
 
     def blame(self, cursor: Cursor, batch: Batch, error: Error) -> SplitError | None:
-        """The first message that a column's SQL fails for."""
+        """Return the partition of the first message for which a column's SQL fails."""
         fault = find_fault(cursor, (_PARTITION, OFFSET), self._read, self._values)
         if fault is None:
             return None

@@ -1,4 +1,4 @@
-"""What talks to Kafka: the package `confluent-kafka`, which need not be there, behind what sources and sinks want.
+"""The client of Kafka for sources and sinks, over the optional package `confluent-kafka`.
 
 Options are RisingWave's (src/connector/src/connector_common/common.rs): `properties.` and a name of librdkafka's
 CONFIGURATION.md.
@@ -14,16 +14,16 @@ from typing import Any
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 
-# Nobody waits long for a broker that does not answer: there is one thread for all sources, and one for all sinks.
+# Short, because one thread serves all sources, and one all sinks.
 TIMEOUT_S = 5.0
 _PREFIX = "properties."
 _NAMES = {"bootstrap.server": "bootstrap.servers"}
-# Messages that a consumer has fetched ahead, whether or not anybody reads them.
+# The most KiB of messages that a consumer fetches ahead.
 _MOST_FETCHED_KIB = 32 << 10
 
 
 def consumer(options: Mapping[str, str], group: str, said: Callable[[Error], None]) -> Any:
-    """A consumer without partitions, which commits nothing. `said` is told, by its calls, of what is wrong meanwhile.
+    """Return a consumer without partitions, which commits nothing. `said` is called, during its calls, with its errors.
 
     Raises Error 0A000 without the package, 22023 for options that it does not take.
     """
@@ -31,24 +31,24 @@ def consumer(options: Mapping[str, str], group: str, said: Callable[[Error], Non
         "group.id": group,
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,
-        "auto.offset.reset": "error",  # rather than rows that are left out
+        "auto.offset.reset": "error",  # never skip rows silently
         "queued.max.messages.kbytes": _MOST_FETCHED_KIB,
     }
     return _client("Consumer", options, given, said)
 
 
 def producer(options: Mapping[str, str], said: Callable[[Error], None]) -> Any:
-    """A producer that sends each message once, in order, while it lives. Raises as `consumer`."""
+    """Return a producer that sends each message once, in order, while it lives. Raises as `consumer`."""
     return _client("Producer", options, {"enable.idempotence": True, "linger.ms": 5}, said)
 
 
 def _client(kind: str, options: Mapping[str, str], own: Mapping[str, object], said: Callable[[Error], None]) -> Any:
     library = _library()
-    passing = library.KafkaError._TRANSPORT  # of one broker; that none can be reached has an error of its own
+    passing = library.KafkaError._TRANSPORT  # of one broker; there is another error if none can be reached
     given = {n.removeprefix(_PREFIX): value for n, value in options.items() if n.startswith(_PREFIX)}
     settings = {_NAMES.get(name, name): value for name, value in given.items()} | dict(own)
     settings["error_cb"] = lambda error: None if error.code() == passing else said(_error(error))
-    settings["log_level"] = 2  # what is wrong is said; each attempt to connect is not worth a line
+    settings["log_level"] = 2  # errors are reported; attempts to connect are not worth a line
     try:
         return getattr(library, kind)(settings)
     except library.KafkaException as error:
@@ -69,7 +69,7 @@ def _library() -> ModuleType:
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Raises Error 08006 for what the client raises."""
+    """While entered, errors of the client become Error 08006."""
     try:
         yield
     except _library().KafkaException as error:
@@ -81,7 +81,7 @@ def _error(error: Any) -> Error:
 
 
 def partitions(client: Any, topic: str) -> list[int]:
-    """The partitions of a topic. Raises Error 42704 for one that there is not, 08006."""
+    """Return the partitions of a topic. Raises Error 42704 for an unknown topic, 08006."""
     with translated():
         found = client.list_topics(topic, timeout=TIMEOUT_S).topics[topic]
     if found.error is not None and not found.partitions:
@@ -90,7 +90,10 @@ def partitions(client: Any, topic: str) -> list[int]:
 
 
 def ends(client: Any, topic: str, since_ms: int | None) -> dict[int, int]:
-    """By partition, the offset of the first message since a time, or without one of the next to come. Raises 08006."""
+    """Return by partition the offset of the first message since a time, or of the next message without a time.
+
+    The time is in Unix milliseconds. Raises Error 08006.
+    """
     library = _library()
     numbers = partitions(client, topic)
     with translated():
@@ -106,7 +109,7 @@ def ends(client: Any, topic: str, since_ms: int | None) -> dict[int, int]:
 
 
 def assign(client: Any, topic: str, offsets: Mapping[int, int | None]) -> None:
-    """Let a consumer read these partitions, from these offsets on; None is the first message there is."""
+    """Assign partitions to a consumer, with the offsets to read from; None is the first message."""
     library = _library()
     with translated():
         client.assign(
@@ -118,11 +121,11 @@ def assign(client: Any, topic: str, offsets: Mapping[int, int | None]) -> None:
 
 
 def is_lost(error: Any) -> bool:
-    """Whether a message's error is that the offset to read from is not there any more."""
+    """Return whether a message is the error that the offset to read from is lost."""
     known = _library().KafkaError
     return error.code() in (known._AUTO_OFFSET_RESET, known.OFFSET_OUT_OF_RANGE)
 
 
 def problem(error: Any) -> Error:
-    """The error that a message stands for."""
+    """Return the error in a message."""
     return _error(error)

@@ -1,9 +1,9 @@
 """The connector `nexmark`: the events of an auction site, each of which follows from its number.
 
 Mix, ids, hot keys and distributions are those of the generator that RisingWave uses (github.com/risingwavelabs/
-nexmark-rs, src/event.rs and src/config.rs); what is random in it comes from DuckDB's hash of the event's number.
-Where that generator takes an auction's id for the event's to find a seller, the event's own is taken here, as in the
-original (github.com/nexmark/nexmark, AuctionGenerator.java), so that sellers are people of the time.
+nexmark-rs, src/event.rs and src/config.rs); its random numbers are DuckDB's hashes of the event's number here. To find
+a seller, that generator uses the auction's id in place of the event's. Here the event's id is used, as in the original
+(github.com/nexmark/nexmark, AuctionGenerator.java), so that sellers are people of the time.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _TYPES = ("person", "auction", "bid")
 
 
 def nexmark(source: Source, columns: tuple[Column, ...]) -> Generator:
-    """The generator of a source: of the rows of one type, or without `nexmark.table.type` of events."""
+    """Return the generator of a source: of rows of one type, or of events without `nexmark.table.type`."""
     given = {name.removeprefix("nexmark."): value for name, value in source.options.items()}
     numbers = {name: int(given.get(name, default)) for name, default in _DEFAULTS.items()}
     events = _Events(numbers, int(given["base.time"]))
@@ -52,7 +52,7 @@ def nexmark(source: Source, columns: tuple[Column, ...]) -> Generator:
 
 
 def _row(events: _Events, table: str, columns: tuple[Column, ...]) -> str:
-    """What is selected of each number `n`: the fields of one type, or an event with the others' fields NULL."""
+    """Return the select list for each number `n`: the fields of one type, or an event with the others' fields NULL."""
     if table:
         number = events.number_of(table, "n")
         fields = events.fields(table, number)
@@ -70,7 +70,7 @@ def _row(events: _Events, table: str, columns: tuple[Column, ...]) -> str:
 
 @dataclass(frozen=True)
 class _Events:
-    """The SQL of events in terms of their number's."""
+    """SQL of events, over SQL of their numbers."""
 
     options: Mapping[str, int]
     base_ms: int
@@ -80,25 +80,25 @@ class _Events:
         return sum(self.options[f"{name}.proportion"] for name in _TYPES)
 
     def _place(self, table: str) -> tuple[int, int]:
-        """How many events of each cycle are of a type, and how many come before them."""
+        """Return how many events of each cycle are of a type, and how many come before them."""
         counts = [self.options[f"{name}.proportion"] for name in _TYPES]
         index = _TYPES.index(table)
         return counts[index], sum(counts[:index])
 
     def rows_of(self, table: str, events: int) -> int:
-        """How many of the first events are of a type; of any without one."""
+        """Return how many of the first `events` events are of a type, or of any type without one."""
         if not table:
             return events
         count, before = self._place(table)
         return events // self.cycle * count + min(max(events % self.cycle - before, 0), count)
 
     def number_of(self, table: str, row: str) -> str:
-        """The number of the event that is the nth of its type."""
+        """Return SQL of the number of the event that is the nth of its type."""
         count, before = self._place(table)
         return f"({row} // {count} * {self.cycle} + {before} + {row} % {count} + {self.options['first.event.number']})"
 
     def fields(self, table: str, number: str) -> dict[str, str]:
-        """The columns of an event of a type, with their SQL."""
+        """Return the columns of an event of a type, with their SQL."""
         event = f"({number} + {self.options['first.event.id']})"
         return {"person": self._person, "auction": self._auction, "bid": self._bid}[table](number, event)
 
@@ -160,12 +160,12 @@ class _Events:
         }
 
     def _last_person(self, event: str) -> str:
-        """The number of the newest person at an event."""
+        """Return SQL of the number of the newest person at an event."""
         count, _ = self._place("person")
         return f"({event} // {self.cycle} * {count} + least({event} % {self.cycle}, {count - 1}))"
 
     def _last_auction(self, event: str) -> str:
-        """The number of the newest auction at an event; at a person's that of the cycle before."""
+        """Return SQL of the number of the newest auction at an event; at a person, it is from the cycle before."""
         count, before = self._place("auction")
         place = f"least({event} % {self.cycle} - {before}, {count - 1})"
         return f"({event} // {self.cycle} * {count} + {place})"
@@ -179,7 +179,7 @@ class _Events:
         return f"CAST(if({is_hot}, {hot}, {other}) + {self.options['first.person.id']} AS BIGINT)"
 
     def _ms(self, number: str) -> str:
-        """The time of an event."""
+        """Return SQL of the time of an event in milliseconds."""
         unit, rate = self.options["us.per.unit"], self.options["first.event.rate"]
         return f"({self.base_ms} + {number} * {unit} // ({rate} * 1000))"
 
@@ -187,7 +187,7 @@ class _Events:
         return f"make_timestamp({self._ms(number)} * 1000)"
 
     def _extra(self, event: str, size: str, others: int) -> str:
-        """What fills a row up to its average size, give or take a fifth."""
+        """Return SQL of text that fills a row up to its average size, give or take a fifth."""
         wanted = self.options[size] - others
         if wanted <= 0:
             return "''"
@@ -197,7 +197,7 @@ class _Events:
 
 
 def _below(event: str, what: str, limit: int | str) -> str:
-    """A random number from 0 to below the limit, another one for each thing of an event."""
+    """Return SQL of a random number from 0 to below the limit; `what` makes it differ within an event."""
     return f"CAST(hash({event}, {literal(what)}) % CAST({limit} AS UBIGINT) AS BIGINT)"
 
 
@@ -206,7 +206,7 @@ def _pick(event: str, what: str, values: tuple[str, ...]) -> str:
 
 
 def _text(event: str, what: str, length: int) -> str:
-    """Small letters, from the digits of hashes."""
+    """Return SQL of a text of small letters, from the digits of hashes."""
     pieces = (f"md5(concat({event}, '/{what}{piece}'))" for piece in range(-(-length // 32)))
     return f"translate(left(concat('', {', '.join(pieces)}), {length}), '0123456789', 'ghijklmnop')"
 

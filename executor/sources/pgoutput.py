@@ -1,5 +1,7 @@
-"""PostgreSQL's logical replication messages of plugin `pgoutput`, version 1 (PostgreSQL's documentation, "Logical
-Replication Message Formats"): the changes of one table among them."""
+"""Reads the changes of one table from messages of PostgreSQL's logical replication plugin `pgoutput`, version 1.
+
+Source: PostgreSQL's documentation, "Logical Replication Message Formats".
+"""
 
 from __future__ import annotations
 
@@ -11,14 +13,16 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 
 Values = list[str | None]
-_UNCHANGED = object()  # a value that is stored apart and was not sent
+_UNCHANGED = object()  # a value that is stored out of line and was not sent
 
 
 @dataclass
 class Changes:
-    """What happened to a table, in order: `rows` are the values of `columns`, of which `is_there` tells those that are
-    there now from keys that are gone. `is_cleared` is whether everything before was deleted. `end` is the position
-    behind the last transaction."""
+    """The changes of a table, in order.
+
+    `rows` are the values of `columns`. `is_there` tells present rows from keys of deleted rows. `is_cleared` tells that
+    all earlier rows were deleted. `end` is the position after the last transaction.
+    """
 
     columns: tuple[str, ...]
     rows: list[Values] = field(default_factory=list)
@@ -35,7 +39,7 @@ def read_changes(
     Raises Error 0A000 for a change without all values, 42703 when the table has lost a column.
     """
     changes = Changes(columns)
-    places: dict[int, list[int]] = {}  # of the columns, in the tuples of the table with this id
+    places: dict[int, list[int]] = {}  # places of the columns in the tuples, by the id of the table
     keys = [columns.index(name) for name in key]
     for message in messages:
         kind, body = message[:1], _Reader(message, 1)
@@ -72,7 +76,7 @@ def _places(body: _Reader, columns: tuple[str, ...]) -> list[int]:
 
 
 def _row(body: _Reader, places: list[int], keys: list[int], changes: Changes) -> None:
-    """An INSERT, UPDATE or DELETE, after the table's id."""
+    """Read an INSERT, UPDATE or DELETE, after the table's id."""
     old: list[object] | None = None
     tag = body.byte()
     if tag in b"KO":

@@ -1,11 +1,11 @@
-"""The connector `postgres-cdc`: a table of a PostgreSQL, its rows first and then its changes.
+"""The connector `postgres-cdc`: a table of a PostgreSQL server, its rows first and then its changes.
 
 Each table has a replication slot of its own, made before the first row is read, and two splits. `snapshot` counts the
 blocks of the table that have been read; `wal` is the position (LSN) up to which its changes have been delivered. A
-block that is read may already have later changes; these are delivered with it or after it, and being whole rows they
-bring every row to its state at the end. What has been delivered is let go of by the slot with the next read, when the
-lake has it for certain, so a change is neither lost nor delivered twice. The slot is never ahead of the lake: if it is,
-the lake is an older one, from a backup, and what has changed in between cannot be known.
+block may already have later changes when it is read. These are delivered with it or after it, and as whole rows they
+bring every row to its final state. The slot releases delivered changes with the next read, when the lake has them for
+certain, so that a change is neither lost nor delivered twice. The slot is never ahead of the lake. If it is, the lake
+was restored from a backup, and the changes in between are unknown.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from sparkwave.executor.sources.pgoutput import Changes, read_changes
 _IS_THERE, _ORDER = '"?is_there"', '"?order"'
 _BLOCK_BYTES = 8192
 _ROWS_A_BLOCK = 100  # about; a batch may be larger than was asked for
-# Nobody waits long for a server that does not answer.
+# Seconds; short, because one thread serves all sources.
 _CONNECT_S = 3
 _SETTINGS = "-c statement_timeout=10s -c datestyle=ISO -c timezone=UTC"
 _WAL, _SNAPSHOT = "wal", "snapshot"
-# So many bytes of others' changes are let go of at once, since that is a commit of the lake.
+# Changes of other tables are released in steps of this many bytes, because each step is a commit of the lake.
 _IDLE_BYTES = 1 << 20
 
 
 class PostgresCdc:
-    """One table. A source without `table.name` is where tables have their connection from, and delivers nothing."""
+    """One table. A source without `table.name` only provides the connection of tables and delivers nothing."""
 
     rows_per_second: int | None = None
 
@@ -67,7 +67,7 @@ class PostgresCdc:
         self._removed = f"SELECT {', '.join(gone)} FROM ({newest}) WHERE NOT {_IS_THERE}"
 
     def check(self) -> Mapping[str, str]:
-        """Have the server ready: the publication is made, or the table added to it, if need be."""
+        """Prepare the server: make the publication, or add the table to it, if need be."""
         with self._server() as connection:
             self._check(connection)
             connection.close()
@@ -79,7 +79,7 @@ class PostgresCdc:
         with self._server() as connection:
             wal = self._advanced(connection, splits.get(_WAL))
             snapshot = splits.get(_SNAPSHOT, Split(_SNAPSHOT))
-            # What is flushed: of what is only written the changes are not given out yet.
+            # The flushed position: changes that are only written are not given out yet.
             upto = _number(connection, "SELECT pg_current_wal_flush_lsn() - '0/0'::pg_lsn")
             changes, is_all = self._changes(connection, rows)
             block, moved = None, []
@@ -89,7 +89,7 @@ class PostgresCdc:
                 changes, _ = self._changes(connection, None)
         end = max(changes.end or 0, wal.position)
         if block is None and not changes.rows and not changes.is_cleared:
-            # Others' changes must not be kept for us.
+            # The server must not keep changes of other tables for this slot.
             end = max(end, upto) if is_all else end
             if end - wal.position < (_IDLE_BYTES if is_all else 1):
                 return None
@@ -102,7 +102,7 @@ class PostgresCdc:
         return None
 
     def forget(self) -> None:
-        """Let the server forget the slot of a table that is dropped."""
+        """Drop the slot of a dropped table on the server."""
         if self._slot:
             with self._server() as connection:
                 where = "FROM pg_replication_slots WHERE slot_name = %s"
@@ -113,7 +113,7 @@ class PostgresCdc:
 
     @contextmanager
     def _server(self) -> Iterator[psycopg.Connection[Any]]:
-        """The connection, made when there is none. Raises Error for whatever the server says."""
+        """Yield the connection, made when there is none. Raises Error for any failure of the server."""
         try:
             if self._connection is None or self._connection.closed:
                 self._connection = psycopg.connect(
@@ -159,7 +159,7 @@ class PostgresCdc:
         self._publish(connection)
 
     def _publish(self, connection: psycopg.Connection[Any]) -> None:
-        """Have the table in the publication, which is made when there is none."""
+        """Add the table to the publication, which is made when there is none."""
         table, publication = sql.Identifier(self._schema, self._table), sql.Identifier(self._publication)
         if not connection.execute("SELECT FROM pg_publication WHERE pubname = %s", (self._publication,)).fetchall():
             connection.execute(sql.SQL("CREATE PUBLICATION {} FOR TABLE {}").format(publication, table))
@@ -171,7 +171,10 @@ class PostgresCdc:
             connection.execute(sql.SQL("ALTER PUBLICATION {} ADD TABLE {}").format(publication, table))
 
     def _advanced(self, connection: psycopg.Connection[Any], wal: Split | None) -> Split:
-        """The split of changes, its slot moved up to where it stands; a slot that is not there yet is made."""
+        """Return the split of changes, after the slot is advanced to its position.
+
+        A missing slot is made for a new split.
+        """
         query = "SELECT confirmed_flush_lsn - '0/0'::pg_lsn FROM pg_replication_slots WHERE slot_name = %s"
         found = connection.execute(query, (self._slot,)).fetchall()
         if wal is None:
@@ -200,7 +203,7 @@ class PostgresCdc:
         connection.execute("SELECT pg_replication_slot_advance(%s, %s::pg_lsn)", (self._slot, _lsn(position)))
 
     def _changes(self, connection: psycopg.Connection[Any], most: int | None) -> tuple[Changes, bool]:
-        """The next changes, about as many as wanted in whole transactions; and whether these are all."""
+        """Return the next changes, about `most` in whole transactions, and whether these are all."""
         messages = connection.execute(
             "SELECT data FROM pg_logical_slot_peek_binary_changes(%s, NULL, %s::int, 'proto_version', '1', "
             "'publication_names', %s)",
@@ -210,7 +213,7 @@ class PostgresCdc:
         return found, most is None or len(messages) < most
 
     def _block(self, connection: psycopg.Connection[Any], snapshot: Split, rows: int) -> tuple[Any, Split]:
-        """The next blocks of the table, as Arrow."""
+        """Return the next blocks of the table, as Arrow, and the split after them."""
         table = sql.Identifier(self._schema, self._table)
         size = _number(connection, "SELECT pg_relation_size(%s::regclass)", table.as_string(connection))
         stop = snapshot.position + max(rows // _ROWS_A_BLOCK, 1)
@@ -229,7 +232,7 @@ class PostgresCdc:
 
 
 def _from_csv(data: io.BytesIO, columns: tuple[str, ...]) -> Any:
-    """COPY's CSV with all values quoted, so that what is not is NULL."""
+    """Read COPY's CSV, where values are quoted and NULL is not."""
     schema = pa.schema([(name, pa.string()) for name in columns])
     if not data.tell():
         return schema.empty_table()

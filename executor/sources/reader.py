@@ -1,7 +1,7 @@
-"""One thread that reads all sources and commits what they deliver.
+"""One thread that reads all sources and commits the rows that they deliver.
 
-The rows of a batch and where its splits stand after it are one transaction of the lake, so that after a crash at any
-moment each row is there exactly once: what was not committed is read again from where the splits stood.
+The rows of a batch and the new positions of its splits are one transaction of the lake. So after a crash at any moment
+each row is there exactly once: uncommitted rows are read again from the old positions.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from sparkwave.planner.batch.values import given_columns
 
 logger = logging.getLogger(__name__)
 
-# How often a source without new rows is asked for some. One with more than a batch's is asked again at once.
+# Seconds between two reads of a source without new rows. A source with more than a batch is read again at once.
 TICK_S = 0.5
-# So many rows at most are delivered in one commit, from so many splits.
+# The most rows of one commit, and the most splits that they come from.
 BATCH_ROWS, BATCH_SPLITS = 1 << 16, 1000
-# What fails is tried again after a second, then after twice as long each time up to this.
+# A failed read is tried again after a second, then after twice as long each time, up to this many seconds.
 LONGEST_RETRY_S = 60.0
-# A commit that others keep getting in the way of.
+# How often a commit that conflicts with others is tried.
 MAX_CONFLICTS = 10
 _WHOLE = ""  # stands for all splits of a source
 
@@ -57,20 +57,22 @@ _CONNECTORS: dict[str, Callable[[Source, tuple[Column, ...]], Connector]] = {
 
 
 def open_connector(store: Store, source: Source, columns: tuple[Column, ...]) -> Connector:
-    """The connector of a source that delivers these columns. Raises Error 42704 or XX001 for its secrets."""
+    """Return the connector of a source that delivers these columns. Raises Error 42704 or XX001 for its secrets."""
     options = opened(source.options, source.secrets, store.catalog.secrets, store.cipher)
     return _CONNECTORS[source.connector](replace(source, options=options), columns)
 
 
 class Writer(Protocol):
-    """How rows get into a table: as those of an INSERT do."""
+    """Writes rows into a table by the rules of INSERT."""
 
     def stage(self, cursor: Cursor, target: Relation, rows: str) -> int:
-        """Run the SQL of some rows, with the target's columns but generated ones, and keep them. Returns how many."""
+        """Run SQL of rows with the target's columns, except generated ones, and keep the rows. Returns their number."""
 
     def store(self, cursor: Cursor, target: Relation, removed: str | None, clears: bool) -> None:
-        """Write the rows that were kept, inside a transaction of the cursor, after those with the keys that SQL gives,
-        or all, have been deleted."""
+        """Write the kept rows in a transaction of the cursor.
+
+        Rows whose keys the SQL `removed` gives are deleted first, or all rows with `clears`.
+        """
 
 
 class Sources:
@@ -86,14 +88,15 @@ class Sources:
     ) -> None:
         """`notify` is called when rows have been committed.
 
-        No source delivers more once it has `most_rows` that are newer than `applied`, the snapshot that views have.
+        A source pauses while it has delivered `most_rows` rows that are newer than `applied`, the snapshot of the
+        views.
         """
         self._lead = Lead(applied, most_rows)
         self._store = store
         self._writer = writer
         self._notify = notify
         self._readers: dict[int, _Reader] = {}
-        self._leaving: list[_Reader] = []  # of dropped sources, which their servers have not forgotten yet
+        self._leaving: list[_Reader] = []  # of dropped sources, until their remains are removed
         self._stopping = threading.Event()
         self._wake = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sources", daemon=True)
@@ -109,7 +112,7 @@ class Sources:
             self._thread.join(30)
 
     def changed(self) -> None:
-        """A source was made, altered or dropped."""
+        """Take up that a source was made, altered or dropped."""
         self._wake.set()
 
     def _run(self) -> None:
@@ -121,7 +124,7 @@ class Sources:
             is_busy = self._round()
 
     def _round(self) -> bool:
-        """Let every source deliver a batch. Returns whether any has more."""
+        """Let every source deliver a batch. Returns whether any source has more."""
         catalog = self._store.catalog
         for id_ in self._readers.keys() - catalog.sources.keys():
             gone = self._readers.pop(id_)
@@ -140,7 +143,7 @@ class Sources:
             try:
                 delivered = reader.step(source.rate_limit)
             except Exception:
-                # What a reader cannot even write down, such as a full disk; its next step tries again.
+                # An error that the reader cannot even store, such as a full disk; its next step tries again.
                 logger.exception("source %s", relation.qualified_name)
                 reader.rest()
                 continue
@@ -158,9 +161,9 @@ class Lead:
     most_rows: Callable[[], int]
 
     def left(self, delivered: deque[tuple[int, int]]) -> int:
-        """How many more rows a source may deliver that has delivered these, pairs of a snapshot and a number of rows.
+        """Return how many more rows a source may deliver.
 
-        Those that the views have are forgotten.
+        `delivered` are its pairs of a snapshot and a number of rows. Pairs that the views have applied are removed.
         """
         applied = self.applied()
         while delivered and delivered[0][0] <= applied:
@@ -174,7 +177,7 @@ class _Unclear(Exception):
 
 @dataclass
 class _Retry:
-    """A split that has failed: when it is due again, and what was wrong."""
+    """A failed split: the time of its next try, and its error."""
 
     due: float
     delay: float
@@ -183,7 +186,7 @@ class _Retry:
 
 @dataclass
 class _Reader:
-    """One source and where it stands. After anything unexpected it begins again with what is stored."""
+    """One source and its positions. After anything unexpected it begins again from the stored positions."""
 
     store: Store
     writer: Writer
@@ -196,17 +199,17 @@ class _Reader:
     splits: dict[str, Split] = field(default_factory=dict)
     retries: dict[str, _Retry] = field(default_factory=dict)
     throttle: Throttle = field(default_factory=Throttle)
-    delivered: deque[tuple[int, int]] = field(default_factory=deque)  # what views may not have yet
+    delivered: deque[tuple[int, int]] = field(default_factory=deque)  # rows that the views may not have applied yet
     conflicts: int = 0
     is_alone: bool = False  # the next batch is of one split, to find out which is at fault
 
     def is_of(self, source: Source, relation: Relation, secrets: tuple[Secret, ...]) -> bool:
-        """Whether it goes on being the reader of this, which may have another rate limit."""
+        """Return whether the reader fits the source still; its rate limit may differ."""
         same = replace(self.source, rate_limit=None) == replace(source, rate_limit=None) and self.secrets == secrets
         return same and (self.relation.columns, self.relation.made_as) == (relation.columns, relation.made_as)
 
     def step(self, rate_limit: int | None) -> bool:
-        """Deliver a batch if there is one. Returns whether there was."""
+        """Deliver a batch if there is one. Returns whether there was one."""
         self.has_more = False
         if _WHOLE in self._held_back():
             return False
@@ -228,7 +231,7 @@ class _Reader:
             self.is_alone = self.has_more = True
             return False
         except SplitError as failure:
-            self.is_alone, self.has_more = False, True  # others go on
+            self.is_alone, self.has_more = False, True  # other splits go on
             self._failed(failure.split.name, failure.error)
             return False
         except DuckDBError as error:
@@ -253,7 +256,7 @@ class _Reader:
         self.retries[_WHOLE] = _Retry(time.monotonic() + 1, 1.0, "")
 
     def forget(self) -> bool:
-        """The source has been dropped. Returns whether nothing is left of it; else it is to be called again."""
+        """Clean up after the source was dropped. Returns whether it is done; else call it again."""
         if _WHOLE in self._held_back():
             return False
         try:
@@ -277,7 +280,7 @@ class _Reader:
         return open_connector(self.store, self.source, given_columns(self.relation))
 
     def _forget_failures(self, cursor: Cursor) -> None:
-        """Those of an earlier server, which this one finds out for itself."""
+        """Forget the stored failures of an earlier server; this one finds them out itself."""
         with self.store.lake.transaction(cursor):
             clear_failures(cursor, self.source.relation_id)
 
@@ -307,8 +310,8 @@ class _Reader:
         self.retries = {name: retry for name, retry in self.retries.items() if name not in recovered}
 
     def _blamed(self, connector: Connector, cursor: Cursor, batch: Batch, error: Error) -> Exception:
-        """What is to be said of a batch that could not be delivered."""
-        if error.sqlstate.startswith("53"):  # a full disk says nothing about what is read
+        """Return the error of a batch that could not be delivered."""
+        if error.sqlstate.startswith("53"):  # a full disk is not the data's fault
             return error
         blamed = connector.blame(cursor, batch, error)
         if blamed is None and len(batch.splits) > 1:
@@ -323,12 +326,12 @@ class _Reader:
         return {name for name, retry in self.retries.items() if retry.due > now}
 
     def _failed(self, split: str, error: Error) -> None:
-        """Hold a split back for a while, and say why, once for each reason."""
+        """Hold a split back for a while, and store the reason, once for each reason."""
         if split == _WHOLE:
             self._begin_again()
         if not self._hold_back(split, error):
             return
-        with self.store.lake.exclusive():  # so that it is not dropped in between
+        with self.store.lake.exclusive():  # so that the source is not dropped in between
             if self.source.relation_id not in self.store.catalog.sources:
                 return
             logger.warning("source %s: %s", self.relation.qualified_name, error.message)
@@ -338,7 +341,7 @@ class _Reader:
                 self.store.add_event(cursor, "SOURCE_FAIL", self.source.relation_id, info)
 
     def _hold_back(self, split: str, error: Error) -> bool:
-        """Try again later, each time after twice the time. Returns whether the reason is a new one."""
+        """Delay the next try of a split, twice as long each time. Returns whether the reason is a new one."""
         before = self.retries.get(split)
         delay = min(before.delay * 2, LONGEST_RETRY_S) if before else 1.0
         self.retries[split] = _Retry(time.monotonic() + delay, delay, error.message)

@@ -1,4 +1,4 @@
-"""Reading the records of a text file from a place in it, as many as are wanted, without looking at them one by one."""
+"""Reads a number of records of a text file from a position on, without looking at them one by one."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True)
 class Records:
-    """Whole records of a file: `data` has them all, each from one of `starts` to the next.
+    """Whole records of a file: `data` has all of them, each from one of `starts` to the next.
 
-    `is_blank` tells empty lines. The next record is at `position` of the file; none is when `is_last`.
+    `is_blank` marks empty lines. The next record is at `position` of the file; with `is_last` there is none.
     """
 
     data: bytes
@@ -32,10 +32,10 @@ class Records:
 
 
 def read_records(file: File, position: int, rows: int, is_quoted: bool) -> Records:
-    """At most `rows` records from a position on; fewer when they are long.
+    """Return at most `rows` records from a position on, fewer when they are long.
 
-    A newline ends a record, but in `is_quoted` text not between double quotes. Raises OSError, Error 54000 for a
-    record of 256 MiB, 55000 for a file that has become shorter.
+    A newline ends a record, except between double quotes in `is_quoted` text. Raises OSError, Error 54000 for a record
+    of 256 MiB, 55000 for a file that has become shorter.
     """
     with file.open("rb") as opened:
         size = opened.seek(0, 2)
@@ -60,13 +60,16 @@ def read_records(file: File, position: int, rows: int, is_quoted: bool) -> Recor
 
 
 def first_record(file: File) -> tuple[bytes, int]:
-    """The first record of quoted text without its newline, and where the second begins. Raises as `read_records`."""
+    """Return the first record of quoted text without its newline, and the position of the second.
+
+    Raises as `read_records`.
+    """
     records = read_records(file, 0, 1, is_quoted=True)
     return records.data.rstrip(b"\r\n").removeprefix(_BYTE_ORDER_MARK), records.position
 
 
 def line_at(file: File, position: int) -> int:
-    """The number of the line that a position of a file is in, from 1."""
+    """Return the number of the line at a position of a file, from 1."""
     count = 1
     with file.open("rb") as opened:
         while position > 0:
@@ -79,11 +82,12 @@ def line_at(file: File, position: int) -> int:
 
 
 def _ends(data: bytes, is_quoted: bool, is_all: bool) -> npt.NDArray[np.int64]:
-    """Where the records that are complete end, their newline included."""
+    """Return the ends of the complete records, with their newlines."""
     buffer = np.frombuffer(data, np.uint8)
     newlines = np.flatnonzero(buffer == _NEWLINE)
     if is_quoted:
-        # A doubled quote in quotes counts twice, so that an odd number before a newline says that it is quoted.
+        # A doubled quote inside quotes counts twice, so that an odd number of quotes before a newline means that it
+        # is quoted.
         quotes_before = np.searchsorted(np.flatnonzero(buffer == _QUOTE), newlines)
         newlines = newlines[quotes_before % 2 == 0]
     ends = newlines.astype(np.int64) + 1

@@ -1,1 +1,1 @@
-"""Spark: resource groups, the kernel that runs DuckDB in tasks, and what a task reads and writes."""
+"""Spark: resource groups, the kernel that runs DuckDB in tasks, and the files that a task reads and writes."""

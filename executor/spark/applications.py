@@ -1,11 +1,11 @@
-"""How a resource group is started: the command of its Spark Connect server, by where its executors run.
+"""Starts a resource group: the command of its Spark Connect server, by the place of its executors.
 
 A provisioner is a function from an application to the master and the settings that give it its nodes. The server starts
-the application's driver; the driver has its executors from
+the application's driver; the executors are
 
-- itself, or processes beside it (`local`),
-- the workers of a Spark standalone cluster (`spark://…`),
-- Kubernetes (`k8s://…`), as pods.
+- the driver itself, or processes beside it (`local`),
+- started by the workers of a Spark standalone cluster (`spark://…`),
+- pods of Kubernetes (`k8s://…`).
 
 (Spark: docs/submitting-applications.md, docs/spark-standalone.md, docs/running-on-kubernetes.md.)
 """
@@ -27,20 +27,20 @@ SPARK_CONNECT_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 CLASS_ARCHIVE = SPARK_HOME / "sparkwave.jsa"
 # Memory of a driver whose executors are processes of their own.
 DRIVER_MIB = 1024
-# The JVMs see no rows, so what they would gain by compiling code well never pays for it: the first jobs take half the
-# processor time so, and all later ones two thirds. For the same reason Spark makes no code, for a stage or for a row.
+# The JVMs see no rows, so that optimising their code never pays: without it the first jobs take half the processor
+# time, and later jobs two thirds. For the same reason Spark generates no code, for a stage or for a row.
 LIGHT_CODE = "-XX:TieredStopAtLevel=1"
-# The JVM of a node has so much, at least and at most; a worker's Python with its libraries; and a task.
+# Memory in MiB: of a node's JVM, at least and at most; of a worker's Python with its libraries; the least of a task.
 _HEAP_MIB, _PYTHON_MIB, _LEAST_MIB = (512, 1024), 100, 128
-# Of a node's memory each of several tasks has so much at least.
+# With several tasks at a time, each has at least this much of a node's memory.
 _SHARE_MIB = 512
-# So long a driver may take to delete its pods before it is killed; without it they would end and stay listed.
+# Seconds that a driver may take to delete its pods before it is killed; otherwise they would stay listed.
 POD_GRACE_S = 6.0
 
 
 @dataclass(frozen=True)
 class Size:
-    """What a group may use: so many nodes, each with cores and memory in MiB."""
+    """The resources of a group: a number of nodes, each with cores and memory in MiB."""
 
     cores: int
     memory_mib: int
@@ -52,20 +52,20 @@ class Size:
 
     @property
     def slots(self) -> int:
-        """Tasks that a node runs at a time, each with all of its cores: one computes while another writes.
+        """Number of tasks that a node runs at a time, each on all of its cores: one computes while another writes.
 
-        One only where two would have less memory than joins and delta programs need that spill.
+        It is 1 if two tasks would have less memory than spilling joins and delta programs need.
         """
         return max(min(self.cores, 2, (self.memory_mib - self.heap_mib) // _SHARE_MIB), 1)
 
     @property
     def heap_mib(self) -> int:
-        """What of a node's memory is the JVM's, which sees no rows."""
+        """A node's memory for the JVM, which sees no rows, in MiB."""
         return min(max(self.memory_mib // 4, _HEAP_MIB[0]), _HEAP_MIB[1])
 
     @property
     def task_mib(self) -> int:
-        """What DuckDB may use in a task: above it queries spill."""
+        """Memory limit of DuckDB in a task, in MiB; above it queries spill."""
         return max((self.memory_mib - self.heap_mib) // self.slots - _PYTHON_MIB, _LEAST_MIB)
 
     def __str__(self) -> str:
@@ -76,9 +76,9 @@ class Size:
 
 @dataclass(frozen=True)
 class Application:
-    """One Spark application. `master` is None for this machine; `settings` are the administrator's, which come last.
+    """One Spark application. `master` is None for this machine. `settings` are the administrator's and override others.
 
-    `scratch` is a directory for what it writes beside results.
+    `scratch` is a directory for files other than results.
     """
 
     name: str
@@ -91,15 +91,15 @@ class Application:
 
     @property
     def is_in_one_process(self) -> bool:
-        """Its driver is its only node."""
+        """Whether the driver is the only node."""
         return is_local(self.master) and self.size.replicas == 1
 
 
 @dataclass(frozen=True)
 class Nodes:
-    """Where an application has its nodes: Spark's master, its settings, and the memory of the driver in MiB.
+    """The nodes of an application: Spark's master, its settings, and the driver's memory in MiB.
 
-    `grace_s` is how long the driver may take to end nodes that nobody else clears away.
+    `grace_s` is how many seconds the driver may take to end nodes that nobody else ends.
     """
 
     master: str
@@ -121,9 +121,9 @@ def _local(app: Application) -> Nodes:
 
 
 def _cores_of(master: str) -> int:
-    """Of each node of local[cores], local[cores,failures] or local-cluster[nodes,cores,memory].
+    """Return the cores of each node of local[cores], local[cores,failures] or local-cluster[nodes,cores,memory].
 
-    Spark runs no task that wants more, and says so for some of these masters only.
+    Spark runs no task that wants more cores, and reports that for some of these masters only.
     """
     kind, _, numbers = master.rstrip("]").partition("[")
     cores = (numbers or "1").split(",")[kind == "local-cluster"]
@@ -131,15 +131,15 @@ def _cores_of(master: str) -> int:
 
 
 def _standalone(app: Application) -> Nodes:
-    """Not more than its cores, so that other applications have theirs."""
+    """Return nodes with no more cores than the application's, to leave the others to other applications."""
     return Nodes(app.master or "", _executors(app) | {"spark.cores.max": str(app.size.all_cores)})
 
 
 def _kubernetes(app: Application) -> Nodes:
-    """The image and the namespace are among the administrator's settings.
+    """Return nodes in pods. The administrator's settings have the image and the namespace.
 
-    Spark derives the names of the pods from the application's, anew for each attempt to start it: one that has died
-    may have left pods, whose names are taken.
+    Spark derives the names of the pods from the application's name, anew for each attempt to start it, because pods of
+    a dead attempt may still have their names.
     """
     instances = {
         "spark.executor.instances": str(app.size.replicas),
@@ -149,7 +149,10 @@ def _kubernetes(app: Application) -> Nodes:
 
 
 def _executors(app: Application) -> dict[str, str]:
-    """One executor a node. Spark does not start before all have come (TaskSchedulerImpl.waitBackendReady)."""
+    """Return settings for one executor a node.
+
+    Spark does not start before all executors are registered (TaskSchedulerImpl.waitBackendReady).
+    """
     return {
         "spark.executor.cores": str(app.size.cores),
         "spark.executor.memory": f"{app.size.heap_mib}m",
@@ -181,26 +184,26 @@ def is_local(master: str | None) -> bool:
 
 
 def check_master(master: str) -> str:
-    """The master. Raises ValueError for one of no known kind."""
+    """Return the master. Raises ValueError if it is of no known kind."""
     if _kind(master) not in PROVISIONERS or (is_local(master) and not _LOCAL.fullmatch(master)):
         raise ValueError("local[…], spark://host:port or k8s://https://host:port expected")
     return master
 
 
 def nodes_of(app: Application) -> Nodes:
-    """Where an application has its nodes."""
+    """Return the nodes of an application."""
     return PROVISIONERS[_kind(app.master)](app)
 
 
 def command(app: Application) -> list[str]:
-    """What starts the application."""
+    """Return the command that starts the application."""
     nodes = nodes_of(app)
     java_options = f"'-Djava.io.tmpdir={app.scratch}' '{app.archive_option}' -XX:+UseParallelGC {LIGHT_CODE}"
     settings = {
         "spark.app.name": app.name,
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": str(app.port),
-        "spark.connect.session.manager.defaultSessionTimeout": "-1",  # ours are kept while nobody needs them
+        "spark.connect.session.manager.defaultSessionTimeout": "-1",  # the server keeps idle sessions for reuse
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.sql.codegen.wholeStage": "false",
@@ -225,20 +228,20 @@ def command(app: Application) -> list[str]:
 
 
 def _driver_address(app: Application) -> dict[str, str]:
-    """Executors on this machine find the driver here; those on others by the machine's name, which is the default."""
+    """Return the driver's address for executors on this machine; others use the machine's name, the default."""
     if not is_local(app.master):
         return {}
     return {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 
 
 def environment(app: Application) -> dict[str, str]:
-    """The environment of the application's process. Executors on this machine run Python as it says, and find us."""
+    """Return the environment of the application's process, with which executors here find Python and this package."""
     path = os.pathsep.join((str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH", "")))
     return {"PYSPARK_PYTHON": sys.executable, **os.environ, "PYTHONPATH": path, "SPARK_HOME": str(_home(app))}
 
 
 def _home(app: Application) -> Path:
-    """Spark's installation; with workers of its own a copy made of links, because they write to `work` in it."""
+    """Return Spark's installation; for a local cluster a copy made of links, because workers write to its `work`."""
     if not nodes_of(app).master.startswith("local-cluster"):
         return SPARK_HOME
     home = app.scratch / "home"

@@ -1,4 +1,4 @@
-"""A client's query on Spark: the operators with state below first, each into files that the next reads."""
+"""Runs a client's query on Spark: stateful operators first, each into files that the next one reads."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ from sparkwave.planner.plan.stream_plan import StreamPlan
 def rows_on_spark(
     engine: SparkEngine, cursor: Cursor, plan: StreamPlan, snapshot: int, time_us: int, target: Place
 ) -> list[str]:
-    """Run a query at a snapshot, as of a time. Returns the Parquet files of its rows, in a new directory."""
+    """Run a query at a snapshot; `time_us` is `now()` in microseconds.
+
+    Returns Parquet files of its rows in a new directory.
+    """
     try:
         for scan in plan.scans:
             engine.check()
@@ -41,7 +44,7 @@ def rows_on_spark(
 
 @contextmanager
 def query_engine(group: Group, lake: Lake, check: Callable[[], None]) -> Iterator[SparkEngine]:
-    """An engine for one query; what goes wrong on Spark is an Error."""
+    """Yield an engine for one query. Failures of Spark are raised as Error."""
     try:
         with spark_engine(group, lake, "query", check=check) as engine:
             yield engine

@@ -1,4 +1,4 @@
-"""Whether this machine has what serverless groups are to have."""
+"""Checks that this machine has the resources of serverless groups."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Capacity:
 
 
 def of_this_machine(cgroup: Path = _CGROUP) -> Capacity:
-    """What this process may use of the machine: less than there is where a control group limits it."""
+    """Return the resources that this process may use: the machine's, or less under a control group."""
     cores = float(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else psutil.cpu_count() or 1)
     memory = psutil.virtual_memory().total
     quota, period = _words(cgroup / "cpu.max", 2)
@@ -35,7 +35,7 @@ def of_this_machine(cgroup: Path = _CGROUP) -> Capacity:
 
 
 def _words(file: Path, number: int) -> list[str]:
-    """The words of a limit of cgroup v2, whose first is `max` where there is no limit."""
+    """Return the words of a cgroup v2 limit; the first is `max` where there is no limit."""
     try:
         return file.read_text().split()
     except OSError:
@@ -43,9 +43,9 @@ def _words(file: Path, number: int) -> list[str]:
 
 
 def shortage(size: Size, kept_ready: int, master: str | None, has: Capacity) -> str | None:
-    """What serverless groups of a size would have too little of, in words; None where all is well.
+    """Return which resources serverless groups of a size would lack, in words; None if they lack nothing.
 
-    What a cluster has only the cluster knows: there a group that does not fit says so when it does not come.
+    Only a cluster itself knows its resources. There, a group that does not fit fails to start and reports it.
     """
     if not is_local(master):
         return None

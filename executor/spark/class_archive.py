@@ -1,8 +1,8 @@
-"""Spark's classes, loaded and verified once for all: `python -m sparkwave.executor.spark.class_archive` writes them
-beside its jars.
+"""An archive of Spark's classes, loaded and verified ahead of time.
 
-With the archive (JEP 350, dynamic class-data sharing) an application is ready for its first rows in less than half the
-time. The JVM ignores one that does not fit its version or its class path.
+`python -m sparkwave.executor.spark.class_archive` writes the archive beside Spark's jars. With it (JEP 350, dynamic
+class-data sharing) an application is ready for its first rows in less than half the time. The JVM ignores an archive
+that does not fit its version or its class path.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ END_SECONDS = 300
 
 
 def create() -> None:
-    """Write the archive, in half a minute. Raises OSError where it cannot be written, TimeoutError."""
+    """Write the archive, which takes half a minute. Raises OSError where it cannot be written, and TimeoutError."""
     with tempfile.TemporaryDirectory() as scratch:
         made = CLASS_ARCHIVE.with_suffix(".new")
         app = Application("class-archive", Size(2, 1024), free_port(), Path(scratch))
@@ -54,7 +54,7 @@ def create() -> None:
 
 
 def _use(session: SparkSession, scratch: Path) -> None:
-    """What backfills do: tasks that DuckDB runs."""
+    """Use the classes as backfills do, by tasks that run DuckDB."""
     setup = Setup(ENGINE_VERSION, 1, 256, (), task_script())
     for number in range(3):
         step = Step("rows", f"SELECT i, 'x' || i AS s FROM range({number}000) r(i)", str(scratch))

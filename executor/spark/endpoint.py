@@ -1,4 +1,4 @@
-"""A Spark Connect server that this process has started: its own process, and the sessions on it."""
+"""A Spark Connect server that this process has started: its operating system process and its sessions."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ from sparkwave.executor.spark.applications import Application, command, environm
 from sparkwave.executor.spark.usage import Tree
 
 _ERROR = re.compile(r"error|exception|could not", re.IGNORECASE)
-# How long its processes may take to end before they are killed.
+# Seconds that its processes may take to end before they are killed.
 END_SECONDS = 10.0
 
 
 class Ended(Exception):
-    """The application has ended before it was ready; the text is what its log says of it."""
+    """The application has ended before it was ready. The text is the reason, from its log."""
 
 
 @dataclass(eq=False)
 class _Lent:
-    """A session that somebody has: so many users of one owner."""
+    """A session in use, with its number of users, who belong to one owner."""
 
     session: SparkSession
     users: int = 0
 
 
 class Endpoint:
-    """An application: `start` runs it, again when it has ended. `priority` is as in the keeper."""
+    """An application, which `start` runs, again when it has ended. `priority` is as in the keeper."""
 
     def __init__(self, application: Application, priority: str, log_file: Path) -> None:
         self._application = application
@@ -53,7 +53,7 @@ class Endpoint:
         self._lock = RankedLock()
 
     def start(self) -> None:
-        """Start its processes. Raises OSError where they cannot be."""
+        """Start the processes. Raises OSError if that fails."""
         scratch = self._application.scratch
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir(parents=True)
@@ -76,17 +76,17 @@ class Endpoint:
 
     @property
     def tree(self) -> Tree | None:
-        """Its processes; None when there are none."""
+        """The application's processes; None when there are none."""
         app, process = self._application, self._process
         return Tree(app.name, process.pid, app.is_in_one_process) if process is not None and self.is_alive else None
 
     def wait_until_ready(self, deadline: float, check: Callable[[], None]) -> None:
-        """Wait until it answers, which it does not before it has all its nodes. Meanwhile the client library is loaded.
+        """Wait until the server answers, which it does once it has all its nodes.
 
-        `deadline` is of `time.monotonic`; `check` raises to give up.
-        Raises Ended, and TimeoutError with what it was waiting for.
+        Meanwhile the client library is loaded. `deadline` is a time of `time.monotonic`; `check` raises to give up.
+        Raises Ended, and TimeoutError with the reason for waiting.
         """
-        # Not before: pandas comes with it, a second that a server without Spark need not take to start.
+        # Not loaded earlier: it imports pandas, which takes a second that a server without Spark can save.
         importlib.import_module("pyspark.sql.connect.session")
         while not answers(self._application.port):
             check()
@@ -99,9 +99,9 @@ class Endpoint:
 
     @contextlib.contextmanager
     def session(self, owner: object) -> Iterator[SparkSession]:
-        """A Spark session that only those share who name the same owner at a time.
+        """Yield a Spark session; only users with the same owner share it at a time.
 
-        Sessions are reused: a new one has to start workers of its own, which takes half a second.
+        Sessions are reused, because a new session has to start its own workers, which takes half a second.
         """
         lent = self._lend(owner)
         try:
@@ -130,14 +130,20 @@ class Endpoint:
                 self._idle_sessions.append(lent.session)
 
     def abandon(self, session: SparkSession) -> None:
-        """Have the calls of a session fail at once, though the server does not answer. Nobody gets it again."""
+        """Make the calls of a session fail at once, even if the server does not answer.
+
+        The session is not used again.
+        """
         with self._lock:
             self._sessions.remove(session)
             self._lent = {owner: lent for owner, lent in self._lent.items() if lent.session is not session}
-        session.client._channel.close()  # its own `close` first waits for the server
+        session.client._channel.close()  # the client's own `close` would wait for the server
 
     def is_responsive(self, timeout_s: float) -> bool:
-        """Whether its gRPC server still talks: the system accepts connections for a process that hangs."""
+        """Return whether the gRPC server answers.
+
+        A connection alone proves nothing: the system accepts it for a hung process.
+        """
         with grpc.insecure_channel(f"127.0.0.1:{self._application.port}") as channel:
             try:
                 grpc.channel_ready_future(channel).result(timeout_s)
@@ -146,7 +152,7 @@ class Endpoint:
             return True
 
     def end(self) -> None:
-        """End the processes, and what the client library still does with them: it waits for one that hangs."""
+        """End the processes, and the calls of the client library, which would wait for a hung process."""
         self.end_processes()
         for session in self._sessions:
             session.client.close()
@@ -154,7 +160,7 @@ class Endpoint:
             self._process.stdin.close()
 
     def end_processes(self) -> None:
-        """End the processes; calls in progress fail."""
+        """End the processes; running calls fail."""
         if self._process is None:
             return
         self._process.terminate()
@@ -165,16 +171,17 @@ class Endpoint:
             keeper.end_orphan(self._application.scratch)
 
     def _last_words(self) -> str:
-        """The last line of the log that speaks of an error, else the last one."""
+        """Return the last line of the log that tells of an error, else the last line."""
         lines = [line.strip() for line in self._log_file.read_text(errors="replace").splitlines() if line.strip()]
         errors = [line for line in lines if _ERROR.search(line) and not line.startswith("at ")]
         return (errors or lines or [f"see {self._log_file}"])[-1]
 
 
 def connect(port: int) -> SparkSession:
-    """A new session on a Spark Connect server of this machine.
+    """Return a new session on a Spark Connect server of this machine.
 
-    One that cannot be reached is dead soon, and steps are tried again; the library's own policy tries for ten minutes.
+    Few retries, because an unreachable server is soon dead and steps are tried again; the library's policy would try
+    for ten minutes.
     """
     from pyspark.sql.connect.client.retries import DefaultPolicy
 
@@ -184,14 +191,14 @@ def connect(port: int) -> SparkSession:
 
 
 def answers(port: int) -> bool:
-    """Whether somebody listens on a port of this machine."""
+    """Return whether a process listens on a port of this machine."""
     with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
         return True
     return False
 
 
 def free_port() -> int:
-    """A port of this machine that nobody listens on."""
+    """Return a free port of this machine."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -1,4 +1,7 @@
-"""Which columns Parquet files have, as their footers say: read once, since a file of the lake never changes."""
+"""The columns of Parquet files, by their footers.
+
+Each footer is read once, because a file of the lake never changes.
+"""
 
 from __future__ import annotations
 
@@ -10,23 +13,23 @@ from sparkwave.catalog.lake.row_ids import ROW_ID_COLUMN, SNAPSHOT_COLUMN
 from sparkwave.catalog.locks import RankedLock
 from sparkwave.catalog.names import literal
 
-# The lake's own columns by name, the table's by their id.
+# The lake's own columns by name, the table's columns by field id.
 Columns = frozenset[str | int]
 
 MOST_FILES = 200_000
 
 
 class Footers:
-    """What the footers of up to so many files say, by path."""
+    """Keeps the columns of up to `most` files, by path."""
 
     def __init__(self, most: int = MOST_FILES) -> None:
         self._most = most
         self._kept: OrderedDict[str, Columns] = OrderedDict()
-        self._shapes: dict[Columns, Columns] = {}  # files of a table have the same columns
+        self._shapes: dict[Columns, Columns] = {}  # shared, because files of a table have the same columns
         self._lock = RankedLock()
 
     def columns(self, cursor: Cursor, paths: Sequence[str]) -> dict[str, Columns]:
-        """The columns of each file; those of which nothing is known yet are opened."""
+        """Return the columns of each file. Files that are not known yet are opened."""
         with self._lock:
             found = {path: self._kept[path] for path in paths if path in self._kept}
         if new := [path for path in paths if path not in found]:
@@ -54,5 +57,5 @@ def _read(cursor: Cursor, paths: Sequence[str]) -> dict[str, Columns]:
     return {path: frozenset([*filter(None, ids), *(names or ())]) for path, ids, names in rows}
 
 
-# Of all that this process reads: a path is never used for another file.
+# Shared by this process, because a path is never used for another file.
 FOOTERS = Footers()

@@ -1,7 +1,8 @@
 """Resource groups: each is a Spark application of its own.
 
-`default` is started with the server or on first use, a group of the configuration on first use, and both again when
-they have died. A serverless group is provisioned for a job, or before it comes (`warm_groups`), and destroyed after it.
+`default` is started with the server or on first use, a group of the configuration on first use; both are started again
+when they have died. A serverless group is provisioned for a job, or ahead of it (`warm_groups`), and destroyed after
+the job.
 """
 
 from __future__ import annotations
@@ -37,23 +38,22 @@ logger = logging.getLogger(__name__)
 
 # How long to wait before an application that ended while it started is started again.
 RETRY_SECONDS = 1.0
-# How long an epoch waits for a group that starts: as long as its other views do.
+# Seconds that an epoch waits for a group that starts, because its other views wait, too.
 SOON_SECONDS = 1.0
-# How often groups are asked whether they are there, how long each may take to answer, and for how long one may not have
-# answered before it counts as dead.
+# Seconds between two checks of the groups, and seconds that a group may take to answer.
 WATCH_SECONDS = 2.0
 ANSWER_SECONDS = 4.0
-# The same for one that somebody waits to be rid of.
+# Seconds that a group may take to answer an interrupt, and seconds without an answer after which it counts as dead.
 INTERRUPT_SECONDS = 2.0
 HANG_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
 class GroupSettings:
-    """What groups know of the configuration. Times are in seconds; those that ALTER SYSTEM sets are read when needed.
+    """The configuration of groups. Times are in seconds; values that ALTER SYSTEM sets are read when they are needed.
 
-    `sizes` are of the steady groups, `default` among them. `master` is None for this machine; `spark` are Spark's own
-    settings, over which serverless groups have `serverless_spark`.
+    `sizes` are those of the steady groups, `default` among them. `master` is None for this machine. `spark` are Spark's
+    own settings; `serverless_spark` overrides them for serverless groups.
     """
 
     sizes: Mapping[str, Size]
@@ -67,9 +67,9 @@ class GroupSettings:
 
 @dataclass(frozen=True)
 class Order:
-    """A group to be had: a steady one by its name, or for None a serverless one, for a job or the next that comes.
+    """A group to provide: a steady one with its `name`, or a serverless one (None), for a job or kept ready.
 
-    `say` is told why it takes time.
+    `say` is called with the reason for waiting.
     """
 
     size: Size
@@ -80,9 +80,9 @@ class Order:
 
 @dataclass(eq=False)
 class Group:
-    """A resource group. `jobs` counts those that a serverless one has, `uses` those it ever had.
+    """A resource group. `jobs` counts the present jobs of a serverless one, `uses` all jobs it has had.
 
-    `silent_since` tells since when it does not answer, None while it does.
+    `silent_since` is the time since when it does not answer; None while it answers.
     """
 
     row: ApplicationRow
@@ -103,25 +103,25 @@ class Group:
 
     @property
     def is_idle(self) -> bool:
-        """It is kept ready for a job, and has never had one."""
+        """Whether the group is kept ready for a job and has had none yet."""
         return self.row.is_serverless and self.state == READY and not self.uses
 
     def session(self, owner: object) -> contextlib.AbstractContextManager[SparkSession]:
-        """A Spark session that only those share who name the same owner at a time."""
+        """Return a Spark session; only users with the same owner share it at a time."""
         return self.endpoint.session(owner)
 
     def interrupt(self, session: SparkSession) -> None:
-        """Have a session stop what it runs. A group that does not even answer is ended, whoever else waits for it."""
+        """Interrupt a session's work. If the group does not even answer it is ended, whoever else waits for it."""
         self.end_if_silent(0, INTERRUPT_SECONDS)
         if self.is_alive:
             session.interruptAll()
 
     def abandon(self, session: SparkSession) -> None:
-        """Have what a session runs fail, though the group does not answer."""
+        """Make the work of a session fail, even if the group does not answer."""
         self.endpoint.abandon(session)
 
     def check_answers(self) -> None:
-        """Raise Error 53000 for one that does not answer."""
+        """Raise Error 53000 if the group does not answer."""
         asked = datetime.now(UTC)
         if self.silent_since is None and self.is_alive and not self.endpoint.is_responsive(ANSWER_SECONDS):
             self.silent_since = asked
@@ -130,7 +130,10 @@ class Group:
             raise Error(f"{IS_SILENT} since {since:%H:%M:%S} UTC", errors.INSUFFICIENT_RESOURCES)
 
     def end_if_silent(self, patience_s: float, answer_s: float = ANSWER_SECONDS) -> None:
-        """Ask it whether it is there. If it has not answered for so long end its processes: calls in progress fail."""
+        """Check that the group answers.
+
+        After `patience_s` seconds without an answer end its processes; running calls fail.
+        """
         asked = datetime.now(UTC)
         if not self.is_alive or self.endpoint.is_responsive(answer_s):
             self.silent_since = None
@@ -143,7 +146,7 @@ class Group:
 
 
 class _Starting:
-    """A steady group being started on a thread of its own, which any number of jobs wait for."""
+    """The start of a steady group on a thread of its own, for which any number of jobs wait."""
 
     def __init__(self, start: Callable[[], Group]) -> None:
         self._done = threading.Event()
@@ -153,7 +156,7 @@ class _Starting:
         self._thread.start()
 
     def join(self, timeout_s: float) -> None:
-        """Wait until it has started or given up."""
+        """Wait until the group has started or failed."""
         self._thread.join(timeout_s)
 
     def _run(self, start: Callable[[], Group]) -> None:
@@ -166,7 +169,7 @@ class _Starting:
 
     @property
     def is_over(self) -> bool:
-        """It failed, or its process has ended since."""
+        """Whether the start failed, or the process has ended since."""
         return self._done.is_set() and (self._group is None or not self._group.is_alive)
 
     @property
@@ -183,7 +186,7 @@ class _Starting:
 
 
 class Groups:
-    """Starts and ends groups. The catalog has a row of each that tells its state."""
+    """Starts and ends groups. The catalog has a row with the state of each group."""
 
     def __init__(self, store: Store, settings: GroupSettings) -> None:
         self._store = store
@@ -198,18 +201,18 @@ class Groups:
         threading.Thread(target=self._watch, name="watch-groups", daemon=True).start()
 
     def _watch(self) -> None:
-        """End groups that hang, so that whoever waits for them gets others."""
+        """End groups that hang, so that whoever waits for them gets new ones."""
         while not self._closing.wait(WATCH_SECONDS):
             self.end_silent(HANG_SECONDS)
 
     def end_silent(self, patience_s: float) -> None:
-        """End the groups that have not answered for so long: calls in progress fail."""
+        """End the groups that have not answered for `patience_s` seconds; running calls fail."""
         for group in list(self._groups.values()):
             if group.state == READY:
                 group.end_if_silent(patience_s)
 
     def recover(self) -> None:
-        """Whatever a server before this one has left running ends here."""
+        """End the applications that an earlier server has left running."""
         left = [end_orphan(directory) for directory in self._scratch.glob("risingwave-*-[0-9]*") if directory.is_dir()]
         if any(left):
             logger.warning("ended %d Spark applications of a server that was killed", sum(left))
@@ -218,14 +221,14 @@ class Groups:
                 self._add_event(cursor, DESTROYED, name, None, "the server ended")
 
     def check_exists(self, name: str, position: int | None = None) -> None:
-        """Raises Error 42704 for a steady group that the configuration does not have."""
+        """Raise Error 42704 for a steady group that the configuration does not have."""
         if name not in self._settings.sizes:
             names = ", ".join(sorted(self._settings.sizes))
             hint = f"The resource groups are {names}. The configuration file can add some."
             raise not_found("resource group", name, position=position, hint=hint)
 
     def get(self, name: str = DEFAULT_GROUP, is_cancelled: Callable[[], bool] = lambda: False) -> Group:
-        """A steady group; starts it if it is not running, once for all who wait.
+        """Return a steady group. If it is not running it is started, once for all who wait.
 
         Raises Error 42704 for an unknown group, 57014 when cancelled, 53000 if it cannot be had in time.
         """
@@ -238,13 +241,16 @@ class Groups:
         return starting.wait(is_cancelled)
 
     def is_ready(self, name: str) -> bool:
-        """Whether `get` has a steady group at once."""
+        """Return whether `get` returns a steady group at once."""
         with self._lock:
             starting = self._steady.get(name)
         return starting is not None and starting.is_ready
 
     def get_soon(self, name: str) -> Group:
-        """As `get`, for who has others waiting: raises Error 53000 also for a group that starts or does not answer."""
+        """As `get`, for a caller that holds up others.
+
+        Also raises Error 53000 for a group that is starting or does not answer.
+        """
         deadline = time.monotonic() + SOON_SECONDS
         try:
             group = self.get(name, lambda: time.monotonic() > deadline)
@@ -261,7 +267,7 @@ class Groups:
         return self._provision(Order(self._settings.sizes[name], name), self._closing.is_set)
 
     def borrow(self, order: Order, is_cancelled: Callable[[], bool]) -> Group:
-        """A serverless group for a job: one of its size that is kept ready or lingers, else a new one.
+        """Return a serverless group for a job: one of its size that is kept ready or lingers, else a new one.
 
         Raises Error 57014 when cancelled, 53000 if the group cannot be had in time.
         """
@@ -276,30 +282,30 @@ class Groups:
         return self._provision(order, is_cancelled)
 
     def _usable(self, size: Size) -> Group | None:
-        """A group that is there for one job more: an idle one first."""
+        """Return a running group that can take one more job, an idle one first; None if there is none."""
         serverless = [group for group in self._groups.values() if group.row.is_serverless and group.size == size]
         there = [group for group in serverless if group.state in (READY, DRAINING) and group.is_alive]
         usable = [group for group in there if group.is_idle or self._settings.linger_s() > 0]
         return min(usable, key=lambda group: (group.jobs, group.uses), default=None)
 
     def prepare(self, size: Size, is_cancelled: Callable[[], bool]) -> Group:
-        """A serverless group that waits for a job. Raises as `borrow` does."""
+        """Return a new serverless group to keep ready. Raises as `borrow` does."""
         return self._provision(Order(size), lambda: self._closing.is_set() or is_cancelled())
 
     def end_idle(self, size: Size, most: int) -> int:
-        """End the idle groups that have died, are of another size, or more than so many. Returns how many are left."""
+        """End the idle groups that have died, have another size, or exceed `most`. Returns how many are left."""
         with self._lock:
             idle = [group for group in self._groups.values() if group.is_idle]
             kept = [group for group in idle if group.size == size and group.is_alive][:most]
             gone = [group for group in idle if group not in kept]
             for group in gone:
-                group.state = DESTROYED  # from here on nobody takes it
+                group.state = DESTROYED  # from here on no job takes it
         for group in gone:
             self.destroy(group, "none so is kept ready any more" if group.is_alive else None)
         return len(kept)
 
     def give_back(self, group: Group, job_id: int) -> None:
-        """A job needs its serverless group no longer; without another the group drains, then is destroyed."""
+        """Return a job's serverless group. A group without other jobs drains and is then destroyed."""
         linger_s = self._settings.linger_s() if group.is_alive else 0
         with self._lock:
             group.jobs -= 1
@@ -316,12 +322,12 @@ class Groups:
     def _destroy_drained(self, group: Group, uses: int) -> None:
         with self._lock:
             if group.state != DRAINING or group.uses != uses:
-                return  # somebody has taken it meanwhile
-            group.state = DESTROYED  # from here on nobody takes it
+                return  # a job has taken it meanwhile
+            group.state = DESTROYED  # from here on no job takes it
         self.destroy(group)
 
     def destroy(self, group: Group, reason: str | None = None) -> None:
-        """End a group and everything it runs."""
+        """End a group and all its work."""
         with self._lock:
             if self._groups.pop(group.row.id, None) is None:
                 return
@@ -331,11 +337,11 @@ class Groups:
         self._set_state(group, DESTROYED, None, reason)
 
     def trees(self) -> list[Tree]:
-        """The processes of every group that has any."""
+        """Return the process trees of all groups with processes."""
         return [tree for group in list(self._groups.values()) if (tree := group.endpoint.tree) is not None]
 
     def close(self) -> None:
-        """End all groups; whoever asks for one from now on is cancelled."""
+        """End all groups; later requests for a group are cancelled."""
         with self._lock:
             self._closing.set()
         self.calls.stop()
@@ -345,7 +351,7 @@ class Groups:
             self.destroy(group, "the server ended")
 
     def _provision(self, order: Order, is_cancelled: Callable[[], bool]) -> Group:
-        """A new group, with as many attempts as there is time for."""
+        """Return a new group, with as many attempts as the time limit allows."""
         timeout_s = self._settings.timeout_s()
         deadline = time.monotonic() + timeout_s
         group = self._add(order)
@@ -376,7 +382,7 @@ class Groups:
         return group
 
     def _add(self, order: Order) -> Group:
-        """A group in the catalog, without processes yet."""
+        """Store a new group, without processes, in the catalog."""
         size, port = order.size, free_port()
         with self._lake.transaction(self._lake.cursor()) as cursor:
             id_ = application_store.next_id(cursor)
@@ -403,7 +409,7 @@ class Groups:
             with self._lake.transaction(self._lake.cursor()) as cursor:
                 application_store.set_state(cursor, group.row.id, state, reason)
                 self._add_event(cursor, state, group.row.name, job_id, reason)
-        except DuckDBError:  # a group has to end on a full disk too
+        except DuckDBError:  # a group has to end even on a full disk
             logger.warning("the state of resource group %s cannot be stored", group.name, exc_info=True)
 
     def _add_event(self, cursor: Cursor, state: str, name: str, job_id: int | None, reason: str | None) -> None:

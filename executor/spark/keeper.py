@@ -2,15 +2,15 @@
 
     python -P keeper.py PRIORITY GRACE SCRATCH COMMAND…
 
-The server holds the other end of standard input. When the server ends, however it ends (kill -9 too), reading gives
-end of file, and the keeper kills the child's whole process group. The keeper's process group is its own, so that a
-Ctrl-C on the server's terminal lets the server decide.
+The server holds the other end of standard input. When the server ends in any way (even by kill -9), the keeper reads
+end of file and kills the child's whole process group. The keeper has a process group of its own, so that on a Ctrl-C on
+the server's terminal the server decides.
 
-PRIORITY is `normal` or `background`: what runs in the background yields the processor and the disk to everything else.
-With a GRACE of some seconds the child is asked to end, and killed when they are over.
+PRIORITY is `normal` or `background`; a background process yields the processor and the disk to all others. With a GRACE
+of some seconds the child is first asked to end, and is killed after that time.
 
-Should somebody kill the keeper as well, the scratch directory tells the next server: `pid` has the child's process
-group, and `lock` is locked for as long as the child lives.
+If the keeper is killed as well, the next server uses the scratch directory: `pid` has the child's process group, and
+`lock` is locked for as long as the child lives.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import time
 from pathlib import Path
 
 NORMAL, BACKGROUND = "normal", "background"
-# Such a process has about a tenth of a processor that others want.
+# With this niceness a process gets about a tenth of a processor that others want.
 BACKGROUND_NICENESS = 10
 
 
@@ -58,7 +58,7 @@ def main() -> None:
             pass
         end()
 
-    # The handler comes before the child, so that no signal in between leaves it behind.
+    # The handler is set before the child starts, so that no signal in between leaves the child behind.
     signal.signal(signal.SIGTERM, lambda *_: end())
     with open(scratch / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -73,7 +73,7 @@ def main() -> None:
 
 
 def end_orphan(scratch: Path, timeout_s: float = 10) -> bool:
-    """Kill the child of a keeper that was killed, and delete its scratch directory. Returns whether there was one."""
+    """Kill the child of a killed keeper, and delete its scratch directory. Returns whether there was one."""
     deadline = time.monotonic() + timeout_s
     was_alive = False
     while _is_locked(scratch / "lock") and time.monotonic() < deadline:

@@ -1,7 +1,8 @@
-"""What a task of Spark does: DuckDB runs SQL over Parquet files there and writes Parquet files.
+"""The code of a Spark task: DuckDB runs SQL over Parquet files and writes Parquet files.
 
-Sent to executors as a whole, so it imports nothing of ours: they need duckdb, of the server's version, and pyarrow. A
-worker process keeps its database from one task to the next, since the macros alone take longer than most tasks.
+The whole module is sent to executors, so it imports nothing of this package. Executors need duckdb, of the server's
+version, and pyarrow. A worker process keeps its database for the next task, because creating the macros alone takes
+longer than most tasks.
 """
 
 from __future__ import annotations
@@ -28,26 +29,26 @@ import pyarrow as pa
 T = TypeVar("T")
 Batches = Iterator[pa.RecordBatch]
 
-# How a table is written: statistics of row groups find rows to update or delete; numbers and times as differences
-# (version 2 of Parquet's data pages) take half the room of dictionaries. A dictionary of more values than the limit is
-# given up: to look for each of thousands takes longer than all else, and is in vain. zstd's level 1 writes with a third
-# less processor time than its usual level 3, and 2 % more bytes.
+# How tables are written. Statistics of row groups help to find rows to update or delete. Numbers and times as
+# differences (version 2 of Parquet's data pages) take half the room of dictionaries. Larger dictionaries than the
+# limit are given up, because looking each of thousands of values up would cost the most time, in vain. zstd's level
+# 1 takes a third less processor time than its usual level 3, for 2 % more bytes.
 OPTIONS = (
     "FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 1, PARQUET_VERSION V2, DICTIONARY_SIZE_LIMIT 1000, "
     "FILENAME_PATTERN '{uuid}', APPEND, RETURN_STATS true"
 )
 FILE_SIZE = "FILE_SIZE_BYTES '64MB'"
 
-# DuckDB counts what part of a query is done, and prints nothing; a task says it so often.
+# DuckDB computes the finished part of a query, without printing it; a task reports it at this interval in seconds.
 COUNTS = "SET enable_progress_bar_print = false; SET enable_progress_bar = true; SET progress_bar_time = 0"
 SAY_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
 class Setup:
-    """A worker's database: DuckDB's version, what it may use, and what makes it the server's equal.
+    """The set-up of a worker's database: DuckDB's version, its resources, and settings as in the server.
 
-    `extensions` are names, `script` is SQL, compressed; `secrets` is SQL that nobody is to see.
+    `extensions` are names. `script` is compressed SQL. `secrets` is SQL that must not be shown.
     """
 
     version: str
@@ -63,10 +64,10 @@ class Setup:
 
 @dataclass(frozen=True)
 class Step:
-    """A query whose rows later steps of its task read by `name`: a temporary table, or with a `target` files there.
+    """A query whose rows later steps of its task read by `name`, from a temporary table, or from files in `target`.
 
-    With `by`, the rows of each value of this column have a directory of files there, and the column is left out; no
-    step reads them. `raising` has the same rows, but raises where `query` has NULL for an expression that failed.
+    With `by`, the rows of each value of this column go to a directory of files of their own, without the column; no
+    step reads them. `raising` is a query with the same rows that raises where `query` has NULL for a failed expression.
     """
 
     name: str
@@ -78,11 +79,11 @@ class Step:
 
 @dataclass(frozen=True)
 class Task:
-    """Steps that one worker runs, one after the other. `times` are what `now()` is: before and after, microseconds.
+    """Steps that one worker runs, one after the other. `times` are the old and new value of `now()` in microseconds.
 
-    `checks` are queries that count rows for which an expression failed, each with one that such a row makes fail. They
-    are left out where nothing raises, which is tried first. `says` is a file in which it says, again and again, what
-    part of the steps is done, from 0 to 1.
+    `checks` are pairs of queries: one counts the rows for which an expression failed, one fails at such a row. The
+    checks are skipped if the raising queries, which are tried first, succeed. `says` is a file to which the task writes
+    the finished part of its steps, from 0 to 1, again and again.
     """
 
     steps: tuple[Step, ...]
@@ -93,7 +94,7 @@ class Task:
 
 @dataclass(frozen=True)
 class File:
-    """A Parquet file that a step has written; rows and bytes."""
+    """A Parquet file that a step has written, with its numbers of rows and bytes."""
 
     step: str
     path: str
@@ -103,9 +104,9 @@ class File:
 
 @dataclass(frozen=True)
 class Done:
-    """What tasks have done: the files that they have written, and for how many rows an expression failed.
+    """The result of tasks: the files that they have written, and the number of rows for which an expression failed.
 
-    `reason` is why, for one of these rows: the name of DuckDB's class of errors, and the text.
+    `reason` is the error of one of these rows: DuckDB's class of errors, and the text.
     """
 
     files: list[File]
@@ -114,7 +115,7 @@ class Done:
 
 
 class TaskError(Exception):
-    """What DuckDB said in a task: the name of its class of errors, and the text."""
+    """An error of DuckDB in a task: the name of its class of errors, and the text."""
 
     def __init__(self, kind: str, text: str) -> None:
         super().__init__(text)
@@ -122,9 +123,9 @@ class TaskError(Exception):
 
 
 def function(setup: Setup, tasks: Sequence[Task]) -> Callable[[Batches], Batches]:
-    """A function from the numbers of tasks to JSON: the files that each has written, or what DuckDB said.
+    """Return a function from the numbers of tasks to JSON: the files that each task has written, or DuckDB's error.
 
-    An error of the data is an answer: another attempt would meet it again.
+    An error of the data is a result, because another attempt would fail in the same way.
     """
 
     def run(numbers: Batches) -> Batches:
@@ -137,14 +138,17 @@ def function(setup: Setup, tasks: Sequence[Task]) -> Callable[[Batches], Batches
 
 
 def _strings(texts: Sequence[str]) -> pa.Array:
-    """An array of strings, made of its buffers: `pyarrow.array` first imports pandas, for 0.2 s in each new worker."""
+    """Return an array of strings, made of buffers.
+
+    `pyarrow.array` would first import pandas, which takes 0.2 s in each new worker.
+    """
     data = [text.encode() for text in texts]
     ends = array("i", accumulate(map(len, data), initial=0))
     return pa.StringArray.from_buffers(len(data), pa.py_buffer(ends), pa.py_buffer(b"".join(data)))
 
 
 def read_answers(answers: Sequence[str]) -> Done:
-    """What tasks have answered. Raises TaskError."""
+    """Return the result of tasks from their JSON. Raises TaskError."""
     items = [json.loads(answer) for answer in answers]
     for item in items:
         if "error" in item:
@@ -164,7 +168,7 @@ def _answers(setup: Setup, task: Task) -> list[dict[str, Any]]:
     try:
         return _tried(database, task)
     except duckdb.OutOfMemoryException:
-        # Each thread of a join or an aggregate needs its own room before it can spill.
+        # Each thread of a join or an aggregate needs memory of its own before it can spill.
         database.execute("SET threads = 1")
         try:
             return _tried(database, task)
@@ -177,7 +181,7 @@ def _answers(setup: Setup, task: Task) -> list[dict[str, Any]]:
 
 
 def _tried(database: Any, task: Task) -> list[dict[str, Any]]:
-    """What a task has done. Raises duckdb.Error."""
+    """Run a task, first with its raising queries. Returns the result. Raises duckdb.Error."""
     if all(step.raising is None for step in task.steps):
         return _run(database.cursor(), task)
     raising = tuple(replace(step, query=step.raising or step.query) for step in task.steps)
@@ -186,10 +190,10 @@ def _tried(database: Any, task: Task) -> list[dict[str, Any]]:
 
 
 def unless_raised(attempt: Callable[[], T]) -> T | None:
-    """What an attempt comes to whose queries raise where an expression fails; None if they do.
+    """Return the result of an attempt whose queries raise where an expression fails; None if one does.
 
-    Nobody asks why they do: without these words DuckDB says anything else again. Raises duckdb.Error where another
-    attempt would come to nothing else.
+    The error itself is of no interest: the queries without raising report any other one again. Raises duckdb.Error
+    where another attempt would fail in the same way.
     """
     import duckdb
 
@@ -202,7 +206,7 @@ def unless_raised(attempt: Callable[[], T]) -> T | None:
 
 
 def _run(cursor: Any, task: Task) -> list[dict[str, Any]]:
-    """What a task has done. Raises duckdb.Error. The cursor is closed."""
+    """Run a task and return its result. Raises duckdb.Error. The cursor is closed."""
     written: list[File] = []
     saying = _Saying(cursor, task)
     try:
@@ -229,7 +233,7 @@ def _run(cursor: Any, task: Task) -> list[dict[str, Any]]:
 
 
 class _Saying:
-    """Says on a thread of its own what part of a task is done."""
+    """Reports the finished part of a task from a thread of its own."""
 
     def __init__(self, cursor: Any, task: Task) -> None:
         self.steps_done = 0
@@ -248,19 +252,19 @@ class _Saying:
     def _say(self) -> None:
         part, new = 0.0, f"{self._path}.{os.getpid()}"
         while not self._over.wait(SAY_SECONDS):
-            done = self.steps_done  # read before: a step that ends now is not counted twice
+            done = self.steps_done  # read before the progress, so that a step that ends now does not count twice
             part = max(part, (done + self._cursor.query_progress() / 100) / self._steps)
             try:
                 Path(new).write_text(str(part))
                 os.replace(new, str(self._path))
-            except OSError:  # whoever wanted to know may have gone; not to be able to say is no reason to fail
+            except OSError:  # the reader may be gone; failing to report is no reason to fail
                 continue
 
 
 def failed_rows(cursor: Any, checks: Sequence[tuple[str, str]]) -> tuple[int, Exception | None]:
-    """For how many rows an expression failed, and what one of them fails with. Raises duckdb.Error.
+    """Return for how many rows an expression failed, and the error of one of them. Raises duckdb.Error.
 
-    `checks` are as in Task. In the server they are counted so, too.
+    `checks` are as in Task. The server uses this function, too.
     """
     import duckdb
 
@@ -277,7 +281,7 @@ def failed_rows(cursor: Any, checks: Sequence[tuple[str, str]]) -> tuple[int, Ex
 
 
 def _failed(cursor: Any, checks: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
-    """What to answer of failed rows, if there are any. Not to know it is no reason to fail."""
+    """Return the JSON items about failed rows, if there are any. A failure to count them does not fail the task."""
     import duckdb
 
     try:
@@ -292,17 +296,20 @@ def _named(error: Exception) -> list[str]:
 
 
 def _forget(files: Iterable[str]) -> None:
-    """Delete files that nobody will read: another attempt may need the room. Those in a bucket go later."""
+    """Delete files that nobody will read, because another attempt may need the room.
+
+    Files in a bucket are deleted later.
+    """
     for file in files:
         if "://" not in file:
             Path(file).unlink(missing_ok=True)
 
 
 def write(cursor: Any, step: Step) -> list[File]:
-    """Write the rows of a step's query into files of a new directory of its target: another attempt has another one.
+    """Write the rows of a step's query into files of a new directory of its target, one for each attempt.
 
-    One or more files, of no rows one without any; with `by` none of no rows. Without the target nothing is written: a
-    task that runs on for a moment after it was given up would bring back what has been deleted.
+    Writes at least one file, which may have no rows, but with `by` none without rows. Writes nothing if the target is
+    gone: a task that runs on after it was given up must not bring back what has been deleted.
     """
     assert step.target is not None
     target = f"{step.target}/{uuid.uuid4().hex}"
@@ -321,7 +328,7 @@ def write(cursor: Any, step: Step) -> list[File]:
 
 
 def _database(setup: Setup) -> Any:
-    """This process's database, made anew for another set-up."""
+    """Return this process's database, a new one for another set-up."""
     import duckdb
 
     kept: Any = sys.modules.setdefault("_sparkwave_kernel", types.ModuleType("_sparkwave_kernel"))
@@ -334,7 +341,8 @@ def _database(setup: Setup) -> Any:
                 "threads": setup.threads,
                 "memory_limit": f"{setup.memory_mib}MiB",
                 "temp_directory": spilled,
-                # What threads have freed goes back at once: else a node has up to 200 MiB more than the limit says.
+                # Freed memory goes back to the system at once; otherwise a node has up to 200 MiB more than the
+                # limit.
                 "allocator_flush_threshold": "1MB",
                 "allocator_bulk_deallocation_flush_threshold": "16MB",
                 "autoinstall_known_extensions": "false",
@@ -347,14 +355,17 @@ def _database(setup: Setup) -> Any:
         for sql in setup.secrets:
             try:
                 database.execute(sql)
-            except duckdb.Error as error:  # whose text has a part of the SQL
+            except duckdb.Error as error:  # the text has a part of the SQL
                 raise RuntimeError(f"the keys of the files cannot be used: {type(error).__name__}") from None
         kept.database, kept.setup = database, setup
     return kept.database
 
 
 def _removed_at_end(directory: str) -> subprocess.Popen[bytes]:
-    """Have a directory go with this process, however that ends: a cancelled task's is killed."""
+    """Start a process that removes a directory when this process ends in any way.
+
+    A cancelled task's process is killed.
+    """
     command = ["sh", "-c", 'read -r _; rm -rf -- "$0"', directory]
     quiet = subprocess.DEVNULL
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet, start_new_session=True)

@@ -1,6 +1,6 @@
-"""pyspark.daemon with what a task of ours imports there already: its workers are forks, which need not import it again.
+"""pyspark.daemon with the imports of a task: its workers are forks and need not import them again.
 
-Spark starts it as a module (`spark.python.daemon.module`). Whatever is imported here must start no thread.
+Spark starts it as a module (`spark.python.daemon.module`). The imports must not start a thread.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import gc
 import sys
 
-# Spark puts its own archive of pyspark before the installed one, and from an archive nothing comes compiled.
+# Spark puts its own archive of pyspark before the installed one, and modules from an archive are never precompiled.
 sys.path[:] = [path for path in sys.path if not path.endswith("pyspark.zip")]
 
 import duckdb  # noqa: E402, F401

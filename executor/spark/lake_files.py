@@ -2,12 +2,13 @@
 
 From DuckLake's specification 1.0, tables `ducklake_data_file`, `ducklake_delete_file`, `ducklake_inlined_data_tables`:
 - a file's rows have the row ids `row_id_start + position`, unless it has a column `_ducklake_internal_row_id`;
-- a file with `_ducklake_internal_snapshot_id` holds rows of several snapshots, those above S are not there yet;
-- a delete file lists (`file_path`, `pos`), with a snapshot a row where it has that column;
-- small inserts and deletes live in the catalog (`ducklake_inlined_data_*`, and `ducklake_inlined_delete_*`, whose
-  `row_id` is the position in the file).
-- a column that was added later is not in a file, or in a table of inlined rows; where it was added with a value
-  (`initial_default` in `ducklake_column`) those rows have that value. Column ids are the files' field ids.
+- a file with `_ducklake_internal_snapshot_id` has rows of several snapshots; rows above S do not exist yet at S;
+- a delete file lists (`file_path`, `pos`), with the snapshot of each deletion where it has that column;
+- small inserts and deletes are in the catalog (`ducklake_inlined_data_*`, and `ducklake_inlined_delete_*`, whose
+  `row_id` is the position in the file);
+- a column that was added later is missing in older files and tables of inlined rows; their rows have the value with
+  which it was added (`initial_default` in `ducklake_column`), or NULL. Column ids are the files' field ids.
+
 The deletes and the inlined rows are small: DuckDB writes each as one Parquet file beside the others.
 """
 
@@ -28,9 +29,9 @@ from sparkwave.executor.spark.footers import FOOTERS
 
 @dataclass(frozen=True)
 class DataFile:
-    """`row_id_start` is None when the file has a column of row ids. `row_count` is rows, deleted ones included.
+    """A data file. `row_id_start` is None when the file has a column of row ids. `row_count` includes deleted rows.
 
-    `missing` are the columns, as the lake calls them, that were added after the file was written.
+    `missing` are the columns, by the lake's names, that were added after the file was written.
     """
 
     path: str
@@ -42,16 +43,16 @@ class DataFile:
 
     @property
     def shape(self) -> tuple[bool, bool, frozenset[str]]:
-        """Files of one shape can be read together."""
+        """A key of files that can be read together."""
         return self.has_row_ids, self.has_snapshot_ids, self.missing
 
 
 @dataclass(frozen=True)
 class TableFiles:
-    """A table at a snapshot.
+    """The files of a table at a snapshot.
 
-    `deletes` is a Parquet file of (file_name, pos), `inlined` one of the table's columns and row ids. `defaults` are
-    the values, as SQL, that rows have which lack a column, for all that were added.
+    `deletes` is a Parquet file of (file_name, pos), `inlined` one of the table's columns and row ids. `defaults` has,
+    for each added column, the value (as SQL) of rows that lack it.
     """
 
     snapshot: int
@@ -62,7 +63,7 @@ class TableFiles:
 
     @lazy
     def _placed(self) -> tuple[list[DataFile], list[DataFile]]:
-        """The files whose rows have the row ids of their places, in their order, and the others."""
+        """The files whose rows have row ids by position, in order, and the other files."""
         placed = [file for file in self.files if file.row_id_start is not None and not file.has_row_ids]
         return placed, [file for file in self.files if file.row_id_start is None or file.has_row_ids]
 
@@ -71,7 +72,7 @@ class TableFiles:
         return [file.row_id_start or 0 for file in self._placed[0]]
 
     def near(self, rows: RowIds) -> Sequence[DataFile]:
-        """The files that may have some of these rows, found without a look at each."""
+        """Return the files that may have some of these rows, without looking at each file."""
         placed, others = self._placed
         found: dict[DataFile, None] = {}
         for first, last in rows.ranges:
@@ -82,7 +83,7 @@ class TableFiles:
 
 
 def table_files(cursor: Cursor, relation: Relation, snapshot: int, scratch: Place) -> TableFiles:
-    """List a table's files at a snapshot. Writes what the catalog holds inline into the directory `scratch`."""
+    """Return a table's files at a snapshot. Writes the catalog's inline rows into the directory `scratch`."""
     located = locate(cursor, relation.lake_table, snapshot)
     assert located is not None, f"{relation.qualified_name} is not in snapshot {snapshot}"
     table_id, directory = located
@@ -106,7 +107,7 @@ def table_files(cursor: Cursor, relation: Relation, snapshot: int, scratch: Plac
 
 
 def _added(cursor: Cursor, relation: Relation, table_id: int, live: str) -> dict[int, tuple[str, str]]:
-    """The columns that were added to the table: by id the name, and as SQL the value of the rows that were there."""
+    """Return the columns that were added to the table: by id the name, and the value of older rows as SQL."""
     types = {column.lake_name: column.type.in_lake() for column in relation.stored}
     made = f"(SELECT min(begin_snapshot) FROM {METADATA}.ducklake_table WHERE table_id = ?)"
     rows = cursor.execute(
@@ -159,9 +160,9 @@ def _inlined(
 
 
 def _inlined_column(column: Column, present: Mapping[str, str], defaults: Mapping[str, str]) -> str:
-    """A column from a table of inlined rows, which has those that the table had when it was made, with their types.
+    """Return SQL of a column from a table of inlined rows. `present` has the columns and types of the inlined table.
 
-    A PostgreSQL has text as bytes.
+    A catalog in PostgreSQL has text as bytes.
     """
     name, type_ = column.lake_name, column.type.in_lake()
     stored = quote(name) if name in present else defaults.get(name, "NULL")

@@ -1,4 +1,4 @@
-"""SQL of the rows of a lake table over its Parquet files, for who has the files and not the catalog."""
+"""SQL of the rows of a lake table over its Parquet files, for an engine without the catalog."""
 
 from __future__ import annotations
 
@@ -12,28 +12,31 @@ from sparkwave.catalog.names import literal, quote
 from sparkwave.catalog.types import Type
 from sparkwave.executor.spark.lake_files import DataFile, TableFiles
 
-# Of so many files a list says where their row ids start. With a join DuckDB would not know how much of a query is done;
-# but it has the whole list at hand for each 2,048 rows.
+# For up to this many files a SQL list has the row ids at which they start. A join instead would keep DuckDB from
+# knowing the progress of a query; but DuckDB handles the whole list for each 2,048 rows.
 MOST_LISTED = 1000
-# So few files are read one by one: DuckDB asks only single files whether a column has a NULL, and for its least and its
-# largest value, by which it leaves out counts that are the same and adds up integers in 64 bits.
+# Up to this many files are read one by one. DuckDB knows of a column's NULLs, least and largest value only for
+# single files; by them it leaves out equal counts and adds up integers in 64 bits.
 MOST_ALONE = 8
-# Files of a bucket are in a directory of their own.
+# The files of a bucket are in a directory of their own.
 BUCKET_COLUMN = "_bucket"
 
 
 def read_files(files: Iterable[str]) -> str:
-    """The rows of files that have the same columns."""
+    """Return SQL of the rows of files that have the same columns."""
     return f"FROM read_parquet([{', '.join(map(literal, files))}], hive_partitioning = false)"
 
 
 def as_stored(query: str, types: Mapping[str, Type]) -> str:
-    """Some columns of a query's rows as the lake has them, in types that Parquet has."""
+    """Return SQL of some columns of a query's rows as the lake stores them, in types that Parquet has."""
     return f"SELECT {', '.join(_stored(types)) or '1 AS one'} FROM ({query})"
 
 
 def in_buckets(query: str, types: Mapping[str, Type], keys: Sequence[str], buckets: int) -> str:
-    """The same, with the bucket of each row in BUCKET_COLUMN: that of all rows with equal keys, which are SQL."""
+    """As `as_stored`, with the bucket of each row in BUCKET_COLUMN.
+
+    Rows with equal `keys`, which are SQL, share a bucket.
+    """
     bucket = f"hash({', '.join(keys)}) % {buckets}" if keys else "0"
     return f"SELECT {', '.join([*_stored(types), f'CAST({bucket} AS INTEGER) AS {BUCKET_COLUMN}'])} FROM ({query})"
 
@@ -43,13 +46,13 @@ def _stored(types: Mapping[str, Type]) -> list[str]:
 
 
 def bucket_of(file: str) -> int:
-    """The bucket whose rows a file has; 0 where there are no buckets."""
+    """Return the bucket of a file's rows; 0 where there are no buckets."""
     _, name, number = file.rpartition("/")[0].rpartition(f"/{BUCKET_COLUMN}=")
     return int(number) if name else 0
 
 
 def as_values(rows: str, types: Mapping[str, Type]) -> str:
-    """The rows of a query that has them as they are stored."""
+    """Return SQL of a query's rows as values, from rows as they are stored."""
     if not any(type_.is_text_in_lake for type_ in types.values()):
         return rows
     columns = ", ".join(f"{type_.from_lake(quote(name))} AS {quote(name)}" for name, type_ in types.items())
@@ -57,9 +60,9 @@ def as_values(rows: str, types: Mapping[str, Type]) -> str:
 
 
 def table_rows(table: TableFiles, relation: Relation, columns: Sequence[str], rows: RowIds = ALL) -> str:
-    """Some columns, under their own names, of some rows of a table; `_row_id` is a table's row id.
+    """Return SQL of some columns, under their own names, of some rows of a table; `_row_id` is a table's row id.
 
-    Only where a file has other rows too they are looked at one by one.
+    Row ids are compared only in files that also have unwanted rows.
     """
     parts = [_of_files(_Shape(table, relation, columns, *key), group, rows) for key, group in _grouped(table, rows)]
     if table.inlined is not None:
@@ -71,7 +74,7 @@ def table_rows(table: TableFiles, relation: Relation, columns: Sequence[str], ro
 
 
 def no_rows(types: Mapping[str, str]) -> str:
-    """Columns of these types, DuckDB's, without a row."""
+    """Return SQL of columns of these DuckDB types without a row."""
     named = ", ".join(f"CAST(NULL AS {type_}) AS {quote(name)}" for name, type_ in types.items())
     return f"SELECT {named or '1 AS one'} WHERE FALSE"
 
@@ -82,7 +85,7 @@ def _inlined(file: Place) -> DataFile:
 
 @dataclass(frozen=True)
 class _Shape:
-    """What files that are read together have in common. `is_whole` tells that all of their rows are wanted."""
+    """The common properties of files that are read together. `is_whole` tells that all of their rows are wanted."""
 
     table: TableFiles
     relation: Relation
@@ -97,7 +100,7 @@ _Key = tuple[bool, bool, frozenset[str], bool]
 
 
 def _grouped(table: TableFiles, rows: RowIds) -> list[tuple[_Key, list[DataFile]]]:
-    """The files that have wanted rows, by shape."""
+    """Return the files that have wanted rows, by shape."""
     groups: dict[_Key, list[DataFile]] = {}
     for file in table.near(rows):
         start, stop = file.row_id_start, (file.row_id_start or 0) + file.row_count
@@ -108,7 +111,7 @@ def _grouped(table: TableFiles, rows: RowIds) -> list[tuple[_Key, list[DataFile]
 
 
 def _of_files(shape: _Shape, files: Sequence[DataFile], rows: RowIds) -> str:
-    """The wanted rows of files of one shape. Without row ids of its own a file's rows have those of their places."""
+    """Return SQL of the wanted rows of files of one shape. Without a column of row ids, positions give the row ids."""
     if not shape.is_whole and not shape.has_row_ids:
         return " UNION ALL ".join(_of_range(shape, file, rows) for file in files)
     if 1 < len(files) <= MOST_ALONE and shape.table.deletes is None:
@@ -129,7 +132,7 @@ def _of_files(shape: _Shape, files: Sequence[DataFile], rows: RowIds) -> str:
 
 
 def _of_range(shape: _Shape, file: DataFile, rows: RowIds) -> str:
-    """Some rows of a file, by their places: so DuckDB passes over the row groups that have none of them."""
+    """Return SQL of some rows of a file by position, so that DuckDB skips row groups without wanted rows."""
     start = file.row_id_start or 0
     places = RowIds(
         tuple(
@@ -159,16 +162,16 @@ def _select(shape: _Shape, source: str, row_id: str, conditions: list[str]) -> s
 
 
 def _read(files: Iterable[str]) -> str:
-    """Files whose rows tell where they are."""
+    """Return SQL of files whose rows have their file name."""
     return f"read_parquet([{', '.join(map(literal, files))}], filename = true, hive_partitioning = false)"
 
 
 def columns_of(relation: Relation, names: Sequence[str]) -> list[Column]:
-    """Columns by their names, the row id of the lake among them."""
+    """Return columns by name; the lake's row id is one of them."""
     by_name = {column.name: column for column in (row_id_column(), *relation.columns)}
     return [by_name[name] for name in names]
 
 
 def _named(column: Column, value: str) -> str:
-    """A column of its type: a file that is older than the type may have a narrower one."""
+    """Return SQL of a column with a cast to its type, because a file older than the type may have a narrower one."""
     return f"CAST({column.type.from_lake(value)} AS {column.type.duckdb()}) AS {quote(column.name)}"

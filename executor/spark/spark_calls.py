@@ -1,7 +1,7 @@
-"""Calls to Spark that take long are said: in the log, as an event, and by a creating job as the reason it stands still.
+"""Watches calls to Spark: slow ones are reported in the log, as an event, and as the reason why a creating job waits.
 
-Those that hold others up are given up when Spark does not answer. Nothing else ends them here: a group whose server has
-died is ended by `executor.spark.groups`, what is only slow may still finish.
+Calls that hold others up are given up when Spark does not answer. Other calls are not ended here:
+`executor.spark.groups` ends a group whose server has died, and a call that is only slow may still finish.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from sparkwave.catalog.stores.store import Store
 logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 1.0
-# How reasons begin; rw_backfill_status knows by the first that the fragment still runs (catalog/system/rw_catalog.sql).
+# The beginnings of reasons; by the first, rw_backfill_status tells that the fragment still runs
+# (catalog/system/rw_catalog.sql).
 RUNS_LONG = "Spark has been running"
 IS_SILENT = "Spark has not answered"
 
@@ -38,10 +39,11 @@ def _answers() -> datetime | None:
 
 @dataclass(eq=False)
 class Call:
-    """A call in progress. `say` is told why the job stands still, again and again; `unsay` that it does no longer.
+    """A call in progress.
 
-    `silent_since` tells since when Spark does not answer, None while it does; then `give_up` is called. `said` is what
-    was said last.
+    `say` is called repeatedly with the reason why the job waits; `unsay` when the reason is gone. `silent_since`
+    returns the time since when Spark does not answer, None while it answers; without an answer `give_up` is called.
+    `said` is the last reason.
     """
 
     job_id: int
@@ -53,14 +55,17 @@ class Call:
     said: str | None = None
     started: float = field(default_factory=time.monotonic)
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
-    next_warning_s: float = 0.0  # 0 before the first
+    next_warning_s: float = 0.0  # 0 before the first warning
 
     @property
     def age(self) -> float:
         return time.monotonic() - self.started
 
     def reason(self, limit_s: float) -> str | None:
-        """Why the job stands still, if it seems to: a call may take so long unsaid; 0 for ever."""
+        """Return why the job waits, if it seems to.
+
+        A call may take `limit_s` seconds without a report; 0 means no limit.
+        """
         silent_since = self.silent_since()
         if silent_since is not None:
             return f"{IS_SILENT} since {silent_since:%H:%M:%S} UTC"
@@ -70,7 +75,7 @@ class Call:
 
 
 class SparkCalls:
-    """Watches the calls that run, on a thread of its own. `limit_s` is how long one may take unsaid; 0 for ever."""
+    """Watches the running calls from a thread. A call may take `limit_s` seconds without a report; 0 means no limit."""
 
     def __init__(self, store: Store, limit_s: Callable[[], float]) -> None:
         self._store = store
@@ -110,7 +115,7 @@ class SparkCalls:
                 logger.exception("calls to Spark cannot be watched")
 
     def look(self) -> None:
-        """Say what has been running for too long, and where Spark does not answer."""
+        """Report the calls that have run too long, and those to which Spark does not answer."""
         limit_s = self._limit_s()
         with self._lock:
             calls = list(self._calls)
@@ -137,7 +142,7 @@ class SparkCalls:
             logger.warning("why the %s stands still cannot be stored", call.step, exc_info=True)
         with self._lock:
             has_ended = call not in self._calls
-        if has_ended and reason is not None:  # meanwhile, and then what was said comes after what was unsaid
+        if has_ended and reason is not None:  # it ended in between, so this reason came after the final `unsay`
             call.unsay(reason)
 
     def _report(self, call: Call, limit_s: float) -> None:

@@ -1,4 +1,4 @@
-"""Runs slices and delta programs on Spark: DuckDB in a task reads Parquet and writes Parquet, never through Python."""
+"""Runs slices and delta programs on Spark: DuckDB in a task reads and writes Parquet; no rows pass through Python."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ cloudpickle.register_pickle_by_value(kernel)
 
 SparkError = (PySparkException, grpc.RpcError)
 
-# Below this many rows an input is handed over as one Parquet file that the server writes: cheaper than listing files.
+# An input with fewer rows is written by the server as one Parquet file, which is cheaper than listing files.
 SMALL_INPUT_ROWS = 200_000
 _NONE: Mapping[str, Type] = {}
 # The step that writes the change of a view's rows.
@@ -59,9 +59,9 @@ _ANSWERS = StructType([StructField("answer", StringType(), False)])
 
 @dataclass(eq=False)
 class SparkEngine:
-    """One Spark session and a scratch directory that both the executors and this process can reach.
+    """An engine with one Spark session and a scratch directory that both the executors and this process can reach.
 
-    `data` is where rows are written that may become files of the lake as they are, if any may.
+    `data` is the directory for rows that may become files of the lake unchanged, if any may.
     """
 
     group: Group
@@ -69,14 +69,14 @@ class SparkEngine:
     setup: Setup
     scratch: Place
     data: Place | None = None
-    # Called before Spark is made to compute anything; raises to give up.
+    # Called before each computation on Spark; raises to give up.
     check: Callable[[], None] = lambda: None
     count: RowCount = row_count
-    # The SQL of what queries read by name.
+    # The SQL of the relations that queries read, by name.
     inputs: dict[str, str] = field(default_factory=dict)
-    # What `now()` of a view's SQL is: before and after, in microseconds.
+    # The old and new value of `now()` in a view's SQL, in microseconds.
     times: tuple[int, int] | None = None
-    # The files of relations at snapshots.
+    # The files of relations, by relation id and snapshot.
     _listed: dict[tuple[int, int], TableFiles] = field(default_factory=dict)
 
     @property
@@ -84,7 +84,10 @@ class SparkEngine:
         return "spark"
 
     def says(self, task: int = 0) -> Path | None:
-        """The file in which a task says what part of it is done; none in a bucket, where that would be requests."""
+        """Return the file to which a task writes its finished part.
+
+        None in a bucket, where each write would be a request.
+        """
         return self.scratch / f"progress_{task}" if isinstance(self.scratch, Path) else None
 
     def run_to_parquet(self, query: str, target: Place) -> list[File]:
@@ -95,10 +98,10 @@ class SparkEngine:
     def run_each(
         self, target: Place, steps: Sequence[Step], checks: Sequence[Sequence[Check]], rest: Sequence[Check] = ()
     ) -> tuple[list[File], ComputeErrors | None]:
-        """Run steps that write into a new directory as tasks of one job, each with the checks of its own.
+        """Run steps that write into a new directory as tasks of one Spark job, each with its own checks.
 
-        Returns all files, of each task at least one where it has no `by`. The checks `rest` are made in any case, and
-        are a task too.
+        Returns all files, at least one for each task without `by`, and the failed rows. The checks `rest` run in any
+        case, in a task of their own.
         """
         remove_tree(target)
         tasks = [self._task([step], of, n) for n, (step, of) in enumerate(zip(steps, checks, strict=True))]
@@ -109,36 +112,36 @@ class SparkEngine:
             raise
 
     def bound(self, query: str) -> str:
-        """A query with what it reads in front of it."""
+        """Return a query with the relations that it reads as CTEs."""
         return within(query, self.inputs)
 
     def bind_slice(self, cursor: Cursor, scan: Scan, snapshot: int, rows: RowIds = ALL) -> None:
-        """Make `<input>_new` the scanned rows at a snapshot, all or some of them."""
+        """Let `<input>_new` be all or some of the scanned rows at a snapshot."""
         self.inputs[f"{scan.input}_new"] = self.read(cursor, scan, snapshot, rows)
 
     def bind_files(self, name: str, files: Sequence[str], types: Mapping[str, Type] = _NONE) -> None:
-        """Make a relation of Parquet files, of rows as they are stored or with values of these types."""
+        """Let a name be the rows of Parquet files: as they are stored, or as values of `types`."""
         self.inputs[name] = as_values(_stored_rows(files, types), types)
 
     def bind_state_files(self, view: View, state: State, files: Sequence[str]) -> None:
-        """Make `<state>_state` the rows of an operator, which are all in some files, if there are any."""
+        """Let `<state>_state` be the rows of a state, all of which are in `files`."""
         self.inputs[f"{state.name}_state"] = _stored_rows(files, {f.name: f.type for f in state.node.fields})
 
     def read(self, cursor: Cursor, scan: Scan, snapshot: int, rows: RowIds = ALL) -> str:
-        """SQL of the scanned columns of some rows of a relation at a snapshot."""
+        """Return SQL of the scanned columns of some rows of a relation at a snapshot."""
         if self.count(cursor, scan.relation, snapshot) <= SMALL_INPUT_ROWS:
             return self._exported(cursor, rows_at(scan, snapshot, rows), _types(scan))
         return self.read_files(cursor, scan, snapshot, rows)
 
     def read_files(self, cursor: Cursor, scan: Scan, snapshot: int, rows: RowIds) -> str:
-        """The same over the files of the lake."""
+        """As `read`, over the files of the lake."""
         key = scan.relation.id, snapshot
         if key not in self._listed:
             self._listed[key] = table_files(cursor, scan.relation, snapshot, self.scratch / uuid.uuid4().hex)
         return table_rows(self._listed[key], scan.relation, scan.columns, rows)
 
     def advance(self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes) -> Advance:
-        """As `executor.epochs.advance.Engine`: what Spark writes becomes temporary relations of the cursor."""
+        """As `executor.epochs.advance.Engine`. The rows that Spark writes become temporary relations of the cursor."""
         made = program(view.plan, changes.inputs, changes.retracts)
         self.times = changes.times
         found = script(view, made, self._bound(cursor, view, versions, changes, made.read))
@@ -192,16 +195,19 @@ class SparkEngine:
         return Fill(view, tuple(added), tuple(map(rows_in, files)), failed)
 
     def _step(self, name: str, rows: str, types: Mapping[str, Type], directory: Place | None = None) -> Step:
-        """A step that writes some columns of a relation or subquery in these types: Parquet lacks some of DuckDB's."""
+        """Return a step that writes some columns of a relation or subquery as the lake stores them.
+
+        Parquet lacks some of DuckDB's types.
+        """
         target = directory if directory is not None else self.scratch / uuid.uuid4().hex
         return Step(name, as_stored(f"FROM {rows}", types), str(target))
 
     def _load(self, cursor: Cursor, name: str, files: Sequence[File], types: Mapping[str, Type] = _NONE) -> None:
-        """Make the rows of files a temporary table of the cursor, as they are stored or with values of these types."""
+        """Make a temporary table of the cursor from files: rows as they are stored, or values of `types`."""
         make_table(cursor, name, as_values(read_files(file.path for file in files), types))
 
     def _addition(self, cursor: Cursor, addition: Addition, files: Sequence[File]) -> Addition:
-        """An addition whose rows are in files, which may become the lake's where they are in the directory for that."""
+        """Return an addition of rows in files. Files in the addition's directory may become files of the lake."""
         if addition.directory is None:
             self._load(cursor, addition.rows, files)
             return addition
@@ -212,7 +218,7 @@ class SparkEngine:
     def _bound(
         self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes, read: frozenset[str]
     ) -> dict[str, str]:
-        """The SQL of what a program reads."""
+        """Return the SQL of the relations that a program reads, by name."""
         bound = {}
         for state in view.plan.states:
             if (name := f"{state.name}_state") in read:
@@ -234,7 +240,10 @@ class SparkEngine:
         return bound
 
     def _exported(self, cursor: Cursor, query: str, types: Mapping[str, Type]) -> str:
-        """SQL of the rows of a query of the server's, of these types or as they are stored, written as one file."""
+        """Write the rows of a query as one file, and return SQL of the file's rows.
+
+        The rows are values of `types`, or as they are stored without types.
+        """
         target = str(self.scratch / f"{uuid.uuid4().hex}.parquet")
         cursor.execute(f"COPY ({as_stored(query, types) if types else query}) TO {literal(target)} (FORMAT parquet)")
         return as_values(read_files([target]), types)
@@ -244,16 +253,19 @@ class SparkEngine:
         return _done(self._run_tasks([self._task(steps, checks)]))
 
     def _task(self, steps: Sequence[Step], checks: Sequence[Check], number: int | None = 0) -> Task:
-        """Without a number it does not say how far it is."""
+        """Return a task; without a number it does not report its progress."""
         says = self.says(number) if number is not None else None
         return Task(tuple(steps), self.times, tuple(check.queries for check in checks), str(says) if says else None)
 
     def _run_tasks(self, tasks: Sequence[Task]) -> Done:
-        """Run tasks as one job. What could not be written takes no room: another try may need it."""
+        """Run tasks as one Spark job.
+
+        After a failure their files are deleted, because another attempt may need the room.
+        """
         self.check()
         try:
             for target in {step.target for task in tasks for step in task.steps if step.target is not None}:
-                if "://" not in target:  # tasks write below it only while it is there
+                if "://" not in target:  # tasks write below a directory only while it exists
                     os.makedirs(target, exist_ok=True)
             return run_tasks(self.session, self.setup, tasks)
         except BaseException:
@@ -262,11 +274,11 @@ class SparkEngine:
             raise
 
     def interrupt(self) -> None:
-        """Stop what the session is running; the call in progress fails."""
+        """Stop the session's work; the running call fails."""
         self.group.interrupt(self.session)
 
     def abandon(self) -> None:
-        """The same where Spark does not answer; the engine cannot be used any more."""
+        """As `interrupt`, where Spark does not answer. The engine cannot be used any more."""
         self.group.abandon(self.session)
 
 
@@ -286,9 +298,10 @@ def spark_engine(
     count: RowCount = row_count,
     owner: object = None,
 ) -> Iterator[SparkEngine]:
-    """A session of a group with a scratch directory that is removed afterwards.
+    """Yield an engine with a session of a group, and a scratch directory that is removed afterwards.
 
-    Engines of one owner share a session, so that to interrupt one of them interrupts all; without one it has its own.
+    Engines of one owner share a session, so that interrupting one interrupts all. Without an owner the session is not
+    shared.
     """
     scratch = lake.new_temporary(purpose)
     scratch.mkdir(parents=True, exist_ok=True)
@@ -300,7 +313,7 @@ def spark_engine(
 
 
 def warm_up(group: Group, lake: Lake) -> None:
-    """Have a session of a group, and its workers with a database each: the first steps then begin at once.
+    """Start a session of a group and its workers, each with a database, so that the first steps begin at once.
 
     Raises DuckDBError and SparkError.
     """
@@ -309,24 +322,24 @@ def warm_up(group: Group, lake: Lake) -> None:
 
 
 def setup_of(lake: Lake, size: Size) -> Setup:
-    """What makes the database of a task the server's equal."""
+    """Return the set-up that makes the database of a task equal to the server's."""
     extensions, secrets = file_access(lake.storage.root)
     return Setup(ENGINE_VERSION, size.cores, size.task_mib, extensions, task_script(), secrets)
 
 
 @cache
 def task_script() -> bytes:
-    """SQL, compressed, of the settings and functions that a task needs."""
+    """Return compressed SQL of the settings and functions that a task needs."""
     return zlib.compress(f"{SETTINGS}; {scalar_functions()}".encode())
 
 
 def run_tasks(session: SparkSession, setup: Setup, tasks: Sequence[Task]) -> Done:
-    """Run tasks as one Spark job. Only the files that they name count, whatever else there is.
+    """Run tasks as one Spark job. Only the files that the result names count.
 
-    Raises DuckDBError for what DuckDB says in a task, and SparkError.
+    Raises DuckDBError for errors of DuckDB in a task, and SparkError.
     """
     frame = session.range(0, len(tasks), 1, len(tasks))
-    frame._cached_schema = _NUMBERS  # to find it is a call
+    frame._cached_schema = _NUMBERS  # finding the schema would be another call
     answers = frame.mapInArrow(kernel.function(setup, tasks), _ANSWERS).toArrow().column(0).to_pylist()
     try:
         return kernel.read_answers(answers)
@@ -335,17 +348,17 @@ def run_tasks(session: SparkSession, setup: Setup, tasks: Sequence[Task]) -> Don
 
 
 def _stored_rows(files: Sequence[str], types: Mapping[str, Type]) -> str:
-    """SQL of the rows of files as they are stored; without a file, of no rows."""
+    """Return SQL of the rows of files as they are stored; no rows without a file."""
     return read_files(files) if files else no_rows({name: type_.in_lake() for name, type_ in types.items()})
 
 
 def _types(scan: Scan) -> dict[str, Type]:
-    """The types of what is scanned."""
+    """Return the types of the scanned columns."""
     return {column.name: column.type for column in columns_of(scan.relation, scan.columns)}
 
 
 def filled_files(files: Iterable[File]) -> tuple[str, ...]:
-    """Those that have rows."""
+    """Return the paths of the files that have rows."""
     return tuple(file.path for file in files if file.rows)
 
 
@@ -361,7 +374,7 @@ def _by_step(files: Iterable[File]) -> dict[str, list[File]]:
 
 
 def spark_error(error: BaseException) -> Error:
-    """What went wrong on Spark: the first line; or a full disk."""
+    """Return the user's error for a failure of Spark: its first line, or that of a full disk."""
     text = str(error)
     if isinstance(error, PySparkException):
         text = error.getMessage() or text
@@ -369,7 +382,7 @@ def spark_error(error: BaseException) -> Error:
         text = error.details() or text
     if DISK_FULL in text or DISK_FULL in str(error):
         return disk_full(f"{text}\n{error}")
-    if isinstance(error, PythonException):  # what a task has raised is behind where
+    if isinstance(error, PythonException):  # a task's exception comes after its traceback
         last = [line for line in text.splitlines() if line.strip() and "SQLSTATE: " not in line][-1]
         return Error(last.partition(": ")[2] or last, errors.IO_ERROR)
     first = _without_java(text.strip().splitlines()[0]) if text.strip() else type(error).__name__
@@ -385,12 +398,12 @@ def spark_error(error: BaseException) -> Error:
 
 
 def _without_java(line: str) -> str:
-    """What a task has failed with, without which task of which stage it was and Java's classes."""
+    """Return the failure of a task without the task's and stage's ids and Java's class names."""
     line = re.sub(r"^Job aborted due to stage failure: .*?\(TID \d+\) \([^)]*\): ", "", line)
     return re.sub(r"^(?:[a-z]\w*\.)+[A-Z]\w*: ", "", line)
 
 
-# What Spark says of processes that have ended, and what users read.
+# Spark's words about ended processes, and the words that users read instead.
 _LOST = {
     "Python worker exited unexpectedly": "a worker process of Spark has ended unexpectedly",
     "Python worker process terminated": "a worker process of Spark has ended unexpectedly",
@@ -402,6 +415,6 @@ _NO_MEMORY = ("java.lang.OutOfMemoryError", "Java heap space")
 
 
 def _is_gone(error: BaseException) -> bool:
-    """Whether the server of Spark Connect has ended or does not answer, which says nothing about what it was to do."""
+    """Return whether the Spark Connect server has ended or does not answer, which is not the fault of the call."""
     code = getattr(error, "getGrpcStatusCode", None) or getattr(error, "code", None)
     return code is not None and code() == grpc.StatusCode.UNAVAILABLE

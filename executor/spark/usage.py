@@ -1,7 +1,7 @@
-"""What every node uses of this machine: processors and memory, now and over the last quarter of an hour.
+"""The usage of this machine by every node: processors and memory, now and over the last quarter of an hour.
 
-Nodes have the names of `rw_catalog.rw_worker_nodes` (`risingwave-compute-1-0`, `risingwave-backfill-2-0`), beside them
-`sparkwave-server`, and `<application>-driver` where a driver is no node. Of executors on other machines there are no
+Nodes have the names of `rw_catalog.rw_worker_nodes` (`risingwave-compute-1-0`, `risingwave-backfill-2-0`). Further
+names are `sparkwave-server`, and `<application>-driver` for a driver that is no node. Executors on other machines have no
 numbers.
 """
 
@@ -25,7 +25,7 @@ SERVER = "sparkwave-server"
 
 INTERVAL_SECONDS = 2.0
 HISTORY_SECONDS = 15 * 60.0
-# Not more than this part of the time goes into looking through all processes of the machine for new ones.
+# The search for new processes among all of the machine takes at most this part of the time.
 SCAN_SHARE = 1 / 200
 
 # No two samples are nearer to each other, in seconds: a system counts processor time in ticks.
@@ -34,8 +34,11 @@ _TICK_S = 0.01
 
 @dataclass(frozen=True)
 class Sample:
-    """A node at one time: `at` in Unix seconds, `cores` used on average since the sample before, resident memory, and
-    the processor time it has used since it started."""
+    """The usage of a node at the Unix time `at` in seconds.
+
+    `cores` is the average number of cores used since the sample before, `memory_bytes` the resident memory,
+    `cpu_seconds` the processor time since the node started.
+    """
 
     at: float
     cores: float
@@ -45,9 +48,9 @@ class Sample:
 
 @dataclass(frozen=True)
 class Tree:
-    """An application's processes on this machine: `pid` and all that it has started.
+    """The processes of an application on this machine: `pid` and all its descendants.
 
-    If it `is_one_node`, all are its node 0; else every executor is a node, and the rest is the driver.
+    With `is_one_node`, all of them are node 0; otherwise every executor is a node, and the rest is the driver.
     """
 
     name: str
@@ -67,7 +70,7 @@ class _Process:
 
 @dataclass
 class _Node:
-    """What is remembered of a node; `seen` is what each of its processes, by id and start, had used by then."""
+    """The samples of a node. `seen` has the processor time of each process, by its id and start, at the last sample."""
 
     measured_at: float
     cpu_seconds: float = 0.0
@@ -78,7 +81,7 @@ class _Node:
 class Usage:
     """Samples the usage of all nodes every two seconds on a thread of its own, and keeps it for 15 minutes.
 
-    `trees` gives the applications that run. Nodes that have ended are remembered as long as their samples are.
+    `trees` returns the running applications. Nodes that have ended are kept until their samples expire.
     """
 
     def __init__(self, trees: Callable[[], Iterable[Tree]]) -> None:
@@ -97,18 +100,18 @@ class Usage:
 
     def stop(self) -> None:
         self._stopping.set()
-        if self._thread.is_alive():  # a server that only reads has not started it
+        if self._thread.is_alive():  # a read-only server has not started it
             self._thread.join(5)
 
     def now(self) -> dict[str, Sample]:
-        """The newest sample of every node that runs, by its name."""
+        """Return the newest sample of every running node, by its name."""
         with self._lock:
             return {name: self._nodes[name].samples[-1] for name in sorted(self._running)}
 
     def history(self, since: float = 0.0) -> dict[str, list[Sample]]:
-        """The samples after a time (Unix seconds), the oldest first, of every node that has any.
+        """Return the samples after a Unix time in seconds, the oldest first, of every node that has any.
 
-        A node whose last sample is older than those of `now()` has ended.
+        A node whose last sample is older than that of `now()` has ended.
         """
         with self._lock:
             found = {name: [s for s in node.samples if s.at > since] for name, node in sorted(self._nodes.items())}
@@ -140,7 +143,7 @@ class Usage:
         node.samples.append(Sample(at, cores, sum(p.memory_bytes for p in processes), node.cpu_seconds))
 
     def _find_members(self, trees: frozenset[Tree]) -> Mapping[str, list[int]]:
-        """The process ids of each node. Those that have come since the last look are missing until the next."""
+        """Return the process ids of each node. New processes are missing until the next search."""
         if not trees:
             return {}
         started = time.monotonic()
@@ -165,7 +168,7 @@ class Usage:
 
 
 def _assign(tree: Tree, children: Mapping[int, list[int]]) -> Iterator[tuple[str, int]]:
-    """The processes of an application with the names of their nodes."""
+    """Return the processes of an application, with the names of their nodes."""
     below = _descendants(tree.pid, children)
     if tree.is_one_node:
         yield from ((f"{tree.name}-0", pid) for pid in below)
@@ -180,7 +183,7 @@ def _assign(tree: Tree, children: Mapping[int, list[int]]) -> Iterator[tuple[str
 
 
 def _descendants(pid: int, children: Mapping[int, list[int]]) -> list[int]:
-    """A process, and all that it and those below it have started."""
+    """Return a process and all its descendants."""
     found = [pid]
     for one in found:
         found += children.get(one, [])
@@ -188,7 +191,7 @@ def _descendants(pid: int, children: Mapping[int, list[int]]) -> list[int]:
 
 
 def _executor_id(pid: int) -> int | None:
-    """The number by which Spark knows an executor (CoarseGrainedExecutorBackend's `--executor-id`); None of others."""
+    """Return the id of an executor (CoarseGrainedExecutorBackend's `--executor-id`); None for other processes."""
     try:
         arguments = psutil.Process(pid).cmdline()
         return int(arguments[arguments.index("--executor-id") + 1])
@@ -197,7 +200,7 @@ def _executor_id(pid: int) -> int | None:
 
 
 def _children() -> dict[int, list[int]]:
-    """What every process of the machine has started."""
+    """Return the child processes of every process of the machine."""
     found: dict[int, list[int]] = {}
     for process in psutil.process_iter(["ppid"]):
         found.setdefault(process.info["ppid"], []).append(process.pid)
@@ -205,7 +208,7 @@ def _children() -> dict[int, list[int]]:
 
 
 def _read(pid: int) -> _Process | None:
-    """A process; None when there is no such process any more, or only its exit code is left."""
+    """Return a process; None when it has ended, or only its exit code is left."""
     try:
         process = psutil.Process(pid)
         with process.oneshot():

@@ -1,4 +1,4 @@
-"""Serverless groups that are kept ready before a job needs one: `serverless_backfill_warm_groups`."""
+"""Keeps serverless groups ready before a job needs one: `serverless_backfill_warm_groups`."""
 
 from __future__ import annotations
 
@@ -16,19 +16,21 @@ from sparkwave.executor.spark.spark_engine import warm_up
 
 logger = logging.getLogger(__name__)
 
-# How often the idle groups are counted, how long after one was taken another is started, which would take from the job
-# what it needs to begin, and how long after one could not be had another is tried.
+# Seconds between two counts of the idle groups. Seconds after one was taken before another is started, which would
+# slow down the start of the job. Seconds after a failure before the next attempt.
 PERIOD_SECONDS = 1.0
 TAKEN_SECONDS = 4.0
 RETRY_SECONDS = 15.0
 
-# How large the groups are to be, and how many.
+# The size and the number of groups to keep ready.
 Wanted = Callable[[], tuple[Size, int]]
 
 
 class WarmGroups:
-    """Has so many idle groups as `wanted` says, on a thread of its own: what is taken, ends or is of another size now
-    is replaced."""
+    """Keeps as many idle groups as `wanted` returns, on a thread of its own.
+
+    A group that is taken, ends, or has the wrong size is replaced.
+    """
 
     def __init__(self, groups: Groups, lake: Lake, wanted: Wanted) -> None:
         self._groups = groups
@@ -41,7 +43,7 @@ class WarmGroups:
         self._thread.start()
 
     def stop(self) -> None:
-        """Start no more; those that are there end with all groups."""
+        """Start no more groups; the present ones end with all groups."""
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join(5)
@@ -65,7 +67,7 @@ class WarmGroups:
                     pause = RETRY_SECONDS
 
     def _add(self, wanted: tuple[Size, int], number: int) -> int:
-        """Start so many groups, or fewer when something else is wanted meanwhile. Returns their number."""
+        """Start up to `number` groups, fewer if `wanted` changes meanwhile. Returns their number."""
         for _ in range(number):
             group = self._groups.prepare(wanted[0], lambda: self._stopping.is_set() or self._wanted() != wanted)
             warm_up(group, self._lake)

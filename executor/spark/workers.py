@@ -1,4 +1,4 @@
-"""How many workers a job has of those there are: RisingWave's `streaming_parallelism`."""
+"""The number of a job's workers: RisingWave's `streaming_parallelism`."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from sparkwave.catalog.model import CREATED, Job
 
 
 def actors_of(job: Job, cores: int) -> int:
-    """The actors of a job on so many cores; a job that is being created may have a parallelism for that.
+    """Return the number of actors of a job on `cores` cores; a creating job may have a parallelism of its own.
 
-    A fixed number may be more than there are cores: the tasks then take turns. `bounded(n)` is at most n, `ratio(r)` a
-    part of the cores (RisingWave: src/common/src/system_param/adaptive_parallelism_strategy.rs).
+    A fixed number may exceed the cores; then the tasks take turns. `bounded(n)` is at most n, `ratio(r)` a part of the
+    cores (RisingWave: src/common/src/system_param/adaptive_parallelism_strategy.rs).
     """
     if job.status != CREATED and job.backfill_parallelism is not None:
         return job.backfill_parallelism

@@ -1,1 +1,1 @@
-"""How a view is filled: its strategy, its fragments, and the order of its upstreams."""
+"""The fill of a view: its strategy, its fragments, and the order of its upstreams."""

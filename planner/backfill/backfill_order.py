@@ -30,9 +30,9 @@ class BackfillOrder:
 
 
 def backfill_order(root: Node, option: Option | None, catalog: Catalog, scope: Scope) -> BackfillOrder:
-    """The order that the option asks for.
+    """Return the order of the option.
 
-    Raises Error 22023 for a relation that the plan does not scan and for a cycle, and what `resolve` raises.
+    Raises Error 22023 for a relation that the plan does not scan and for a cycle, and the errors of `resolve`.
     """
     if option is None or option.value in ("none", "default"):
         return BackfillOrder()
@@ -59,7 +59,7 @@ def _fixed(root: Node, option: Option, catalog: Catalog, scope: Scope) -> Pairs:
 
 
 def _automatic(root: Node) -> BackfillOrder:
-    """What is on the right of joins before what is leftmost: dimensions before the facts that look them up."""
+    """Return an order in which the right sides of joins come before the leftmost scans: dimensions before facts."""
     for node in walk(root):
         if isinstance(node, Join) and node.kind in _UNORDERED:
             return BackfillOrder(notices=(f"Backfill order strategy is not supported for {_UNORDERED[node.kind]}",))
@@ -68,7 +68,7 @@ def _automatic(root: Node) -> BackfillOrder:
 
 
 def _pairs(node: Node, before: frozenset[int]) -> Iterator[tuple[int, int]]:
-    """The pairs below a node; the relations in `before` come before its leftmost scans."""
+    """Yield the pairs below a node; the relations in `before` come before its leftmost scans."""
     match node:
         case Scan(relation=relation):
             yield from ((earlier, relation.id) for earlier in before)
@@ -81,7 +81,7 @@ def _pairs(node: Node, before: frozenset[int]) -> Iterator[tuple[int, int]]:
 
 
 def _last(node: Node) -> frozenset[int]:
-    """The relations that are read last of those below a node: its leftmost scans, one for each branch of a union."""
+    """Return the relations below a node that are read last: its leftmost scans, one for each branch of a union."""
     match node:
         case Scan(relation=relation):
             return frozenset({relation.id})
@@ -91,7 +91,7 @@ def _last(node: Node) -> frozenset[int]:
 
 
 def has_cycle(pairs: Iterable[tuple[int, int]]) -> bool:
-    """Whether something would have to come before itself."""
+    """Return whether a relation would have to come before itself."""
     left = set(pairs)
     while True:
         waiting = {after for _, after in left}

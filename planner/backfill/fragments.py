@@ -1,15 +1,15 @@
-"""How a view is filled: fragments, into which tasks each may be cut, and the SQL of a task.
+"""The fragments by which a view is filled, their division into tasks, and the SQL of a task.
 
 A fragment is a part of the plan without an operator with state inside it: it ends in one (and fills its state) or in
 the view. It is cut in one of two ways, or not at all:
 
-- by ranges of rows of its drivers: the scans in which every operator from there to the end of the fragment is linear.
-  Each task reads the other inputs whole.
-- by key: its exchanges write rows into buckets by what an operator needs together, such as the keys of a join. Each
-  task has one bucket of all of them, and reads small inputs whole.
+- by ranges of rows of its drivers: the scans above which every operator up to the end of the fragment is linear. Each
+  task reads all rows of the other inputs.
+- by key: its exchanges write rows into buckets by the values that an operator needs together, such as the keys of a
+  join. Each task has one bucket of all exchanges, and all rows of small inputs.
 
-Where it ends in an operator with state, such tasks leave partial results, in buckets by the operator's keys, and what
-is in one bucket is put together by a task.
+Where the fragment ends in an operator with state, its tasks write partial results, in buckets by the operator's keys,
+and one task merges each bucket.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ from sparkwave.planner.plan.nodes import (
 from sparkwave.planner.plan.stream_plan import StreamPlan
 
 PARTIALS = "partials"
-# Of two sides of a join the one with so many times fewer rows is small: it is read whole rather than moved.
+# If one side of a join has this many times fewer rows it is small: it is read whole instead of moved.
 SMALL_TIMES = 8
 
 
 @dataclass(frozen=True)
 class FillQuery:
-    """The rows that a step of a backfill adds to a fragment's target."""
+    """A query of the rows that a step of a backfill adds to a fragment's target."""
 
     target: str | None  # as `Fragment.target`
     query: exp.Select
@@ -66,24 +66,28 @@ class FillQuery:
 
 
 def first_rows(plan: StreamPlan) -> tuple[FillQuery, ...]:
-    """What the first step of a backfill adds, whose inputs were empty before: states first."""
+    """Return the queries of a backfill's first step, before which all inputs were empty: states first."""
     found = fragments(plan, dict.fromkeys((scan.input for scan in plan.scans), 0))
     return tuple(FillQuery(fragment.target, whole_query(plan, fragment)) for fragment in found)
 
 
 def more_rows(plan: StreamPlan, inputs: Iterable[str]) -> tuple[FillQuery, ...]:
-    """What more rows of some inputs add to a view without an operator that needs rows together."""
+    """Return the queries of the rows that more rows of some inputs add to a view.
+
+    The view has no operator that needs several rows together.
+    """
     [fragment] = fragments(plan, dict.fromkeys((scan.input for scan in plan.scans), 0))
     return tuple(FillQuery(None, slice_query(plan, fragment, name)) for name in inputs)
 
 
 @dataclass(frozen=True)
 class Fragment:
-    """`target` is the state it fills, None for the view and for an exchange, which fills nothing.
+    """A fragment. `target` is the state it fills, None for the view and for an exchange, which fills nothing.
 
-    `drivers` are names of inputs. `end` is the operator with state it ends in, whose tasks leave partial results to
-    merge. `inputs` are the names of all inputs that it reads itself, not by what others have filled. `exchanges` are
-    those that it reads when it is cut by key. `keys` are what its rows, or partial results, are put into buckets by.
+    `drivers` are names of inputs. `end` is the operator with state in which it ends and whose partial results are
+    merged. `inputs` are the names of all inputs that it reads itself, not through other fragments. `exchanges` are
+    those that it reads when it is cut by key. `keys` are the expressions by which its rows, or partial results, are put
+    into buckets.
     """
 
     id: int
@@ -98,25 +102,25 @@ class Fragment:
 
     @property
     def merges(self) -> bool:
-        """Whether partial results are smaller than what they are of."""
+        """Whether partial results are smaller than the rows that they summarise."""
         return isinstance(self.end, TopN) or (self.end is not None and self.end.is_mergeable)
 
     @property
     def relation(self) -> str:
-        """What who reads an exchange calls its rows in a bucket."""
+        """The name of an exchange's rows in a bucket, for its readers."""
         return f"x{self.id}"
 
     @property
     def partial_fields(self) -> tuple[Field, ...]:
-        """What its tasks write for others: rows of an exchange, or partial results."""
+        """The fields that its tasks write for other tasks: rows of an exchange, or partial results."""
         if self.end is None:
             return self.node.fields
         return self.end.fields if isinstance(self.end, Aggregate) and self.merges else self.end.input.fields
 
 
 def fragments(plan: StreamPlan, row_counts: Mapping[str, int]) -> tuple[Fragment, ...]:
-    """The fragments of a plan, upstream ones first. `row_counts` are rows by input name."""
-    ids = count(len(plan.states) + 2)  # after those of fragments that fill something
+    """Return the fragments of a plan, upstream ones first. `row_counts` are numbers of rows by input name."""
+    ids = count(len(plan.states) + 2)  # after the ids of fragments that fill a target
     found: list[Fragment] = []
     for state in plan.states:
         node, below = plan.root if state.in_view else state.node, state.node.input
@@ -135,7 +139,10 @@ def fragments(plan: StreamPlan, row_counts: Mapping[str, int]) -> tuple[Fragment
 
 
 def _exchanges(node: Node, row_counts: Mapping[str, int], ids: Iterator[int]) -> tuple[Fragment, ...]:
-    """What has to move for the rows of a node to be computed bucket by bucket; nothing where nothing may."""
+    """Return the exchanges by which the rows of a node can be computed bucket by bucket.
+
+    None where that is impossible.
+    """
     found = []
     for moved, keys in _moved(node, row_counts) or ():
         below = _exchanges(moved, row_counts, ids)
@@ -148,9 +155,10 @@ _Moved = tuple[tuple[Node, tuple[exp.Expr, ...]], ...]
 
 
 def _moved(node: Node, row_counts: Mapping[str, int]) -> _Moved | None:
-    """Nodes whose rows are put into buckets by these keys; None where no operator needs that.
+    """Return the nodes whose rows move into buckets, with the keys; None where no operator needs that.
 
-    The node's rows are then those of all buckets, each computed with one bucket of these and the other inputs whole.
+    The node's rows are those of all buckets together, each computed with one bucket of these and all of the other
+    inputs.
     """
     match node:
         case Filter() | Project() | Unnest():
@@ -172,7 +180,7 @@ def _by(node: Node, names: Iterable[str]) -> tuple[Node, tuple[exp.Expr, ...]]:
 
 
 def _moved_sides(node: Join, row_counts: Mapping[str, int]) -> _Moved | None:
-    """Both sides of a join by its keys; or what moves within one of them, where the other is small."""
+    """Return both sides of a join with its keys; or the moved nodes within one side, where the other is small."""
     left, right = (_rows_below(side, row_counts) for side in node.inputs)
     if node.kind == DYNAMIC or (node.kind in (INNER, LEFT, SEMI, ANTI) and right * SMALL_TIMES <= left):
         return _moved(node.left, row_counts)
@@ -185,7 +193,7 @@ def _moved_sides(node: Join, row_counts: Mapping[str, int]) -> _Moved | None:
 
 
 def _are_of_one_type(one: exp.Expr, left: Node, other: exp.Expr, right: Node) -> bool:
-    """Whether equal keys are in one bucket: DuckDB's hash of a decimal is another in each scale."""
+    """Return whether equal keys get into the same bucket: DuckDB's hash of a decimal depends on its scale."""
     types = [
         {field.name: field.type for field in node.fields}.get(key.name) if isinstance(key, exp.Column) else None
         for key, node in ((one, left), (other, right))
@@ -194,7 +202,7 @@ def _are_of_one_type(one: exp.Expr, left: Node, other: exp.Expr, right: Node) ->
 
 
 def _rows_below(node: Node, row_counts: Mapping[str, int]) -> int:
-    """How many rows a node has at most, but for joins that multiply them."""
+    """Return the most rows that a node may have, apart from joins that multiply rows."""
     below = sum(_rows_below(child, row_counts) for child in node.inputs)
     match node:
         case Scan():
@@ -207,7 +215,7 @@ def _rows_below(node: Node, row_counts: Mapping[str, int]) -> int:
 
 
 def sources(node: Node) -> Iterator[Scan | Aggregate | TopN]:
-    """What a fragment reads: tables, and operators whose rows fragments before it have left."""
+    """Yield what a fragment reads: tables, and operators whose rows earlier fragments have computed."""
     if isinstance(node, Scan) or keeps_state(node):
         yield node
         return
@@ -220,7 +228,7 @@ def _inputs(node: Node) -> tuple[str, ...]:
 
 
 def linear_inputs(node: Node) -> tuple[Node, ...]:
-    """The inputs of an operator whose rows may come in parts, the results of which are put together by adding them."""
+    """Return the inputs of an operator whose rows may come in parts, the results of which add up."""
     match node:
         case Join(kind=kind):
             return node.inputs if kind == INNER else () if kind == FULL else (node.left,)
@@ -236,23 +244,23 @@ def _drivers(node: Node, row_counts: Mapping[str, int]) -> tuple[str, ...]:
         return (node.input,)
     sides = [_drivers(side, row_counts) for side in linear_inputs(node)]
     if isinstance(node, UnionAll):
-        # A slice of one branch leaves the others out, so each needs a driver of its own.
+        # A slice of one branch omits the other branches, so each branch needs a driver of its own.
         return tuple(driver for side in sides for driver in side) if all(sides) else ()
     return max(sides, key=lambda drivers: sum(row_counts[d] for d in drivers), default=())
 
 
 def whole_query(plan: StreamPlan, fragment: Fragment) -> exp.Select:
-    """The rows of a fragment over all of its inputs at once."""
+    """Return the rows of a fragment over all of its inputs at once."""
     return _finished(plan, fragment, Rows(plan, "new"))
 
 
 def slice_query(plan: StreamPlan, fragment: Fragment, driver: str) -> exp.Select:
-    """What one slice of a driver contributes: rows, or partial results when the fragment ends in such an operator."""
+    """Return the result of one slice of a driver: rows, or partial results if the fragment has an `end`."""
     return _part(plan, fragment, Rows(plan, "new", driver))
 
 
 def bucket_query(plan: StreamPlan, fragment: Fragment) -> exp.Select:
-    """The same of one bucket of the fragment's exchanges."""
+    """Return the result of one bucket of the fragment's exchanges."""
     moved = {exchange.node: exchange.relation for exchange in fragment.exchanges}
     return _part(plan, fragment, Rows(plan, "new", moved=moved))
 
@@ -271,7 +279,7 @@ def _finished(plan: StreamPlan, fragment: Fragment, rows: Rows) -> exp.Select:
 
 
 def _stateful(end: Aggregate | TopN, below: exp.Select) -> exp.Select:
-    """What an operator with state keeps, of all rows of its input."""
+    """Return the state of an operator, from all rows of its input."""
     if isinstance(end, Aggregate):
         return operator_sql.aggregate(end, below)
     assert end.limit is not None
@@ -279,17 +287,19 @@ def _stateful(end: Aggregate | TopN, below: exp.Select) -> exp.Select:
 
 
 def _to_target(fragment: Fragment, rows: exp.Select) -> exp.Select:
-    """The state's rows as its table holds them: those of the view when that is the view."""
+    """Return the state's rows as its table stores them: the rows of the view when the view is the state."""
     return operator_sql.project(fragment.node, rows) if isinstance(fragment.node, Project) else rows
 
 
 def _clustered(plan: StreamPlan, rows: exp.Select) -> exp.Select:
-    """The rows in the order in which they are to lie, so that files and row groups have few of its values each."""
+    """Return the rows in clustering order, so that files and row groups have narrow ranges of the values."""
     return rows.order_by(*map(operator_sql.ordered, plan.clustering)) if plan.clustering else rows
 
 
 def merge_query(plan: StreamPlan, fragment: Fragment) -> exp.Select:
-    """The rows of a fragment from the partial results of its tasks, all or a bucket, in the relation `partials`."""
+    """Return the rows of a fragment from the relation `partials`, the partial results of its tasks or a bucket of
+    them.
+    """
     end = fragment.end
     assert end is not None
     if isinstance(end, TopN) or not fragment.merges:

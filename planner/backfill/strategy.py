@@ -1,4 +1,4 @@
-"""How a view is backfilled: one strategy for a job, which all of its scans have, and why it is that one.
+"""The backfill strategy of a job, one for all of its scans, and the reason for it.
 
 RisingWave's decision (src/frontend/src/optimizer/mod.rs of v2.8, derive_backfill_type and should_use_snapshot_backfill)
 with one addition: `WITH (backfill_strategy = …)` names a strategy for one statement.
@@ -34,13 +34,13 @@ from sparkwave.planner.statements import Option
 SNAPSHOT, ARRANGEMENT, NO_SHUFFLE = "SnapshotBackfill", "ArrangementBackfill", "Backfill"
 
 AUTO = "auto"
-# What `backfill_strategy` may be. `auto` lets the session's variables decide, as without the option.
+# Values of `backfill_strategy`. `auto` lets the session's variables decide, as without the option.
 NAMED = {"snapshot": SNAPSHOT, "arrangement": ARRANGEMENT, "no_shuffle": NO_SHUFFLE}
 
 
 @dataclass(frozen=True)
 class BackfillSettings:
-    """What a session says of backfills, with RisingWave's defaults. `rate_limit` None is none, 0 is a pause."""
+    """A session's settings for backfills, with RisingWave's defaults. `rate_limit` None is no limit, 0 is a pause."""
 
     use_snapshot: bool = True
     use_arrangement: bool = True
@@ -52,7 +52,7 @@ DEFAULTS = BackfillSettings()
 
 @dataclass(frozen=True)
 class Choice:
-    """A strategy, why it was chosen, and what the user has to know of it."""
+    """A strategy, the reason for it, and notices for the user."""
 
     strategy: str
     reason: str
@@ -60,9 +60,9 @@ class Choice:
 
 
 def choose(root: Node, settings: BackfillSettings, asked: Option | None = None) -> Choice:
-    """The strategy of a plan. `asked` is the option `backfill_strategy`.
+    """Return the strategy of a plan. `asked` is the option `backfill_strategy`.
 
-    Raises Error 22023 for an unknown word, and 0A000 when the strategy asked for cannot fill this plan.
+    Raises Error 22023 for an unknown word, and 0A000 when the wanted strategy cannot fill this plan.
     """
     word = asked.value.lower() if asked is not None else AUTO
     if asked is not None and word != AUTO:

@@ -1,1 +1,1 @@
-"""Clients' own queries for DuckDB, with PostgreSQL's catalogs."""
+"""Clients' own queries as DuckDB's text, with PostgreSQL's catalogs."""

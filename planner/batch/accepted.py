@@ -1,7 +1,8 @@
-"""What means something in a statement that is no view: more than in a view, since DuckDB runs it; the rest is refused.
+"""The syntax that statements other than views may have, which is more than in a view, since DuckDB runs them.
 
-The tables are a view's (`planner.build.handled`), with what DuckDB reads as PostgreSQL does, and the statements that
-change rows. So an argument that sqlglot reads reaches DuckDB only if somebody has looked at it.
+The tables are a view's (`planner.build.handled`), plus the syntax that DuckDB reads as PostgreSQL does, and the
+statements that change rows. Other syntax is refused: an argument that sqlglot reads reaches DuckDB only if it is listed
+here.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ QUERY_SYNTAX: dict[type[exp.Expr], Syntax] = {
     **_STATEMENTS,
 }
 
-# What PostgreSQL has. It has none of the rest, whose error is one of syntax.
+# PostgreSQL's syntax. The error for any other refused syntax is a syntax error.
 _OF_POSTGRES: Mapping[type[exp.Expr], str] = {
     exp.Kwarg: "an argument by name",
     exp.PropertyEQ: "an argument by name",
@@ -68,7 +69,7 @@ _REFUSED = {**_OF_POSTGRES, exp.Pivot: "PIVOT"}
 
 
 def check_statement(tree: exp.Expr) -> None:
-    """Raise Error 0A000 for what PostgreSQL has and no statement here, 42601 for what other engines have."""
+    """Raise Error 0A000 for PostgreSQL's syntax that is not supported, 42601 for that of other engines."""
     found = unhandled(tree, QUERY_SYNTAX, _REFUSED)
     if found is None:
         return

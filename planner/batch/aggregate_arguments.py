@@ -1,8 +1,8 @@
-"""Aggregates and windows as arguments of our macros.
+"""Aggregates and windows as arguments of Sparkwave's macros.
 
 DuckDB (1.5.5) does not know the type of an aggregate when it chooses between macros of one name: `round(avg(x))` is an
-error, or the wrong macro. Within a lambda it knows the type of what the lambda is given, so the aggregate is the item
-of a list: `list_transform([avg(x)], lambda _value: round(_value))[1]`.
+error, or the wrong macro. Within a lambda it knows the types of the lambda's arguments, so the aggregate is the item of
+a list: `list_transform([avg(x)], lambda _value: round(_value))[1]`.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from sparkwave.planner.functions.duckdb_spelling import rewrite_leaves_first
 from sparkwave.planner.functions.scalar_functions import OURS, duckdb_call, of_one
 
 _VALUE = "_value"
-# Macros of which there is one whatever the types.
+# Macros that exist once, for all types.
 _FOR_ANY = frozenset({"multiply_quotients", "divide_numerics"})
-_SPELLED = frozenset({"list", "json_group_object"})  # what DuckDB calls others of ours
+_SPELLED = frozenset({"list", "json_group_object"})  # DuckDB's names of other macros
 
 
 def with_typed_aggregates(tree: exp.Expr) -> exp.Expr:
-    """A tree that is spelled for DuckDB, with the types of aggregates known to our macros."""
+    """Return a tree spelled for DuckDB in which the macros know the types of aggregates."""
     if not any(map(_is_aggregate, tree.walk())):
         return tree
     holding: set[int] = set()  # nodes with an aggregate of their SELECT in them
@@ -29,7 +29,7 @@ def with_typed_aggregates(tree: exp.Expr) -> exp.Expr:
         call = _macro(node)
         new = node
         if call is not None and any(id(part) in holding for part in call.expressions):
-            # In a lambda DuckDB has no subqueries.
+            # DuckDB has no subqueries in a lambda.
             outside = [id(part) in holding or part.find(exp.Query) is not None for part in call.expressions]
             new = _within_lambda(node, call, [place for place, is_so in enumerate(outside) if is_so])
         inside = not isinstance(node, exp.Query) and any(id(part) in holding for part in node.iter_expressions())
@@ -41,7 +41,7 @@ def with_typed_aggregates(tree: exp.Expr) -> exp.Expr:
 
 
 def _macro(node: exp.Expr) -> exp.Anonymous | None:
-    """The call of `memory.pg.name(...)`, where the node is all of it."""
+    """Return the call of `memory.pg.name(...)`, if the node is such a call."""
     if not isinstance(node, exp.Dot) or not isinstance(node.expression, exp.Anonymous):
         return None
     if not isinstance(node.this, exp.Dot) or node.this.expression.name != OURS or node.expression.name in _FOR_ANY:
@@ -56,7 +56,7 @@ def _is_aggregate(node: exp.Expr) -> bool:
 
 
 def _within_lambda(node: exp.Expr, call: exp.Anonymous, places: list[int]) -> exp.Expr:
-    """The node, for which the arguments at these places are worked out before."""
+    """Return the node with the arguments at these places computed before the macro."""
     values = [call.expressions[place] for place in places]
     for number, place in enumerate(places, 1):
         value: exp.Expr = exp.column(exp.to_identifier(_VALUE))

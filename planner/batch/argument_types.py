@@ -1,7 +1,7 @@
-"""The types that functions want of arguments whose own type nothing tells, where PostgreSQL finds a single answer.
+"""The types that functions want for arguments of unknown type, where PostgreSQL has a single answer.
 
-From PostgreSQL's `pg_proc.dat`: of functions with several candidates the one that the rules of its documentation 10.3
-choose, which is the one of text or of a preferred type.
+From PostgreSQL's `pg_proc.dat`: of several candidates the function that the rules of its documentation 10.3 choose,
+which is the one of text or of a preferred type.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from sparkwave.catalog.types import ALIASES, Type
 
-# Words besides names of types: `same` as the other arguments of this word, an `array` of an argument that is its
-# `element`, `any` where nothing is told. The last word stands for all that follow.
+# Words besides names of types: `same` is the type of the other arguments with this word, `array` is an array of the
+# type of `element`, `any` is unknown. The last word stands for all further arguments.
 _SIGNATURES = {
     # Text.
     "upper": "text", "lower": "text", "initcap": "text", "length": "text", "octet_length": "text",
@@ -59,7 +59,7 @@ _SIGNATURES = {
 
 
 def argument_type(name: str, place: int, known: Mapping[int, Type]) -> Type | None:
-    """The type that a function wants at a place, counted from 0; `known` has those of its arguments that have one."""
+    """Return the type that a function wants at a place, from 0; `known` has the types of its other arguments."""
     if name not in _SIGNATURES:
         return None
     words = _SIGNATURES[name].split()

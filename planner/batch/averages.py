@@ -1,8 +1,8 @@
 """avg() and sum() in clients' statements: an average of integers and numerics is computed from the sum and the count.
 
-DuckDB finds types by itself: its avg() is of double precision, and its sum() of integers has 128 bits. So a statement
-that has one, or reads what an avg() has computed, is bound for its types, and those of quotients and of what they meet
-are noted on its own tree, where `duckdb_spelling` reads them: DuckDB would leave them fewer digits.
+DuckDB's avg() is of double precision, and its sum() of integers has 128 bits. So a statement with one of them, or that
+reads an avg(), is bound to find its types. The types of quotients and of expressions with them are noted on the
+statement's own tree, where `duckdb_spelling` reads them, because DuckDB would keep fewer digits.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _Types = dict[int, Known]  # by the ids of nodes
 
 
 def with_averages(tree: exp.Expr, typed: Callable[[exp.Expr], exp.Expr], reads_quotients: bool) -> exp.Expr:
-    """A tree without types, changed in place; `typed` makes a typed one of it."""
+    """Replace the averages of an untyped tree, changed in place; `typed` makes a typed tree of it."""
     if not reads_quotients and tree.find(exp.Avg, exp.Sum, exp.Div) is None:
         return tree
     nodes = list(tree.walk())
@@ -47,7 +47,7 @@ def with_averages(tree: exp.Expr, typed: Callable[[exp.Expr], exp.Expr], reads_q
 
 
 def _type_order(select: exp.Select, types: _Types) -> None:
-    """Type an ORDER BY's expressions that stand in the select list too: the typed tree has their names instead."""
+    """Type the expressions of ORDER BY that are also in the select list: the typed tree has their names instead."""
     order = select.args.get("order")
     items = {item: item for item in (item.unalias() for item in select.selects)}
     for ordered in order.expressions if order is not None else ():
@@ -57,14 +57,14 @@ def _type_order(select: exp.Select, types: _Types) -> None:
 
 
 def _whole(call: exp.Expr) -> exp.Expr:
-    """A call with its FILTER and OVER."""
+    """Return a call with its FILTER and OVER."""
     while isinstance(call.parent, (*AROUND, exp.Window)) and call.arg_key == "this":
         call = call.parent
     return call
 
 
 def _cast_sum(call: exp.Sum, types: _Types) -> None:
-    """Have a sum be a bigint where it is one."""
+    """Cast a sum to bigint where it is one."""
     type_ = _type(argument(call), types)
     if type_ is not None and type_.is_numeric and sum_type(type_) == BIGINT:
         whole, cast = _whole(call), exp.cast(exp.null(), data_type(BIGINT))
@@ -77,7 +77,7 @@ def _type(node: exp.Expr, types: _Types) -> Known:
 
 
 def _note(node: exp.Expr, types: _Types) -> None:
-    """Note that a node is a quotient, and the types of what is computed from it and of what it meets there."""
+    """Note that a node is a quotient, and the types of the expressions over it and beside it."""
     if isinstance(node, exp.Cast):
         node.set("to", data_type(QUOTIENT))
     parts, parent = [node], node.parent
@@ -95,7 +95,7 @@ def _note(node: exp.Expr, types: _Types) -> None:
 
 
 def _selects(query: exp.Expr) -> Iterator[exp.Select]:
-    """The queries whose rows a query has."""
+    """Yield the SELECTs whose rows a query returns."""
     if isinstance(query, exp.SetOperation):
         yield from _selects(query.this)
         yield from _selects(query.expression)
@@ -106,7 +106,7 @@ def _selects(query: exp.Expr) -> Iterator[exp.Select]:
 
 
 def _cast_outputs(rows: list[list[exp.Expr]], types: _Types) -> None:
-    """Have what comes to stand in one column with quotients be quotients too."""
+    """Cast the values that share an output column with quotients to quotients."""
     if any(item.is_star for row in rows for item in row):
         return
     for items in zip(*rows, strict=False):
@@ -115,17 +115,17 @@ def _cast_outputs(rows: list[list[exp.Expr]], types: _Types) -> None:
             if QUOTIENT in known and type_ is not None and type_.name == "numeric" and type_ != QUOTIENT:
                 value, cast = item.unalias(), exp.cast(exp.null(), data_type(QUOTIENT))
                 value.replace(cast)
-                cast.set("this", value)  # no copy: the averages in it are still to be replaced
+                cast.set("this", value)  # not a copy: the averages in it are still to be replaced
 
 
 def _replace(call: exp.Avg, types: _Types) -> None:
-    """Compute an average of exact numbers, and one of what has no type here by DuckDB's type of the sum."""
+    """Compute an average of exact numbers, or one of unknown type by DuckDB's type of the sum."""
     whole = _whole(call)
     type_ = _type(argument(call), types)
     if type_ is not None and average_type(type_) != QUOTIENT:
         return
     if type_ == NUMERIC and not isinstance(argument(call), exp.Column):
-        argument(call).replace(exp.cast(argument(call).copy(), data_type(NUMERIC)))  # which it is in a view
+        argument(call).replace(exp.cast(argument(call).copy(), data_type(NUMERIC)))  # as in a view
     parts = sum_and_count(whole)
     made = average(*parts, type_) if type_ is not None else exp.Anonymous(this="_avg", expressions=[*parts])
     types[id(made)] = types.get(id(call))

@@ -1,4 +1,4 @@
-"""Privileges on single columns: whether a statement reads no other column of a relation."""
+"""Privileges on single columns: the columns of a relation that a statement reads."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from sparkwave.planner.batch.row_structs import as_query
 from sparkwave.planner.build.time_windows import prepare_from
 from sparkwave.planner.parse.trees import folded
 
-# Relations by the ids of the nodes that name them, with the names of their columns.
+# The column names of relations, by the ids of the nodes that name the relations.
 Named = Mapping[int, tuple[str, ...]]
 
 
 def columns_read(
     tree: exp.Expr, named: Named, resolve: Callable[[exp.Expr], object]
 ) -> Mapping[int, frozenset[str]] | None:
-    """The columns that a statement reads of each of some tables of it, by the ids of the nodes that name them.
+    """Return the columns that a statement reads of some of its tables, by the ids of the nodes that name the tables.
 
-    None when that cannot be told. Tables that are not among `named` keep their names.
+    None when the columns cannot be told. Tables that are not among `named` keep their names.
     """
     marked = {number: id(node) for number, node in enumerate(tree.find_all(exp.Table)) if id(node) in named}
     copied = tree.copy()
@@ -64,7 +64,7 @@ def columns_read(
 
 
 def _read(query: exp.Expr) -> Iterator[tuple[exp.Table | None, str]]:
-    """Each column that a qualified query reads of a table, with the table; None for what is not said."""
+    """Yield each column that a qualified query reads, with its table; None for an unknown table."""
     if any(join.method.upper() == "NATURAL" for join in query.find_all(exp.Join)) or query.find(
         exp.Columns, exp.Pivot, exp.TableColumn
     ):

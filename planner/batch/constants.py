@@ -1,6 +1,6 @@
-"""Parameters where planning needs a constant: patterns of dates and numbers, and what `set_config` is told.
+"""Parameters where planning needs a constant: patterns of dates and numbers, and the arguments of `set_config`.
 
-What runs is planned with their values in their places. Without values, to tell what it returns, each such call is a
+A statement that runs is planned with their values in place. To describe a statement without values, each such call is a
 NULL of its type.
 """
 
@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from sparkwave.planner.batch.parameters import parameter_number
 
-# Functions to the places of such arguments, counted from 0, and what they return.
+# Functions with the places of such arguments, from 0, and their result types.
 _CALLS: dict[str, tuple[tuple[int, ...], str]] = {
     "to_char": ((1,), "varchar"),
     "to_date": ((1,), "date"),
@@ -22,12 +22,12 @@ _CALLS: dict[str, tuple[tuple[int, ...], str]] = {
 
 
 def constant_parameters(tree: exp.Expr) -> frozenset[int]:
-    """The numbers of the parameters that stand in such places."""
+    """Return the numbers of the parameters in such places."""
     return frozenset(number for _, _, number in _places(tree))
 
 
 def with_constants(tree: exp.Expr, values: Mapping[int, object] | None) -> exp.Expr:
-    """The tree, which is changed, with values in such places; a call without one, or with NULL, is NULL."""
+    """Return the tree, changed in place, with values in such places; a call without a value, or with NULL, is NULL."""
     for call, argument, number in list(_places(tree)):
         value = None if values is None else values[number]
         if value is not None:
@@ -38,7 +38,7 @@ def with_constants(tree: exp.Expr, values: Mapping[int, object] | None) -> exp.E
 
 
 def _places(tree: exp.Expr) -> Iterator[tuple[exp.Expr, exp.Expr, int]]:
-    """Calls, the arguments that have to be constants and are not, and the numbers of their parameters."""
+    """Yield calls, the arguments that have to be constants and are not, and the numbers of their parameters."""
     for call in tree.find_all(exp.Anonymous):
         places, _ = _CALLS.get(call.name.lower(), ((), ""))
         for place in places:

@@ -1,8 +1,8 @@
-"""Columns of an outer query in what a subquery computes.
+"""Columns of an outer query in the expressions of a subquery.
 
-DuckDB (1.5.5) chooses among the overloads of a macro by the types of its arguments, and does not know the type of an
-outer query's column then: it takes the only overload that names a type, or says that there are several. Within a query
-of its own the column has a type.
+DuckDB (1.5.5) chooses among the overloads of a macro by the types of its arguments, but does not know the type of an
+outer query's column then: it takes the only overload that names a type, or reports that there are several. Within a
+query of its own the column has a type.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from sparkwave.planner.parse.trees import alias_of, folded
 
 
 def with_outer_columns(tree: exp.Expr) -> exp.Expr:
-    """The tree, changed in place, with outer columns that are computed with as queries of their own.
+    """Make queries of the outer columns in expressions of subqueries, in the tree itself.
 
-    Not those of tables beside a query in FROM, of which DuckDB (1.5.5) fails to bind such a query.
+    Columns of tables beside a query in FROM are left out, because DuckDB (1.5.5) fails to bind such a query.
     """
     selects = list(tree.find_all(exp.Select))
     for select in selects if len(selects) > 1 else ():
@@ -26,7 +26,7 @@ def with_outer_columns(tree: exp.Expr) -> exp.Expr:
 
 
 def _is_around(select: exp.Expr, column: exp.Column) -> bool:
-    """Whether a query whose expressions the select is among, at any depth, has the column's table."""
+    """Return whether a select is nested, at any depth, in expressions of a query that has the column's table."""
     parent = select.find_ancestor(exp.Select, exp.From, exp.Join, exp.Lateral)
     while isinstance(parent, exp.Select):
         tables, table = _tables(parent), _table_of(column)
@@ -37,7 +37,7 @@ def _is_around(select: exp.Expr, column: exp.Column) -> bool:
 
 
 def _computed_with(select: exp.Select) -> list[exp.Column]:
-    """The columns that are arguments of a function, cast or operator, in the select itself."""
+    """Return the columns that are arguments of a function, cast or operator, in the select itself."""
     found = []
     for column in select.find_all(exp.Column):
         around = column.parent
@@ -54,12 +54,12 @@ def _computed_with(select: exp.Select) -> list[exp.Column]:
 
 
 def _is_all_outer(aggregate: exp.AggFunc, select: exp.Select) -> bool:
-    """Whether it is an aggregate of the outer query, by PostgreSQL's rule."""
+    """Return whether it is an aggregate of the outer query, by PostgreSQL's rule."""
     return all(_is_outer(column, select) for column in aggregate.find_all(exp.Column))
 
 
 def _is_outer(column: exp.Column, select: exp.Select) -> bool:
-    """Whether a column is of none of the select's own tables, as far as its form tells."""
+    """Return whether a column belongs to none of the select's own tables, as far as its form tells."""
     tables, table = _tables(select), _table_of(column)
     return table not in tables if table else not tables
 

@@ -1,6 +1,6 @@
-"""Queries for Spark, planned as a view's would be.
+"""Plans queries for Spark like those of views.
 
-What a view makes NULL, an error of one row, is an error here, as it is in a query on DuckDB.
+Where a view has NULL for an error of one row, a query raises an error, as on DuckDB.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ _HINT = "SET query_mode = local runs it in the server."
 
 @dataclass(frozen=True)
 class Distributed:
-    """A query's plan; `order` is its ORDER BY over the numbers of its outputs, as SQL, or empty."""
+    """A query's plan. `order` is its ORDER BY over the numbers of its outputs, as SQL, or empty."""
 
     plan: StreamPlan
     order: str
 
 
 def reads_stored(tree: exp.Expr, environment: Environment) -> bool:
-    """Whether a query reads relations of users and nothing of the system: others are never distributed."""
+    """Return whether a query reads users' relations and no system ones. Other queries are never distributed."""
     tables = [t for t in tree.find_all(exp.Table) if isinstance(t.this, exp.Identifier) and not is_cte(t)]
     return bool(tables) and all(find_relation(name_of(table), environment) is not None for table in tables)
 
 
 def plan_distributed(tree: exp.Expr, environment: Environment, width: int) -> Distributed:
-    """The plan of a query that has been planned for DuckDB and has so many outputs.
+    """Return the plan of a query that has been planned for DuckDB and has `width` outputs.
 
-    Raises Error 0A000 with the reason why it may not run.
+    Raises Error 0A000 with the reason why the query cannot run on Spark.
     """
     catalog, scope = environment.catalog, environment.scope
     if environment.versions or environment.overlays:
@@ -51,7 +51,7 @@ def plan_distributed(tree: exp.Expr, environment: Environment, width: int) -> Di
     name_outputs(query)
     assert isinstance(query, exp.Query)
     try:
-        names = tuple(f"output_{number}" for number in range(width))  # two of the query's own may be the same
+        names = tuple(f"output_{number}" for number in range(width))  # two of the query's own names may be equal
         view = CreateMaterializedView(Name(None, None, "query", 1), names, query, (), False, "")
         plan = plan_view(view, catalog, scope)
     except Error as error:
@@ -60,7 +60,7 @@ def plan_distributed(tree: exp.Expr, environment: Environment, width: int) -> Di
 
 
 def _order(query: exp.Expr) -> str:
-    """Raises Error 0A000 for an order by something that is no output."""
+    """Return the ORDER BY over outputs. Raises Error 0A000 for another sort key."""
     while isinstance(query, exp.Subquery):
         query = query.this
     order = query.args.get("order")

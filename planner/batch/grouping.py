@@ -1,4 +1,4 @@
-"""GROUP BY as DuckDB reads it: it knows no GROUP BY DISTINCT or ALL, and makes one group of several empty sets."""
+"""GROUP BY in a form for DuckDB, which lacks GROUP BY DISTINCT and ALL, and makes one group of several empty sets."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _sets_of(sets: list[list[exp.Expr]]) -> exp.GroupingSets:
 
 
 def _keep_apart(select: exp.Select, group: exp.Group, number: int) -> None:
-    """Only empty sets: with one of a constant beside them, whose groups are left out, DuckDB keeps each."""
+    """Let DuckDB keep each of several empty sets, by one further set of a constant, whose groups are left out."""
     constant = exp.cast(exp.null(), "boolean")
     group.set("expressions", [_sets_of([*[[] for _ in range(number)], [constant]])])
     having = select.args.get("having")

@@ -1,8 +1,8 @@
-"""Indexes in the place of what they index, where a query asks for few of its rows by their key.
+"""Reads indexes instead of their relations, where a query asks for few rows by their key.
 
-An index is read instead of its table when WHERE compares a prefix of its key with constants, by equality and last
-perhaps by a range, and when it has every column that the query uses. Its rows lie in the order of its key, so that
-DuckDB finds those few by the statistics of files and row groups.
+An index is read if WHERE compares a prefix of its key with constants, by equality and last perhaps by a range, and if
+it has every column that the query uses. Its rows are stored in the order of its key, so that DuckDB finds the few rows
+by the statistics of files and row groups.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from sparkwave.planner.functions.aggregates import canonical
 from sparkwave.planner.parse.trees import folded, parse_tree
 from sparkwave.planner.plan.nodes import conjuncts
 
-# The relation that a table of a query names, if it is a user's.
+# Returns the user's relation that a table of a query names, or None.
 Find = Callable[[exp.Table], Relation | None]
-# What takes a table's place, for the relation to read instead.
+# Returns the table node that reads the given relation.
 Source = Callable[[Relation], exp.Table]
 
 _EQUAL = (exp.EQ, exp.In)
@@ -29,7 +29,7 @@ _RANGE = (exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between)
 
 @dataclass(frozen=True)
 class _Use:
-    """A table of a SELECT. `names` are those of its columns that are used there, at least."""
+    """A table of a SELECT. `names` are at least those of its columns that are used there."""
 
     select: exp.Select
     table: exp.Table
@@ -39,7 +39,7 @@ class _Use:
     has_star: bool
 
     def names_in(self, index: Relation) -> dict[str, str]:
-        """What an index calls the columns that it has of the table, by their present names."""
+        """Return the index's names of the table's columns that it has, by their present names."""
         has = {column.name for column in index.visible} - {key.name for key in index.index.keys if key.is_expression}
         names = {column.name: column.name_for(index.definition_id) for column in self.relation.visible}
         return {now: then for now, then in names.items() if then in has}
@@ -51,7 +51,7 @@ class _Use:
 
 
 def select_indexes(tree: exp.Expr, catalog: Catalog, find: Find, source: Source) -> tuple[Relation, ...]:
-    """Put indexes in the place of relations in a query, which is changed in place. Returns these indexes."""
+    """Replace relations in a query by indexes, in the tree itself. Returns these indexes."""
     replaced = []
     for use in list(_uses(tree, find)):
         rated = ((_rating(use, index), index) for index in catalog.indexes(use.relation.id))
@@ -64,13 +64,13 @@ def select_indexes(tree: exp.Expr, catalog: Catalog, find: Find, source: Source)
 
 
 def is_kept(catalog: Catalog, index_id: int) -> bool:
-    """Whether an index is there, created and kept up to date."""
+    """Return whether an index exists, is created and is up to date."""
     job = catalog.job_by_id.get(index_id)
     return job is not None and job.status == CREATED and not job.is_behind
 
 
 def _uses(tree: exp.Expr, find: Find) -> Iterator[_Use]:
-    """The tables of the SELECTs with a WHERE whose columns can be told."""
+    """Yield the tables of SELECTs with a WHERE whose columns can be told."""
     for select in tree.find_all(exp.Select):
         source, joins = select.args.get("from_"), select.args.get("joins") or []
         if source is None or select.args.get("where") is None or any(join.method for join in joins):
@@ -107,7 +107,10 @@ def _use(
 
 
 def _rating(use: _Use, index: Relation) -> tuple[int, int] | None:
-    """How much of an index's key the query asks for: columns by equality, then by a range. None if it is of no use."""
+    """Return how much of an index's key the query uses: columns by equality, then by a range.
+
+    None if it is of no use.
+    """
     compared = _compared(use, index)
     keys = index.index.keys
     equal = next((n for n, key in enumerate(keys) if "=" not in compared.get(key.name, "")), len(keys))
@@ -118,7 +121,7 @@ def _rating(use: _Use, index: Relation) -> tuple[int, int] | None:
 
 
 def _compared(use: _Use, index: Relation) -> dict[str, str]:
-    """How key columns of an index are compared with constants in WHERE: `=` or `<`."""
+    """Return how WHERE compares key columns of an index with constants: `=` or `<`."""
     found: dict[str, str] = {}
     for part in conjuncts(use.select.args["where"].this):
         sides = [part.this, part.expression] if isinstance(part, exp.Binary) else [part.this]
@@ -132,7 +135,7 @@ def _compared(use: _Use, index: Relation) -> dict[str, str]:
 
 
 def _key_of(use: _Use, index: Relation, node: exp.Expr) -> IndexKey | None:
-    """The key column that an expression over the table is."""
+    """Return the key column that equals an expression over the table."""
     if isinstance(node, exp.Column):
         owner = node.args.get("table")
         is_own = use.is_alone if owner is None else folded(owner) == use.alias
@@ -146,7 +149,7 @@ def _key_of(use: _Use, index: Relation, node: exp.Expr) -> IndexKey | None:
 
 
 def _is_constant(part: exp.Expr, side: exp.Expr, other: exp.Expr) -> bool:
-    """Whether what a part of WHERE compares a side with is known before any row is read."""
+    """Return whether the other side of a comparison in WHERE is known before any row is read."""
     if isinstance(part, exp.In):
         values = part.expressions
         return bool(values) and not part.args.get("query") and all(map(_is_known, values))
@@ -164,7 +167,7 @@ def _expression(key: IndexKey) -> exp.Expr:
 
 
 def _text(node: exp.Expr) -> str:
-    """An expression over the columns of one table as text, however they are quoted."""
+    """Return an expression over the columns of one table as text, independent of their quotes."""
     copy = node.copy()
     for column in copy.find_all(exp.Column):
         column.replace(exp.column(exp.to_identifier(folded(column.this), quoted=True)))

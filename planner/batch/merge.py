@@ -1,4 +1,4 @@
-"""MERGE for DuckDB: the pairs of rows it is about, each with what is done with it."""
+"""MERGE for DuckDB: a query of the pairs of rows, each with its action."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from sparkwave.planner.statements import Merge
 
 
 def resolve_merged(statement: Merge, environment: Environment) -> Relation:
-    """The table. Raises what `resolve_target` does for each thing that is done with it, and 0A000 if it only grows."""
+    """Return the table. Raises the errors of `resolve_target` for each action, and 0A000 for an append-only table."""
     actions = [action for when in _whens(statement.tree) if (action := _action(when)) is not None]
     target = resolve_target(statement.table, "SELECT", environment)
     for action in actions:
@@ -40,7 +40,7 @@ def resolve_merged(statement: Merge, environment: Environment) -> Relation:
 
 
 def plan_merge(statement: Merge, target: Relation, environment: Environment, oids: tuple[int, ...] = ()) -> Change:
-    """Each pair falls under the first WHEN whose condition holds. Raises Error 42703, 42601, 0A000."""
+    """Return the change. The first WHEN whose condition holds applies to a pair. Raises Error 42703, 42601, 0A000."""
     check_reads(statement.tree, environment, statement.tree.this)
     tree = with_row_types(prepared(statement.tree, environment), environment.catalog, environment.scope)
     parameters = infer(tree, environment, oids)
@@ -81,7 +81,7 @@ def _whens(tree: exp.Expr) -> list[exp.When]:
 
 
 def _action(when: exp.When) -> str | None:
-    """What a WHEN does; None for DO NOTHING."""
+    """Return the action of a WHEN; None for DO NOTHING."""
     then = when.args["then"]
     word = then.key.upper() if isinstance(then, exp.Insert | exp.Update) else then.name.upper()
     return None if word == "DO NOTHING" else word
@@ -95,7 +95,7 @@ def _condition(when: exp.When, row: exp.Column) -> exp.Expr:
 
 
 def _see_source_only(when: exp.When, source: str) -> None:
-    """In WHEN NOT MATCHED there is no row of the table, so that a bare name is one of the source."""
+    """Let a bare name in WHEN NOT MATCHED be one of the source, because there is no row of the table."""
     then = when.args["then"]
     values = then.expression.expressions if isinstance(then, exp.Insert) and then.expression else []
     for part in [when.args.get("condition"), *values]:
@@ -106,7 +106,7 @@ def _see_source_only(when: exp.When, source: str) -> None:
 
 
 def _values(then: exp.Expr, action: str, target: Relation) -> dict[str, exp.Expr]:
-    """The values that a WHEN gives the columns: an INSERT, all of them."""
+    """Return the values of the columns in a WHEN; for an INSERT those of all columns."""
     if action == "UPDATE":
         return assignments(then.expressions, target)
     if action == "DELETE":

@@ -1,4 +1,4 @@
-"""Windows with what WINDOW says of their names: DuckDB forgets part of a window that is defined by two others."""
+"""Merges the definitions of WINDOW into OVER, because DuckDB forgets part of a window that two others define."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from sparkwave.planner.build.windows import named
 
 
 def expand_named_windows(tree: exp.Expr) -> exp.Expr:
-    """The tree, changed in place. Raises Error 42P20 for a window that says more than its name lets it."""
+    """Return the tree, changed in place. Raises Error 42P20 for a window that its named window does not allow."""
     for select in list(tree.find_all(exp.Select)):
         if not select.args.get("windows"):
             continue

@@ -1,7 +1,7 @@
-"""Which outputs of a query are plain columns of relations, as PostgreSQL's RowDescription tells clients.
+"""Finds the outputs of a query that are plain columns of relations, as PostgreSQL's RowDescription tells clients.
 
-A column keeps its origin through joins, subqueries and CTEs; that of a view is the view's own. Whatever else is in the
-way, a set operation, say, leaves it without one (PostgreSQL: markTargetListOrigins in parse_target.c).
+A column keeps its origin through joins, subqueries and CTEs; that of a view is the view's own. Other operations, such
+as set operations, lose the origin (PostgreSQL: markTargetListOrigins in parse_target.c).
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from sparkwave.planner.parse.trees import alias_of, column_type, folded
 
 @dataclass(frozen=True)
 class Origin:
-    """A relation's column: its number counts from 1. `relation_id` 0 is of none, and the type that of a cast."""
+    """A column of a relation, numbered from 1. With `relation_id` 0 there is none, and the type is that of a cast."""
 
     relation_id: int
     number: int
     type: Type
 
 
-# What a source of rows has: the name of each column with its origin, None for that of an expression.
+# The columns of a source of rows: each name with its origin, None for an expression.
 _Columns = list[tuple[str, Origin | None]]
 
 
 class _Some(list[tuple[str, Origin | None]]):
-    """Some of the columns of a source, whose others are not told."""
+    """Some of the columns of a source, whose other columns are unknown."""
 
 
 _LETTER = Origin(0, 0, CHAR)
-# Columns of a relation of the catalog that hold a letter.
+# Catalog columns of PostgreSQL's type "char".
 _LETTERS = {
     "pg_type": ("typtype", "typcategory", "typdelim", "typalign", "typstorage"),
     "pg_class": ("relkind", "relpersistence", "relreplident"),
@@ -46,19 +46,22 @@ _LETTERS = {
 
 
 class _Unknown(Exception):
-    """The columns cannot be told here."""
+    """The columns cannot be told."""
 
 
 @dataclass(frozen=True)
 class _Names:
-    """What the names in a query mean: CTEs, and relations by the id of their table's node."""
+    """The meaning of names in a query: CTEs, and relations by the id of their table's node."""
 
     ctes: Mapping[str, _Columns]
     relations: Mapping[int, Relation]
 
 
 def origins(tree: exp.Expr, relations: Mapping[int, Relation]) -> tuple[Origin | None, ...]:
-    """The origin of each output, none at all where they cannot be counted. `relations` are by the id of table nodes."""
+    """Return the origin of each output, nothing where outputs cannot be counted.
+
+    `relations` are by the id of table nodes.
+    """
     try:
         return tuple(origin for _, origin in _outputs(tree, _Names({}, relations)))
     except _Unknown:
@@ -86,7 +89,7 @@ def _outputs(query: exp.Expr, names: _Names) -> _Columns:
 
 
 def _sources(select: exp.Select, names: _Names) -> Iterator[tuple[str, _Columns | None]]:
-    """The sources of FROM by their aliases; None for one whose columns cannot be told."""
+    """Yield the sources of FROM by their aliases; None for one whose columns cannot be told."""
     from_ = select.args.get("from_")
     joins = select.args.get("joins") or []
     merges = any(join.args.get("using") or join.args.get("method") for join in joins)
@@ -122,7 +125,7 @@ def _renamed(columns: _Columns, alias: exp.Expr | None) -> _Columns:
 
 
 def _item(item: exp.Expr, sources: list[tuple[str, _Columns | None]]) -> _Columns:
-    """The outputs of one item of a select list."""
+    """Return the outputs of one item of a select list."""
     value = item.unalias()
     if isinstance(value, exp.Column) and isinstance(value.this, exp.Star):
         return _all([columns for alias, columns in sources if alias == folded(value.args["table"])])
@@ -147,7 +150,7 @@ def _item(item: exp.Expr, sources: list[tuple[str, _Columns | None]]) -> _Column
 
 
 def _cast(value: exp.Expr) -> Origin | None:
-    """A cast has a precision of its own, and the name of a user's type; so has an array that begins with one."""
+    """Return the type of a cast: its precision, or a user's type; also for an array that begins with a cast."""
     if isinstance(value, exp.Array) and value.expressions:
         item = _cast(value.expressions[0])
         if item is None or item.type.named is None:

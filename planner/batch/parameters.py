@@ -1,7 +1,7 @@
-"""The types of a statement's parameters, as PostgreSQL infers them: a parameter takes the type of its first place.
+"""Infers the types of a statement's parameters like PostgreSQL: a parameter takes the type of its first place.
 
 PostgreSQL documentation 10.2 to 10.5: beside an operator it is assumed to be of the other side's type; among the values
-of CASE, IN, ARRAY[..] and the like of their common one; what nothing tells is text.
+of CASE, IN, ARRAY[..] and the like of their common type; without any such information it is text.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ from sparkwave.planner.parse.parameter_runs import parameter_numbers
 from sparkwave.planner.parse.row_values import is_row
 from sparkwave.planner.parse.trees import column_type
 
-# The types of a relation's columns by name; None for a name that is no relation.
+# The types of a relation's columns by name.
 Columns = Mapping[str, Type]
 NameTables = Callable[[exp.Expr, dict[str, Columns]], None]
-# Tells a node in a copy of its tree.
+# Identifies a node in a copy of its tree.
 _MARK = "number"
-# What has been found out about a node, which thousands of parameters may be in.
+# Results about a node that may contain thousands of parameters, kept for all of them.
 Seen = dict[tuple[int, object], Any]
 
 
 def parameter_number(node: exp.Expr) -> int | None:
-    """Which parameter a node is, of a run the first; None when it is none."""
+    """Return the number of a node's parameter, of a run's first; None when it is none."""
     return next(iter(parameter_numbers(node)), None)
 
 
@@ -62,10 +62,10 @@ def infer_parameters(
     name_tables: NameTables,
     user_types: Mapping[int, Type],
 ) -> tuple[Type, ...]:
-    """The types of a statement's parameters: what the client says, else what their place says, else text.
+    """Return the types of a statement's parameters: those that the client gives, else those of their place, else text.
 
-    `assigned` are those of the columns that parameters are written to, `user_types` those that users have made, by OID.
-    `name_tables` gives the tables of a tree names of their own, under which it adds the types of their columns.
+    `assigned` are those of the columns to which parameters are written, `user_types` the users' types by OID.
+    `name_tables` gives the tables of a tree unique names, and adds the types of their columns under these.
     """
     numbers = {n for node in tree.find_all(exp.Parameter) for n in parameter_numbers(node)}
     if 0 in numbers:
@@ -74,7 +74,7 @@ def infer_parameters(
     given = {n: type_ for n, type_ in declared if type_ is not None}
     given = {number: type_.as_written for number, type_ in given.items()}
     found: dict[int, Type] = {}
-    # PostgreSQL reads an UPDATE's condition before its assignments, and the rows of an INSERT for their columns.
+    # PostgreSQL reads an UPDATE's condition before its assignments, and an INSERT's rows after its columns.
     reads_first = isinstance(tree, exp.Update)
     if numbers - given.keys() - (set() if reads_first else assigned.keys()):
         seen: Seen = {}
@@ -89,9 +89,9 @@ def infer_parameters(
 
 
 def assigned_values(tree: exp.Expr, types: Callable[[str, int], Type | None]) -> dict[int, Type]:
-    """The types of parameters that are written as they are, given those of the columns by name or place.
+    """Return the types of parameters that are written directly, from those of the columns by name or place.
 
-    `tree` is an UPDATE, whose columns have names, or what an INSERT takes its rows from.
+    `tree` is an UPDATE, whose columns have names, or the source of an INSERT's rows.
     """
     found: dict[int, Type] = {}
     for name, place, value in _written(tree):
@@ -126,12 +126,12 @@ def _written(tree: exp.Expr) -> Iterable[tuple[str, int, exp.Expr]]:
 
 
 def _unconstrained(type_: Type) -> Type:
-    """A parameter has no precision, and of the two types of text it is of the preferred one unless it is written."""
+    """Return a type without precision, and for unspecified text the preferred one of the two text types."""
     return type_.without_digits.as_written
 
 
 def typed(tree: exp.Expr, name_tables: NameTables) -> exp.Expr:
-    """A query with the same expressions, with their types as far as they can be told."""
+    """Return a query with the same expressions, typed as far as possible."""
     try:
         query = expand_series(prepare_from(as_query(tree)))
         tables: dict[str, Columns] = {}
@@ -143,13 +143,16 @@ def typed(tree: exp.Expr, name_tables: NameTables) -> exp.Expr:
         query = qualify(query, schema=schema, dialect="postgres", validate_qualify_columns=False)
         return annotate_types(query, schema=schema, expression_metadata=_METADATA, dialect="postgres")
     except (SqlglotError, Error):
-        return tree  # what is wrong with it is told when it is planned
+        return tree  # its error is reported when it is planned
 
 
 def typed_nodes(
     tree: exp.Expr, nodes: Sequence[exp.Expr], typed: Callable[[exp.Expr], exp.Expr]
 ) -> list[exp.Expr | None]:
-    """What some nodes of a tree without types are in the typed tree that `typed` makes of a copy; None for none."""
+    """Return the counterparts of some nodes in the typed tree that `typed` makes of a copy.
+
+    None where there is none.
+    """
     for number, node in enumerate(nodes):
         node.meta[_MARK] = number
     found = {part.meta[_MARK]: part for part in typed(tree.copy()).walk() if _MARK in part.meta}
@@ -192,7 +195,7 @@ def _cast(parent: exp.Expr, child: exp.Expr, seen: Seen) -> Known:
     try:
         return column_type(parent.args["to"])
     except Error:
-        return None  # regclass and the like: its text
+        return None  # regclass and the like: the text
 
 
 def _compared(parent: exp.Expr, child: exp.Expr, seen: Seen) -> Known:
@@ -207,7 +210,7 @@ def _compared(parent: exp.Expr, child: exp.Expr, seen: Seen) -> Known:
 
 
 def _quantified(node: exp.Expr) -> exp.Expr | None:
-    """What ANY or ALL stands before."""
+    """Return the operand of ANY or ALL."""
     if isinstance(node, exp.Any | exp.All):
         return node.this.unnest()
     return None
@@ -236,7 +239,7 @@ def _output_type(query: exp.Expr, place: int) -> Known:
 
 
 def _added(parent: exp.Expr, child: exp.Expr, seen: Seen) -> Known:
-    """Beside an operator: of the other side's type if there is such an operator, else the only one there is."""
+    """Return the type beside an operator: the other side's if there is such an operator, else that of the only one."""
     other = _type_of(parent.expression if child is parent.this else parent.this)
     if other is None:
         return None
@@ -273,7 +276,7 @@ def _of_case(parent: exp.Expr, child: exp.Expr, seen: Seen) -> Known:
 
 
 def _in_row(parent: exp.Expr, child: exp.Expr, seen: Seen) -> Known:
-    """A row beside another: field by field."""
+    """Return the type in a row beside another row, field by field."""
     place = child.index or 0
     comparison = parent.parent
     while isinstance(comparison, exp.Paren):
@@ -291,7 +294,7 @@ def _in_row(parent: exp.Expr, child: exp.Expr, seen: Seen) -> Known:
 
 
 def _of_union(parent: exp.Expr, child: exp.Expr, seen: Seen) -> Known:
-    """An output of a query takes the type of its twin in a UNION."""
+    """Return the type of an output from its counterpart in a UNION."""
     query = parent.parent
     place = child.index if child.arg_key == "expressions" else None
     while isinstance(query, exp.Subquery):
@@ -312,7 +315,7 @@ def _argument(parent: exp.Expr, child: exp.Expr, seen: Seen) -> Known:
 
 
 def _call(node: exp.Expr) -> tuple[str, dict[int, int], dict[int, Type]] | None:
-    """The function that a node calls, the places of its arguments, and the types of those that have one."""
+    """Return the function that a node calls, the places of its arguments, and their known types."""
     found = as_call(node)
     if found is None and isinstance(node, exp.Func):
         name = node.name.lower() if isinstance(node, exp.Anonymous) else node.sql_name().lower()
@@ -327,7 +330,7 @@ def _call(node: exp.Expr) -> tuple[str, dict[int, int], dict[int, Type]] | None:
 
 
 def _common_of(parent: exp.Expr, parts: Iterable[exp.Expr], seen: Seen, which: object = None) -> Known:
-    """The common type of some of a node's parts, which is the same for all parameters among them."""
+    """Return the common type of some of a node's parts, which is the same for all parameters among them."""
     key = id(parent), which
     if key not in seen:
         seen[key] = _common(parts)
@@ -335,7 +338,7 @@ def _common_of(parent: exp.Expr, parts: Iterable[exp.Expr], seen: Seen, which: o
 
 
 def _common(parts: Iterable[exp.Expr]) -> Known:
-    """The common type of values. Literals of text count only when nothing else tells more."""
+    """Return the common type of values. Text literals count only where nothing else has a type."""
     listed = list(parts)
     found = common(tuple(map(_type_of, listed)))
     return found or (TEXT if any(_is_text(part) for part in listed) else None)
@@ -364,7 +367,7 @@ def _fixed(type_: Type) -> _Rule:
 
 _Rule = Callable[[Any, exp.Expr, Seen], Known]
 _ANONYMOUS: dict[str, _Rule] = {"ROW": _in_row}
-# The first that fits counts: comparisons are predicates, and some functions are operators.
+# The first match counts: comparisons are predicates, and some functions are operators.
 _RULES: tuple[tuple[tuple[type[exp.Expr], ...], _Rule], ...] = (
     ((exp.Cast,), _cast),
     ((exp.Any, exp.All), _array_beside),

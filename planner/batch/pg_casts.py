@@ -51,7 +51,7 @@ _GIVE_NAMES = frozenset(f"{stem}_out" for stem in REG_TYPES.values())
 
 
 def is_reg_type(to: exp.Expr) -> bool:
-    """Whether a cast is to a type of an object's name, such as regclass."""
+    """Return whether a cast is to a type of objects' names, such as regclass."""
     return type_name(to) in REG_TYPES
 
 
@@ -84,20 +84,23 @@ def rewrite_cast(node: exp.Cast, context: Context) -> exp.Expr | None:
 
 
 def _read_bytes(array: exp.Expr) -> None:
-    """Let the texts of an array be bytes as PostgreSQL reads them. Raises Error 22P02."""
+    """Read the texts of an array as PostgreSQL's bytes. Raises Error 22P02."""
     for item in list(array.find_all(exp.Literal)):
         value = decode_text(item.name, BYTEA)
         assert isinstance(value, bytes)
         item.replace(exp.Anonymous(this="from_hex", expressions=[exp.Literal.string(value.hex())]))
 
 
-# PostgreSQL's types of which DuckDB has others, or looks for them elsewhere.
+# PostgreSQL's types that differ in DuckDB, or that DuckDB looks up elsewhere.
 _ENGINES_OWN = frozenset({"bit", "inet", "timetz"})
-_FINEST = 6  # digits of a second that are kept
+_FINEST = 6  # the most digits of a second
 
 
 def rounded_time(moment: exp.Expr, precision: exp.Expr | None) -> exp.Expr:
-    """A timestamp to so many digits of its seconds; as it is with None. Raises Error 42601 for other than a number."""
+    """Return a timestamp rounded to a number of digits of its seconds; unchanged for None.
+
+    Raises Error 42601 for anything but a number.
+    """
     if precision is None:
         return moment
     if not isinstance(precision, exp.Literal) or not precision.name.isdecimal():
@@ -118,7 +121,7 @@ def _reg_cast(node: exp.Cast, stem: str, context: Context) -> exp.Expr:
 
 
 def _wants_oid(node: exp.Expr, context: Context) -> bool:
-    """Whether what surrounds a reg* value compares it or takes an OID; elsewhere it shows as a name."""
+    """Return whether the context of a reg* value compares it or takes an OID; elsewhere it is shown as a name."""
     parent = node.parent
     while isinstance(parent, exp.Paren):
         parent = parent.parent
@@ -133,7 +136,7 @@ _GIVE_TEXT = _GIVE_NAMES | {"pg_get_serial_sequence", "pg_typeof", "format_type"
 
 
 def is_text(value: exp.Expr) -> bool:
-    """Whether a value whose rules have run is text, as far as its form tells."""
+    """Return whether a rewritten value is text, as far as its form tells."""
     if isinstance(value, exp.Cast):
         return value.to.is_type(*exp.DataType.TEXT_TYPES)
     if isinstance(value, exp.Dot):  # memory.pgf.function(…)
@@ -149,20 +152,20 @@ def _is_regproc(value: exp.Expr) -> bool:
     return isinstance(value, exp.Column) and value.name.lower() in REGPROC_COLUMNS
 
 
-# An array's text without escapes, blanks and arrays in it.
+# An array's text without escapes, blanks and nested arrays.
 _PLAIN_ITEM = r'(?:"[^"\\]*"|[^{}",\\\s]+)'
 _PLAIN_ARRAY = re.compile(rf"\{{(?:{_PLAIN_ITEM}(?:,{_PLAIN_ITEM})*)?\}}")
 _ITEM = re.compile(r'"([^"]*)"|([^,"]+)')
 
 
 def array_items(value: exp.Expr) -> list[str | None] | None:
-    """The items of a literal such as '{a,"b c",NULL}'; None for anything else, an array of arrays too."""
+    """Return the items of a literal such as '{a,"b c",NULL}'; None for anything else, also for nested arrays."""
     items = nested_items(value)
     return None if items is None or any(isinstance(item, list) for item in items) else items
 
 
 def nested_items(value: exp.Expr) -> list[Any] | None:
-    """The items of an array's literal, with lists for the arrays in it; None for anything else."""
+    """Return the items of an array's literal, with lists for nested arrays; None for anything else."""
     text = value.unnest()
     if not text.is_string or text.name.lstrip(BLANKS)[:1] not in ("{", "["):
         return None
@@ -193,14 +196,14 @@ def rewrite_comparison(node: exp.Binary, context: Context) -> exp.Expr | None:
 
 
 def _any(node: exp.Binary, context: Context) -> exp.Expr | None:
-    """`x = ANY(..)`: a list for a literal, a function for a catalog's array, which a join condition can hold."""
+    """Rewrite `x = ANY(..)`: a list for a literal; for a catalog's array, a function that a join condition can have."""
     if not isinstance(node, exp.EQ):
         return None
     array = node.expression.this.unnest()
     items = _items(array)
     if items is not None:
         return exp.In(this=node.this, expressions=items) if items else exp.false()
-    # In a join's condition, where NULL is as good as false, this is what DuckDB can hash.
+    # In a join's condition, where NULL counts as false, DuckDB can hash this form.
     is_list = isinstance(array, exp.Column | exp.Dot | exp.Array)
     is_list = is_list and isinstance(node.find_ancestor(exp.Join, exp.Query), exp.Join)
     return exp.Anonymous(this="list_contains", expressions=[array, node.this]) if is_list else None
@@ -214,7 +217,7 @@ def _all(node: exp.Binary) -> exp.Expr | None:
 
 
 def _items(array: exp.Expr) -> list[exp.Expr] | None:
-    """The items of an array literal, in text or, with its cast's rule applied, in a list."""
+    """Return the items of an array literal, in text or, after its cast is rewritten, in a list."""
     texts = array_items(array)
     if texts is not None:
         constants = ["NULL" if text is None else literal(text) for text in texts]
@@ -225,12 +228,12 @@ def _items(array: exp.Expr) -> list[exp.Expr] | None:
 
 
 def depth(items: object) -> int:
-    """How many dimensions the array of `nested_items` has, by its first items."""
+    """Return the number of dimensions of `nested_items`, by its first items."""
     return 1 + depth(items[0]) if isinstance(items, list) and items else int(isinstance(items, list))
 
 
 def array_of(items: list[Any]) -> exp.Expr:
-    """An array of `nested_items`."""
+    """Return an array of `nested_items`."""
     return exp.Array(expressions=[array_of(i) if isinstance(i, list) else _text_or_null(i) for i in items])
 
 
@@ -239,7 +242,7 @@ def _text_or_null(text: str | None) -> exp.Expr:
 
 
 def escaped(node: exp.Expr) -> exp.Expr:
-    """LIKE with PostgreSQL's default escape character, which DuckDB does not have."""
+    """Return LIKE with PostgreSQL's default escape character, which DuckDB lacks."""
     pattern = node.expression
     has_none = pattern.is_string and "\\" not in pattern.name
     if has_none or isinstance(node.parent, exp.Escape) or isinstance(pattern, exp.Any | exp.All):

@@ -1,7 +1,7 @@
-"""PostgreSQL's catalog queries as DuckDB queries over the system views (`catalog/system/system_views.py`).
+"""Rewrites PostgreSQL's catalog queries for DuckDB over the system views (`catalog/system/system_views.py`).
 
 `rewrite` also serves users' queries: `version()`, `'t'::regclass`, LIKE's escape and the like work in any of them.
-One rule a node type, applied from the leaves up; what is only a renaming is a table in pg_names.
+There is one rule a node type, applied from the leaves up; pure renamings are a table in pg_names.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ VERSION = "PostgreSQL 13.14.0-RisingWave-3.0.0 (Sparkwave)"
 def rewrite(
     tree: exp.Expr, is_system: IsSystem, session: Mapping[str, str], path: tuple[str, ...] = ("public",)
 ) -> exp.Expr:
-    """The tree (of sqlglot's `postgres` dialect) with PostgreSQL's catalog in DuckDB's terms; user tables stay.
+    """Return the tree (of sqlglot's `postgres` dialect) with PostgreSQL's catalog in DuckDB's terms; user tables stay.
 
-    `is_system(schema, name)` tells system relations and, for the schema "pgf", our functions. `session` has
-    "database", "user" and settings by name, `path` the schemas that names are looked up in. The result is a new tree,
+    `is_system(schema, name)` tells system relations and, for the schema "pgf", Sparkwave's functions. `session` has
+    "database", "user" and settings by name, `path` the schemas in which names are looked up. The result is a new tree,
     to be written in dialect `duckdb`; columns keep the names that PostgreSQL would give them.
     """
     root = tree.copy()
@@ -67,7 +67,7 @@ def rewrite(
     context = Context(is_system, session, path, ctes)
     items = [item for node in nodes if isinstance(node, exp.Select) for item in node.expressions]
     names = [(item.parent, item.index, output_name(item)) for item in items if not _has_name(item)]
-    # The walk is breadth first from the root, so this is leaves first.
+    # The walk is breadth first from the root, so its reverse has leaves first.
     for node in reversed(nodes):
         rule = _RULES.get(type(node))
         parent, key, index = node.parent, node.arg_key, node.index
@@ -81,14 +81,14 @@ def rewrite(
             parent.set(key or "this", new, index)
     for select, place, name in names:
         item = select.expressions[place]
-        # Of user tables `xmin` and the like are columns that are not there: under their own names DuckDB says so.
+        # User tables lack columns such as `xmin`: under their own names DuckDB reports that.
         if not (isinstance(item, exp.Column) and item.name.lower() == name.lower()):
             select.set("expressions", exp.alias_(item, name, quoted=True), place)
     return _with_vectors_as_text(root)
 
 
 def _with_vectors_as_text(root: exp.Expr) -> exp.Expr:
-    """The query with int2vector and oidvector outputs as clients read them: numbers between spaces, not an array."""
+    """Return the query with int2vector and oidvector outputs in clients' form: numbers between spaces, not an array."""
     for item in root.expressions if isinstance(root, exp.Select) else ():
         column = item.unalias()
         if isinstance(column, exp.Column) and column.name in VECTOR_COLUMNS and _is_system_query(root):
@@ -98,14 +98,14 @@ def _with_vectors_as_text(root: exp.Expr) -> exp.Expr:
 
 
 def _has_name(item: exp.Expr) -> bool:
-    """Whether a SELECT item keeps its name through the rules."""
+    """Return whether a SELECT item keeps its name through the rules."""
     if isinstance(item, exp.Column):
         return item.name.lower() not in KEYWORDS | HIDDEN_COLUMNS
     return isinstance(item, exp.Alias | exp.Aliases) or item.is_star
 
 
 def named_object(parameter: exp.Parameter) -> int | None:
-    """The number of a parameter that is the name of an object, such as `$1::regclass`."""
+    """Return the number of a parameter that is the name of an object, such as `$1::regclass`."""
     place = parameter.parent
     while isinstance(place, exp.Paren):
         place = place.parent
@@ -113,10 +113,10 @@ def named_object(parameter: exp.Parameter) -> int | None:
 
 
 def prepare_text(sql: str) -> str:
-    """The text with what sqlglot reads wrongly put in another way of the same length, so that positions stay.
+    """Return the text with syntax that sqlglot misreads in another form of the same length, so that positions are kept.
 
-    `::regtype[]` it refuses; in `$1,$2` it takes `$1,$` for the start of a dollar quote. Of long lists of parameters
-    one is left (`planner.parse.parameter_runs`).
+    sqlglot refuses `::regtype[]`, and takes `$1,$` in `$1,$2` for the start of a dollar quote. Long lists of parameters
+    become one parameter (`planner.parse.parameter_runs`).
     """
     return _MISREAD.sub(_readable, sql) if "[]" in sql or "$" in sql else sql
 
@@ -125,7 +125,7 @@ def _readable(match: re.Match[str]) -> str:
     if parameter_runs.is_long(match):
         return parameter_runs.collapsed(match)
     if match["parameter"]:
-        # Behind these an @ would be part of an operator: `a<@1`.
+        # After these an @ would be part of an operator: `a<@1`.
         follows = match.string[max(match.start() - 1, 0) : match.start()]
         return (PARAMETER_MARK if follows in ("<", "@", "?") else "@") + match["parameter"]
     return "::integer[]" if match["type"] else match[0]
@@ -161,7 +161,7 @@ def _table(table: exp.Table, context: Context) -> exp.Expr | None:
 
 
 def _table_function(table: exp.Table, context: Context) -> exp.Expr | None:
-    """A function in FROM. PostgreSQL names the column of one that returns single values after the table's alias."""
+    """Rewrite a function in FROM. PostgreSQL names the column of one with single values after the table's alias."""
     name = table.this.name.lower() if isinstance(table.this, exp.Anonymous) else ""
     alias = table.args.get("alias")
     if table.db.lower() in SCHEMAS:
@@ -186,13 +186,13 @@ def _table_function(table: exp.Table, context: Context) -> exp.Expr | None:
 
 
 def _series(node: exp.ExplodingGenerateSeries, context: Context) -> exp.Expr | None:
-    """`generate_series(..)` in a select list."""
+    """Rewrite `generate_series(..)` in a select list."""
     is_value = not isinstance(node.parent, exp.Table | exp.Lateral)
     return exp.cast(node, exp.DType.INT, copy=False) if is_value and _is_of_integers(node) else None
 
 
 def _is_of_integers(series: exp.Expr) -> bool:
-    """Whether it is a series of what is integer without tables, as PostgreSQL's then is; DuckDB's is of bigint."""
+    """Return whether a series is of integers, without tables: PostgreSQL's is of integer then, DuckDB's of bigint."""
     if not isinstance(series, exp.ExplodingGenerateSeries):
         return False
     known = annotate_types(series.copy(), expression_metadata=METADATA, dialect="postgres")
@@ -208,13 +208,16 @@ def _unnest(node: exp.Unnest, context: Context) -> exp.Expr | None:
 
 
 def _fold(identifier: exp.Identifier, context: Context) -> None:
-    """PostgreSQL's folding of names, which DuckDB would show as they were written."""
+    """Fold a name like PostgreSQL, because DuckDB would show it as written."""
     if not identifier.quoted:
         identifier.set("this", identifier.name.lower())
 
 
 def _group(group: exp.Group, context: Context) -> None:
-    """GROUP BY an output name that several relations also have: RisingWave takes the output column (dbt needs it)."""
+    """Rewrite GROUP BY of an output name that several relations also have.
+
+    RisingWave takes the output column (dbt needs it).
+    """
     select = group.parent
     if not isinstance(select, exp.Select) or not select.args.get("joins") or not _reads_system(group, context):
         return
@@ -238,19 +241,19 @@ def _column(column: exp.Column, context: Context) -> exp.Expr | None:
 
 
 def _reads_system(node: exp.Expr, context: Context) -> bool:
-    """Whether the SELECT around a node reads only system relations. (Their rules may have run already.)"""
+    """Return whether the SELECT around a node reads only system relations, even after their rules have run."""
     select = node.find_ancestor(exp.Select)
     tables = list(select.find_all(exp.Table)) if select else []
     return bool(tables) and all(t.catalog == "memory" or context.system_schema(t) for t in tables)
 
 
 def _is_system_query(query: exp.Expr) -> bool:
-    """Whether a query whose rules have run reads only system relations."""
+    """Return whether a rewritten query reads only system relations."""
     return all(table.catalog == "memory" for table in query.find_all(exp.Table))
 
 
 def _coalesce(node: exp.Coalesce, context: Context) -> exp.Expr | None:
-    """In the catalogs '{}' stands in for a missing array."""
+    """Rewrite '{}' as the default of a missing array in the catalogs."""
     for item in node.expressions:
         if array_items(item) == [] and _reads_system(node, context):
             item.replace(exp.Array(expressions=[]))
@@ -261,7 +264,7 @@ def _coalesce(node: exp.Coalesce, context: Context) -> exp.Expr | None:
 
 
 def _settings(context: Context) -> exp.Expr:
-    """The session's settings as a DuckDB map."""
+    """Return the session's settings as a DuckDB map."""
     both = (list(context.settings), list(context.settings.values()))
     lists = [exp.cast(strings(values), "VARCHAR[]", dialect="duckdb") for values in both]
     return exp.Anonymous(this="map", expressions=lists)
@@ -287,7 +290,7 @@ def _current_schema(context: Context, args: list[exp.Expr]) -> exp.Expr:
 
 
 def _explicit(context: Context) -> list[str]:
-    """The search path without the schema of temporary tables, which is always searched and never made things in."""
+    """Return the search path without the schema of temporary tables, which is always searched and never created in."""
     return [schema for schema in context.path if not is_temporary_schema(schema)]
 
 
@@ -303,11 +306,11 @@ _SESSION_FUNCTIONS: dict[str, Callable[[Context, list[exp.Expr]], exp.Expr]] = {
     "current_schemas": _current_schemas,
     "current_user": lambda context, args: exp.Literal.string(context.session.get("user", "root")),
     "session_user": lambda context, args: exp.Literal.string(context.session.get("session_user", "root")),
-    # A second argument is for how long to wait.
+    # A second argument is the time to wait.
     "pg_cancel_backend": lambda context, args: _signal("pg_cancel_backend", context, args),
     "pg_terminate_backend": lambda context, args: _signal("pg_terminate_backend", context, args),
     "current_setting": _current_setting,
-    # Its effect is the server's: see `set_config_calls`.
+    # The server carries it out: see `set_config_calls`.
     "set_config": lambda context, args: args[1],
 }
 
@@ -333,13 +336,13 @@ def _function(node: exp.Func, context: Context) -> exp.Expr | None:
 
 
 def set_config_calls(tree: exp.Expr) -> tuple[tuple[str, str, bool], ...]:
-    """The setting, value and whether it is local of each `set_config` of constants, for the server to carry out."""
+    """Return (setting, value, is local) of each `set_config` of constants, for the server to carry out."""
     found = (_set_config(node) for node in tree.find_all(exp.Anonymous))
     return tuple(call for call in found if call is not None)
 
 
 def _set_config(node: exp.Expr) -> tuple[str, str, bool] | None:
-    """What a call of `set_config` sets; None for anything else."""
+    """Return the setting of a `set_config` call; None for anything else."""
     if not (isinstance(node, exp.Anonymous) and node.name.lower() == "set_config" and len(node.expressions) == 3):
         return None
     name, value, is_local = node.expressions
@@ -347,7 +350,7 @@ def _set_config(node: exp.Expr) -> tuple[str, str, bool] | None:
 
 
 def with_settings(tree: exp.Expr) -> exp.Expr:
-    """The tree, which is changed, with `current_setting` as what a `set_config` before it in a select list sets."""
+    """Return the tree, changed in place, where `current_setting` sees an earlier `set_config` of its select list."""
     for select in list(tree.find_all(exp.Select)):
         known: dict[str, str] = {}
         for node in [node for item in select.expressions for node in item.walk(bfs=False)]:
@@ -362,7 +365,7 @@ def with_settings(tree: exp.Expr) -> exp.Expr:
 
 
 def _dot(node: exp.Dot, context: Context) -> exp.Expr | None:
-    """`pg_catalog.f(..)` is `f(..)`, whose own rule has run."""
+    """Rewrite `pg_catalog.f(..)` as `f(..)`, whose own rule has run."""
     is_system = isinstance(node.this, exp.Identifier | exp.Column) and node.this.name.lower() in SCHEMAS
     return node.expression if is_system and not isinstance(node.expression, exp.Identifier) else None
 
@@ -372,10 +375,10 @@ def _bracket(node: exp.Bracket, context: Context) -> exp.Expr | None:
 
 
 def _now(node: exp.Expr, context: Context) -> exp.Expr | None:
-    """As a call: DuckDB takes the keyword for the output that is called after it."""
+    """Return the keyword as a call, because DuckDB takes the keyword for an output of the same name."""
     now = rounded_time(exp.Anonymous(this="now"), node.args.get("this"))
     kind = _MOMENTS.get(type(node))
-    # A time is that of a timestamp: DuckDB has none of a timestamp with time zone.
+    # DuckDB casts a timestamp to a time, but not a timestamp with time zone.
     now = exp.cast(now, "timestamp") if kind == "time" else now
     return exp.cast(now, kind) if kind else now
 
@@ -387,12 +390,12 @@ _MOMENTS: dict[type[exp.Expr], str] = {
     exp.Localtimestamp: "timestamp",
 }
 
-# Collations that order text by its bytes, as everything here does.
+# Collations that order text by its bytes, the only order here.
 _COLLATIONS = ("default", "C", "POSIX", "ucs_basic", "C.UTF-8", "C.utf8")
 
 
 def _without_collation(node: exp.Collate, context: object) -> exp.Expr:
-    """Raises Error 42704 for a collation that orders text otherwise."""
+    """Return the operand. Raises Error 42704 for a collation with another order."""
     name = node.expression
     if name.name not in _COLLATIONS:
         raise Error(

@@ -1,4 +1,4 @@
-"""What PostgreSQL calls things and DuckDB does not: tables of names, and what the rules of pg_compat share."""
+"""Tables of PostgreSQL's names that differ in DuckDB, and the shared parts of pg_compat's rules."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from sparkwave.catalog.lazy import lazy
 
 IsSystem = Callable[[str, str], bool]
 
-# DuckDB's schemas of the system schemas (see catalog/system/system_views.py), and those searched for an unqualified
-# name.
+# DuckDB's schemas for the system schemas (see catalog/system/system_views.py), and those in which unqualified names
+# are looked up.
 SCHEMAS = {"pg_catalog": "pgc", "rw_catalog": "rwc", "information_schema": "infs"}
 IMPLICIT_SCHEMAS = ("pg_catalog", "rw_catalog")
 FUNCTIONS = "pgf"
@@ -74,7 +74,7 @@ TAKE_PATH = frozenset(
         "has_column_privilege",
     }
 )
-# Functions whose first argument is a user, by the number of arguments they have with it.
+# Functions whose first argument is a user, by the number of their arguments including it.
 TAKE_USER = {
     "has_database_privilege": 3,
     "has_schema_privilege": 3,
@@ -87,11 +87,11 @@ TAKE_USER = {
 TAKE_REGCLASS = frozenset({
     "pg_table_size", "pg_relation_size", "pg_total_relation_size", "pg_indexes_size", "pg_get_serial_sequence",
 })  # fmt: skip
-# Columns of type regproc. The views hold the function's name in them.
+# Columns of type regproc, in which the views have the function's name.
 REGPROC_COLUMNS = frozenset(
     {"typinput", "typoutput", "typreceive", "typsend", "typmodin", "typmodout", "typanalyze", "typsubscript"}
 )
-# Arrays whose first index is 0; `i_indoption` is what pgjdbc calls one of them outside a subquery.
+# Arrays whose first index is 0; pgjdbc renames one of them to `i_indoption` outside a subquery.
 VECTOR_COLUMNS = frozenset({"indkey", "indoption", "i_indoption", "indclass", "indcollation", "proargtypes"})
 # Arrays that psql compares with a literal such as '{0}'.
 ARRAY_COLUMNS = frozenset({"polroles"})
@@ -100,29 +100,29 @@ HIDDEN_COLUMNS = frozenset({"tableoid", "xmin", "xmax", "cmin", "cmax", "ctid"})
 # Keywords without parentheses that sqlglot reads as columns.
 KEYWORDS = frozenset({"user", "current_role"})
 
-# DuckDB's names of functions it has under another one.
+# DuckDB's names of functions with another name in PostgreSQL.
 RENAMED: dict[str, str] = {
     "statement_timestamp": "now",
     "clock_timestamp": "now",
 }
 
 
-# What a session is, among its settings.
+# Entries of a session that are no settings.
 NOT_SETTINGS = frozenset({"database", "user", "session_user"})
 
 
 @dataclass(frozen=True)
 class Context:
-    """What the rules may look at besides their node."""
+    """The inputs of the rules besides their node."""
 
     is_system: IsSystem
     session: Mapping[str, str]
-    path: tuple[str, ...]  # the schemas of `search_path` that there are
+    path: tuple[str, ...]  # the existing schemas of `search_path`
     ctes: frozenset[str]
 
     @lazy
     def search_path(self) -> list[str]:
-        """The schemas searched for an unqualified name, with the one that PostgreSQL has on every path."""
+        """The schemas in which unqualified names are looked up, with the one that PostgreSQL has on every path."""
         return list(self.path if "pg_catalog" in self.path else ("pg_catalog", *self.path))
 
     @lazy
@@ -134,7 +134,7 @@ class Context:
         return self.is_system(FUNCTIONS, name)
 
     def system_schema(self, table: exp.Table) -> str | None:
-        """The system schema that holds a table; None for a user's."""
+        """Return the system schema of a table; None for a user's table."""
         name, schema = table.name.lower(), table.db.lower()
         if schema:
             return schema if self.is_system(schema, name) else None
@@ -144,21 +144,21 @@ class Context:
 
 
 def system_schema(name: str, path: Iterable[str], is_system: IsSystem) -> str | None:
-    """The system schema in which an unqualified name is found; None for a user's relation, or nothing.
+    """Return the system schema in which an unqualified name is found; None for a user's relation, or an unknown name.
 
-    To be asked where the user has none of that name, who may not call one as what is on every path (`is_reserved`).
+    Call it where the user has no relation of the name. Users cannot use a name that is on every path (`is_reserved`).
     """
     schemas = (*IMPLICIT_SCHEMAS, *(schema for schema in path if schema in SCHEMAS))
     return next((schema for schema in schemas if is_system(schema, name)), None)
 
 
 def is_reserved(name: str, is_system: IsSystem) -> bool:
-    """Whether a system relation is found by this name alone."""
+    """Return whether the name alone finds a system relation."""
     return system_schema(name, (), is_system) is not None
 
 
 def call(name: str, *args: exp.Expr) -> exp.Expr:
-    """`memory.pgf.name(args)`."""
+    """Return `memory.pgf.name(args)`."""
     function = exp.Anonymous(this=name, expressions=list(args))
     return exp.Dot.build([exp.to_identifier("memory"), exp.to_identifier(FUNCTIONS), function])
 

@@ -1,4 +1,4 @@
-"""Batch statements for DuckDB: names resolved to the lake, PostgreSQL's functions and catalogs to ours."""
+"""Plans batch statements for DuckDB: names become those of the lake, and PostgreSQL's functions Sparkwave's."""
 
 from __future__ import annotations
 
@@ -59,18 +59,18 @@ from sparkwave.planner.statements import Name
 
 SystemColumns = Callable[[str, str], Columns]
 LAKE = "lake"
-# What the lake's row id is called among columns under their own names, and what MERGE does with a row among those of
-# its sources: names that nobody else can have given, for they are drawn when the process starts.
+# Names of the lake's row id among columns under their own names, and of MERGE's action on a row among the columns of
+# its sources. They are drawn when the process starts, so that nobody else can use them.
 ROW_NAME, WHEN_NAME = (f"?{stem} {secrets.token_hex(8)}" for stem in ("rowid", "when"))
-_RESOLVED = "resolved"  # marks tables that we have named, which a client cannot
+_RESOLVED = "resolved"  # marks resolved tables; a client cannot set this mark
 
 
 @dataclass(frozen=True)
 class Indexed:
     """A query's text that reads indexes (by id), for a snapshot in which they have all rows of these tables.
 
-    A materialized view is not among the tables: it changes together with its indexes. `snapshot` is the one that the
-    text reads, None the newest; with `reads_epochs` it reads indexes as the last epoch has left them.
+    Materialized views are not among the tables, because they change together with their indexes. `snapshot` is the one
+    that the text reads, None the newest; with `reads_epochs` it reads indexes as of the last epoch.
     """
 
     sql: str
@@ -84,13 +84,13 @@ class Indexed:
 class Batch:
     """DuckDB's text of a statement; `parameters` are the types of its $1, $2, …
 
-    `origins` are those of the columns of a query that clients see, where they could be told. `is_constant` is one that
-    gives the same row whenever it runs: `SELECT 1`, by which pools ask whether a connection is alive. `sets` are the
-    settings and values of its calls of `set_config`, and whether they are local. `constants` are the numbers of the
-    parameters that have to be constants: a batch that is run has been planned with their values. `indexed` is the same
-    query over indexes, if some serve it, and `served` over copies of what it reads, if that is relations as they are.
-    `mixes` says that it reads materialized views in memory and tables of the lake. `constant_rows` is how many rows the
-    VALUES of an INSERT have, if they are constants and parameters. `draws` is what it has to do with sequences.
+    `origins` are the origins of a query's visible columns, where they are known. `is_constant` marks a query that
+    always gives the same row: `SELECT 1`, with which pools check a connection. `sets` are the settings and values of
+    its `set_config` calls, and whether they are local. `constants` are the numbers of the parameters that have to be
+    constants: a running batch has been planned with their values. `indexed` is the same query over indexes, if some
+    serve it, and `served` the query over copies, if it reads relations in their present state. `mixes` tells that it
+    reads materialized views in memory and tables of the lake. `constant_rows` is the number of an INSERT's VALUES rows,
+    if they are constants and parameters. `draws` are its draws from sequences.
     """
 
     sql: str
@@ -107,21 +107,20 @@ class Batch:
 
     @lazy
     def reads_system(self) -> bool:
-        """Whether the text names the system catalogs or their functions (or something spelled alike)."""
+        """Whether the text names the system catalogs or their functions (or has similar text)."""
         return any(f"{schema}." in self.sql.replace('"', "") for schema in (*pg_compat.SCHEMAS.values(), "pgf"))
 
 
 @dataclass(frozen=True)
 class Environment:
-    """What a batch statement is planned against.
+    """The environment in which a batch statement is planned.
 
     `settings` are the session's variables, database and user; `is_system(schema, name)` knows the system catalogs.
-    `snapshot` is the one of the lake to read, None the newest. `overlays` has the schema in memory with what the
-    transaction has made of each table that it has written, instead of what is stored.
-    `versions` has the snapshots of points in time (`planner.batch.time_travel`), and `absent`, by snapshot, the
-    relations that had not all of their rows then, or other rows than those that a later definition has made.
-    `user` is whose privileges count. With `reads_epochs` materialized views are read in memory, as the last epoch has
-    left them, else as they are stored. `system_columns` has the columns of a system relation.
+    `snapshot` is the lake's snapshot to read, None the newest. `overlays` has, for each table that the transaction has
+    written, the schema in memory with its rows. `versions` has the snapshots of points in time
+    (`planner.batch.time_travel`), and `absent`, by snapshot, the relations that did not have all of their rows then, or
+    rows of an earlier definition. The privileges are those of `user`. With `reads_epochs` materialized views are read
+    in memory, as of the last epoch, else as stored. `system_columns` has the columns of a system relation.
     """
 
     catalog: Catalog
@@ -144,9 +143,9 @@ def plan_query(
     parameters: tuple[Type, ...] | None = None,
     values: Mapping[int, object] | None = None,
 ) -> Batch:
-    """A SELECT or VALUES for DuckDB. `oids` are what the client says of its parameters, 0 for unknown.
+    """Plan a SELECT or VALUES for DuckDB. `oids` are the client's types of its parameters, 0 for unknown.
 
-    `parameters` are their types where they are known already, `values` those of the ones that have to be constants.
+    `parameters` are the parameters' types where they are known, `values` those of parameters that have to be constants.
     """
     check_reads(tree, environment)
     tree = hash_lists(prepared(tree, environment), lambda copy: typed(copy, _name_tables(environment)))
@@ -175,14 +174,15 @@ def plan_query(
 
 
 def _place(table: exp.Table) -> str | None:
-    """The schema of what a query reads in memory, and nothing for what it reads in the lake; None for neither."""
+    """Return the schema in memory that a query's table is in, "" for the lake; None for any other."""
     return {BUFFER: table.db, COPIES: table.db, LAKE: ""}.get(table.catalog)
 
 
 def _indexed(tree: exp.Expr, environment: Environment, parameters: tuple[Type, ...]) -> Indexed | None:
-    """The query over indexes, if some serve it, for tables as the catalog has them.
+    """Return the query over indexes, if some serve it, for tables as in the catalog.
 
-    What an index had at another point in time the catalog does not tell, nor has it what the transaction has written.
+    The catalog does not know an index's rows at another point in time, and the index lacks the transaction's own
+    writes.
     """
     if not any(relation.is_index for relation in environment.catalog.relations):
         return None
@@ -207,11 +207,11 @@ def _indexed(tree: exp.Expr, environment: Environment, parameters: tuple[Type, .
 
 
 def prepared(tree: exp.Expr, environment: Environment) -> exp.Expr:
-    """A copy of a statement that says which source each column is of, what functions and calls in FROM stand for,
-    of which type literals are that the engines would misread, and which tables are of the past.
+    """Return a copy of a statement in a form that is ready to be planned.
 
-    Raises Error 0A000 for a subquery with columns that differ only in case: DuckDB would take the first for both;
-    and as `check_statement` does.
+    Columns have their sources; SQL functions and calls in FROM are expanded; literals that the engines would misread
+    have types; tables of the past are marked. Raises Error 0A000 for a subquery with columns that differ only in case,
+    which DuckDB would confuse; and as `check_statement` does.
     """
     for source in tree.find_all(exp.Subquery, exp.CTE):
         _check_cases(source)
@@ -225,7 +225,7 @@ def prepared(tree: exp.Expr, environment: Environment) -> exp.Expr:
 
 
 def _with_types(tree: exp.Expr, environment: Environment) -> exp.Expr:
-    """The tree, which is changed, with removals, literals and averages of PostgreSQL's types."""
+    """Return the tree, changed in place, with PostgreSQL's types of `jsonb - key`, literals and averages."""
     name_tables = _name_tables(environment)
 
     def typed_copy(copy: exp.Expr) -> exp.Expr:
@@ -272,13 +272,16 @@ _CONSTANT = (exp.Select, exp.Alias, exp.Identifier, exp.Literal, exp.Boolean, ex
 
 
 def _relations(tree: exp.Expr, environment: Environment) -> dict[int, Relation]:
-    """The user relations of a statement by the id of the node that names each."""
+    """Return the user relations of a statement by the id of the node that names each."""
     found = {id(table): find_relation(name_of(table), environment) for table in base_tables(tree)}
     return {node: relation for node, relation in found.items() if relation is not None}
 
 
 def plan_arguments(values: tuple[exp.Expr, ...], types: tuple[Type, ...], environment: Environment) -> Batch:
-    """A query of one row: the values of EXECUTE, each as its type. Raises Error 42P02 for a parameter among them."""
+    """Plan a query of one row: the values of EXECUTE with their types.
+
+    Raises Error 42P02 for a parameter among them.
+    """
     for value in values:
         for parameter in value.find_all(exp.Parameter):
             raise Error(f"there is no parameter ${parameter.name}", errors.UNDEFINED_PARAMETER)
@@ -287,21 +290,21 @@ def plan_arguments(values: tuple[exp.Expr, ...], types: tuple[Type, ...], enviro
 
 
 def select_columns(name: Name, columns: tuple[str, ...]) -> exp.Select:
-    """`SELECT columns FROM name`; all columns when none are given."""
+    """Return `SELECT columns FROM name`; all columns when none are given."""
     table = exp.table_(name.name, db=name.schema, catalog=name.database, quoted=True)
     listed: list[exp.Expr] = [exp.column(exp.to_identifier(column, quoted=True)) for column in columns]
     return exp.select(*listed or [exp.Star()]).from_(table)
 
 
 def finish(tree: exp.Expr, environment: Environment, parameters: tuple[Type, ...]) -> str:
-    """DuckDB's text of a tree whose tables are resolved."""
+    """Return DuckDB's text of a tree whose tables are resolved."""
     return finished_tree(tree, environment, parameters).sql(dialect="duckdb", copy=False)
 
 
 def written_batch(
     tree: exp.Expr, environment: Environment, parameters: tuple[Type, ...], constant_rows: int = 0
 ) -> Batch:
-    """The batch of a tree whose tables are resolved, which is no client's query."""
+    """Return the batch of a tree whose tables are resolved and that is no client's query."""
     tree, draws = _with_sequences(tree, environment)
     return Batch(finish(tree, environment, parameters), parameters, constant_rows=constant_rows, draws=draws)
 
@@ -311,7 +314,7 @@ def _with_sequences(tree: exp.Expr, environment: Environment) -> tuple[exp.Expr,
 
 
 def finished_tree(tree: exp.Expr, environment: Environment, parameters: tuple[Type, ...]) -> exp.Expr:
-    """What DuckDB's text is made from, of a tree whose tables are resolved."""
+    """Return the tree that becomes DuckDB's text, of a tree whose tables are resolved."""
     path = environment.scope.path
     tree = _with_runs(tree, parameters)
     tree = expand_around_rows(expand_unnests(expand_ties(expand_named_windows(tree))))
@@ -338,7 +341,7 @@ def finished_tree(tree: exp.Expr, environment: Environment, parameters: tuple[Ty
 
 
 def _is_shown(cast: exp.Cast, type_: Type) -> bool:
-    """Whether a cast makes text of a numeric parameter, whose own digits have the zeros that were sent."""
+    """Return whether a cast makes text of a numeric parameter, whose own digits have the sent zeros."""
     is_numeric = type_.name == "numeric" and not type_.dimensions
     return is_numeric and cast.to.is_type(*exp.DataType.TEXT_TYPES)
 
@@ -351,9 +354,9 @@ _ANY = 1_000_000_000  # no parameter has this number
 
 
 def _with_runs(tree: exp.Expr, parameters: tuple[Type, ...]) -> exp.Expr:
-    """The tree, changed in place, with the text of runs of parameters, each as its type.
+    """Return the tree, changed in place, with the text of parameter runs, each with its type.
 
-    Those of types for which an engine may need another spelling than a cast are taken apart.
+    Runs of types for which an engine may need another spelling than a cast are expanded.
     """
     for run in list(tree.find_all(ParameterRun)):
         place = run.parent
@@ -373,7 +376,7 @@ def _with_runs(tree: exp.Expr, parameters: tuple[Type, ...]) -> exp.Expr:
 
 
 def _values_of(run: exp.Expr, parameters: tuple[Type, ...]) -> list[str]:
-    """DuckDB's text of each parameter of a run; none where they have to be nodes."""
+    """Return DuckDB's text of each parameter of a run; none where they have to be nodes."""
     numbers = parameter_numbers(run)
     types = {parameters[number - 1] for number in numbers}
     if any(type_.dimensions or type_.name not in _OF_RUNS for type_ in types):
@@ -384,14 +387,14 @@ def _values_of(run: exp.Expr, parameters: tuple[Type, ...]) -> list[str]:
 
 
 def _cast_around(type_: Type) -> tuple[str, str]:
-    """What is before and behind a parameter of a type."""
+    """Return the text before and after a parameter of a type."""
     one = exp.cast(exp.Parameter(this=exp.Literal.number(_ANY)), data_type(type_))
     before, _, behind = for_duckdb(one, lenient=False).sql(dialect="duckdb").partition(f"${_ANY}")
     return before, behind
 
 
 def _checked_division(node: exp.Binary) -> exp.Expr:
-    """As in Postgres a division by zero is an error, where DuckDB gives NULL or infinity."""
+    """Return a division that raises an error for zero, as in Postgres; DuckDB gives NULL or infinity."""
     divisor = node.expression
     raised = exp.cast(exp.Anonymous(this="error", expressions=[exp.Literal.string("division by zero")]), "int")
     checked = exp.Case().when(exp.EQ(this=divisor.copy(), expression=exp.Literal.number(0)), raised).else_(divisor)
@@ -400,21 +403,21 @@ def _checked_division(node: exp.Binary) -> exp.Expr:
 
 
 def base_tables(tree: exp.Expr) -> Iterator[exp.Table]:
-    """Tables of a statement that are not CTEs or functions, nor named by us already."""
+    """Yield the tables of a statement that are not CTEs, functions or already resolved."""
     for table in list(tree.find_all(exp.Table)):
         if isinstance(table.this, exp.Identifier) and not table.meta.get(_RESOLVED) and not is_cte(table):
             yield table
 
 
 def relations_read(tree: exp.Expr, environment: Environment) -> frozenset[int]:
-    """The user relations that a query names: of a view's own, none."""
+    """Return the ids of the user relations that a query names, without those inside views."""
     return frozenset(relation.id for relation in _relations(tree, environment).values())
 
 
 def check_reads(tree: exp.Expr, environment: Environment, written: exp.Expr | None = None) -> None:
-    """Raise Error 42501 unless the user may read all that a statement does, but for the table it writes to.
+    """Raise Error 42501 unless the user may read all that a statement reads, except for the table it writes to.
 
-    What a view reads is up to the privileges of its owner.
+    For the tables of a view, the privileges of the view's owner count.
     """
     user, catalog = environment.user, environment.catalog
     if user.is_super:
@@ -447,7 +450,7 @@ def check_columns_read(tree: exp.Expr, environment: Environment, read: Iterable[
     named = {node: tuple(column.name for column in relation.visible) for node, (_, relation) in in_parts.items()}
     columns = columns_read(tree, named, lambda copy: resolve_references(copy, catalog, environment.scope))
     for node, (table, relation) in in_parts.items():
-        # No column is as good as one that may be read, which there is.
+        # Reading no column needs a privilege on any one column.
         names = () if columns is None else columns[node] or _readable_columns(environment, relation)
         check_relation(catalog, user, relation, "SELECT", name_of(table).position, names)
 
@@ -458,7 +461,7 @@ def _readable_columns(environment: Environment, relation: Relation) -> list[str]
 
 
 def _check_functions(tree: exp.Expr, environment: Environment) -> None:
-    """Raise Error 42501 for a function in FROM that is not ours: DuckDB has some that read files or any table."""
+    """Raise Error 42501 for an unknown function in FROM: DuckDB has some that read files or any table."""
     for source in tree.find_all(exp.Table, exp.Lateral):
         function = source.this
         if not isinstance(function, exp.Func) or isinstance(function, _ROW_FUNCTIONS) or is_single_value(function):
@@ -473,7 +476,7 @@ _ROW_FUNCTION_NAMES = frozenset({"generate_series", "unnest", "tumble", "hop", "
 
 
 def resolve_tables(tree: exp.Expr, environment: Environment) -> exp.Expr:
-    """The tree with user relations as what they are in the lake, views as their queries. It is changed in place."""
+    """Return the tree, changed in place, with user relations as tables of the lake, and views as their queries."""
     for table in base_tables(tree):
         relation = find_relation(name_of(table), environment)
         if relation is not None:
@@ -483,13 +486,13 @@ def resolve_tables(tree: exp.Expr, environment: Environment) -> exp.Expr:
 
 
 def _at_version(table: exp.Table, environment: Environment) -> Environment:
-    """The environment in which a table is read: at the snapshot that is asked for, if one is."""
+    """Return the environment for a table's point in time, if it has one."""
     snapshot = table.meta.get(SNAPSHOT)
     return environment if snapshot is None else replace(environment, snapshot=snapshot, overlays={})
 
 
 def _inlined(view: Relation, table: exp.Table, environment: Environment) -> exp.Expr:
-    """The query of a view, read as a client's is, its own names resolved where the view is."""
+    """Return the query of a view, read like a client's; its names are resolved in the view's scope."""
     subquery, scope = reference(view, table, environment.catalog), scope_of(view)
     inner = replace(environment, scope=scope)
     _expand_stars(subquery.this, environment.catalog, scope)
@@ -500,7 +503,7 @@ def _inlined(view: Relation, table: exp.Table, environment: Environment) -> exp.
 
 
 def find_relation(name: Name, environment: Environment) -> Relation | None:
-    """The user relation a name means; None for a system view. Raises Error 42P01."""
+    """Return the user relation of a name; None for a system view. Raises Error 42P01."""
     check_database(name, environment.scope.database)
     if name.schema in pg_compat.SCHEMAS:
         if not environment.is_system(name.schema, name.name):
@@ -531,7 +534,7 @@ def failed_job(catalog: Catalog, relation: Relation) -> None:
 
 
 def _readable(relation: Relation, table: exp.Table, environment: Environment) -> exp.Expr:
-    """What a reference to a table or materialized view reads: its visible columns in the lake.
+    """Return the visible columns in the lake for a reference to a table or materialized view.
 
     They are listed, so that a table that is being altered is never read with other columns than it was planned with.
     """
@@ -552,7 +555,7 @@ def _readable(relation: Relation, table: exp.Table, environment: Environment) ->
 
 
 def _stored_column(column: Column) -> exp.Expr:
-    """A column of a lake table, under its name."""
+    """Return a column of a lake table, under its name."""
     if column.type.is_text_in_lake:
         value = sqlglot.parse_one(column.from_lake, read="duckdb")
         if isinstance(value, exp.Cast):
@@ -563,7 +566,7 @@ def _stored_column(column: Column) -> exp.Expr:
 
 
 def stored_rows(relation: Relation, alias: str, environment: Environment) -> exp.Expr:
-    """As `stored_table`, with the columns under their names, and the `rowid` under the one of `row_id`."""
+    """As `stored_table`, with the columns under their names, and the `rowid` under the name of `row_id`."""
     if not relation.is_renamed:
         return stored_table(relation, alias, environment)
     columns = [exp.alias_(exp.column("rowid"), ROW_NAME, quoted=True), *map(_stored_column, relation.visible)]
@@ -572,13 +575,16 @@ def stored_rows(relation: Relation, alias: str, environment: Environment) -> exp
 
 
 def row_id(relation: Relation, alias: str) -> exp.Column:
-    """The lake's row id in the `stored_rows` of a relation."""
+    """Return the lake's row id in the `stored_rows` of a relation."""
     name = ROW_NAME if relation.is_renamed else "rowid"
     return exp.column(exp.to_identifier(name, quoted=True), table=exp.to_identifier(alias, quoted=True))
 
 
 def stored_table(relation: Relation, alias: str | None, environment: Environment) -> exp.Table:
-    """What a relation's rows are read from: the columns of the lake, with a `rowid`; under an alias if one is given."""
+    """Return the table with a relation's rows: the columns of the lake, with a `rowid`.
+
+    Under an alias if one is given.
+    """
     name, overlay = relation.lake_table, environment.overlays.get(relation.lake_table)
     if overlay is None and environment.snapshot is None and environment.reads_epochs and relation.is_streaming:
         overlay = VIEWS_SCHEMA
@@ -597,21 +603,21 @@ def stored_table(relation: Relation, alias: str | None, environment: Environment
 
 
 def staged_table(name: str) -> exp.Table:
-    """A temporary table of the cursor that runs the statement."""
+    """Return a temporary table of the cursor that runs the statement."""
     table = exp.Table(this=exp.to_identifier(name, quoted=True))
     table.meta[_RESOLVED] = True
     return table
 
 
 def _name_tables(environment: Environment) -> NameTables:
-    """As `infer_parameters` wants it. Views are their queries; what is no relation keeps its name."""
+    """Return the function for `infer_parameters`. Views are their queries; unknown names stay."""
 
     def name_tables(tree: exp.Expr, tables: dict[str, Columns]) -> None:
         for table in base_tables(tree):
             try:
                 relation = find_relation(name_of(table), environment)
             except Error:
-                continue  # told when the statement is planned
+                continue  # reported when the statement is planned
             if relation is not None and relation.is_view:
                 subquery = reference(relation, table, environment.catalog)
                 _name_tables(replace(environment, scope=scope_of(relation)))(subquery.this, tables)
@@ -638,7 +644,7 @@ def _system_columns(table: exp.Table, environment: Environment) -> Columns:
 def infer(
     tree: exp.Expr, environment: Environment, oids: tuple[int, ...], assigned: Mapping[int, Type] | None = None
 ) -> tuple[Type, ...]:
-    """The types of a statement's parameters (`planner.batch.parameters`)."""
+    """Return the types of a statement's parameters (`planner.batch.parameters`)."""
     names = {n: TEXT for node in tree.find_all(exp.Parameter) if (n := pg_compat.named_object(node)) is not None}
     user_types = environment.catalog.types_by_oid
     return infer_parameters(tree, oids, {**names, **(assigned or {})}, _name_tables(environment), user_types)

@@ -1,4 +1,4 @@
-"""`document - key` of jsonb as a call: in DuckDB's text an operator does not tell what it is of."""
+"""Replaces `document - key` of jsonb by a call, because the operator's text does not tell DuckDB the operand types."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from sparkwave.planner.functions.operators import type_of_part
 
 
 def with_removals(tree: exp.Expr, typed: Callable[[exp.Expr], exp.Expr], name_tables: NameTables) -> exp.Expr:
-    """A tree without types, changed in place; `typed` makes a typed one of it, where there are documents at all."""
+    """Replace removals in an untyped tree, changed in place.
+
+    `typed` makes a typed tree of it, if there are any documents.
+    """
     found = list(tree.find_all(exp.Sub))
     if not found or not _has_documents(tree, name_tables):
         return tree

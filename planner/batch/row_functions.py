@@ -1,4 +1,4 @@
-"""Functions in FROM that DuckDB or sqlglot reads otherwise than PostgreSQL, as the queries they stand for."""
+"""Replaces functions in FROM that DuckDB or sqlglot reads otherwise than PostgreSQL by equivalent queries."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from sparkwave.planner.functions.scalar_functions import of_each
 from sparkwave.planner.parse.set_returning import ORDINALITY, put_into_from
 from sparkwave.planner.parse.trees import folded
 
-# What an element is called in what is computed of it: lambdas in that have other names.
+# The name of an element in expressions over it; lambdas in these have other names.
 _ROW = "_row"
 
 
 def expand_unnests(tree: exp.Expr) -> exp.Expr:
-    """`unnest(a, b)` in FROM: the arrays' elements side by side, as many rows as the longest has. Changes the tree."""
+    """Replace `unnest(a, b)` in FROM by the arrays' elements side by side, as many rows as the longest has.
+
+    Changes the tree.
+    """
     for unnest in list(tree.find_all(exp.Unnest)):
         if len(unnest.expressions) > 1 and isinstance(unnest.parent, exp.From | exp.Join | exp.Lateral):
             _replace(unnest, _side_by_side(unnest))
@@ -23,7 +26,7 @@ def expand_unnests(tree: exp.Expr) -> exp.Expr:
 
 
 def expand_around_rows(tree: exp.Expr) -> exp.Expr:
-    """`f(unnest(a))` in a select list as the rows of an array with what f gives of each element. Changes the tree.
+    """Replace `f(unnest(a))` in a select list by the rows of an array of f's results. Changes the tree.
 
     DuckDB knows the type of an element only within the array.
     """
@@ -52,7 +55,7 @@ def _side_by_side(unnest: exp.Unnest) -> exp.Select:
 
 
 def expand_series(tree: exp.Expr) -> exp.Expr:
-    """`generate_series(..)` in FROM as a query that has its column, for what finds types. Changes the tree."""
+    """Replace `generate_series(..)` in FROM by a query with its column, for type inference. Changes the tree."""
     for series in list(tree.find_all(exp.ExplodingGenerateSeries)):
         source = series.parent
         if not isinstance(source, exp.Table | exp.Lateral):
@@ -67,7 +70,7 @@ def expand_series(tree: exp.Expr) -> exp.Expr:
 
 
 def is_single_value(function: exp.Expr) -> bool:
-    """Whether a function in FROM is one that stands in a select list elsewhere."""
+    """Return whether a function in FROM is one for select lists, with a single value."""
     return as_call(function) is not None or isinstance(function, _OF_SESSION)
 
 
@@ -75,7 +78,7 @@ _OF_SESSION = (*FUNCTION_NODES, exp.CurrentTimestamp, exp.CurrentDate)
 
 
 def expand_calls(tree: exp.Expr) -> exp.Expr:
-    """`upper('x')` in FROM as the query that gives its value, in a column of the alias' name. Changes the tree."""
+    """Replace `upper('x')` in FROM by a query of its value, in a column with the alias' name. Changes the tree."""
     for source in list(tree.find_all(exp.Table)):
         function, alias = source.this, source.args.get("alias")
         if is_single_value(function) and not source.args.get("ordinality"):
@@ -85,7 +88,7 @@ def expand_calls(tree: exp.Expr) -> exp.Expr:
 
 
 def _replace(source: exp.Expr, query: exp.Select) -> None:
-    """Put a query where a function stands, under its alias and with the names that this gives the columns."""
+    """Replace a function by a query, with its alias and column names."""
     alias = source.args.get("alias")
     named = alias.copy() if alias is not None else None
     offset = source.args.get("offset")

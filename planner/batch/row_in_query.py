@@ -1,6 +1,6 @@
-"""`(a, b) IN (SELECT …)` with PostgreSQL's NULLs: two rows differ where any field does, whatever the others are.
+"""`(a, b) IN (SELECT …)` with PostgreSQL's NULLs: two rows differ if any field differs, whatever the others are.
 
-DuckDB (1.5.5) takes the answer for unknown as soon as any field is NULL, so that NOT IN loses rows.
+DuckDB (1.5.5) returns NULL as soon as any field is NULL, so that NOT IN loses rows.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from sqlglot import exp
 
 
 def expand_row_in_query(tree: exp.Expr) -> exp.Expr:
-    """The tree, changed in place, with EXISTS where it matters whether the answer is false or unknown."""
-    for node in reversed(list(tree.find_all(exp.In))):  # from within: what is replaced is copied
+    """Return the tree, changed in place, with EXISTS where false and NULL have different effects."""
+    for node in reversed(list(tree.find_all(exp.In))):  # inner ones first, because replaced nodes are copied
         query, left = node.args.get("query"), node.this
         if not isinstance(query, exp.Subquery) or not isinstance(left, exp.Tuple) or _is_filter(node):
             continue
@@ -24,7 +24,7 @@ def expand_row_in_query(tree: exp.Expr) -> exp.Expr:
 
 
 def _is_filter(node: exp.Expr) -> bool:
-    """Whether a condition keeps rows for which it is true, so that false and unknown are the same."""
+    """Return whether a condition keeps only rows for which it is true, so that false and NULL have the same effect."""
     parent = node.parent
     while isinstance(parent, exp.And | exp.Paren):
         parent = parent.parent
@@ -32,7 +32,7 @@ def _is_filter(node: exp.Expr) -> bool:
 
 
 def _exists(query: exp.Subquery, fields: list[exp.Expr], may_be: bool) -> exp.Expr:
-    """Whether the query has a row that is equal, or one of which it is not known that it differs."""
+    """Return whether the query has an equal row, or with `may_be` one that may be equal."""
     names = [exp.to_identifier(f"_field_{number}", quoted=True) for number in range(len(fields))]
     alias = exp.TableAlias(this=exp.to_identifier("_rows", quoted=True), columns=names)
     rows = exp.Subquery(this=query.this.copy(), alias=alias)

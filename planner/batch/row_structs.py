@@ -1,8 +1,9 @@
 """Rows in batch statements: DuckDB finds their types by itself, but not by PostgreSQL's rules.
 
-A statement that has to do with rows is bound as a view's query is, only for its types: those of rows are noted on its
-own tree, where `duckdb_spelling` reads them. So are those of intervals, which DuckDB compares in another way, of what
-`||` joins and of what becomes jsonb. What cannot be bound, such as system catalogs, is DuckDB's own.
+A statement with rows is bound like a view's query, only for its types: those of rows are noted on the statement's own
+tree, where `duckdb_spelling` reads them. So are the types of intervals, which DuckDB compares in another way, of the
+operands of `||`, and of values that become jsonb. Statements that cannot be bound, such as those on system catalogs,
+keep DuckDB's types.
 """
 
 from __future__ import annotations
@@ -29,7 +30,10 @@ _KINDS = (exp.DataType.Type.STRUCT, exp.DataType.Type.INTERVAL)
 
 
 def with_row_types(tree: exp.Expr, catalog: Catalog, scope: Scope) -> exp.Expr:
-    """The statement with `(x).*` expanded and the types of its rows noted. Raises Error for what rows cannot do."""
+    """Return the statement with `(x).*` expanded and the types of its rows noted.
+
+    Raises Error for invalid uses of rows.
+    """
     if not _has_rows(tree, catalog, scope):
         return tree
     if isinstance(tree, exp.Query):
@@ -50,20 +54,20 @@ def with_row_types(tree: exp.Expr, catalog: Catalog, scope: Scope) -> exp.Expr:
 
 
 def _is_concatenated(node: exp.Expr) -> bool:
-    """Whether a node is `||` of arrays or jsonb, or one of its sides."""
+    """Return whether a node is `||` of arrays or jsonb, or one of its sides."""
     both = node if isinstance(node, exp.DPipe) else node.parent
     type_ = sql_type(both.type) if isinstance(both, exp.DPipe) else None
     return type_ is not None and (type_ == JSONB or type_.dimensions > 0)
 
 
 def _is_part(node: exp.Expr) -> bool:
-    """Whether a node becomes jsonb."""
+    """Return whether a node becomes jsonb."""
     node = node.parent if isinstance(node.parent, exp.Order | exp.Distinct) else node
     return node.parent is not None and makes_document(node.parent)
 
 
 def _has_rows(tree: exp.Expr, catalog: Catalog, scope: Scope) -> bool:
-    """Whether a statement makes rows, intervals or jsonb, takes rows apart, has `||`, or reads what has rows."""
+    """Return whether a statement has rows, intervals, jsonb or `||`, or reads columns with rows."""
     for node in tree.walk():
         if isinstance(node, exp.DPipe) or makes_document(node):
             return True
@@ -84,11 +88,11 @@ def _relations(tree: exp.Expr, catalog: Catalog, scope: Scope) -> Iterator[Relat
             try:
                 yield resolve(catalog, scope, name_of(table))
             except Error:
-                continue  # a CTE, or a name that is looked up again
+                continue  # a CTE, or a name that is looked up later
 
 
 def as_query(tree: exp.Expr) -> exp.Query:
-    """A query with the same expressions over the same tables."""
+    """Return a query with the same expressions over the same tables."""
     if isinstance(tree, exp.Query):
         return tree
     if isinstance(tree, exp.Values):
@@ -104,7 +108,7 @@ def as_query(tree: exp.Expr) -> exp.Query:
 
 
 def _computed(tree: exp.Expr) -> Iterator[exp.Expr]:
-    """The values that an UPDATE or MERGE gives columns, and the conditions under which a MERGE does."""
+    """Yield the values that an UPDATE or MERGE assigns, and the conditions of a MERGE."""
     if not isinstance(tree, exp.Merge):
         yield from (part.expression for part in tree.expressions)
         return
@@ -119,7 +123,7 @@ def _computed(tree: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def aligned(sql: str, sources: tuple[Type, ...], targets: tuple[Type, ...]) -> str:
-    """DuckDB's text of a query's rows for a table's columns: rows cast by place where their types differ."""
+    """Return DuckDB's text of a query's rows for a table's columns: rows are cast by place where their types differ."""
     if not any(holds_struct(target) and source != target for source, target in zip(sources, targets, strict=False)):
         return sql
     names = [f"_{number}" for number in range(len(sources))]
@@ -137,7 +141,7 @@ def aligned(sql: str, sources: tuple[Type, ...], targets: tuple[Type, ...]) -> s
 
 
 def _null_or_fail(name: str, source: Type, target: Type) -> str:
-    """DuckDB's text of a NULL, which has the type integer there, as a struct; any other integer is an error."""
+    """Return DuckDB's text of a NULL, which has type integer there, as a struct; any other integer raises an error."""
     message = literal(f"cannot cast type {source} to {target.shown}")
     failed = f"memory.pg.raise('{CANNOT_COERCE}', {message})::VARCHAR"
     return f"CAST(CASE WHEN {name} IS NOT NULL THEN {failed} END AS {target.duckdb()})"

@@ -1,8 +1,8 @@
 """`nextval`, `currval`, `lastval` and `setval` in a client's statement.
 
-DuckDB has sequences too, but one that several transactions use would be written by each, beside the lake, and a
-transaction writes one database. So a statement draws from a temporary sequence of its cursor, which begins where the
-last statement stopped: see `server.writes.sequence_numbers`.
+DuckDB has sequences too, but each transaction that uses one would write it, beside the lake, and a transaction writes
+only one database. So a statement draws from a temporary sequence of its cursor, which begins after the last number of
+the last statement: see `server.writes.sequence_numbers`.
 """
 
 from __future__ import annotations
@@ -33,8 +33,11 @@ class Setting:
 
 @dataclass(frozen=True)
 class Draws:
-    """What a statement has to do with sequences, by their ids: from which it takes numbers, of which it asks for the
-    session's last one, whether for the last one of any, and which it sets."""
+    """The uses of sequences by a statement, by their ids.
+
+    These are the sequences from which it draws numbers, those whose last number of the session it reads, whether it
+    reads the last number of any sequence, and those that it sets.
+    """
 
     nexts: tuple[int, ...] = ()
     lasts: tuple[int, ...] = ()
@@ -49,26 +52,25 @@ NO_DRAWS = Draws()
 
 
 def drawing_name(sequence: int) -> str:
-    """What the temporary sequence of a cursor is called."""
+    """Return the name of the cursor's temporary sequence."""
     return f"sequence {sequence}"
 
 
 def call_of(name: str, sequence: int) -> str:
-    """DuckDB's text of a call of `nextval` or `currval` of that."""
+    """Return DuckDB's text of a call of `nextval` or `currval` on the temporary sequence."""
     return f"""{name}('temp.main."{drawing_name(sequence)}"')"""
 
 
 def last_name(sequence: int | None) -> str:
-    """The variable of a cursor with the session's last number of a sequence, None of any."""
+    """Return the name of the cursor's variable with the session's last number of a sequence, or of any for None."""
     return f"last_of_{sequence}" if sequence is not None else "last_of_all"
 
 
 def with_sequences(tree: exp.Expr, catalog: Catalog, scope: Scope, user: User) -> tuple[exp.Expr, Draws]:
-    """The tree, which is changed, with calls of these functions as DuckDB runs them, and what they have to do with
-    sequences.
+    """Return the tree, changed in place, with calls of these functions in DuckDB's form, and its uses of sequences.
 
-    Raises Error 42P01 for a sequence that there is not, 42809, 42501, and 0A000 for a name that is no constant and a
-    `setval` that is no output of the query.
+    Raises Error 42P01 for an unknown sequence, 42809, 42501, and 0A000 for a name that is no constant and a `setval`
+    that is no output of the query.
     """
     calls = [call for call in tree.find_all(exp.Anonymous, bfs=False) if call.name.lower() in _ARITY]
     if not calls:
@@ -86,7 +88,7 @@ def with_sequences(tree: exp.Expr, catalog: Catalog, scope: Scope, user: User) -
             settings.append(_setting(call, sequence))
             spelled.append(call)
         elif name == NEXT and id_ is not None:
-            nexts[id_] = nexts.pop(id_, None)  # the latest is the last one
+            nexts[id_] = nexts.pop(id_, None)  # the latest draw gives the last number
             spelled.append(_of_cursor(NEXT, id_))
         elif id_ in nexts or (id_ is None and nexts):
             spelled.append(_of_cursor(LAST, [*nexts][-1] if id_ is None else id_))
@@ -94,7 +96,7 @@ def with_sequences(tree: exp.Expr, catalog: Catalog, scope: Scope, user: User) -
             lasts[id_] = None
             spelled.append(_variable(id_))
     _refuse_by_row(tree, found)
-    for (call, name, _), made in zip(reversed(found), reversed(spelled), strict=True):  # first what is in an argument
+    for (call, name, _), made in zip(reversed(found), reversed(spelled), strict=True):  # arguments first
         if name == SET:
             made = exp.cast(call.expressions[1].copy(), exp.DataType.Type.BIGINT)
         tree = made if call is tree else tree
@@ -107,8 +109,10 @@ def _of_cursor(name: str, sequence: int) -> exp.Expr:
 
 
 def _refuse_by_row(tree: exp.Expr, found: list[tuple[exp.Anonymous, str, Relation | None]]) -> None:
-    """Raise Error 0A000 for the last number beside the next one where there are rows: DuckDB computes an expression for
-    many rows before it comes to the next expression."""
+    """Raise Error 0A000 for a query of rows that reads the last number of a sequence and draws from it.
+
+    DuckDB computes an expression for many rows before the next expression.
+    """
     drawn = {sequence for _, name, sequence in found if name == NEXT}
     for call, name, sequence in found if drawn and tree.find(exp.From) is not None else ():
         if name == LAST_OF_ALL or (name == LAST and sequence in drawn):
@@ -120,7 +124,7 @@ _ARITY = {NEXT: (1,), LAST: (1,), LAST_OF_ALL: (0,), SET: (2, 3)}
 
 
 def _find(call: exp.Anonymous, catalog: Catalog, scope: Scope) -> Relation | None:
-    """The sequence that a call names; None for `lastval`, which names none."""
+    """Return the sequence of a call; None for `lastval`, which has none."""
     name = call.name.lower()
     if len(call.expressions) not in _ARITY[name]:
         message = f"function {name} with {len(call.expressions)} arguments does not exist"
@@ -147,7 +151,10 @@ def _setting(call: exp.Anonymous, sequence: Relation) -> Setting:
 
 
 def check_use(catalog: Catalog, user: User, sequence: Relation, name: str) -> None:
-    """Raise Error 42501. Who may write rows of a table may draw from the sequences that go with it."""
+    """Raise Error 42501 unless the user may use a sequence.
+
+    Writers of a table may draw from the table's own sequences.
+    """
     owner = catalog.by_id.get(sequence.sequence.table or 0)
     if name == NEXT and owner is not None and holds(catalog, user, owner.securable, "INSERT"):
         return

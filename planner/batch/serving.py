@@ -1,4 +1,4 @@
-"""Queries over the copies of relations that the server keeps in memory, which have a schema of their own there."""
+"""Queries over the server's copies of relations in memory, which have a schema of their own."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from sparkwave.catalog.types import Type
 from sparkwave.planner.batch.parameters import parameter_number
 from sparkwave.planner.parse.trees import folded
 
-RELATION = "relation"  # marks a table of the lake with the id of the relation that it is
+RELATION = "relation"  # marks a table of the lake with the id of its relation
 
 
 @dataclass(frozen=True)
 class Lookup:
-    """A query for plain columns of the rows that have a value in one column: `SELECT a, b FROM t WHERE k = $1`.
+    """A query for plain columns of the rows with a value in one column: `SELECT a, b FROM t WHERE k = $1`.
 
-    `parameter` counts from 0, `column` and the `outputs` that it returns have the names of the lake.
+    `parameter` counts from 0. `column` and the returned `outputs` have the lake's names.
     """
 
     relation: int
@@ -30,9 +30,9 @@ class Lookup:
 
 @dataclass(frozen=True)
 class Served:
-    """A query's text over copies of the relations that it reads, by id, and what it looks up if it is a lookup.
+    """A query's text over copies of the relations that it reads, by id, and its lookup if it is one.
 
-    `reads_views` says that it reads materialized views, which are in memory anyhow.
+    `reads_views` tells that it reads materialized views, which are in memory in any case.
     """
 
     sql: str
@@ -42,9 +42,9 @@ class Served:
 
 
 def over_copies(tree: exp.Expr) -> Served | None:
-    """A finished tree over copies of all that it reads of the lake; None unless that is relations, and as they are now.
+    """Return a finished tree over copies of all that it reads of the lake.
 
-    The tree is used up.
+    None unless it reads only relations, in their present state. The tree is changed and must not be used again.
     """
     found, reads_views = set(), False
     for table in tree.find_all(exp.Table):
@@ -67,7 +67,10 @@ def over_copies(tree: exp.Expr) -> Served | None:
 
 
 def find_lookup(tree: exp.Expr, relations: dict[int, Relation], parameters: tuple[Type, ...]) -> Lookup | None:
-    """What a client's query looks up, None if it is anything else; `relations` are by the id of its tables' nodes."""
+    """Return the lookup of a client's query, None if it is no lookup.
+
+    `relations` are by the id of its tables' nodes.
+    """
     if not isinstance(tree, exp.Select) or _given(tree) != {"expressions", "from_", "where"}:
         return None
     table, where = tree.args["from_"].this, tree.args["where"].this
@@ -97,12 +100,12 @@ def find_lookup(tree: exp.Expr, relations: dict[int, Relation], parameters: tupl
 
 
 def _given(node: exp.Expr) -> set[str]:
-    """The arguments that a node has."""
+    """Return the names of a node's non-empty arguments."""
     return {name for name, value in node.args.items() if value}
 
 
 def _column(node: exp.Expr, table: str) -> str:
-    """The name of a plain column of a table; empty for anything else."""
+    """Return the name of a plain column of a table; empty for anything else."""
     if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier) or node.args.get("db"):
         return ""
     qualifier = node.args.get("table")
@@ -110,5 +113,5 @@ def _column(node: exp.Expr, table: str) -> str:
 
 
 def _comparable(column: Type, value: Type) -> bool:
-    """Whether the values of both are compared as Python compares them."""
+    """Return whether values of both types compare as in Python."""
     return (column.is_integer and value.is_integer) or (column.is_text and value.is_text)

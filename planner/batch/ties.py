@@ -1,4 +1,4 @@
-"""FETCH FIRST n ROWS WITH TIES, which DuckDB reads and forgets, as `rank() <= n` (PostgreSQL's page on SELECT)."""
+"""FETCH FIRST n ROWS WITH TIES, which DuckDB reads and ignores, as `rank() <= n` (PostgreSQL's page on SELECT)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sparkwave.planner.parse.trees import position_of, unsupported
 
 
 def has_ties(query: exp.Expr) -> bool:
-    """Whether a query's limit says WITH TIES. Raises Error 42601 where nothing orders its rows, 0A000 with OFFSET."""
+    """Return whether a query's limit has WITH TIES. Raises Error 42601 without ORDER BY, 0A000 with OFFSET."""
     limit = query.args.get("limit")
     options = limit.args.get("limit_options") if isinstance(limit, exp.Fetch) else None
     if options is None or not options.args.get("with_ties"):
@@ -24,7 +24,7 @@ def has_ties(query: exp.Expr) -> bool:
 
 
 def expand_ties(tree: exp.Expr) -> exp.Expr:
-    """The tree, changed in place. Raises Error 0A000 where the rows are not those of a plain SELECT."""
+    """Return the tree, changed in place. Raises Error 0A000 where the query is not a plain SELECT."""
     for query in list(tree.find_all(exp.Query)):
         if not has_ties(query):
             continue
@@ -39,7 +39,7 @@ def expand_ties(tree: exp.Expr) -> exp.Expr:
 
 
 def _resolved(ordered: exp.Expr, select: exp.Select) -> exp.Expr:
-    """The item over inputs: a window does not know outputs by name or place."""
+    """Return an ORDER BY item over inputs: a window does not know outputs by name or place."""
     by = ordered.this
     if isinstance(by, exp.Literal) and by.is_int:
         if any(item.is_star for item in select.selects):

@@ -1,8 +1,8 @@
 """FOR SYSTEM_TIME AS OF a time, and FOR SYSTEM_VERSION AS OF a snapshot, of the tables and views in a query's FROM.
 
 The time may be a text, seconds since 1970, or NOW() less an interval (RisingWave documentation, "Time travel queries").
-Which snapshot was the newest then only the lake knows, so planning has two steps: `points` are what a statement asks
-for, and `Environment.versions` has the snapshot of each when it is planned.
+Only the lake knows the newest snapshot at that time, so planning has two steps: `points` returns the points in time of
+a statement, and `Environment.versions` has the snapshot of each when the statement is planned.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.planner.parse.trees import position_of
 
-SNAPSHOT = "snapshot"  # the mark on a table that is read at one
+SNAPSHOT = "snapshot"  # the mark on a table that is read at a snapshot
 
 
 @dataclass(frozen=True)
 class Point:
     """A point in time: the number of a snapshot, or DuckDB's text of a time, in microseconds since 1970.
 
-    `key` is by which it is known in `Environment.versions`.
+    `key` is its key in `Environment.versions`.
     """
 
     key: str
@@ -33,17 +33,17 @@ class Point:
 
 
 def points(tree: exp.Expr | None) -> dict[str, Point]:
-    """The points in time of a query by their keys. Raises Error 0A000 or 22023 for what is none."""
-    if tree is None or isinstance(tree, exp.Values):  # which may be long
+    """Return the points in time of a query by their keys. Raises Error 0A000 or 22023 for an invalid one."""
+    if tree is None or isinstance(tree, exp.Values):  # may be long
         return {}
     found = (_point(table) for table in tree.find_all(exp.Table))
     return {point.key: point for point in found if point is not None}
 
 
 def at_versions(tree: exp.Expr, versions: Mapping[str, int]) -> exp.Expr:
-    """The tree, changed in place, with marks on its tables instead of their points in time.
+    """Return the tree, changed in place, with marks on its tables instead of their points in time.
 
-    Raises Error 0A000 for a statement whose points nobody has looked up.
+    Raises Error 0A000 for a statement whose points have not been looked up.
     """
     for table in tree.find_all(exp.Table):
         point = _point(table)

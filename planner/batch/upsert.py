@@ -1,4 +1,4 @@
-"""INSERT … ON CONFLICT as PostgreSQL has it: which rows conflict, and what DO UPDATE makes of the stored ones."""
+"""INSERT … ON CONFLICT as in PostgreSQL: finds the conflicting rows, and computes DO UPDATE's new rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EXCLUDED = "excluded"
 
 
 def check_upsert(statement: Insert, target: Relation, environment: Environment) -> None:
-    """Raise Error 42P10 unless what it names is the primary key, and what an UPDATE raises for DO UPDATE."""
+    """Raise Error 42P10 unless the conflict target is the primary key, and for DO UPDATE the errors of an UPDATE."""
     upsert = statement.upsert
     assert upsert is not None
     names = upsert.target
@@ -44,7 +44,10 @@ def check_upsert(statement: Insert, target: Relation, environment: Environment) 
 
 
 def upsert_query(statement: Insert, target: Relation, environment: Environment, is_staged: bool) -> exp.Select:
-    """The stored rows that DO UPDATE changes, as they will be; not staged, over the table for the types alone."""
+    """Return the stored rows that DO UPDATE changes, in their new form.
+
+    Not staged, over the table for the types alone.
+    """
     upsert = statement.upsert
     assert upsert is not None and upsert.tree is not None
     table = written_table(statement)
@@ -63,13 +66,13 @@ def upsert_query(statement: Insert, target: Relation, environment: Environment, 
 
 
 def plan_upsert(statement: Insert, target: Relation, environment: Environment, parameters: tuple[Type, ...]) -> Batch:
-    """DuckDB's text of `upsert_query` over the staged rows."""
+    """Return DuckDB's text of `upsert_query` over the staged rows."""
     query = with_row_types(upsert_query(statement, target, environment, True), environment.catalog, environment.scope)
     assert isinstance(query, exp.Select)
     return staged_batch(query, target, environment, parameters)
 
 
 def _keeps_key(column: Column, value: exp.Expr, target: Relation) -> bool:
-    """Whether an assignment gives a column of the key what it has: `SET id = excluded.id`."""
+    """Return whether an assignment leaves a key column unchanged: `SET id = excluded.id`."""
     is_excluded = isinstance(value, exp.Column) and value.table.lower() == EXCLUDED
     return column.name in target.primary_key and is_excluded and folded(value.this) == column.name

@@ -1,4 +1,4 @@
-"""The values that a write gives columns: assigned ones, defaults, and those of generated columns."""
+"""The values that a write gives to columns: assigned ones, defaults, and those of generated columns."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from sparkwave.planner.parse.type_text import user_type_name
 def assignments(
     items: list[exp.Expr], target: Relation, keeps: Callable[[Column, exp.Expr], bool] = lambda column, value: False
 ) -> dict[str, exp.Expr]:
-    """The value of each column in SET, as the column's type; without what a column `keeps`.
+    """Return the value of each column in SET, cast to the column's type, without values that a column `keeps`.
 
     Raises Error 42703, 42601, 0A000, 428C9.
     """
@@ -56,7 +56,10 @@ def assignments(
 
 
 def _pairs(item: exp.Expr) -> Iterator[tuple[exp.Expr, exp.Expr]]:
-    """`a = 1`, `(a, b) = (1, 2)` and `(a, b) = (SELECT 1, 2)`, whose query is asked once for each column."""
+    """Yield the pairs of column and value in one item of SET.
+
+    An item is `a = 1`, `(a, b) = (1, 2)` or `(a, b) = (SELECT 1, 2)`, whose query runs once for each column.
+    """
     places, value = item.this, item.expression
     if not isinstance(places, exp.Tuple | exp.Paren):
         yield places, value
@@ -73,14 +76,14 @@ def _pairs(item: exp.Expr) -> Iterator[tuple[exp.Expr, exp.Expr]]:
 
 
 def _output(query: exp.Query, number: int) -> exp.Expr:
-    """The value of one output of a query."""
+    """Return the value of one output of a query."""
     names = [identifier(f"?{place}") for place in range(len(query.selects))]
     rows = exp.Subquery(this=query.copy(), alias=exp.TableAlias(this=identifier("?values"), columns=names))
     return exp.select(exp.Column(this=names[number].copy())).from_(rows).subquery()
 
 
 def as_column(value: exp.Expr, column: Column) -> exp.Expr:
-    """A value of a column; DEFAULT is the column's."""
+    """Return a value cast to a column's type; DEFAULT is the column's default."""
     return exp.cast((default_of(column) if is_default(value) else value).copy(), data_type(column.type))
 
 
@@ -90,7 +93,7 @@ def is_default_at(row: exp.Expr, place: int) -> bool:
 
 
 def never_null(value: exp.Expr, column: Column, target: Relation) -> exp.Expr:
-    """A value of a column, which raises an error if it is NULL and must not be."""
+    """Return a value of a column that raises an error if it is NULL and must not be."""
     if not column.not_null:
         return value
     raised = exp.Anonymous(this="error", expressions=[exp.Literal.string(null_message(column, target))])
@@ -106,7 +109,7 @@ def is_default(value: exp.Expr) -> bool:
 
 
 def default_of(column: Column) -> exp.Expr:
-    """The value of a column that is given none."""
+    """Return the value of a column without a given one."""
     default = with_written_numerics(parse_tree(f"SELECT {column.default or 'NULL'}")).expressions[0]
     if isinstance(default, exp.Cast) and column.type.named is not None and user_type_name(default.to) is not None:
         default = default.this  # the cast to the column's type does the same
@@ -114,7 +117,7 @@ def default_of(column: Column) -> exp.Expr:
 
 
 def default_batch(column: Column, environment: Environment) -> Batch:
-    """A column's default, an expression of DuckDB. Raises Error 42501 for a sequence that the user may not use."""
+    """Plan a column's default, an expression of DuckDB. Raises Error 42501 for a sequence that the user may not use."""
     sequence = drawn_by(column.default)
     if sequence is None:
         return written_batch(default_of(column), environment, ())
@@ -127,7 +130,7 @@ def generated_columns(target: Relation) -> tuple[Column, ...]:
 
 
 def given_columns(target: Relation) -> tuple[Column, ...]:
-    """The columns that a row has values for which names none: all that are not generated, as in RisingWave."""
+    """Return the columns of an INSERT's rows that names none: all that are not generated, as in RisingWave."""
     return tuple(column for column in target.visible if column.generated is None)
 
 
@@ -136,8 +139,10 @@ def check_given(
     is_given: Callable[[int], bool] = lambda place: True,
     identity: Collection[str] = (),
 ) -> None:
-    """Raise Error 428C9 for a generated column among those that are named and given something else than DEFAULT, and
-    for one of the `identity` columns, by name, that take no other value."""
+    """Raise Error 428C9 for a generated column with a value other than DEFAULT.
+
+    Also for one of the `identity` columns, by name, which take no other value either.
+    """
     for place, column in enumerate(columns):
         if column.name in identity and is_given(place):
             raise Error(
@@ -161,7 +166,7 @@ def read_by(column: Column) -> frozenset[str]:
 def generated_value(
     column: Column, columns: Iterable[Column], environment: Environment, names: Mapping[str, str] = MappingProxyType({})
 ) -> str:
-    """DuckDB's text of a generated column's value, over the columns of its row, which may have other names there."""
+    """Return DuckDB's text of a generated column's value, over the columns of its row; `names` may rename these."""
     assert column.generated is not None
     value = _over(column.generated, columns, environment, names)
     return finish(exp.cast(value, data_type(column.type)), environment, ())
@@ -170,12 +175,12 @@ def generated_value(
 def condition_text(
     condition: str, columns: Iterable[Column], environment: Environment, names: Mapping[str, str] = MappingProxyType({})
 ) -> str:
-    """DuckDB's text of a condition over columns, which may have other names there."""
+    """Return DuckDB's text of a condition over columns, which `names` may rename."""
     return finish(_over(condition, columns, environment, names), environment, ())
 
 
 def _over(text: str, columns: Iterable[Column], environment: Environment, names: Mapping[str, str]) -> exp.Expr:
-    """An expression over columns that may have other names."""
+    """Return an expression over columns, which `names` may rename."""
     value = with_user_types(expression_of(text).copy(), environment.catalog, environment.scope)
     enums = {column.name: column.type for column in columns if column.type.labels}
     if enums:
@@ -187,7 +192,7 @@ def _over(text: str, columns: Iterable[Column], environment: Environment, names:
 
 
 def target_column(target: Relation, place: exp.Expr) -> Column:
-    """The column a SET or a list of columns names. Raises Error 42703."""
+    """Return the column that SET or a list of columns names. Raises Error 42703."""
     name = folded(place.this if isinstance(place, exp.Column) else place)
     column = next((column for column in target.visible if column.name == name), None)
     if column is None:

@@ -1,7 +1,7 @@
-"""INSERT, UPDATE, DELETE and what RETURNING gives, for DuckDB; MERGE is in merge.py.
+"""INSERT, UPDATE, DELETE and RETURNING for DuckDB; MERGE is in merge.py.
 
-What DuckLake cannot do by itself (RETURNING, other tables beside the one it changes, MERGE), and what an atomic
-transaction does, goes in steps: a query of the rows to change, whose result is staged, and the changes by row ids.
+Writes that DuckLake lacks (RETURNING, other tables beside the changed one, MERGE), and all writes of an atomic
+transaction, take two steps: a query of the rows to change, whose result is staged, and the changes by row ids.
 """
 
 from __future__ import annotations
@@ -58,19 +58,19 @@ from sparkwave.planner.parse.row_values import is_row
 from sparkwave.planner.parse.trees import alias_of, folded, other_tables, unsupported
 from sparkwave.planner.statements import Delete, Insert, Name, Update
 
-# Temporary tables of the cursor that writes: the rows to insert, and the rows to change.
+# Temporary tables of the writing cursor: the rows to insert, and the rows to change.
 INSERTED, CHANGED = "staged_rows", "changed_rows"
-# Columns of CHANGED besides those of the table, which are called as in the lake: the row's id there, the number of what
-# is done with it, and the rows of the other tables.
+# Columns of CHANGED besides those of the table, which have the lake's names: the lake's row id, the number of the
+# row's action, and the rows of the other tables.
 ROW, WHEN, SOURCE = "?row", "?when", "?source"
 
 
 @dataclass(frozen=True)
 class Change:
-    """An UPDATE, DELETE or MERGE: its text where DuckLake can do it alone, else a query of the rows to change.
+    """An UPDATE, DELETE or MERGE: its text where DuckLake can run it alone, else a query of the rows to change.
 
-    `whens` are what is done with those whose `?when` is 1, 2, …: "UPDATE", "DELETE" or "INSERT". `assigned` are the
-    columns that an UPDATE sets.
+    `whens` are the actions of rows whose `?when` is 1, 2, …: "UPDATE", "DELETE" or "INSERT". `assigned` are the columns
+    that an UPDATE sets.
     """
 
     batch: Batch
@@ -79,14 +79,15 @@ class Change:
     assigned: tuple[str, ...]
 
     def numbers(self, action: str) -> str:
-        """The numbers in `?when` that stand for an action, as a list of SQL; empty when there are none."""
+        """Return the numbers of an action in `?when`, as a list of SQL; empty when there are none."""
         return ", ".join(str(number) for number, name in enumerate(self.whens, start=1) if name == action)
 
 
 def resolve_target(name: Name, privilege: str, environment: Environment, columns: Collection[str] = ()) -> Relation:
-    """The table a write names. Raises Error 42809 for a view, 42P01 for nothing, 42501 without the privilege.
+    """Return the table of a write.
 
-    That on the `columns`, which are all that is written, is enough; an INSERT that names none writes all.
+    Raises Error 42809 for a view, 42P01 for an unknown name, 42501 without the privilege. The privilege on the
+    `columns`, which are all that is written, is enough; an INSERT that names none writes all.
     """
     relation = resolve(environment.catalog, environment.scope, name, "table")
     if relation.kind != "table":
@@ -98,7 +99,7 @@ def resolve_target(name: Name, privilege: str, environment: Environment, columns
 
 
 def written_columns(statement: Insert | Update | Delete) -> tuple[str, ...]:
-    """The columns that a write names; none of a DELETE, or an INSERT of all."""
+    """Return the columns that a write names; none for a DELETE, or an INSERT of all."""
     match statement:
         case Insert(columns=columns):
             return columns
@@ -109,7 +110,7 @@ def written_columns(statement: Insert | Update | Delete) -> tuple[str, ...]:
 
 
 def refuse_append_only(target: Relation, name: Name) -> None:
-    """Raise Error 0A000 for a table that only grows."""
+    """Raise Error 0A000 for an append-only table."""
     if target.append_only:
         message = "append-only table does not support update or delete"
         raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=name.position)
@@ -123,7 +124,10 @@ def plan_insert(
     oids: tuple[int, ...],
     *others: exp.Expr,
 ) -> Batch:
-    """The rows of an INSERT; a parameter in VALUES takes its column's type. `others` have parameters of it too."""
+    """Plan the rows of an INSERT; a parameter in VALUES takes its column's type.
+
+    `others` are trees with more parameters.
+    """
     source = statement.source or exp.select(*(default_of(column) for column in columns))
     check_reads(source, environment)
     if statement.returning:
@@ -153,14 +157,14 @@ def plan_insert(
 
 
 def checked_with(target: Relation, assigned: Collection[str]) -> set[str]:
-    """The columns that are looked at when some are assigned, to see whether the row may be in the table."""
+    """Return the columns that are checked when some are assigned, for lengths and CHECK constraints."""
     limited = {column.name for column in target.visible if target.length_of(column) is not None}
     read = [columns_read(check.condition) for check in target.constraints.checks]
     return (limited & set(assigned)).union(*(names for names in read if names & set(assigned)))
 
 
 def always_identity(target: Relation, environment: Environment) -> set[str]:
-    """The columns that take numbers of their sequences only."""
+    """Return the columns that only take numbers of their sequences."""
     found = {s.sequence.column for s in environment.catalog.sequences_of(target) if s.sequence.identity == ALWAYS}
     return {column.name for column in target.visible if column.lake_name in found}
 
@@ -173,7 +177,7 @@ _CONSTANT = (
 
 @lru_cache
 def _cast_to(type_: Type) -> tuple[exp.DataType, str]:
-    """A type to cast text to, and its name for `engine_text`; both take longer to make than to use."""
+    """Return a type for casts of text, and its name for `engine_text`; both take longer to make than to use."""
     made = data_type(type_)
     return made, made.sql(dialect="postgres").upper()
 
@@ -181,7 +185,7 @@ def _cast_to(type_: Type) -> tuple[exp.DataType, str]:
 def plan_change(
     statement: Update | Delete, target: Relation, environment: Environment, oids: tuple[int, ...] = ()
 ) -> Change:
-    """An UPDATE or DELETE. Raises Error 0A000 for a table that only grows or a column of the key, 42703."""
+    """Plan an UPDATE or DELETE. Raises Error 0A000 for an append-only table or a column of the key, 42703."""
     refuse_append_only(target, statement.table)
     check_reads(statement.tree, environment, statement.tree.this)
     if statement.returning:
@@ -219,7 +223,7 @@ def plan_change(
 def _changed_rows(
     statement: Update | Delete, tree: exp.Expr, target: Relation, values: dict[str, exp.Expr]
 ) -> exp.Select:
-    """The rows to change: each as it will be, or as it was if it is deleted."""
+    """Return the rows to change: updated rows in their new form, deleted ones in their old form."""
     alias, others = alias_of(tree.this), other_tables(tree)
     needed = {name for column in generated_columns(target) for name in (column.name, *read_by(column))}
     needed |= checked_with(target, values)
@@ -230,19 +234,19 @@ def _changed_rows(
         fields = exp.Columns(this=exp.Column(this=exp.Star(), table=identifier(name)), unpack=True)
         items.append(named(exp.Anonymous(this="struct_pack", expressions=[fields]), f"{SOURCE}{number}"))
     query = exp.select(*items)
-    # The others come first, so that their joins are not joins with the table.
+    # The other tables come first, so that their joins are not joins with the changed table.
     for number, each in enumerate([*others, marked(tree.this)]):
         query = query.from_(each.copy()) if number == 0 else query.join(each.copy(), join_type="cross")
     query.set("where", tree.args.get("where"))
     query.set("with_", tree.args.get("with_"))
-    if others:  # which of the rows that it meets counts is not said (PostgreSQL documentation, UPDATE)
+    if others:  # any one of the rows that match counts (PostgreSQL documentation, UPDATE)
         window = exp.Window(this=exp.RowNumber(), partition_by=[row_id(target, alias)])
         query.set("qualify", exp.Qualify(this=exp.EQ(this=window, expression=exp.Literal.number(1))))
     return query
 
 
 def staged_batch(query: exp.Select, target: Relation, environment: Environment, parameters: tuple[Type, ...]) -> Batch:
-    """A query over the `marked` table and others."""
+    """Plan a query over the `marked` table and others."""
     table = next(each for each in query.find_all(exp.Table) if each.meta.get(_TARGET))
     table.replace(stored_rows(target, alias_of(table), environment))
     return written_batch(resolve_tables(query, environment), environment, parameters)
@@ -258,7 +262,7 @@ def plan_returning(
     parameters: tuple[Type, ...],
     is_staged: bool,
 ) -> Batch:
-    """What RETURNING gives, over the staged rows, or over all rows to be described."""
+    """Plan RETURNING over the staged rows, or over all rows to describe it."""
     query = with_row_types(_returning(statement, environment), environment.catalog, environment.scope)
     if is_staged:
         _read_staged(query, statement, target)
@@ -266,7 +270,7 @@ def plan_returning(
 
 
 def _returning(statement: Insert | Update | Delete, environment: Environment) -> exp.Select:
-    """RETURNING over the table and what else the statement reads."""
+    """Return RETURNING as a query over the table and the statement's other tables."""
     table = written_table(statement) if isinstance(statement, Insert) else statement.tree.this.copy()
     query = exp.select(*(item.copy() for item in statement.returning)).from_(table)
     for other in () if isinstance(statement, Insert) else other_tables(statement.tree):
@@ -277,7 +281,7 @@ def _returning(statement: Insert | Update | Delete, environment: Environment) ->
 
 
 def written_table(statement: Insert) -> exp.Table:
-    """The table of an INSERT as the rest of the statement may refer to it."""
+    """Return the table of an INSERT under the name that the rest of the statement uses."""
     name = statement.table
     table = exp.table_(name.name, db=name.schema, catalog=name.database, quoted=True)
     if statement.alias is not None:
@@ -286,7 +290,7 @@ def written_table(statement: Insert) -> exp.Table:
 
 
 def _read_staged(query: exp.Expr, statement: Insert | Update | Delete, target: Relation) -> None:
-    """Put the staged rows in the place of the tables; those of the others are beside the ones they met."""
+    """Replace the tables by the staged rows, which also have the matching rows of the other tables."""
     alias = alias_of(query.args["from_"].this)
     others = _names([join.this for join in query.args.get("joins") or ()])
     rows = staged_rows(INSERTED if isinstance(statement, Insert) else CHANGED, target)
@@ -300,7 +304,7 @@ def _read_staged(query: exp.Expr, statement: Insert | Update | Delete, target: R
 
 
 def staged_rows(staged: str, target: Relation) -> exp.Select:
-    """The rows in a temporary table, whose columns are called as in the lake, under the names of the table's."""
+    """Return the rows of a temporary table under the table's column names; the temporary table has the lake's."""
     columns = (named(column_of(column.lake_name), column.name) for column in target.visible)
     return exp.select(*columns).from_(staged_table(staged))
 
@@ -314,7 +318,7 @@ def _parameters(
     assigned: Mapping[int, Type] | None = None,
     *others: exp.Expr,
 ) -> tuple[Type, ...]:
-    """The types of the parameters in a query, in others that go with it and in RETURNING together."""
+    """Return the types of the parameters in a query, in `others` and in RETURNING together."""
     types = [infer(query, environment, oids, assigned)]
     more = [*others, *([_returning(statement, environment)] if statement.returning else [])]
     types += [infer(each, environment, oids) for each in more]
@@ -330,7 +334,7 @@ def _parameters(
 
 
 def _names(sources: list[exp.Expr]) -> tuple[str, ...]:
-    """What the tables of a FROM are called. Raises Error 0A000 for a join in parentheses."""
+    """Return the names of the tables in a FROM. Raises Error 0A000 for a join in parentheses."""
 
     def each(source: exp.Expr) -> Iterator[str]:
         if not source.alias_or_name:
@@ -344,7 +348,7 @@ def _names(sources: list[exp.Expr]) -> tuple[str, ...]:
 
 
 def _reads_columns(tree: exp.Expr) -> bool:
-    """Whether a write asks for values that are stored, so that its effect would tell them."""
+    """Return whether a write reads stored values, which its effect would reveal."""
     read = [tree.args.get("where"), *(assignment.expression for assignment in tree.expressions)]
     return any(part is not None and part.find(exp.Column) for part in read)
 
@@ -355,6 +359,6 @@ _TARGET = "target"
 
 
 def marked(table: exp.Expr) -> exp.Expr:
-    """The table a statement changes, so that it is found again in a query."""
+    """Mark the table that a statement changes, to find it in a query later."""
     table.meta[_TARGET] = True
     return table

@@ -1,1 +1,1 @@
-"""Names and types: what a statement means, given the catalog and who asks."""
+"""Names and types: the meaning of a statement, given the catalog and the user."""

@@ -1,4 +1,4 @@
-"""Names, stars and types of a query against a catalog, by sqlglot's qualify and annotate_types."""
+"""Resolves the names, stars and types of a query against a catalog, by sqlglot's qualify and annotate_types."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ __all__ = [
 
 
 def resolve_readable(catalog: Catalog, scope: Scope, name: Name) -> Relation:
-    """As `resolve`, and the relation can be read: no sink, no subscription, and nothing that is being created."""
+    """As `resolve`, for a relation that can be read: no sink, no subscription, and not one that is being created."""
     relation = resolve(catalog, scope, name)
     if relation.is_sink or relation.is_subscription:
         raise not_found("relation", str(name), position=name.position)
@@ -68,7 +68,7 @@ def resolve_readable(catalog: Catalog, scope: Scope, name: Name) -> Relation:
 
 @dataclass(frozen=True)
 class BoundQuery:
-    """A qualified and typed tree; `tables` maps the table names in it to relations."""
+    """A qualified and typed tree. `tables` maps its table names to relations."""
 
     tree: exp.Query
     tables: dict[str, Relation]
@@ -82,7 +82,7 @@ def bind(query: exp.Query, catalog: Catalog, scope: Scope) -> BoundQuery:
 
 
 def expand_rows(query: exp.Query, catalog: Catalog, scope: Scope) -> exp.Query:
-    """The query with a row's fields in the place of `(x).*`. Raises Error 42809 where x is no row."""
+    """Return the query with a row's fields in place of `(x).*`. Raises Error 42809 where x is no row."""
     if next(_row_stars(query), None) is None:
         return query
     query = query.copy()
@@ -116,7 +116,7 @@ _STAR = "row_star"
 
 
 def _row_stars(query: exp.Expr) -> Iterator[exp.Dot]:
-    """`(x).*` in select lists."""
+    """Return each `(x).*` in select lists."""
     for dot in list(query.find_all(exp.Dot)):
         if isinstance(dot.expression, exp.Star):
             if not isinstance(dot.parent, exp.Select):
@@ -127,14 +127,14 @@ def _row_stars(query: exp.Expr) -> Iterator[exp.Dot]:
 
 
 def _marked(star: exp.Dot) -> exp.Expr:
-    """The row itself, to be typed."""
+    """Return the row of a star, to be typed."""
     row = exp.Paren(this=star.this.copy())
     row.meta[_STAR] = star.meta[_STAR]
     return row
 
 
 def annotated(query: exp.Query, catalog: Catalog, scope: Scope, check: Check = lambda query: None) -> BoundQuery:
-    """As `bind`, without a look at rows; `check` sees the query and each view's that it reads as they are written."""
+    """As `bind`, without expanding rows. `check` gets the query, and that of each view that it reads, as written."""
     query = query.copy()
     name_selects(query)
     query = with_functions(query, catalog, scope)
@@ -172,16 +172,16 @@ def _schema(tables: Mapping[str, Relation]) -> MappingSchema:
 
 
 def annotate_again(bound: BoundQuery) -> None:
-    """Type a query whose parts have got other types."""
+    """Type a query again after the types of some parts have changed."""
     annotate_types(bound.tree, schema=_schema(bound.tables), expression_metadata=METADATA, dialect="postgres")
 
 
 def _resolve_tables(
     tree: exp.Query, catalog: Catalog, scope: Scope, tables: dict[str, Relation], taken: frozenset[str], check: Check
 ) -> None:
-    """Name the tables `r<id>`, after their relations, which `tables` gets, unless that is taken; inline the views.
+    """Rename the tables to `r<id>` of their relations, unless this is taken, and inline the views. Fills `tables`.
 
-    A table that has been altered is another one to a view that was made before, and is named so.
+    For a view made before a table was altered, the old form of the table has another name.
     """
     for table in _base_tables(tree):
         relation = resolve_readable(catalog, scope, name_of(table))
@@ -209,7 +209,7 @@ def _resolve_tables(
 
 
 def _renamed(table: exp.Table, relation: Relation) -> exp.Table:
-    """The table, which is now in a subquery that gives its columns the names in its alias."""
+    """Return the table in a subquery that gives its columns the names in its alias."""
     if is_temporal(table):
         what = "a temporal join with other names for columns"
         raise Error(f"{what} is not supported", errors.FEATURE_NOT_SUPPORTED, position=position_of(table))
@@ -230,7 +230,7 @@ def _renamed(table: exp.Table, relation: Relation) -> exp.Table:
 
 
 def _make_aliases_unique(tree: exp.Query) -> None:
-    """Give each table and subquery an alias of its own in the whole query, so that flat field names never meet."""
+    """Give each table and subquery a unique alias in the whole query, so that flat field names never clash."""
     seen: set[str] = set()
     for scope in traverse_scope(tree):
         for name, (node, _) in list(scope.selected_sources.items()):
@@ -239,7 +239,7 @@ def _make_aliases_unique(tree: exp.Query) -> None:
                 unique += "_"
             seen.add(unique)
             if unique != name:
-                holder: exp.Expr = node  # of a subquery sqlglot names the query in it
+                holder: exp.Expr = node  # for a subquery sqlglot returns the query in it
                 while holder.alias != name and holder.parent is not None:
                     holder = holder.parent
                 holder.args["alias"].set("this", exp.to_identifier(unique, quoted=True))
@@ -249,7 +249,7 @@ def _make_aliases_unique(tree: exp.Query) -> None:
 
 
 def _base_tables(tree: exp.Expr) -> list[exp.Table]:
-    """Tables that are not references to a CTE of an enclosing query."""
+    """Return the tables that are not references to a CTE of an enclosing query."""
     found: list[exp.Table] = []
     for scope in traverse_scope(tree):
         sources = (source for source in scope.sources.values() if isinstance(source, exp.Table))
@@ -258,7 +258,7 @@ def _base_tables(tree: exp.Expr) -> list[exp.Table]:
 
 
 def retype(select: exp.Select, types: Mapping[str, Type]) -> None:
-    """Give the columns `table.name` of a query these types, and what is computed from them the types that follow."""
+    """Give the columns `table.name` of a query new types, and type the expressions over them again."""
     changed = False
     for column in select.find_all(exp.Column):
         found = types.get(f"{column.table}.{column.name}")
@@ -278,7 +278,7 @@ def retype(select: exp.Select, types: Mapping[str, Type]) -> None:
 
 
 def type_of(node: exp.Expr) -> Type:
-    """Our type of an annotated expression; that of a lone string literal is varchar. Raises Error 42804 if unknown."""
+    """Return the type of an annotated expression; a lone string literal is varchar. Raises Error 42804 if unknown."""
     found = sql_type(node.this.type if isinstance(node, exp.Alias) else node.type)
     if found is None:
         check_functions(node)
@@ -292,7 +292,7 @@ def type_of(node: exp.Expr) -> Type:
 
 
 def check_functions(node: exp.Expr) -> None:
-    """Raise Error 42883 when an expression calls a function that we do not have."""
+    """Raise Error 42883 when an expression calls an unknown function."""
     unknown = next((call for call in node.find_all(exp.Anonymous) if not is_known(call)), None)
     if unknown is not None:
         raise Error(
@@ -308,7 +308,7 @@ _UNRESOLVED = re.compile(r"Column '\"?(.+?)\"?' could not be resolved|Unknown co
 
 
 def _qualify_error(text: str, query: exp.Query, tables: dict[str, Relation]) -> Error:
-    """sqlglot's complaint in Postgres' words; a column that several tables have is called ambiguous."""
+    """Return sqlglot's error in PostgreSQL's words; a column that several tables have is called ambiguous."""
     unresolved = _UNRESOLVED.search(text)
     if (place := _NO_OUTPUT.search(text)) is not None:
         return Error(f"position {place[1]} is not in select list", errors.INVALID_COLUMN_REFERENCE)

@@ -1,4 +1,4 @@
-"""Users' names in a bound query as plans have them (`catalog.column_names`), beside names that plans make."""
+"""Escapes users' names in a bound query (`catalog.column_names`), so that they do not clash with names of plans."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from sparkwave.catalog.model import ROW_ID, Relation
 from sparkwave.planner.bind.binder import BoundQuery
 from sparkwave.planner.plan.nodes import Project
 
-# The version of the planner from which on plans are made so.
+# The version of the planner that escapes names, and later ones.
 SINCE = 3
 
 
 def escape_query(bound: BoundQuery) -> BoundQuery:
-    """The query with every name of a column and an alias escaped, those of the relations' columns too.
+    """Escape every name of a column and an alias in a query, and the names of the relations' columns.
 
     The tree is changed in place.
     """
@@ -43,5 +43,5 @@ def escape_outputs(root: Project) -> Project:
 
 
 def unescape_outputs(root: Project) -> Project:
-    """The plan with the users' names of its outputs."""
+    """Return the plan with the users' names of its outputs."""
     return replace(root, items=tuple(replace(item, name=unescaped(item.name)) for item in root.items))

@@ -1,7 +1,7 @@
-"""JOIN … USING and NATURAL JOIN: columns that both sides have are one, which comes first (PostgreSQL's page on SELECT).
+"""JOIN … USING and NATURAL JOIN: a column that both sides have is merged into one, which comes first.
 
-DuckDB leaves such a column where the left side has it, and sqlglot compares the right side with the first table that
-has it alone, which is not enough behind a RIGHT or FULL JOIN, where that one may be NULL.
+As on PostgreSQL's page on SELECT. DuckDB leaves such a column in the left side's place. sqlglot compares the right side
+with the first table alone that has the column, which is wrong after a RIGHT or FULL JOIN, where it may be NULL.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sparkwave.catalog.errors import Error
 from sparkwave.planner.parse.trees import folded, is_comma, position_of
 from sparkwave.planner.plan.nodes import conjuncts
 
-# The names of a source's columns, None where they cannot be told.
+# Returns the names of a source's columns; None where they are unknown.
 ColumnsOf = Callable[[exp.Expr], list[str] | None]
 
 _MERGES = "merges"
@@ -26,7 +26,10 @@ def merges(join: exp.Join) -> bool:
 
 
 def mark_merges(tree: exp.Expr) -> None:
-    """Mark the joins that merge columns, for `compare_merged`. Raises Error 0A000 where sqlglot cannot tell which."""
+    """Mark the joins that merge columns, for `compare_merged`.
+
+    Raises Error 0A000 where sqlglot cannot tell the columns.
+    """
     for join in tree.find_all(exp.Join):
         if not merges(join):
             continue
@@ -42,7 +45,7 @@ def mark_merges(tree: exp.Expr) -> None:
 
 
 def _where_unknown(join: exp.Join) -> str | None:
-    """Where a join stands whose merged columns sqlglot cannot tell."""
+    """Return the place of a join whose merged columns sqlglot cannot tell, in words; None for any other."""
     joins = join.parent.args["joins"] if isinstance(join.parent, exp.Select) else []
     if not joins:
         return "in parentheses without an alias"
@@ -54,9 +57,9 @@ def _where_unknown(join: exp.Join) -> str | None:
 
 
 def compare_merged(tree: exp.Expr) -> None:
-    """Let joins behind a RIGHT or FULL JOIN compare with what is merged so far, in a qualified tree.
+    """Let joins after a RIGHT or FULL JOIN compare with the columns merged so far, in a qualified tree.
 
-    HAVING gets the merged columns, too: sqlglot (30.30) leaves them there as they are.
+    HAVING gets the merged columns, too, because sqlglot (30.30) leaves the columns there as they are.
     """
     for select in tree.find_all(exp.Select):
         merged: dict[str, list[str]] = {}
@@ -81,7 +84,7 @@ def _merged(name: str, tables: list[str]) -> exp.Expr:
 
 
 def expand_stars(tree: exp.Expr, columns_of: ColumnsOf) -> exp.Expr:
-    """The tree, changed in place, with all columns in PostgreSQL's order instead of `*` over merged ones."""
+    """Replace each `*` over merged columns by all columns in PostgreSQL's order, in the tree itself."""
     for select in list(tree.find_all(exp.Select)):
         stars = [item for item in select.expressions if isinstance(item, exp.Star) and not any(item.args.values())]
         joins = select.args.get("joins") or []
@@ -95,7 +98,7 @@ def expand_stars(tree: exp.Expr, columns_of: ColumnsOf) -> exp.Expr:
 
 
 def _columns(first: exp.Expr, joins: list[exp.Join], columns_of: ColumnsOf) -> list[exp.Column] | None:
-    """All columns of a FROM; None where they cannot be told, or a merged one could not be named."""
+    """Return all columns of a FROM; None where they are unknown, or a merged one cannot be named."""
     before: list[exp.Column] = []  # of the items before a comma
     own = _own(first, columns_of)
     for join in joins:

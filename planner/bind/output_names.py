@@ -10,10 +10,10 @@ from sqlglot import exp
 from sparkwave.planner.parse.type_text import user_type
 
 NO_NAME = "?column?"
-# What sqlglot's qualify calls an output without a name, before its number.
+# The name of an unnamed output in sqlglot's qualify, before its number.
 UNNAMED = "_col_"
 
-# Nodes that sqlglot makes of functions and keywords PostgreSQL has by these names.
+# Nodes that sqlglot makes of functions and keywords that PostgreSQL has under these names.
 FUNCTION_NODES: dict[type[exp.Expr], str] = {
     exp.CurrentVersion: "version",
     exp.CurrentDatabase: "current_database",
@@ -24,7 +24,7 @@ FUNCTION_NODES: dict[type[exp.Expr], str] = {
     exp.SessionUser: "session_user",
 }
 
-# Names of types in pg_type, where SQL has another one; a cast of a constant gets this name.
+# Names of types in pg_type that differ from SQL's; a cast of a constant gets this name.
 _INTERNAL_TYPE_NAMES: dict[str, str] = {
     "int": "int4",
     "integer": "int4",
@@ -36,18 +36,18 @@ _INTERNAL_TYPE_NAMES: dict[str, str] = {
     "boolean": "bool",
     "character varying": "varchar",
 }
-# What we compute in the place of a function.
+# Functions of Sparkwave that replace a function.
 _OURS = {"_avg": "avg"}
 _TRIMS = {"LEADING": "ltrim", "TRAILING": "rtrim"}
 
 
 def output_name(item: exp.Expr) -> str:
-    """The name of a SELECT item: its alias, else that of the column, function or type in it, else `?column?`."""
+    """Return the name of a SELECT item: its alias, else the column, function or type in it, else `?column?`."""
     return _derived_name(item) or NO_NAME
 
 
 def name_outputs(query: exp.Expr, name: Callable[[exp.Expr], str | None] = output_name) -> None:
-    """Name the unnamed outputs of a query, in place; those for which `name` has none stay so."""
+    """Name the unnamed outputs of a query, in place; outputs without a `name` stay unnamed."""
     while isinstance(query, exp.SetOperation | exp.Subquery):
         query = query.this
     if isinstance(query, exp.Select):
@@ -55,14 +55,14 @@ def name_outputs(query: exp.Expr, name: Callable[[exp.Expr], str | None] = outpu
 
 
 def named_for_view(query: exp.Query) -> exp.Query:
-    """The query with the names that its outputs get as columns of a view; operators and constants have none."""
+    """Return the query with the names of its outputs as columns of a view; operators and constants get none."""
     query = query.copy()
     name_outputs(query, _derived_name)
     return query
 
 
 def name_selects(query: exp.Expr) -> None:
-    """Name all unnamed outputs of all SELECTs in a query, in place: those without a name of their own by number."""
+    """Name all unnamed outputs of all SELECTs in a query, in place; outputs without a unique name get a number."""
     for select in list(query.find_all(exp.Select)):
         names = [item.alias_or_name if _is_named(item) else _derived_name(item) for item in select.selects]
         own = (name if names.count(name) == 1 else None for name in names)
@@ -71,7 +71,7 @@ def name_selects(query: exp.Expr) -> None:
 
 
 def _free(number: int, names: list[str | None]) -> str:
-    """The name of an output without one, which no other has by chance."""
+    """Return the name of an output without one, which no other output has by chance."""
     name = f"{UNNAMED}{number}"
     while name in names:
         name += "0"
@@ -91,7 +91,7 @@ def _derived_name(item: exp.Expr) -> str | None:
 
 
 def type_name(to: exp.Expr) -> str:
-    """A type as written, in lower case, without schema and quotes; a user's as it is called."""
+    """Return a type as written, in lower case, without schema and quotes; a user's type by its own name."""
     element = to.expressions[0] if to.args.get("this") == exp.DType.ARRAY else to
     if (found := user_type(element)) is not None and found.named is not None:
         return found.named.name
@@ -99,7 +99,7 @@ def type_name(to: exp.Expr) -> str:
 
 
 def _strong_name(item: exp.Expr | None) -> str | None:
-    """The name of a column, function or the like in an expression, which counts before that of a type."""
+    """Return the name of a column, function or the like in an expression, which has precedence over that of a type."""
     match item:
         case exp.Alias() | exp.Column():
             return item.output_name

@@ -1,6 +1,6 @@
-"""What a user may do with what: the owner and superusers everything, others what was granted to them or to PUBLIC.
+"""The privileges of users: owners and superusers have all, others those granted to them or to PUBLIC.
 
-Members of a role may do what the role may.
+Members of a role have the privileges of the role.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ from sparkwave.catalog.users import PUBLIC, Securable, User
 def holds(
     catalog: Catalog, user: User, thing: Securable, privilege: str, to_grant: bool = False, column: str | None = None
 ) -> bool:
-    """Whether a user has a privilege, or may grant it to others; on a column of a thing that on all of them counts."""
+    """Return whether a user has a privilege, or may grant it to others.
+
+    The privilege on a thing includes its columns.
+    """
     if user.is_super or user.acts_as(thing.owner):
         return True
     return any(
@@ -29,7 +32,7 @@ def holds(
 
 
 def holds_any(catalog: Catalog, user: User, relation: Relation, privilege: str) -> bool:
-    """Whether a user has a privilege on a relation or on some of its columns."""
+    """Return whether a user has a privilege on a relation or on some of its columns."""
     names = (None, *(column.name for column in relation.visible))
     return any(holds(catalog, user, relation.securable, privilege, column=name) for name in names)
 
@@ -49,7 +52,7 @@ def check_relation(
     columns: Iterable[str] = (),
 ) -> None:
     """As `check`, for a relation and the schema it is in. The privilege on each of the `columns` is enough."""
-    if not relation.is_temporary:  # whose schema is the session's, whoever it acts as
+    if not relation.is_temporary:  # its schema is the session's, whatever the user
         check(catalog, user, catalog.securables[relation.database, relation.schema], "USAGE", position)
     names = list(columns)
     if not names or not all(holds(catalog, user, relation.securable, privilege, column=name) for name in names):
@@ -57,7 +60,7 @@ def check_relation(
 
 
 def check_owner(user: User, thing: Securable, position: int | None = None) -> None:
-    """Raise Error 42501 unless it is the user's, or that of a role of which it is a member, or it is a superuser."""
+    """Raise Error 42501 unless the user, or a role that the user is a member of, owns the thing, or is a superuser."""
     if not user.is_super and not user.acts_as(thing.owner):
         raise permission_denied(f"must be owner of {thing.kind} {thing.name}", position)
 
@@ -67,8 +70,11 @@ def permission_denied(message: str, position: int | None = None) -> Error:
 
 
 def find_owner(catalog: Catalog, me: User, name: str, position: int | None = None) -> User:
-    """Who is to own something. Raises Error 42704, or 42501 for who is neither `me` nor a role that I am a member of,
-    whom only a superuser may name."""
+    """Return the user that is to own a thing.
+
+    Raises Error 42704, or 42501 for a user that is neither `me` nor a role that `me` is a member of, unless `me` is a
+    superuser.
+    """
     owner = find_user(catalog, name, position)
     if not me.is_super and not me.acts_as(name):
         raise permission_denied(f'must be member of role "{name}"', position)
@@ -76,7 +82,7 @@ def find_owner(catalog: Catalog, me: User, name: str, position: int | None = Non
 
 
 def find_user(catalog: Catalog, name: str, position: int | None = None) -> User:
-    """Raises Error 42704 when there is none of that name."""
+    """Return the user of a name. Raises Error 42704 when there is none."""
     if name not in catalog.users:
         raise Error(f'role "{name}" does not exist', errors.UNDEFINED_OBJECT, position=position)
     return catalog.users[name]

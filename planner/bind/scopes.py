@@ -1,4 +1,4 @@
-"""Where names are looked up, and the relations that they mean."""
+"""The scopes in which names are looked up, and the relations that the names mean."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from sparkwave.planner.statements import Name
 
 @dataclass(frozen=True)
 class Scope:
-    """Where unqualified names are looked up: in these schemas, one after the other.
+    """Where unqualified names are looked up: in the schemas of `path`, one after the other.
 
-    `temporary` is the session's schema of temporary tables, which is the first in the path if it has one. `as_of` is
-    the id of the definition that the names are in: it knows tables as they were when it was made. Without
-    `has_exact_averages` avg() is of double precision whatever it is of; without `has_exact_numerics` a quotient of
-    numerics has the places of what is divided, and numerics in arrays those that DuckDB gives them.
+    `temporary` is the session's schema of temporary tables, which is first in the path if there is one. `as_of` is the
+    id of the definition that contains the names: tables are as they were when it was made. Without `has_exact_averages`
+    avg() is always of double precision. Without `has_exact_numerics` a quotient of numerics has the scale of its
+    dividend, and numerics in arrays have DuckDB's scale.
     """
 
     database: str
@@ -30,13 +30,13 @@ class Scope:
 
 
 def scope_of(relation: Relation) -> Scope:
-    """Where the names in a relation's stored definition are looked up."""
+    """Return the scope of the names in a relation's stored definition."""
     temporary = relation.schema if relation.is_temporary else None
     return Scope(relation.database, (relation.schema,), temporary, as_of=relation.definition_id)
 
 
 def find(catalog: Catalog, scope: Scope, name: Name) -> Relation | None:
-    """The relation a name means, if there is one, as it is known there: of temporary ones the session's.
+    """Return the relation of a name, if there is one, as it is known in the scope; temporary ones are the session's.
 
     Raises Error 0A000 for another database's.
     """
@@ -60,7 +60,7 @@ def check_database(name: Name, database: str) -> None:
 
 
 def resolve(catalog: Catalog, scope: Scope, name: Name, kind: str = "relation") -> Relation:
-    """The relation a name means. Raises Error 0A000 for another database's, 42P01 or 42704 if there is none."""
+    """Return the relation of a name. Raises Error 0A000 for another database's, 42P01 or 42704 if there is none."""
     relation = find(catalog, scope, name)
     if relation is None:
         raise not_found(kind, str(name), position=name.position)

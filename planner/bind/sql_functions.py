@@ -1,6 +1,6 @@
-"""SQL functions: the expression of each takes the place of its calls, with its arguments cast to the declared types.
+"""Inlines SQL functions: each call is replaced by the function's expression, with arguments cast to the declared types.
 
-So a function costs nothing, is maintained in views as any expression is, and NULL means in it what it means there.
+So a function costs nothing at run time, views maintain it like any expression, and NULL has the usual meaning in it.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from sparkwave.planner.statements import CreateFunction
 
 T = TypeVar("T", bound=exp.Expr)
 
-# A query whose functions are larger together, in nodes, is not planned: calls in the arguments of calls multiply.
+# A query whose functions add more nodes is not planned, because calls in the arguments of calls multiply.
 MOST_NODES = 20_000
 
 
 def with_functions(tree: T, catalog: Catalog, scope: Scope) -> T:
-    """The tree with expressions instead of calls of SQL functions: itself if it has none, else a changed copy.
+    """Return the tree with its calls of SQL functions inlined: itself without such calls, else a changed copy.
 
-    Raises Error 42883 for a number of arguments that no such function takes, 54000 when it would get too large.
+    Raises Error 42883 for a number of arguments that no function of the name takes, 54000 for too large a result.
     """
     if not catalog.functions or next(calls(tree, catalog, scope), None) is None:
         return tree
@@ -43,14 +43,14 @@ def with_functions(tree: T, catalog: Catalog, scope: Scope) -> T:
 
 
 def find_function(catalog: Catalog, scope: Scope, schema: str | None, name: str, arguments: int) -> Function | None:
-    """The function of a name that takes so many arguments, as far as the scope reaches."""
+    """Return the function of a name with this number of arguments, within the scope."""
     places = (schema,) if schema is not None else scope.path
     found = (catalog.functions_by_name.get((scope.database, place, name, arguments)) for place in places)
     return next((function for function in found if function is not None), None)
 
 
 def calls(tree: exp.Expr, catalog: Catalog, scope: Scope) -> Iterator[tuple[exp.Expr, Function]]:
-    """The calls of SQL functions, inner ones first, each as the node to replace: with the schema that it names."""
+    """Yield the calls of SQL functions, inner ones first, each as the node to replace, with its schema."""
     names = {function.name for function in catalog.functions}
     for call in reversed(list(tree.find_all(exp.Anonymous, bfs=False))):
         name = _name(call)
@@ -69,7 +69,7 @@ def calls(tree: exp.Expr, catalog: Catalog, scope: Scope) -> Iterator[tuple[exp.
 
 
 def _is_there(catalog: Catalog, scope: Scope, schema: str | None, name: str) -> bool:
-    """Whether there is a function of a name, whatever arguments it takes."""
+    """Return whether a function of the name exists, with any number of arguments."""
     places = (schema,) if schema is not None else scope.path
     return any((f.database, f.name) == (scope.database, name) and f.schema in places for f in catalog.functions)
 
@@ -79,7 +79,7 @@ def _name(call: exp.Anonymous) -> str:
 
 
 def _place(call: exp.Anonymous, scope: Scope) -> tuple[str | None, exp.Expr]:
-    """The schema that a call names, and the node that has it."""
+    """Return the schema of a call, and the node that includes the schema."""
     dot = call.parent
     if not isinstance(dot, exp.Dot) or dot.expression is not call:
         return None, call
@@ -90,7 +90,7 @@ def _place(call: exp.Anonymous, scope: Scope) -> tuple[str | None, exp.Expr]:
 
 
 def _inlined(tree: exp.Expr, catalog: Catalog, scope: Scope, left: list[int]) -> exp.Expr:
-    """The tree, changed in place. `left` is how many nodes may still be added."""
+    """Return the tree, changed in place. `left` is how many nodes may still be added."""
     for node, function in list(calls(tree, catalog, scope)):
         call = node if isinstance(node, exp.Anonymous) else node.expression
         value = _value(function, call, catalog, left)
@@ -103,12 +103,15 @@ def _inlined(tree: exp.Expr, catalog: Catalog, scope: Scope, left: list[int]) ->
 
 
 def _value(function: Function, call: exp.Anonymous, catalog: Catalog, left: list[int]) -> exp.Expr:
-    """What a call of a function is. Raises Error 0A000 where an argument would be computed more often than once."""
+    """Return the inlined expression of a call.
+
+    Raises Error 0A000 where a volatile argument would be computed repeatedly.
+    """
     body = _body(function.body, function.name, function.arguments).copy()
     scope = Scope(function.database, (function.schema,))
     body = with_user_types(_inlined(body, catalog, scope, left), catalog, scope)
     for node in body.walk():
-        node.meta.pop("start", None)  # places in another text
+        node.meta.pop("start", None)  # positions in another text
     places = list(body.find_all(exp.Parameter))
     numbers = [int(node.name) for node in places]
     for number, argument in enumerate(call.expressions, start=1):
@@ -145,9 +148,9 @@ def _is_volatile(argument: exp.Expr) -> bool:
 
 @lru_cache(maxsize=1000)
 def _body(text: str, name: str, arguments: tuple[tuple[str, Type], ...]) -> exp.Expr:
-    """The expression of a function, its arguments as parameters.
+    """Return the expression of a function, with its arguments as parameters.
 
-    Raises Error 42601, 0A000 for what is no expression of single values, 42703 or 42P02 for names of nothing.
+    Raises Error 42601, 0A000 for anything but an expression of single values, 42703 or 42P02 for unknown names.
     """
     tree = parse_tree(f"SELECT {text}")
     is_plain = isinstance(tree, exp.Select) and not any(
@@ -186,7 +189,7 @@ def _refused(what: str, node: exp.Expr | None) -> Error:
 
 @dataclass(frozen=True)
 class Probe:
-    """Queries of one NULL: a function's call, and its expression before it is cast, which may have no type."""
+    """Queries of one NULL: a function's call, and its expression before the cast, which may have no type."""
 
     call: exp.Select
     body: exp.Select
@@ -194,7 +197,7 @@ class Probe:
 
 
 def check_function(statement: CreateFunction, catalog: Catalog, scope: Scope) -> Probe:
-    """What has all that is wrong with a new function's expression when it is planned.
+    """Return queries that show every fault of a new function's expression when they are planned.
 
     Raises Error as `with_functions` does, 42723 where the name is that of a built-in function, 42P13 for recursion.
     """

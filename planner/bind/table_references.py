@@ -1,9 +1,9 @@
-"""What `schema.table.column` and `table.column` mean: each gets the name of its source in FROM, and of no other.
+"""Resolves `schema.table.column` and `table.column`: each source in FROM gets a name that no other source has.
 
-PostgreSQL finds a source by its alias, or by its table's name; with a schema by the relation that this names
+PostgreSQL finds a source by its alias, or by its table's name; with a schema by the named relation
 (scanNameSpaceForRefname and scanNameSpaceForRelid in src/backend/parser/parse_relation.c). sqlglot and DuckDB know
-sources by one name without a schema, whatever its case, and look into those of FROM that PostgreSQL hides. So a source
-that they would take for another one gets an alias of its own here.
+sources by one name without a schema, ignoring case, and see sources of FROM that PostgreSQL hides. So a source that
+they would confuse with another gets an alias of its own here.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ Find = Callable[[Name], Relation | None]
 
 @dataclass(eq=False)
 class _Source:
-    """A table, subquery or function in FROM. `table` is its name if it has no alias, `users` are what refers to it."""
+    """A table, subquery or function in FROM.
+
+    `table` is its name if it has no alias, `users` are the references to it.
+    """
 
     node: exp.Expr
     name: str
@@ -38,7 +41,7 @@ class _Source:
     is_renamed: bool = False
 
     def is_named(self, name: Name, relation: Relation | None) -> bool:
-        """Whether `name.column` is a column of it."""
+        """Return whether `name.column` is a column of the source."""
         if name.schema is None:
             return self.name == name.name
         if self.table is None or self.table.name != name.name:
@@ -48,7 +51,7 @@ class _Source:
         return self.relation is relation and self.table.schema in (None, name.schema)  # of the system
 
     def is_another(self, other: _Source) -> bool:
-        """Whether it may stand in one FROM with another source of its name: both are tables, of different schemas."""
+        """Return whether one FROM may have both sources of one name: both are tables, of different schemas."""
         if self.table is None or other.table is None:
             return False
         if self.relation is not None and other.relation is not None:
@@ -58,7 +61,7 @@ class _Source:
 
 @dataclass(eq=False)
 class _Level:
-    """The sources of one FROM; `is_hidden` from where a query in it stands."""
+    """The sources of one FROM. `is_hidden` tells that a query inside this FROM may not see them."""
 
     sources: list[_Source] = field(default_factory=list)
     is_hidden: bool = False
@@ -71,9 +74,9 @@ _Levels = Sequence[_Level]
 
 
 def resolve_references(tree: T, catalog: Catalog, scope: Scope) -> T:
-    """The tree, changed in place: every source is known by its alias alone, and columns by that of their source.
+    """Resolve references in the tree itself, so that sources and their columns are known by aliases alone.
 
-    Raises Error 42P09 for a table reference that is ambiguous, 42712 for a name that is there twice, 42P01.
+    Raises Error 42P09 for a table reference that is ambiguous, 42712 for a duplicate name, 42P01.
     """
     resolver = _Resolver(lambda name: find(catalog, scope, name), scope.database)
     resolver.visit(tree, ())
@@ -87,7 +90,7 @@ class _Resolver:
     database: str
     renamed: list[_Source] = field(default_factory=list)
 
-    # The walk, which knows the sources in reach.
+    # The walk, with the sources in reach.
 
     def visit(self, node: exp.Expr, levels: _Levels) -> None:
         pending = [node]
@@ -98,7 +101,7 @@ class _Resolver:
                     self._refer(part, levels)
                 case exp.Select():
                     self._select(part, levels)
-                case exp.Update() | exp.Delete() | exp.Merge() if part.this is not None:  # MERGE has an UPDATE of none
+                case exp.Update() | exp.Delete() | exp.Merge() if part.this is not None:  # not MERGE's UPDATE part
                     self._change(part, levels)
                 case _:
                     pending += reversed(list(part.iter_expressions()))
@@ -147,7 +150,7 @@ class _Resolver:
                 self.visit(join.args["on"], (*levels, level))
 
     def _source(self, node: exp.Expr, level: _Level, levels: _Levels) -> None:
-        """Add a source, and what is joined to it in parentheses or before its own ON."""
+        """Add a source, and the joins in its parentheses or before its own ON."""
         joins, first = node.args.get("joins") or (), len(level.sources)
         hidden = (*levels, _Level(level.sources, is_hidden=True))
         if isinstance(node, exp.Subquery) and is_join(node) and node.alias:
@@ -157,7 +160,7 @@ class _Resolver:
                 self._source(node.this, level, levels)
             case exp.Table() if is_window(node):
                 for argument in node.this.expressions:
-                    if isinstance(argument, exp.Subquery):  # the others are a table's name and its column
+                    if isinstance(argument, exp.Subquery):  # the other arguments are a table's name and its column
                         self.visit(argument, hidden)
             case exp.Table(this=exp.Func()) | exp.Lateral():
                 self.visit(node.this, (*levels, level))
@@ -169,7 +172,7 @@ class _Resolver:
                     if part.arg_key != "joins":
                         self.visit(part, hidden)
         self._add(self._made(node), level)
-        if joins:  # which see each other alone
+        if joins:  # these sources see only each other
             inner = _Level(level.sources[first:])
             outside = _Level(level.sources[:first], is_hidden=True)
             self._joins(joins, inner, (*levels, outside))
@@ -191,7 +194,7 @@ class _Resolver:
         return None if is_cte(table) else self.find(name_of(table))
 
     def _add(self, source: _Source | None, level: _Level) -> None:
-        """Raises Error 42712 for a name that the level has already."""
+        """Add a source. Raises Error 42712 for a name that the level has already."""
         if source is None:
             return
         for other in level.sources:
@@ -220,10 +223,10 @@ class _Resolver:
             _check_column(source, column)
             self._use(source, column, levels)
         elif not any(name.schema == each.name for level in levels for each in level.sources):
-            self._missing(name, relation, levels, column)  # it is not `table.column.field`, as DuckDB has it
+            self._missing(name, relation, levels, column)  # not `table.column.field`, as DuckDB reads it
 
     def _refer_to_row(self, column: exp.Column, levels: _Levels) -> None:
-        """A name alone is a table's whole row where no source has a column of that name."""
+        """Let a name alone mean a table's whole row where no source has a column of the name."""
         if not isinstance(column.this, exp.Identifier):
             return
         name = Name(None, None, folded(column.this), 0)
@@ -240,7 +243,7 @@ class _Resolver:
                 return
 
     def _use(self, source: _Source, column: exp.Column, levels: _Levels) -> None:
-        """Refer to a source by its name, or by another one if others would be taken for it."""
+        """Refer to a source by its name, or by a new one if another source would be confused with it."""
         source.users.append(column)
         if column.args.get("table") is not None:
             column.set("db", None)
@@ -253,7 +256,7 @@ class _Resolver:
                 return
 
     def _missing(self, name: Name, relation: Relation | None, levels: _Levels, column: exp.Column) -> None:
-        """Raise Error 42P01 for what would be found elsewhere. What is not there at all the engine says."""
+        """Raise Error 42P01 for a reference to a hidden or misnamed source. The engine reports other unknown names."""
         relation = relation or self.find(name)
         every = [source for level in reversed(levels) for source in level.sources]
         meant = next(
@@ -295,12 +298,12 @@ class _Resolver:
                 _refer_by(column, name)
 
 
-# Functions whose alias in FROM is the name of their column too.
+# Functions whose alias in FROM also names their column.
 _NAMES_COLUMN = (exp.Unnest, exp.Explode, exp.GenerateSeries, exp.ExplodingGenerateSeries)
 
 
 def is_join(subquery: exp.Subquery) -> bool:
-    """Whether parentheses in FROM hold a join, or a single table, instead of a query."""
+    """Return whether parentheses in FROM contain a join, or a single table, instead of a query."""
     inner = subquery.this
     if isinstance(inner, exp.Subquery):
         return bool(inner.alias or inner.args.get("joins")) or is_join(inner)
@@ -308,7 +311,7 @@ def is_join(subquery: exp.Subquery) -> bool:
 
 
 def _make_query(join: exp.Subquery) -> None:
-    """A join with an alias, which hides its sources, is a query of all that they have."""
+    """Make a join with an alias, which hides its sources, into a query of all their columns."""
     inner = join.this
     joins = inner.args.get("joins")
     inner.set("joins", None)
@@ -316,7 +319,7 @@ def _make_query(join: exp.Subquery) -> None:
 
 
 def _found(name: Name, relation: Relation | None, levels: _Levels, column: exp.Column) -> _Source | None:
-    """The source that a name means, of those in reach. Raises Error 42P09 if there are several."""
+    """Return the source of a name among those in reach. Raises Error 42P09 if there are several."""
     for level in reversed(levels):
         found = [] if level.is_hidden else level.named(name, relation)
         if len(found) > 1:
@@ -328,7 +331,7 @@ def _found(name: Name, relation: Relation | None, levels: _Levels, column: exp.C
 
 
 def _check_column(source: _Source, column: exp.Column) -> None:
-    """Raise Error 42703 for `schema.table.column` that is none: the engine would say a name that we give the table."""
+    """Raise Error 42703 for an unknown `schema.table.column`; the engine's error would show an internal name."""
     if source.relation is None or column.args.get("db") is None or isinstance(column.this, exp.Star):
         return
     if source.relation.column(folded(column.this)) is None:
@@ -337,7 +340,7 @@ def _check_column(source: _Source, column: exp.Column) -> None:
 
 
 def _refer_by(column: exp.Column, name: str) -> None:
-    """Let a reference to a source name it by its new name; a row that is an output is still called after its table."""
+    """Let a reference name its source by the new name; a row that is an output keeps the name of its table."""
     identifier = exp.to_identifier(name, quoted=True)
     if column.args.get("table") is not None:
         column.set("table", identifier)

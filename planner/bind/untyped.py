@@ -1,6 +1,6 @@
-"""Text literals without a type take that of what they meet, as a parameter would (PostgreSQL documentation 10.2, 10.5).
+"""Gives untyped text literals the type of their context, as for a parameter (PostgreSQL documentation 10.2, 10.5).
 
-The engines do so too, but read the text in their own way: an array's not at all, other bytes, fewer dates.
+The engines do so too, but read the text in their own way: they read no arrays, other bytes, fewer dates.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _READ_OTHERWISE = (BYTEA, DATE, TIMESTAMP, TIMESTAMPTZ)
 
 
 def type_literals(bound: BoundQuery) -> None:
-    """Give the literals of a bound query their types, and what is computed from them the types that follow."""
+    """Give the literals of a bound query their types, and type the expressions over them again."""
     seen: Seen = {}
     has_enums = holds_enums(bound.tree, bound.tables.values())
     types = [(literal, type_by_place(literal, seen)) for literal in _untyped(bound.tree, has_enums)]
@@ -36,7 +36,7 @@ def type_literals(bound: BoundQuery) -> None:
 
 
 def with_literals_of(tree: exp.Expr, typed: Callable[[exp.Expr], exp.Expr], has_enums: bool) -> exp.Expr:
-    """A tree without types, changed in place; `typed` makes a typed one of it."""
+    """Type the literals of an untyped tree, changed in place; `typed` makes a typed tree of it."""
     literals = list(_untyped(tree, has_enums))
     if not literals:
         return tree
@@ -49,7 +49,7 @@ def with_literals_of(tree: exp.Expr, typed: Callable[[exp.Expr], exp.Expr], has_
 
 
 def with_literals_of_enums(tree: exp.Expr, enums: Mapping[str, Type]) -> None:
-    """Have an expression, which is changed, over columns, of which these are enums, compare them as such."""
+    """Let an expression over columns, changed in place, compare those that are enums as enums."""
     columns = [column for column in tree.find_all(exp.Column) if folded(column.this) in enums]
     for column in columns:
         type_ = enums[folded(column.this)]
@@ -62,7 +62,7 @@ def with_literals_of_enums(tree: exp.Expr, enums: Mapping[str, Type]) -> None:
 
 
 def holds_enums(tree: exp.Expr, read: Iterable[Relation]) -> bool:
-    """Whether a tree casts to enums, or reads columns of such: with texts these are compared as enums."""
+    """Return whether a tree casts to enums, or reads columns of enums: then texts are compared as enums."""
     of_enum = (column.type.labels for relation in read for column in relation.visible)
     return any(of_enum) or any(kind.args["this"] == exp.DType.ENUM for kind in tree.find_all(exp.DataType))
 
@@ -78,7 +78,7 @@ def _untyped(tree: exp.Expr, has_enums: bool) -> Iterator[exp.Expr]:
 
 
 def _may_be_misread(text: str) -> bool:
-    """Whether a text is an array, bytes, or a time that is put in another way for the engines."""
+    """Return whether a text is an array, bytes, or a time that the engines need in another form."""
     if text[:1] in ("{", "\\"):
         return True
     try:
@@ -88,7 +88,7 @@ def _may_be_misread(text: str) -> bool:
 
 
 def _give(literal: exp.Expr, type_: Type | None) -> bool:
-    """Cast a literal to a type whose texts the engines misread; whether it is one."""
+    """Cast a literal to a type whose texts the engines misread. Returns whether `type_` is such a type."""
     if type_ is None or not (type_.dimensions or type_.labels or type_ in _READ_OTHERWISE):
         return False
     to = data_type(type_)

@@ -1,4 +1,4 @@
-"""Types that users have made: what the names of types in statements mean, and what uses them."""
+"""User-defined types: the meaning of type names in statements."""
 
 from __future__ import annotations
 
@@ -28,14 +28,17 @@ Tree = TypeVar("Tree", bound=exp.Expr)
 
 
 def find_type(catalog: Catalog, scope: Scope, schema: str | None, name: str) -> UserType | None:
-    """The user's type of a name, as far as the scope reaches."""
+    """Return the user-defined type of a name, within the scope."""
     places = (schema,) if schema else scope.path
     found = (catalog.types_by_name.get((scope.database, place, name)) for place in places)
     return next((made for made in found if made is not None), None)
 
 
 def resolved(type_: Type, catalog: Catalog, scope: Scope, of_column: bool = False) -> Type:
-    """A type without names that are yet to be looked up. Raises Error 42704, 0A000 for a domain that is no column's."""
+    """Return a type with all names resolved.
+
+    Raises Error 42704, 0A000 for a domain that is not the type of a column.
+    """
     if type_.fields:
         fields_ = tuple((name, resolved(field, catalog, scope, False)) for name, field in type_.fields)
         return replace(type_, fields=fields_)
@@ -57,7 +60,7 @@ def _misplaced(made: UserType, position: int | None) -> Error:
 
 
 def with_types(statement: T, catalog: Catalog, scope: Scope, of_column: bool = False) -> T:
-    """A statement, or a part of one, with the types that its names of types mean.
+    """Return a statement, or a part of one, with its type names resolved.
 
     Raises Error 42704, and 0A000 for a domain that is not the type of a table's new column.
     """
@@ -82,7 +85,7 @@ def with_types(statement: T, catalog: Catalog, scope: Scope, of_column: bool = F
 
 
 def with_user_types(tree: Tree, catalog: Catalog, scope: Scope) -> Tree:
-    """A tree, which is changed, where casts are to what the names of users' types mean.
+    """Resolve the user-defined types of the casts in a tree, in place.
 
     Raises Error 22P02 for a text that is no label of an enum.
     """
@@ -101,7 +104,7 @@ def with_user_types(tree: Tree, catalog: Catalog, scope: Scope) -> Tree:
 
 
 def _checked(value: exp.Expr, made: UserType, domain: Domain) -> exp.Expr:
-    """A value that is cast to a domain, raising where it does not meet the conditions."""
+    """Return a value that is cast to a domain and raises where it violates the domain's conditions."""
     base = data_type(replace(made.type, named=None))
     value = exp.cast(value.copy(), base)
     case = exp.Case()
@@ -118,12 +121,12 @@ def _checked(value: exp.Expr, made: UserType, domain: Domain) -> exp.Expr:
 
 
 def _raised(text: str, base: exp.DataType) -> exp.Expr:
-    """What raises an error, as a value of a type: DuckDB finds no number in it."""
+    """Return an expression of a type that raises an error: DuckDB cannot cast its text to a number."""
     return exp.cast(exp.cast(exp.cast(exp.Literal.string(f"!{text}"), "int"), "varchar"), base)
 
 
 def with_domains(statement: T, catalog: Catalog) -> T:
-    """A statement that makes columns, where those of domains have these' conditions and defaults."""
+    """Return a statement that makes columns, with the conditions and defaults of the columns' domains."""
     domains = {made.id: made.domain for made in catalog.types if made.domain is not None}
 
     def with_domain(column: ColumnDefinition) -> ColumnDefinition:
@@ -158,7 +161,7 @@ def with_domains(statement: T, catalog: Catalog) -> T:
 
 
 def named_types(tree: exp.Expr, catalog: Catalog, scope: Scope) -> Iterator[tuple[exp.DataType, UserType]]:
-    """The DataTypes of a tree that name users' types, and what they mean."""
+    """Return the DataTypes of a tree that name user-defined types, with these types."""
     for kind in list(tree.find_all(exp.DataType)):
         name = user_type_name(kind)
         made = find_type(catalog, scope, name.schema, name.name) if name is not None else None
@@ -167,7 +170,7 @@ def named_types(tree: exp.Expr, catalog: Catalog, scope: Scope) -> Iterator[tupl
 
 
 def _settled(text: str, catalog: Catalog, scope: Scope) -> str:
-    """An expression that is stored with a table, where names of types have their schemas."""
+    """Return an expression to store with a table, where type names have their schemas."""
     if not catalog.types:
         return text
     tree = parse_tree(f"SELECT {text}").expressions[0]
@@ -182,7 +185,7 @@ def _settled(text: str, catalog: Catalog, scope: Scope) -> str:
 
 
 def check_label(text: str, type_: Type, position: int | None = None) -> None:
-    """Raise Error 22P02 for a text that is no label of an enum; whatever is of any other type."""
+    """Raise Error 22P02 for a text that is no label of an enum; accepts any text for other types."""
     if type_.labels:
         try:
             decode_text(text, replace(type_, dimensions=0))
@@ -192,7 +195,7 @@ def check_label(text: str, type_: Type, position: int | None = None) -> None:
 
 
 def with_enum(type_: Type, enum: Type) -> Type:
-    """A type where this enum has the place of the one that it has been."""
+    """Return a type with a new version of an enum in place of the old one."""
     if type_.named is not None and enum.named is not None and type_.named.oid == enum.named.oid:
         return replace(enum, dimensions=type_.dimensions)
     fields = tuple((name, with_enum(field, enum)) for name, field in type_.fields)

@@ -1,4 +1,4 @@
-"""Views: the stored definition takes the place of each reference to one."""
+"""Views: each reference to a view is replaced by its stored definition."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from sparkwave.planner.parse.statement import parse_statement
 from sparkwave.planner.parse.trees import folded, is_cte
 from sparkwave.planner.statements import CreateView
 
-# What follows a table's name and stays where the name goes.
+# Arguments of a table node that move to its replacement.
 _KEPT_ARGUMENTS = ("joins", "laterals", "sample", "pivots")
 
 
 def reference(view: Relation, table: exp.Table, catalog: Catalog) -> exp.Subquery:
-    """The subquery that a reference to a view stands for, with the view's column names and the reference's alias.
+    """Return the subquery that replaces a reference to a view, with the view's column names and the reference's alias.
 
-    The names in it are still those of the definition, to be looked up where the view is. Its places are the
-    reference's, so that errors point into the statement that the user wrote.
+    Its names are still those of the definition, to be looked up in the view's scope. Its positions are the reference's,
+    so that errors point into the user's statement.
     """
     scope = scope_of(view)
     query = with_user_types(with_functions(_definition(view.definition).copy(), catalog, scope), catalog, scope)
@@ -38,14 +38,14 @@ def reference(view: Relation, table: exp.Table, catalog: Catalog) -> exp.Subquer
 
 
 def keep_arguments(table: exp.Table, replacement: exp.Expr) -> None:
-    """Move the joins and the like that hang on a table to what replaces it."""
+    """Move the joins and the like of a table node to its replacement."""
     for argument in _KEPT_ARGUMENTS:
         if table.args.get(argument):
             replacement.set(argument, table.args[argument])
 
 
 def _alias(view: Relation, table: exp.Table) -> exp.TableAlias:
-    """The alias a reference gives, or the view's name; with the names of all columns, the reference's first."""
+    """Return the reference's alias, or the view's name, with all column names, the reference's first."""
     given = table.args.get("alias")
     renamed = list(given.columns) if given is not None else []
     columns = [exp.to_identifier(column.name, quoted=True) for column in view.visible[len(renamed) :]]
@@ -61,7 +61,7 @@ def _definition(text: str) -> exp.Query | exp.Values:
 
 
 def _as_subquery(query: exp.Query | exp.Values, prefix: str) -> exp.Query:
-    """The query of a definition, fit to be a subquery of any other; its CTEs get the prefix."""
+    """Return the query of a definition in a form that fits as a subquery; its CTEs get the prefix."""
     if isinstance(query, exp.Values):
         query.set("alias", exp.TableAlias(this=exp.to_identifier("values", quoted=True)))
         return exp.select("*").from_(query)
@@ -74,7 +74,7 @@ def _as_subquery(query: exp.Query | exp.Values, prefix: str) -> exp.Query:
 
 
 def _rename_ctes(query: exp.Query, prefix: str) -> None:
-    """Keep the names of the definition's CTEs apart from those of the query it becomes a part of."""
+    """Keep the names of the definition's CTEs distinct from those of the surrounding query."""
     references = [t for t in query.find_all(exp.Table) if isinstance(t.this, exp.Identifier) and is_cte(t)]
     for table in references:
         name = folded(table.this)

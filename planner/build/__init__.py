@@ -1,1 +1,1 @@
-"""Bound syntax to relational nodes."""
+"""Builds relational nodes from bound syntax."""

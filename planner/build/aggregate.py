@@ -1,4 +1,4 @@
-"""GROUP BY and aggregate calls: the state a group keeps, and what is computed from it."""
+"""GROUP BY and aggregate calls: the state of a group, and the expressions that are computed from it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from sparkwave.planner.plan.nodes import Aggregate, Call, Item, Node, Project, c
 
 @dataclass
 class Grouped:
-    """Groups, and what stands for the keys and calls of the query over their fields."""
+    """Groups, and the replacements of the query's keys and calls by their fields."""
 
     node: Aggregate
     replacements: dict[str, exp.Expr]
@@ -47,14 +47,17 @@ class Grouped:
 
 @dataclass
 class _State:
-    """The inputs and calls of an aggregate while it is put together, and what has which name, in small letters."""
+    """The inputs and calls of an aggregate that is being built, and the expressions by name, in lower case."""
 
     inputs: dict[str, Item] = field(default_factory=dict)
     calls: dict[str, Call] = field(default_factory=dict)
     named: dict[str, exp.Expr] = field(default_factory=dict)
 
     def name(self, name: str, expression: exp.Expr) -> str:
-        """The name, or one like it where something else has it: engines do not tell 'A' from 'a' in names."""
+        """Return the name, or a similar one if another expression has it.
+
+        Engines do not distinguish 'A' from 'a' in names.
+        """
         while self.named.setdefault(name.lower(), expression) != expression:
             name += "_"
         return name
@@ -85,7 +88,7 @@ def _clauses(select: exp.Select) -> list[exp.Expr]:
 
 
 def grouping_sets(select: exp.Select) -> list[list[exp.Expr]]:
-    """The sets of keys that a GROUP BY groups by; one for a plain GROUP BY."""
+    """Return the sets of keys of a GROUP BY; one set for a plain GROUP BY."""
     group = select.args.get("group")
     if group is None:
         return [[]]
@@ -95,7 +98,7 @@ def grouping_sets(select: exp.Select) -> list[list[exp.Expr]]:
 
 
 def _without_repeats(sets: list[list[exp.Expr]]) -> list[list[exp.Expr]]:
-    """What GROUP BY DISTINCT leaves: sets of the same keys are one."""
+    """Return the sets of GROUP BY DISTINCT: sets of the same keys are one."""
     return list({frozenset(map(text, keys)): keys for keys in reversed(sets)}.values())[::-1]
 
 
@@ -119,7 +122,7 @@ def _listed(item: exp.Expr) -> list[exp.Expr]:
 
 
 def build_groups(select: exp.Select, node: Node, keys: list[exp.Expr], all_keys: list[exp.Expr]) -> Grouped:
-    """The groups of one grouping set. Keys that only other sets have are NULL here."""
+    """Return the groups of one grouping set. Keys that only other sets have are NULL in it."""
     state = _State()
     replacements: dict[str, exp.Expr] = {}
     for key in all_keys:
@@ -145,7 +148,7 @@ def build_groups(select: exp.Select, node: Node, keys: list[exp.Expr], all_keys:
 
 
 def _grouping(grouping: exp.Grouping, keys: list[exp.Expr], all_keys: list[exp.Expr]) -> exp.Expr:
-    """A bit for each argument, set where the set does not group by it."""
+    """Return a number with a bit for each argument, set where the grouping set does not have it."""
     if not all(argument_ in all_keys for argument_ in grouping.expressions):
         message = "arguments to GROUPING must be grouping expressions of the associated query level"
         raise Error(message, errors.GROUPING_ERROR, position=position_of(grouping))
@@ -154,7 +157,7 @@ def _grouping(grouping: exp.Grouping, keys: list[exp.Expr], all_keys: list[exp.E
 
 
 def _state_of(call: exp.Expr, flat: exp.Expr, state: _State) -> exp.Expr:
-    """Add the calls an aggregate is computed from, and its argument; the expression that computes it."""
+    """Add the calls that an aggregate is computed from, and its argument. Returns the expression that computes it."""
     inner = call_of(call)
     for part in inner.walk():
         if part is not inner and (is_aggregate(part) or isinstance(part, exp.Window)):
@@ -208,13 +211,13 @@ def _average(total: exp.Expr, count: exp.Expr, type_: Type, result: Type | None)
 
 
 def refuse_intervals(call: exp.Expr) -> None:
-    """Raise Error 0A000 for a sum of intervals, which DuckDB has not."""
+    """Raise Error 0A000 for a sum of intervals, which DuckDB lacks."""
     if isinstance(call, exp.Sum | exp.Avg) and type_of(argument(call)).name == "interval":
         raise refuse(f"{written(call)} of intervals", call)
 
 
 def _refuse_computed(call: exp.Expr) -> None:
-    """Raise Error 0A000 for a fraction or separator that is no constant, which DuckDB wants."""
+    """Raise Error 0A000 for a fraction or separator that is no constant, as DuckDB requires."""
     is_percentile = isinstance(call, exp.PercentileCont | exp.PercentileDisc)
     constant = call.this if is_percentile else call.args.get("separator") if isinstance(call, exp.GroupConcat) else None
     if isinstance(constant, exp.Expr) and constant.find(exp.Column) is not None:
@@ -232,7 +235,7 @@ def _is_mergeable(call: exp.Expr) -> bool:
 
 
 def _recomputed(call: exp.Expr, flat: exp.Expr, state: _State) -> exp.Expr:
-    """Any other aggregate: the whole call is computed again for a group that changed."""
+    """Add any other aggregate: the whole call is computed again for a changed group."""
     type_ = result_type(call, type_of)
     if type_ is None:
         raise refuse(f"the aggregate {written(call)}", call)
@@ -244,7 +247,7 @@ def _recomputed(call: exp.Expr, flat: exp.Expr, state: _State) -> exp.Expr:
 
 
 def check_grouped(node: Node, expression: exp.Expr, source: exp.Expr) -> None:
-    """Raise Error 42803 when an expression over groups names something that is not theirs."""
+    """Raise Error 42803 when an expression over groups reads a column that is not one of their fields."""
     available = {f.name for f in node.fields}
     for name in columns_in(expression) - available:
         raise Error(
@@ -255,7 +258,7 @@ def check_grouped(node: Node, expression: exp.Expr, source: exp.Expr) -> None:
 
 
 def with_empty_groups(expression: exp.Expr, calls: tuple[Call, ...]) -> exp.Expr:
-    """An output over groups that may be missing (all their fields NULL): counts of no rows are 0."""
+    """Return an output over groups that may be missing, with all fields NULL: counts of no rows are 0."""
     counts = {call.name for call in calls if call.counts}
 
     def counted(part: exp.Expr) -> exp.Expr:
@@ -266,11 +269,11 @@ def with_empty_groups(expression: exp.Expr, calls: tuple[Call, ...]) -> exp.Expr
 
 
 def correlated_groups(builder: Builder, select: exp.Select, node: Node, inner: list[exp.Expr]) -> tuple[Node, exp.Expr]:
-    """A correlated scalar aggregate: groups by the subquery's side of the correlation, and its value over them."""
+    """Return a correlated scalar aggregate: groups by the subquery's side of the correlation, and their value."""
     grouped = build_groups(select, node, inner, inner)
     value = replaced(scalar(select.selects[0].unalias()), grouped.replacements)
     having = select.args.get("having")
-    if having is not None:  # without the one row the value is NULL
+    if having is not None:  # without a group the value is NULL
         value = exp.Case().when(replaced(scalar(having.this), grouped.replacements), value)
     check_grouped(grouped.node, value, select.selects[0])
     alias = builder.fresh("s")

@@ -1,4 +1,4 @@
-"""What the parts of the building step share: its state, expressions over flat names, and refusals."""
+"""The shared parts of the building step: its state, expressions over flat names, and refusals."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from sparkwave.planner.plan.nodes import Field, Item, Node, Project, column
 
 @dataclass
 class Builder:
-    """Names in reach and numbers used so far. `query(tree, positional)` builds a query inside this one.
+    """The names in reach and the numbers used so far. `query(tree, positional)` builds a query inside this one.
 
-    With `positional` the outputs have numbers for names: only their order counts. `groups(select, rows, keys)` builds
-    the aggregate of a correlated subquery: its groups by those keys, and its output over them.
+    With `positional` the outputs are named by number, because only their order counts. `groups(select, rows, keys)`
+    builds the aggregate of a correlated subquery: its groups by these keys, and its output over them.
     """
 
     tables: dict[str, Relation]
@@ -35,17 +35,17 @@ class Builder:
     names: Iterator[int] = field(default_factory=count)
 
     def fresh(self, stem: str) -> str:
-        """A field or alias name that nothing else has."""
+        """Return a new field or alias name."""
         return f"_{stem}{next(self.names)}"
 
 
 def written(node: exp.Expr) -> str:
-    """An expression as the user would write it."""
+    """Return an expression as the user would write it."""
     return node.sql(dialect="postgres").replace('"', "")
 
 
 def refuse(what: str, node: exp.Expr, hint: str | None = None) -> Error:
-    """The error for something that has no incremental rule, with its place."""
+    """Return the error for syntax without an incremental rule, with its position."""
     return Error(
         f"{what} is not supported in a materialized view",
         errors.FEATURE_NOT_SUPPORTED,
@@ -55,7 +55,7 @@ def refuse(what: str, node: exp.Expr, hint: str | None = None) -> Error:
 
 
 def constant_of(clause: exp.Expr | None) -> int | None:
-    """The constant of LIMIT or OFFSET."""
+    """Return the constant of LIMIT or OFFSET."""
     if clause is None:
         return None
     count = clause.args.get("count") if isinstance(clause, exp.Fetch) else clause.expression
@@ -70,7 +70,7 @@ def constant_of(clause: exp.Expr | None) -> int | None:
 
 
 def scalar(node: exp.Expr) -> exp.Expr:
-    """An expression over flat field names."""
+    """Return an expression over flat field names."""
 
     def flatten(part: exp.Expr) -> exp.Expr:
         if not isinstance(part, exp.Column) or not part.table:
@@ -83,12 +83,12 @@ def scalar(node: exp.Expr) -> exp.Expr:
 
 
 def text(node: exp.Expr) -> str:
-    """By which equal expressions are known."""
+    """Return the text that identifies equal expressions."""
     return node.sql(dialect="postgres")
 
 
 def replaced(node: exp.Expr, replacements: dict[str, exp.Expr]) -> exp.Expr:
-    """Swap whole sub-expressions, known by their SQL text."""
+    """Replace whole sub-expressions, identified by their SQL text."""
 
     def swap(part: exp.Expr) -> exp.Expr:
         found = replacements.get(text(part))
@@ -98,13 +98,13 @@ def replaced(node: exp.Expr, replacements: dict[str, exp.Expr]) -> exp.Expr:
 
 
 def typed(node: exp.Expr, type_: Type) -> exp.Expr:
-    """The node, which now knows its type."""
+    """Set the type of a node and return it."""
     node.type = data_type(type_)
     return node
 
 
 def typed_column(name: str, type_: Type) -> exp.Column:
-    """A reference to a field that knows its type."""
+    """Return a reference to a field, with its type."""
     reference = column(name)
     reference.type = data_type(type_)
     return reference
@@ -115,12 +115,12 @@ def names_of(node: Node) -> set[str]:
 
 
 def columns_in(node: exp.Expr) -> set[str]:
-    """The names of the fields an expression over flat names reads."""
+    """Return the names of the fields that an expression over flat names reads."""
     return {reference.name for reference in node.find_all(exp.Column)}
 
 
 def added(node: Node, items: list[Item]) -> Node:
-    """The node with computed fields after its own; fields that only repeat one are not computed again."""
+    """Return the node with computed fields after its own."""
     if not items:
         return node
     own = tuple(Item(f.name, column(f.name), f.type) for f in node.fields)
@@ -128,12 +128,12 @@ def added(node: Node, items: list[Item]) -> Node:
 
 
 def picked(node: Node, fields: Iterable[Field]) -> Project:
-    """A projection to some of the node's fields."""
+    """Return a projection to some of the node's fields."""
     return Project(node, tuple(Item(f.name, typed_column(f.name, f.type), f.type) for f in fields))
 
 
 def renamed(node: Node, names: list[str], types: list[Type]) -> Project:
-    """A projection that gives the fields other names, and casts where the type differs."""
+    """Return a projection that renames the fields, and casts where the type differs."""
     items = []
     for source, name, type_ in zip(node.fields, names, types, strict=True):
         expression: exp.Expr = typed_column(source.name, source.type)
@@ -144,7 +144,7 @@ def renamed(node: Node, names: list[str], types: list[Type]) -> Project:
 
 
 def prefixed(node: Node, alias: str) -> Project:
-    """A projection that puts the outputs of a query under an alias."""
+    """Return a projection that puts the outputs of a query under an alias."""
     return renamed(node, [f"{alias}.{f.name}" for f in node.fields], [f.type for f in node.fields])
 
 
@@ -152,9 +152,9 @@ _WIDTH = ("smallint", "integer", "bigint", "numeric", "real", "double precision"
 
 
 def common_type(types: list[Type | None], node: exp.Expr) -> Type:
-    """The type that values of these types have together (PostgreSQL documentation 10.5); None is an untyped NULL.
+    """Return the common type of values of these types (PostgreSQL documentation 10.5); None is an untyped NULL.
 
-    Raises Error 42804 when they have none.
+    Raises Error 42804 when there is none.
     """
     known = [type_ for type_ in types if type_ is not None]
     if not known:
@@ -186,5 +186,5 @@ def common_type(types: list[Type | None], node: exp.Expr) -> Type:
 
 
 def type_or_null(node: exp.Expr) -> Type | None:
-    """The type of an expression; None of a bare NULL."""
+    """Return the type of an expression; None for a bare NULL."""
     return None if isinstance(node.unnest(), exp.Null) else type_of(node)

@@ -54,14 +54,14 @@ _NESTED_LOOP_HINT = (
 
 
 def build_from(builder: Builder, select: exp.Select) -> Node:
-    """The rows of a FROM clause; one row with no columns when there is none."""
+    """Return the rows of a FROM clause; one row without columns when there is no FROM."""
     source = select.args.get("from_")
     if source is None:
         return one_row(builder)
     first, *others = _split_at_commas(select.args.get("joins") or [])
     node = _joined(builder, _source(builder, source.this, None), first)
     for comma, *joins in others:
-        if any(join.side.upper() in ("RIGHT", "FULL") for join in joins):  # of rows that do not know those before
+        if any(join.side.upper() in ("RIGHT", "FULL") for join in joins):  # such a join cannot refer to earlier items
             node = Join(node, _joined(builder, _source(builder, comma.this, None), joins), None)
         else:
             node = _joined(builder, node, [comma, *joins])
@@ -69,7 +69,7 @@ def build_from(builder: Builder, select: exp.Select) -> Node:
 
 
 def _split_at_commas(joins: list[exp.Join]) -> list[list[exp.Join]]:
-    """The joins of each item in FROM; a comma is the first of the item behind it."""
+    """Return the joins of each item in FROM; a comma is the first join of the item after it."""
     items: list[list[exp.Join]] = [[]]
     for join in joins:
         if is_comma(join):
@@ -89,9 +89,9 @@ def one_row(builder: Builder) -> Values:
 
 
 def _source(builder: Builder, source: exp.Expr, left: Node | None) -> Node:
-    """A source with what is joined to it in parentheses, or before the ON of the join that it is in.
+    """Return a source with the joins in its parentheses, or before the ON of its enclosing join.
 
-    `left` is what stands before it in FROM, which a function in FROM may refer to and then contains.
+    `left` is the part of FROM before the source. A function in FROM may refer to it, and then the result contains it.
     """
     joins = source.args.get("joins") or []
     return _joined(builder, _single(builder, source, None if joins else left), joins)
@@ -129,7 +129,7 @@ def _scan(builder: Builder, source: exp.Table) -> Scan:
 
 
 def _aliased(node: Node, source: exp.Expr, inner: exp.TableAlias | None = None) -> Project:
-    """The outputs of a query under its alias, with the names that a column list gives them."""
+    """Return the outputs of a query under its alias, with the names of a column list."""
     names = [f.name for f in node.fields]
     for alias in (inner, source.args.get("alias")):
         given = [identifier.name for identifier in alias.columns] if alias is not None else []
@@ -138,7 +138,7 @@ def _aliased(node: Node, source: exp.Expr, inner: exp.TableAlias | None = None) 
 
 
 def values(builder: Builder, source: exp.Values) -> Node:
-    """VALUES, its columns named as its alias says or column1, column2, …"""
+    """Return VALUES, with the column names of its alias or column1, column2, …"""
     rows = [row.expressions if isinstance(row, exp.Tuple) else [row] for row in source.expressions]
     if len({len(row) for row in rows}) != 1:
         raise Error("VALUES lists must all be the same length", errors.SYNTAX_ERROR, position=position_of(source))
@@ -153,7 +153,7 @@ def values(builder: Builder, source: exp.Values) -> Node:
 
 
 def _rows_of(builder: Builder, source: exp.Expr, function: exp.Expr, left: Node | None) -> Node:
-    """`unnest(..)` or `generate_series(..)` in FROM: joined to what stands before it."""
+    """Return `unnest(..)` or `generate_series(..)` in FROM, joined to the part before it."""
     arrays = arrays_of(function)
     if not arrays:
         raise refuse(f"reading from {written(function)}", source)
@@ -173,7 +173,10 @@ def _rows_of(builder: Builder, source: exp.Expr, function: exp.Expr, left: Node 
 def _side_by_side(
     builder: Builder, below: Node, arrays: list[exp.Expr], columns: list[Field], position: str
 ) -> Project:
-    """The elements of several arrays, as many rows as the longest has: those of an array of rows, taken apart."""
+    """Return the elements of several arrays side by side, as many rows as the longest array has elements.
+
+    One array of rows is made of them, whose elements are taken apart.
+    """
     call = exp.Anonymous(this="zip_arrays", expressions=[scalar(array) for array in arrays])
     zipped = typed(call, rows_of_elements(tuple(map(type_of, arrays))))
     row = Field(builder.fresh("row"), element_type(zipped))
@@ -188,7 +191,7 @@ def _side_by_side(
 
 
 def arrays_of(function: exp.Expr) -> list[exp.Expr]:
-    """The arrays whose elements a set-returning function returns; none for any other function."""
+    """Return the arrays whose elements a set-returning function returns; none for any other function."""
     match function:
         case exp.Unnest():
             return function.expressions
@@ -201,7 +204,7 @@ def arrays_of(function: exp.Expr) -> list[exp.Expr]:
 
 
 def element_type(array: exp.Expr) -> Type:
-    """The type of what an array or a series holds."""
+    """Return the type of an array's or a series' elements."""
     if isinstance(array, exp.GenerateSeries):
         found = type_of(array.args["start"])
         return BIGINT if found.name == "bigint" or type_of(array.args["end"]).name == "bigint" else found
@@ -231,13 +234,13 @@ def _join(builder: Builder, left: Node, join: exp.Join) -> Node:
 
 
 def _rows_above(right: Node) -> Node | None:
-    """What the rows of a set-returning function in FROM are joined to already."""
+    """Return the node to which the rows of a set-returning function in FROM are joined already."""
     rows = right.input if isinstance(right, Project) else right
     return rows.input if isinstance(rows, Unnest) else None
 
 
 def outer_join(left: Node, right: Node, condition: exp.Expr | None, kind: str, place: exp.Expr) -> Join:
-    """A join that is maintained by its keys. Raises Error 0A000 without an equality between the sides."""
+    """Return a join that is maintained by its keys. Raises Error 0A000 without an equality between the sides."""
     join = Join(left, right, condition, kind)
     if not join.pairs:
         words = {LEFT: "a LEFT JOIN", FULL: "a FULL JOIN", SEMI: "EXISTS or IN", ANTI: "NOT EXISTS or NOT IN"}[kind]
@@ -246,7 +249,10 @@ def outer_join(left: Node, right: Node, condition: exp.Expr | None, kind: str, p
 
 
 def _temporal(left: Node, right: Node, condition: exp.Expr | None, kind: str, place: exp.Expr) -> Node:
-    """RisingWave: the left side is append-only, and the condition has all of the right side's primary key."""
+    """Return a temporal join by RisingWave's rules.
+
+    The left side is append-only, and the condition has all of the right side's primary key.
+    """
     join = Join(left, right, condition, kind)
     if not isinstance(right, Scan):
         raise refuse("a temporal join with something else than a table or view", place)

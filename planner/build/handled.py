@@ -1,7 +1,7 @@
-"""Which parts of each clause mean something to us: what sqlglot reads besides is refused, and never dropped.
+"""Lists the syntax that each clause of a view may have; other syntax that sqlglot reads is refused, never dropped.
 
 sqlglot reads the syntax of thirty engines into arguments of its nodes. A builder takes the arguments that it knows and
-does not see the others, so an argument has to be listed here for a view to have it, and a clause too. An expression
+does not see others. So every argument that a view may have has to be listed here, and every clause too. An expression
 without an entry is passed on whole, as text.
 """
 
@@ -20,8 +20,11 @@ from sparkwave.planner.parse.trees import position_of
 
 @dataclass(frozen=True)
 class Syntax:
-    """The arguments of a node: those that are built or checked, those that change no rows with the reason, and
-    what others are called in an error."""
+    """The arguments of a node.
+
+    `handled` are built or checked, `harmless` change no rows, each with the reason, and `refused` have names for an
+    error.
+    """
 
     handled: frozenset[str]
     harmless: Mapping[str, str] = field(default_factory=dict)
@@ -110,7 +113,7 @@ SYNTAX: dict[type[exp.Expr], Syntax] = {
     exp.Fetch: _of("direction count limit_options"),
     exp.LimitOptions: _of("rows with_ties", percent="FETCH with PERCENT"),
     exp.Distinct: _of("expressions on"),
-    # Windows and what else is around a call.
+    # Windows and other nodes around a call.
     exp.Window: _of("this partition_by order spec alias over", first="FIRST or LAST in OVER"),
     exp.WindowSpec: _of("kind start start_side end end_side exclude"),
     exp.Filter: _of("this expression"),
@@ -183,11 +186,11 @@ SYNTAX: dict[type[exp.Expr], Syntax] = {
     exp.RowNumber: _of("", this="an argument of row_number"),
     **dict.fromkeys((exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist), _WINDOW_ONLY),
     exp.Grouping: _of("expressions"),
-    # What is read as a call of ours has the call's arguments.
+    # Nodes that are read as calls of Sparkwave's functions have the calls' arguments.
     **{kind: Syntax(frozenset(arguments)) for kind, (_, arguments) in CALLS.items()},
 }  # fmt: skip
 
-# Expressions, which are spelled whole; and those of them that no engine here reads as PostgreSQL does.
+# Expressions are spelled as a whole, except those that no engine here reads as PostgreSQL does.
 _WHOLE = (exp.Condition, exp.Predicate, exp.AtTimeZone, exp.JSONPath, exp.JSONPathPart)
 _REFUSED: dict[type[exp.Expr], str] = {
     exp.Lock: "FOR UPDATE",
@@ -203,13 +206,16 @@ _REFUSED: dict[type[exp.Expr], str] = {
     exp.TableSample: "TABLESAMPLE",
 }
 _ORDERED_SET = (exp.Mode, exp.PercentileCont, exp.PercentileDisc)
-# Arguments that say something by being False.
+# Arguments that have a meaning when they are False.
 _SAID_BY_FALSE = frozenset({"cross_apply", "indexed"})
 
 
 @dataclass(frozen=True)
 class Unhandled:
-    """What is not handled, and where it is: at the first of the places that has an identifier, or around the last."""
+    """Syntax that is not handled, and its position.
+
+    The position is that of the first place with an identifier, or around the last place.
+    """
 
     what: str
     places: tuple[exp.Expr, ...]
@@ -224,7 +230,7 @@ class Unhandled:
 
 
 def check_windows(tree: exp.Expr) -> None:
-    """Raise Error 42809 for OVER behind a function of one row."""
+    """Raise Error 42809 for OVER after a function of one row."""
     for window in tree.find_all(exp.Window):
         call = as_call(window.this)
         if call is not None:
@@ -234,7 +240,7 @@ def check_windows(tree: exp.Expr) -> None:
 
 
 def check_handled(query: exp.Expr) -> None:
-    """Raise Error 0A000 for syntax of a view's query that its plan would not have."""
+    """Raise Error 0A000 for syntax of a view's query that its plan would lack."""
     check_windows(query)
     found = unhandled(query, SYNTAX, _REFUSED)
     if found is not None:
@@ -245,7 +251,7 @@ def check_handled(query: exp.Expr) -> None:
 def unhandled(
     tree: exp.Expr, known: Mapping[type[exp.Expr], Syntax], refused: Mapping[type[exp.Expr], str]
 ) -> Unhandled | None:
-    """The first part of a tree that is refused, or neither known nor an expression."""
+    """Return the first part of a tree that is refused, or neither known nor an expression."""
     for node in tree.walk():
         kind = type(node)
         syntax = known.get(kind)
@@ -264,7 +270,7 @@ def unhandled(
 
 
 def _misplaced(node: exp.Expr) -> str | None:
-    """What one clause does to a part that only others can have."""
+    """Return a description of a node in a place where only other nodes may be, or None."""
     match node:
         case exp.Escape(this=matched) if not isinstance(matched, exp.Like | exp.ILike):
             return "ESCAPE of anything but LIKE"

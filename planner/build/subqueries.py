@@ -1,6 +1,6 @@
 """WHERE and subqueries in expressions: EXISTS, IN and scalar subqueries become joins.
 
-A condition of a subquery that names columns of the query around it is a correlation: it becomes part of the join's
+A condition of a subquery that reads columns of the surrounding query is a correlation: it becomes part of the join's
 condition, and for an aggregate the subquery's side of it becomes a group key (Galindo-Legaria and Joshi, "Orthogonal
 Optimization of Subqueries and Aggregation", SIGMOD 2001, sections 2 and 3).
 """
@@ -47,7 +47,7 @@ from sparkwave.planner.plan.nodes import (
 
 @dataclass(frozen=True)
 class Body:
-    """FROM and WHERE of a query: its rows, and the conditions that name columns of the query around it."""
+    """FROM and WHERE of a query: its rows, and the conditions that read columns of the surrounding query."""
 
     node: Node
     correlated: tuple[exp.Expr, ...]
@@ -79,7 +79,7 @@ def build_body(builder: Builder, select: exp.Select) -> Body:
 
 
 def _outer_columns(part: exp.Expr, available: set[str]) -> bool:
-    """Whether a condition names columns that neither the rows nor a subquery in the condition have."""
+    """Return whether a condition reads columns that neither the rows nor a subquery in the condition have."""
     own = {source.alias_or_name for source in part.find_all(exp.Table, exp.Subquery, exp.Unnest, exp.Values)}
     return any(
         column_.table and column_.table not in own and f"{column_.table}.{column_.name}" not in available
@@ -88,7 +88,7 @@ def _outer_columns(part: exp.Expr, available: set[str]) -> bool:
 
 
 def keep_where(builder: Builder, node: Node, condition: exp.Expr) -> Node:
-    """The rows for which one condition of WHERE or HAVING holds. The result may have more fields."""
+    """Return the rows for which one condition of WHERE or HAVING holds. The result may have more fields."""
     bare = condition.unnest()
     negated = isinstance(bare, exp.Not)
     inner = bare.this.unnest() if negated else bare
@@ -111,14 +111,14 @@ def _all(parts: tuple[exp.Expr, ...]) -> exp.Expr | None:
 
 
 def _query_of(node: exp.Expr) -> exp.Expr:
-    """What is in parentheses, unless they have a LIMIT or the like of their own."""
+    """Return the query in parentheses, unless the parentheses have a LIMIT or the like of their own."""
     while isinstance(node, exp.Paren | exp.Subquery) and not any(map(node.args.get, ("with_", "limit", "offset"))):
         node = node.this
     return node
 
 
 def _body_of(builder: Builder, query: exp.Expr) -> Body | None:
-    """The rows of a subquery that does no more than FROM and WHERE; None for others."""
+    """Return the rows of a subquery with FROM and WHERE only; None for other subqueries."""
     select = _query_of(query)
     does_more = ("group", "having", "limit", "offset", "distinct", "with_")
     if not isinstance(select, exp.Select) or any(select.args.get(part) for part in does_more):
@@ -139,7 +139,10 @@ def _in(builder: Builder, node: Node, in_: exp.In) -> Node:
 
 
 def _not_in(builder: Builder, node: Node, in_: exp.In) -> Node:
-    """SQL's NOT IN: false on a match, else NULL when a NULL is on either side, unless there are no rows at all."""
+    """Build SQL's NOT IN.
+
+    It is false on a match, else NULL when a NULL is on either side, unless there are no rows at all.
+    """
     right, outputs, correlated = _rows_and_outputs(builder, in_.args["query"])
     if len(outputs) != 1:
         raise refuse("NOT IN with several columns", in_)
@@ -173,7 +176,7 @@ def _lift_all(builder: Builder, node: Node, parts: list[exp.Expr]) -> tuple[Node
 
 
 def _rows_and_outputs(builder: Builder, query: exp.Expr) -> tuple[Node, list[exp.Expr], tuple[exp.Expr, ...]]:
-    """The rows of a subquery, the expressions it selects, and its correlated conditions."""
+    """Return the rows of a subquery, its select list, and its correlated conditions."""
     body = _body_of(builder, query)
     if body is not None:
         select = _query_of(query)
@@ -200,7 +203,7 @@ def _counted(
     correlated: tuple[exp.Expr, ...],
     place: exp.Expr,
 ) -> tuple[Node, exp.Expr, exp.Expr]:
-    """Each row with how many rows the subquery has for it, and in how many of them `value` is not NULL."""
+    """Return each row with the numbers of the subquery's rows for it and of those whose `value` is not NULL."""
     inner, outer, null_safe = _correlation(right, correlated, place)
     keys = [Item(builder.fresh("k"), expression, type_of(expression)) for expression in inner]
     argument = builder.fresh("v")
@@ -228,7 +231,7 @@ def _counted(
 def _correlation(
     right: Node, correlated: tuple[exp.Expr, ...], place: exp.Expr
 ) -> tuple[list[exp.Expr], list[exp.Expr], list[bool]]:
-    """Correlated conditions as equalities: of the subquery, of the query around it, whether NULL equals NULL."""
+    """Return correlated conditions as equalities: inner side, outer side, and whether NULL equals NULL."""
     inner, outer, null_safe = [], [], []
     names = names_of(right)
     for part in correlated:
@@ -244,7 +247,7 @@ def _correlation(
 
 
 def _equalities(outer: list[exp.Expr], keys: list[str], null_safe: list[bool]) -> exp.Expr:
-    """The condition that joins a subquery's keys to the rows around it."""
+    """Return the condition that joins a subquery's keys to the surrounding rows."""
     pairs = zip(outer, keys, null_safe, strict=True)
     equal = ((exp.NullSafeEQ if safe else exp.EQ)(this=one, expression=column(key)) for one, key, safe in pairs)
     return exp.and_(*equal, copy=False)
@@ -254,11 +257,11 @@ def _equalities(outer: list[exp.Expr], keys: list[str], null_safe: list[bool]) -
 
 
 def lift(builder: Builder, node: Node, expression: exp.Expr) -> tuple[Node, exp.Expr]:
-    """Join what the subqueries of an expression return to the rows, and put fields in their place."""
+    """Join the results of an expression's subqueries to the rows, and replace the subqueries by fields."""
     if not expression.find(exp.Query):
         return node, expression
     holder = exp.Paren(this=expression.copy())
-    # Qualified copies keep their annotations, which the outputs' types come from.
+    # Qualified copies keep their annotations, from which the outputs get their types.
     for part in list(holder.find_all(exp.Exists, exp.In, exp.Subquery)):
         if part.find_ancestor(exp.Query) is not None or not _has_query(part):
             continue
@@ -342,7 +345,7 @@ def _scalar_value(builder: Builder, node: Node, subquery: exp.Expr) -> tuple[Nod
 def _single_rows(
     builder: Builder, select: exp.Select, node: Node, inner: list[exp.Expr], place: exp.Expr
 ) -> tuple[Node, list[str], exp.Expr]:
-    """A correlated subquery that has at most one row for each row around it: by its key, or by LIMIT 1."""
+    """Return a correlated subquery with at most one row for each surrounding row: by its key, or by LIMIT 1."""
     alias = builder.fresh("s")
     keys = [Item(f"{alias}.k{number}", expression, type_of(expression)) for number, expression in enumerate(inner)]
     output = select.selects[0].unalias()
@@ -366,14 +369,14 @@ def _single_rows(
 
 
 def order_of(name: str, ordered: exp.Expr) -> Order:
-    """ORDER BY's direction for a field; NULLs are large, as in PostgreSQL, unless it says otherwise."""
+    """Return ORDER BY's direction for a field; by default NULLs are large, as in PostgreSQL."""
     descending = bool(ordered.args.get("desc"))
     nulls_first = ordered.args.get("nulls_first")
     return Order(name, descending, descending if nulls_first is None else bool(nulls_first))
 
 
 def _uncorrelated_value(builder: Builder, node: Node, subquery: exp.Expr) -> tuple[Node, exp.Expr]:
-    """A scalar subquery about no row in particular: one row, joined to all."""
+    """Return an uncorrelated scalar subquery: one row, joined to all rows."""
     rows = builder.query(builder, subquery, True)
     if len(rows.fields) != 1:
         raise refuse("a scalar subquery with several columns", subquery)
@@ -386,7 +389,7 @@ def _uncorrelated_value(builder: Builder, node: Node, subquery: exp.Expr) -> tup
                 subquery,
                 "Use an aggregate such as max, or add LIMIT 1.",
             )
-        # Of at most one value the largest is that value, and of none it is NULL.
+        # The largest of at most one value is that value, or NULL of none.
         rows = Aggregate(rows, (), (count_rows_call(), Call("_max", "max", name, type_)))
         name = "_max"
     value = f"{alias}.value"

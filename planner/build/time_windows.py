@@ -1,4 +1,4 @@
-"""TUMBLE and HOP as the queries they stand for, and what else in FROM sqlglot's qualify cannot read.
+"""Replaces TUMBLE and HOP by equivalent queries, and other syntax in FROM that sqlglot's qualify cannot read.
 
 RisingWave documentation, "Time windows": windows are aligned to the Unix epoch plus an offset; a row falls into one
 tumbling window, and into size / slide hopping ones.
@@ -22,13 +22,13 @@ _UNITS: dict[str, int] = {
     "WEEK": 7 * 86_400_000_000,
 }
 WINDOWS = ("TUMBLE", "HOP")
-# Functions of our own in `planner.functions`: the start of the window of some µs that a time falls into, and a time
-# some µs later.
+# Functions of `planner.functions`: the start of the window of a number of µs that contains a time, and a time plus a
+# number of µs.
 TUMBLE_START, SHIFTED = "tumble_start", "shift_time"
 
 
 def expand_windows(tree: exp.Expr) -> exp.Expr:
-    """Put the query that it stands for in place of every TUMBLE and HOP, in the tree itself."""
+    """Replace every TUMBLE and HOP by its equivalent query, in the tree itself."""
     for table in list(tree.find_all(exp.Table)):
         if is_window(table):
             windowed = _windowed(table, table.this)
@@ -39,8 +39,11 @@ def expand_windows(tree: exp.Expr) -> exp.Expr:
 
 
 def prepare_from(tree: exp.Query) -> exp.Query:
-    """A copy where every TUMBLE and HOP is a subquery, a function's table alias names its column,
-    `FOR SYSTEM_TIME AS OF PROCTIME()` is a mark on its table, and `current_date` is a cast of `now()`."""
+    """Return a copy of a query that sqlglot's qualify can read.
+
+    Every TUMBLE and HOP is a subquery, a function's table alias names its column, `FOR SYSTEM_TIME AS OF PROCTIME()` is
+    a mark on its table, and `current_date` is a cast of `now()`.
+    """
     copied = tree.copy()
     for kind, type_ in ((exp.CurrentDate, "date"), (exp.Localtimestamp, "timestamp")):
         for part in list(copied.find_all(kind)):
@@ -66,7 +69,7 @@ def is_window(source: exp.Expr) -> bool:
 
 
 def windowed_table(source: exp.Expr) -> exp.Table | None:
-    """The relation in the first argument of a TUMBLE or HOP, as the table that it will be."""
+    """Return the relation in the first argument of a TUMBLE or HOP, as a table; None otherwise."""
     arguments = source.this.expressions if is_window(source) else []
     if not arguments or not isinstance(arguments[0], exp.Column):
         return None
@@ -81,7 +84,7 @@ def windowed_table(source: exp.Expr) -> exp.Table | None:
 
 
 def is_temporal(table: exp.Expr) -> bool:
-    """Whether a table is joined as of the time a row arrives."""
+    """Return whether a table is joined as of the time when a row arrives."""
     return isinstance(table, exp.Table) and bool(table.this.meta.get("temporal"))
 
 
@@ -96,7 +99,7 @@ def _check_proctime(version: exp.Expr, table: exp.Table) -> None:
 
 
 def _name_columns(source: exp.Expr, unnest: exp.Unnest) -> None:
-    """PostgreSQL names the single column of `unnest(..) AS x` after the table alias, and the count `ordinality`."""
+    """Name the columns of `unnest(..) AS x` as PostgreSQL does: the value by the alias, the count `ordinality`."""
     alias = source.args.get("alias")
     if alias is None:
         source.set("alias", exp.TableAlias(this=exp.to_identifier("unnest")))
@@ -161,7 +164,7 @@ def _name(source: exp.Expr) -> str:
 
 
 def _relation(source: exp.Expr, alias: exp.Identifier) -> exp.Expr:
-    """The table or subquery in the first argument, under an alias of ours."""
+    """Return the table or subquery in the first argument, under an alias of Sparkwave's own."""
     if isinstance(source, exp.Subquery):
         found: exp.Expr = source.copy()
     elif isinstance(source, exp.Column):
@@ -173,7 +176,7 @@ def _relation(source: exp.Expr, alias: exp.Identifier) -> exp.Expr:
 
 
 def _microseconds(interval: exp.Expr, function: str) -> int:
-    """A constant INTERVAL's length; months have none."""
+    """Return the length of a constant INTERVAL; months have none."""
     bare = interval.unnest()
     if isinstance(bare, exp.Cast) and bare.this.is_string:
         bare = exp.Interval(this=bare.this)

@@ -1,4 +1,4 @@
-"""Bound syntax to nodes. What has no incremental rule is refused, by name and place.
+"""Builds nodes from bound syntax. Syntax without an incremental rule is refused, with its name and position.
 
 A SELECT is built in the order SQL evaluates it: FROM and WHERE, groups, HAVING, windows, the select list with its
 set-returning functions, DISTINCT, ORDER BY with LIMIT.
@@ -55,7 +55,7 @@ from sparkwave.planner.plan.nodes import (
 
 
 def build(bound: BoundQuery) -> Project:
-    """The plan of a query; its root is a Project whose items are the output columns. Raises Error 0A000."""
+    """Return the plan of a query; its root is a Project whose items are the output columns. Raises Error 0A000."""
     node = _query(Builder(bound.tables, _query, correlated_groups), bound.tree)
     if isinstance(node, Project):
         return node
@@ -63,7 +63,7 @@ def build(bound: BoundQuery) -> Project:
 
 
 def _query(builder: Builder, query: exp.Expr, positional: bool = False) -> Node:
-    """The outputs of a query under their names; `positional` numbers them instead."""
+    """Return the outputs of a query under their names; with `positional` they are numbered instead."""
     with_ = query.args.get("with_")
     if with_ is not None:
         if with_.recursive:
@@ -85,7 +85,7 @@ def _query(builder: Builder, query: exp.Expr, positional: bool = False) -> Node:
 
 
 def _limited_inside(query: exp.Subquery) -> exp.Expr | None:
-    """`(SELECT … ORDER BY a) LIMIT 1` as one query, which it is to PostgreSQL; None where that says no more."""
+    """Return `(SELECT … ORDER BY a) LIMIT 1` as one query, as PostgreSQL reads it; None if it is not of this form."""
     inner = query.this.unnest()
     own = {part: query.args[part] for part in ("limit", "offset") if query.args.get(part) is not None}
     is_first = own and query.args.get("order") is None and inner.args.get("order") is not None
@@ -126,7 +126,7 @@ def _set_operation(builder: Builder, query: exp.SetOperation) -> Node:
 
 
 def _known(node: Node, place: int) -> Type | None:
-    """The type of an output; None when it is a bare NULL."""
+    """Return the type of an output; None for a bare NULL."""
     found = node.fields[place]
     if isinstance(node, Project) and _is_null(node.items[place].expression):
         return None
@@ -149,7 +149,7 @@ def _distinct(node: Node) -> Node:
 def _common_or_other(
     builder: Builder, sides: tuple[Project, ...], names: list[str], is_common: bool, is_distinct: bool
 ) -> Node:
-    """INTERSECT and EXCEPT: how often each row is on either side, then the rows to keep, as often as SQL says."""
+    """Build INTERSECT or EXCEPT: count each row on either side, then keep it as often as SQL says."""
     marks = [builder.fresh("side") for _ in sides]
     marked = []
     for side_number, side in enumerate(sides):
@@ -190,7 +190,7 @@ def _select(builder: Builder, select: exp.Select, positional: bool) -> Node:
     if len(sets) > 1 and (select.find(exp.Window) or _distinct_on(select)):
         raise refuse("a window function or DISTINCT ON over grouping sets", select, "Put the groups into a subquery.")
     for keys in sets:
-        # Each grouping set has rows of its own: plans share no nodes, so that every scan is one input.
+        # Each grouping set has rows of its own, because plans share no nodes: every scan is one input.
         node = body.node if len(branches) == 0 else build_body(builder, select).node
         grouped = build_groups(select, node, keys, all_keys)
         branches.append(_outputs(builder, select, grouped.node, grouped.replacements, positional, len(sets) == 1))
@@ -210,7 +210,7 @@ def _outputs(
     positional: bool,
     is_whole: bool = True,
 ) -> Node:
-    """HAVING and everything after it. Without `is_whole` the rows are one grouping set's, to be ordered later."""
+    """Build HAVING and everything after it. Without `is_whole` the rows are one grouping set's, to be ordered later."""
     having = select.args.get("having")
     for part in conjuncts(having.this) if having is not None else ():
         node = _having(builder, node, part, replacements)
@@ -292,7 +292,7 @@ def _having(builder: Builder, node: Node, part: exp.Expr, replacements: dict[str
 
 
 def _replaced_outside(source: exp.Expr, replacements: dict[str, exp.Expr]) -> exp.Expr:
-    """Swap aggregates and keys for their fields, in place of the qualified text; subqueries stay as they are."""
+    """Replace aggregates and keys by their fields; subqueries stay as they are."""
     if not source.find(exp.Query):
         return replaced(scalar(source), replacements)
 
@@ -306,7 +306,7 @@ def _replaced_outside(source: exp.Expr, replacements: dict[str, exp.Expr]) -> ex
 
 
 def _sort_source(ordered: exp.Expr, select: exp.Select) -> int | exp.Expr:
-    """What one ORDER BY item sorts by: the place of an output, or an expression of its own."""
+    """Return the sort key of an ORDER BY item: the place of an output, or an expression."""
     by = ordered.this
     if isinstance(by, exp.Literal) and by.is_int:
         return _place_of(by, len(select.selects))
@@ -343,7 +343,7 @@ def _distinct_on(select: exp.Select) -> list[int | exp.Expr]:
 def _series(
     builder: Builder, select: exp.Select, node: Node, replacements: dict[str, exp.Expr]
 ) -> tuple[Node, dict[str, exp.Expr]]:
-    """A set-returning function in the select list: a row for each of its elements."""
+    """Build a set-returning function in the select list: a row for each of its elements."""
     found = [
         call
         for item in select.selects
@@ -376,7 +376,7 @@ def _limited(builder: Builder, node: Node, query: exp.Expr, sorts: tuple[Order, 
 
 
 def _with_ties(builder: Builder, node: Node, sorts: tuple[Order, ...], limit: int | None) -> Node:
-    """The first rows and those that are equal to the last of them in what they are ordered by: rank() <= n."""
+    """Return the first rows and those with equal sort keys to the last of them: rank() <= n."""
     rank = builder.fresh("rank")
     ranked = OverWindow(node, (), (WindowCall(rank, exp.Rank(), BIGINT, sorts, None),))
     is_first = exp.LTE(this=typed_column(rank, BIGINT), expression=typed(exp.Literal.number(limit), BIGINT))

@@ -1,7 +1,7 @@
-"""EMIT ON WINDOW CLOSE: a group shows when the watermark has passed its key, and is final then.
+"""EMIT ON WINDOW CLOSE: a group appears when the watermark has passed its key, and is final then.
 
-The watermark of a table is its highest time less a delay; late rows never get into the table. So the view is its
-query with one condition more: the key is below what the key would be at the watermark. RisingWave's StreamHashAgg
+The watermark of a table is its highest time less a delay; late rows never get into the table. So the view is its query
+with one further condition: the key is below the value that it would have at the watermark. RisingWave's StreamHashAgg
 and StreamEowcSort have the same rule (docs "Emit on window close", `GenericRank` of a watermark through TUMBLE).
 """
 
@@ -33,12 +33,15 @@ from sparkwave.planner.plan.nodes import (
     with_inputs,
 )
 
-# Functions that keep the order of times: the watermark can be taken through them.
+# Functions that keep the order of times, so that they can be applied to the watermark.
 _MONOTONE = frozenset({"tumble_start", "shift_time", "date_trunc"})
 
 
 def on_window_close(root: Project) -> Project:
-    """The plan of a query that shows only closed windows. Raises Error 0A000 without a watermark to close them."""
+    """Return the plan of a query that shows closed windows only.
+
+    Raises Error 0A000 without a watermark to close them.
+    """
     return replace(root, input=_closing(root.input, root))
 
 
@@ -58,7 +61,7 @@ def _closing(node: Node, root: Node) -> Node:
 
 
 def _traced(node: Node, expression: exp.Expr) -> tuple[exp.Expr, Scan] | None:
-    """The expression over the watermark column of a scan, where it is that and keeps its order."""
+    """Return the expression over a scan's watermark column, and the scan, if it keeps the column's order; else None."""
     used = {reference.name for reference in expression.find_all(exp.Column)}
     match node:
         case Scan(relation=relation):
@@ -71,7 +74,7 @@ def _traced(node: Node, expression: exp.Expr) -> tuple[exp.Expr, Scan] | None:
         case Filter():
             return _traced(node.input, expression)
         case Unnest(array=exp.GenerateSeries() as series):
-            # Of the windows that HOP puts a time into, the earliest is the last to take rows below the watermark.
+            # Of HOP's windows of a time, the earliest is the last to take rows below the watermark.
             return _traced(node.input, _put(expression, {node.element.name: series.args["end"]}))
         case Join():
             for side in node.inputs:

@@ -22,9 +22,9 @@ from sparkwave.planner.plan.nodes import Item, Node, OverWindow, WindowCall, col
 def build_windows(
     builder: Builder, select: exp.Select, node: Node, parts: list[exp.Expr], replacements: dict[str, exp.Expr]
 ) -> tuple[Node, dict[str, exp.Expr]]:
-    """Add the window calls of some expressions to the rows; the replacements then know their fields too.
+    """Add the window calls of some expressions to the rows. Returns the node and the replacements with the new fields.
 
-    `replacements` stand for aggregates and keys when the rows are groups.
+    `replacements` are those of aggregates and keys when the rows are groups.
     """
     windows = [window for part in parts for window in part.find_all(exp.Window) if window.parent_select is select]
     if not windows:
@@ -69,7 +69,7 @@ def build_windows(
 
 
 def named(window: exp.Window, select: exp.Select) -> exp.Window:
-    """The window with what a WINDOW clause says of the name it gives: `OVER w`, or `OVER (w ORDER BY …)`.
+    """Return the window with the definition of its named window: `OVER w`, or `OVER (w ORDER BY …)`.
 
     PostgreSQL: transformWindowDefinitions in src/backend/parser/parse_clause.c.
     """
@@ -99,7 +99,7 @@ def named(window: exp.Window, select: exp.Select) -> exp.Window:
 
 
 def _check(window: exp.Window) -> None:
-    """Raise Error 0A000 for what PostgreSQL does not have in window functions either."""
+    """Raise Error 0A000 for syntax that PostgreSQL does not have in window functions either."""
     call = window.this.this if isinstance(window.this, exp.Filter) else window.this
     refuse_intervals(call)
     for kind, what in ((exp.Distinct, "DISTINCT"), (exp.Order, "ORDER BY in an aggregate")):
@@ -112,7 +112,7 @@ def _check(window: exp.Window) -> None:
 
 
 def _over_fields(call: exp.Expr, field: Callable[[exp.Expr], str]) -> exp.Expr:
-    """The call with each non-constant argument as a field."""
+    """Return the call with each non-constant argument as a field."""
     copied = call.copy()
     inner = copied
     while isinstance(inner, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):

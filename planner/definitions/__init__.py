@@ -1,1 +1,1 @@
-"""What tables, indexes, sinks and sources are defined by, and how stored definitions follow renames."""
+"""The definitions of tables, indexes, sinks and sources, and how stored definitions follow renames."""

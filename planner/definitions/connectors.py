@@ -1,5 +1,7 @@
-"""What connectors there are, and whether the options of a table or source fit its connector (RisingWave:
-src/frontend/src/handler/create_source/validate.rs and src/connector/src/source)."""
+"""The known connectors, and the check that the options of a table or source fit its connector.
+
+RisingWave: src/frontend/src/handler/create_source/validate.rs and src/connector/src/source.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,8 @@ _COMMON = ("connector", RATE_LIMIT)
 class Kind:
     """A connector. `formats` are pairs of FORMAT and ENCODE, the first for a statement without them.
 
-    `options` are checked by functions of (name, value) that raise ValueError; of names that end in `.` any that begin
-    so are known. `includes` are what it knows of a row besides its values, with the types.
+    `options` are checked by functions of (name, value) that raise ValueError; a name that ends in `.` allows every name
+    with this beginning. `includes` are the further columns of a row besides its values, with the types.
     """
 
     formats: tuple[tuple[str, str], ...]
@@ -40,7 +42,7 @@ def _any(value: str) -> None:
 
 
 def _field(value: str) -> None:
-    """Of a column: what it may be depends on the column's type (`_check_datagen`)."""
+    """Accept an option of a column, whose values depend on the column's type (`_check_datagen`)."""
 
 
 def _number(value: str) -> None:
@@ -72,7 +74,7 @@ _NEXMARK_NUMBERS = (
     "avg.auction.byte.size", "avg.bid.byte.size", "first.auction.id", "first.person.id", "first.category.id",
     "auction.id.lead", "person.id.lead", "in.flight.auctions",
 )  # fmt: skip
-# What divides something. `threads`, chunks and splits are how RisingWave works, which is the same rows here.
+# Divisors. `threads`, chunks and splits are internals of RisingWave that do not change the rows.
 _NEXMARK_POSITIVE = (
     "active.people", "num.categories", "hot.seller.ratio", "hot.auction.ratio", "hot.bidder.ratio", "hot.channel.ratio",
     "hot.seller.ratio.2", "hot.auction.ratio.2", "hot.bidder.ratio.2", "person.proportion", "auction.proportion",
@@ -81,13 +83,13 @@ _NEXMARK_POSITIVE = (
 
 _FILE_FORMATS = (("PLAIN", "CSV"), ("PLAIN", "JSON"), ("PLAIN", "PARQUET"))
 _FILE_INCLUDES = {"file": VARCHAR, "offset": VARCHAR}
-# Of sources and sinks (RisingWave: src/connector/src/aws_utils.rs and src/connector/src/source/filesystem).
+# Options of sources and sinks (RisingWave: src/connector/src/aws_utils.rs and src/connector/src/source/filesystem).
 S3_OPTIONS = (
     "s3.region_name", "s3.bucket_name", "s3.endpoint_url", "s3.credentials.access", "s3.credentials.secret",
     "s3.credentials.session_token", "s3.assume_role", "enable_config_load",
 )  # fmt: skip
 S3_REQUIRED = ("s3.region_name", "s3.bucket_name")
-# Those of librdkafka that RisingWave knows (src/connector/src/connector_common/common.rs).
+# The options of librdkafka that RisingWave knows (src/connector/src/connector_common/common.rs).
 KAFKA_OPTIONS = (
     "topic", "properties.bootstrap.server", "properties.security.protocol", "properties.sasl.mechanism",
     "properties.sasl.username", "properties.sasl.password", "properties.ssl.ca.location",
@@ -176,10 +178,10 @@ _ENCODE_OPTIONS: Mapping[str, Mapping[str, Callable[[str], None]]] = {
 
 
 def read_source(clause: Connector, columns: tuple[Column, ...], default_limit: int | None) -> Source:
-    """The source that a statement describes, for a relation that is yet to be made with these visible columns.
+    """Return the source that a statement describes, for a relation with these visible columns.
 
-    The columns of INCLUDE are not among them. Raises Error 22023 for an option that is missing, unknown or wrong,
-    0A000 for what a connector cannot deliver.
+    The columns of INCLUDE are not among them. Raises Error 22023 for an option that is missing, unknown or wrong, 0A000
+    for columns or rows that a connector cannot deliver.
     """
     name, kind = _kind(clause)
     options = {option.name: option.value for option in clause.options if option.secret is None}
@@ -206,7 +208,7 @@ def read_source(clause: Connector, columns: tuple[Column, ...], default_limit: i
 
 
 def known_columns(clause: Connector) -> tuple[Column, ...]:
-    """The columns of a statement that lists none: those that its connector knows. Raises Error 42601, 22023."""
+    """Return the columns of a statement that lists none: those of its connector. Raises Error 42601, 22023."""
     options = {option.name: option.value for option in clause.options}
     name = _kind(clause)[0] if clause.shared is None else ""
     if name == "nexmark":
@@ -222,7 +224,7 @@ def known_columns(clause: Connector) -> tuple[Column, ...]:
 
 
 def include_columns(clause: Connector) -> tuple[Column, ...]:
-    """The columns that INCLUDE adds. Raises Error 22023 for what the connector does not know of a row."""
+    """Return the columns of INCLUDE. Raises Error 22023 for one that the connector does not have."""
     connector = next((option.value for option in clause.options if option.name == "connector"), "")
     known = (KINDS[connector].includes if connector in KINDS else None) or {}
     for what, _, position in clause.includes:
@@ -233,7 +235,7 @@ def include_columns(clause: Connector) -> tuple[Column, ...]:
 
 
 def _kind(clause: Connector) -> tuple[str, Kind]:
-    """The connector that is named, and what it is."""
+    """Return the name of the statement's connector, and the connector."""
     option = next((option for option in clause.options if option.name == "connector"), None)
     if option is None:
         raise _wrong("missing field 'connector'", clause.position)
@@ -285,7 +287,7 @@ def _wrong(message: str, position: int | None, hint: str | None = None) -> Error
     return Error(message, errors.INVALID_PARAMETER_VALUE, hint=hint, position=position)
 
 
-# What each connector wants of the columns.
+# The requirements of each connector on the columns.
 
 
 def _check_datagen(source: Source, columns: tuple[Column, ...], clause: Connector) -> None:
@@ -313,7 +315,7 @@ _NEXMARK: Mapping[str, tuple[tuple[str, Type], ...]] = {
 
 
 def _nexmark_columns(options: Mapping[str, str]) -> tuple[Column, ...]:
-    """Those of the table type; without one, one row is an event of any type."""
+    """Return the columns of the table type; without one, a row is an event of any type."""
     table = options.get("nexmark.table.type", "").lower()
     if table in _NEXMARK:
         return tuple(Column(name, type_) for name, type_ in _NEXMARK[table])
@@ -358,7 +360,7 @@ def _check_kafka(source: Source, columns: tuple[Column, ...], clause: Connector)
 
 
 def check_key(source: Source, primary_key: tuple[str, ...], clause: Connector) -> None:
-    """Raise Error 22023 when the rows of an upsert source are not told apart by the messages' key."""
+    """Raise Error 22023 when the messages' key does not identify the rows of an upsert source."""
     if source.format != "UPSERT":
         return
     key = tuple(column for what, column in source.includes if what == "key")
@@ -387,7 +389,7 @@ _CHECKS: Mapping[str, Callable[[Source, tuple[Column, ...], Connector], None]] =
 
 
 def settled_options(source: Source, now_ms: int) -> Source:
-    """The source with what its connector decides when it is made, so that it goes on the same after a restart."""
+    """Return the source with the options that its connector settles at its creation, to be the same after a restart."""
     if source.connector == "nexmark" and "nexmark.base.time" not in source.options:
         # RisingWave: src/connector/src/source/nexmark/mod.rs, where one table type begins at 2015-07-15.
         base = 1_436_918_400_000 if "nexmark.table.type" in source.options else now_ms

@@ -1,4 +1,4 @@
-"""How sequences count: what their options come to, and which of them an expression draws from."""
+"""The options of sequences, and the sequences from which expressions draw numbers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LIMITS = {"smallint": 2**15, "integer": 2**31, "bigint": 2**63}
 
 
 def made_sequence(options: SequenceOptions, before: Sequence | None = None) -> Sequence:
-    """A sequence with these options, and for the others those it had before, or PostgreSQL's.
+    """Return a sequence with these options; other options are as in `before`, or PostgreSQL's defaults.
 
     Raises Error 22023 as PostgreSQL does (src/backend/commands/sequence.c, init_params).
     """
@@ -65,7 +65,7 @@ def _said(value: int | None, otherwise: int) -> int:
 
 
 def _is_limit(sequence: Sequence, value: int) -> bool:
-    """Whether a bound is that of the sequence's type, which goes with the type."""
+    """Return whether a bound is that of the sequence's type, so that it changes with the type."""
     return value in (-_LIMITS[sequence.type], _LIMITS[sequence.type] - 1)
 
 
@@ -82,12 +82,12 @@ def _wrong(message: str) -> Error:
 
 
 def next_of(sequence_id: int) -> str:
-    """The default of a column that counts: the sequence by its id, whatever it is called later."""
+    """Return the default of a column that counts, with the sequence's id, which survives renames."""
     return f"{NEXT}('{sequence_id}'::regclass)"
 
 
 def drawn_by(default: str | None) -> int | None:
-    """The id of the sequence that such a default names; None for any other default."""
+    """Return the id of the sequence in such a default; None for any other default."""
     head, tail = f"{NEXT}('", "'::regclass)"
     text = default or ""
     if not (text.startswith(head) and text.endswith(tail)):
@@ -97,9 +97,9 @@ def drawn_by(default: str | None) -> int | None:
 
 
 def find_sequence(catalog: Catalog, scope: Scope, named: exp.Expr) -> Relation | None:
-    """The sequence that an argument of type regclass names; None where that is no constant.
+    """Return the sequence that an argument of type regclass names; None for an argument that is no constant.
 
-    Raises Error 42P01 for nothing, 42809 for something else.
+    Raises Error 42P01 for an unknown name, 42809 for another relation.
     """
     literal = named.this if isinstance(named, exp.Cast) else named
     if not isinstance(literal, exp.Literal):
@@ -120,13 +120,13 @@ def find_sequence(catalog: Catalog, scope: Scope, named: exp.Expr) -> Relation |
 
 
 def draws(text: str | None) -> bool:
-    """Whether an expression takes numbers of a sequence."""
+    """Return whether an expression draws numbers from a sequence."""
     calls = expression_of(text).find_all(exp.Anonymous) if text is not None else ()
     return any(call.name.lower() == NEXT for call in calls)
 
 
 def settled(default: str, catalog: Catalog, scope: Scope) -> str:
-    """A default with the ids of the sequences that it names. Raises Error as `find_sequence`."""
+    """Return a default with the ids of the sequences that it names. Raises Error as `find_sequence`."""
     tree = expression_of(default).copy()
     for call in list(tree.find_all(exp.Anonymous)):
         if call.name.lower() == NEXT and len(call.expressions) == 1:

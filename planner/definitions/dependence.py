@@ -1,4 +1,4 @@
-"""What definitions read of a table, so that ALTER TABLE leaves every view what it is."""
+"""The columns of a table that definitions read, so that ALTER TABLE leaves every view as it is."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ from sparkwave.planner.statements import CreateMaterializedView, CreateView
 
 
 def readers_of(catalog: Catalog, table: Relation, lake_name: str) -> list[Relation]:
-    """The relations whose definitions read a column of a table, by its name in the lake; `SELECT *` reads all."""
+    """Return the relations whose definitions read a column of a table, by its name in the lake.
+
+    `SELECT *` reads all.
+    """
     return [r for r in catalog.dependents(table.id) if lake_name in lake_columns_read(r, table, catalog)]
 
 
 def lake_columns_read(reader: Relation, table: Relation, catalog: Catalog) -> frozenset[str]:
-    """The columns that a definition reads of a table, also through views; all where that cannot be told.
+    """Return the columns of a table that a definition reads, also through views; all where they cannot be told.
 
-    Of an index all that there were when it was made.
+    For an index, all are those that existed when it was made.
     """
     known = table.as_of(reader.definition_id) if reader.is_index else table
     everything = frozenset(column.lake_name for column in known.stored)

@@ -1,7 +1,7 @@
-"""The SQL of datagen's columns: each value follows from its row's number, so that any row can be made again.
+"""SQL of datagen's columns: each value follows from its row's number, so that any row can be made again.
 
-Options and defaults are RisingWave's (src/common/src/field_generator, src/connector/src/source/datagen); the values of
-random columns are not, because they come from DuckDB's hash of the row's number, the seed and the column.
+Options and defaults are RisingWave's (src/common/src/field_generator, src/connector/src/source/datagen). The values of
+random columns differ, because they come from DuckDB's hash of the row's number, the seed and the column.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _KNOWN = ("kind", "start", "end", "min", "max", "seed", "length", "max_past", "m
 
 
 class WrongField(ValueError):
-    """What is wrong with the options of a column, and the name of the option, empty for the column itself."""
+    """An error in the options of a column, with the name of the option, empty for the column itself."""
 
     def __init__(self, option: str, message: str) -> None:
         super().__init__(message)
@@ -42,14 +42,14 @@ class WrongField(ValueError):
 
 @dataclass(frozen=True)
 class Rows:
-    """The SQL of each column in terms of `NUMBER`, and how many rows there are; None is no end."""
+    """SQL of each column over `NUMBER`, and the number of rows; None for no end."""
 
     columns: tuple[str, ...]
     count: int | None
 
 
 def datagen_rows(options: Mapping[str, str], columns: Iterable[Column]) -> Rows:
-    """What the options say about every column. Raises WrongField."""
+    """Return the rows that the options describe. Raises WrongField."""
     listed = tuple(columns)
     _check_names(options, listed)
     counts: list[int] = []

@@ -27,7 +27,10 @@ from sparkwave.planner.statements import CreateIndex, Name
 
 
 def indexed_relation(statement: CreateIndex, catalog: Catalog, scope: Scope) -> Relation:
-    """What is indexed. Raises Error 42P01, 42809 for what stores no rows or is an index itself, 55000."""
+    """Return the indexed relation.
+
+    Raises Error 42P01, 42809 for one that stores no rows or is an index itself, 55000.
+    """
     name = statement.table
     relation = resolve_readable(catalog, scope, name)
     if relation.is_index or relation.is_view:
@@ -37,7 +40,7 @@ def indexed_relation(statement: CreateIndex, catalog: Catalog, scope: Scope) -> 
 
 
 def index_of(statement: CreateIndex, catalog: Catalog, scope: Scope) -> Index:
-    """The key columns of an index; a column that comes twice counts once. Raises Error 42703, 42601 or 0A000."""
+    """Return the key columns of an index; a repeated column counts once. Raises Error 42703, 42601 or 0A000."""
     relation = indexed_relation(statement, catalog, scope)
     found: dict[str, IndexKey] = {}
     taken = {column.name for column in relation.visible}
@@ -62,7 +65,7 @@ def index_of(statement: CreateIndex, catalog: Catalog, scope: Scope) -> Index:
 def index_query(
     statement: CreateIndex, index: Index, catalog: Catalog, scope: Scope, made: Relation | None = None
 ) -> exp.Query:
-    """The query whose rows an index has; `made` is the index if it is a stored one."""
+    """Return the query of an index's rows. `made` is the stored index, if there is one."""
     relation = indexed_relation(statement, catalog, scope)
     table = _table(statement.table)
     keyed = {key.name for key in index.keys}
@@ -80,7 +83,7 @@ def index_query(
 
 
 def first_name(relation: Relation, made: Relation) -> str:
-    """What a relation was called when what reads only it was made: hidden keys from it are named after that."""
+    """Return the name that a relation had when its only reader `made` was made; hidden keys have this name."""
     known = escape_relation(relation) if made.planner >= ESCAPED_SINCE else relation
     hidden = (column.lake_name for column in made.columns if column.is_hidden)
     names = (name.removesuffix(f".{key}") for name in hidden for key in known.key if name.endswith(f".{key}"))
@@ -91,19 +94,19 @@ def first_name(relation: Relation, made: Relation) -> str:
 
 
 def with_names(index: Index, names: Mapping[str, str]) -> Index:
-    """An index after columns of what it indexes got other names."""
+    """Return an index after columns of its relation were renamed."""
     changed = {old: new for old, new in names.items() if old != new}
     keys = (replace(k, source=renamed(k.source, changed)) if k.is_expression and changed else k for k in index.keys)
     return replace(index, keys=tuple(keys))
 
 
 def clustering(index: Index) -> tuple[Order, ...]:
-    """The order of an index's rows."""
+    """Return the order of an index's rows."""
     return tuple(Order(key.name, key.descending, key.nulls_first) for key in index.keys)
 
 
 def _source(node: exp.Expr, relation: Relation) -> str:
-    """The column that a key is, or the text of an expression of some. Raises Error 42703 or 0A000."""
+    """Return the column of a key, or the text of an expression over columns. Raises Error 42703 or 0A000."""
     for column in node.find_all(exp.Column):
         if column.table:
             message = "a column of an index is named without its table"
@@ -139,7 +142,7 @@ def _table(name: Name) -> exp.Table:
 
 
 def _free(name: str, taken: set[str]) -> str:
-    """The name of an expression, as PostgreSQL makes it: with a number behind where it is taken."""
+    """Return the name of an expression as PostgreSQL makes it: with a number appended if it is taken."""
     stem = "expr" if name == NO_NAME else name
     found, number = stem, 0
     while found in taken:

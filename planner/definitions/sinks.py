@@ -1,4 +1,4 @@
-"""CREATE SINK: its options, and how its rows fit the table they go into.
+"""CREATE SINK: its options, and how its rows fit its target table.
 
 The names of options are RisingWave's (src/connector/src/sink, src/frontend/src/handler/create_sink.rs).
 """
@@ -32,7 +32,7 @@ from sparkwave.planner.statements import CreateSink, Option
 
 # The option with the directory, by connector.
 _PATHS = {**dict(zip(FILES, ("fs.path", "posix_fs.root"), strict=True)), S3: "s3.path"}
-# What each connector takes besides `connector` itself.
+# The options of each connector besides `connector` itself.
 _TYPED = frozenset({"type", "force_append_only"})
 _TAKEN: dict[str, frozenset[str]] = {
     TABLE: _TYPED,
@@ -51,7 +51,10 @@ _ENCODES: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class SinkOptions:
-    """The options of a CREATE SINK, those of the job apart from the connector's. `type` None is as the query is."""
+    """The options of a CREATE SINK, those of the job apart from the connector's.
+
+    `type` None means: follow the query.
+    """
 
     of_job: tuple[Option, ...]
     given: dict[str, Option]
@@ -66,7 +69,10 @@ class SinkOptions:
 
 
 def sink_options(statement: CreateSink) -> SinkOptions:
-    """Raises Error 42601 without WITH, 0A000 for a connector or format that there is not, 22023 for a wrong option."""
+    """Return the options of a CREATE SINK.
+
+    Raises Error 42601 without WITH, 0A000 for an unknown connector or format, 22023 for a wrong option.
+    """
     of_job = tuple(option for option in statement.options if option.name in KNOWN)
     given = {option.name: option for option in statement.options if option.name not in KNOWN}
     connector = _connector(statement, given)
@@ -152,7 +158,10 @@ def _invalid(message: str, position: int) -> Error:
 
 
 def planned_sink(statement: CreateSink, root: Project, target: Relation | None) -> Sink:
-    """What a sink is besides a relation, over a plan. Raises Error 0A000 when it should be append-only and is not."""
+    """Return the properties of a sink over its plan.
+
+    Raises Error 0A000 when the sink should be append-only and the plan is not.
+    """
     options = sink_options(statement)
     grows = only_grows(root)
     type_ = options.type or (APPEND_ONLY if grows or options.is_forced else UPSERT)
@@ -178,7 +187,7 @@ def planned_sink(statement: CreateSink, root: Project, target: Relation | None) 
 
 
 def _key(statement: CreateSink, options: SinkOptions, type_: str, root: Project) -> tuple[str, ...]:
-    """The columns of the key of a sink's messages. Raises Error 42601 when there has to be one, 42703."""
+    """Return the key columns of a sink's messages. Raises Error 42601 when a required key is missing, 42703."""
     option = options.given.get("primary_key")
     if options.connector != KAFKA:
         return ()
@@ -196,11 +205,11 @@ def _key(statement: CreateSink, options: SinkOptions, type_: str, root: Project)
     return names
 
 
-# Into a table.
+# Sinks into a table.
 
 
 def target_of(statement: CreateSink, catalog: Catalog, scope: Scope) -> Relation | None:
-    """The table that a sink writes to. Raises Error 42P01, 42809."""
+    """Return the table that a sink writes to. Raises Error 42P01, 42809."""
     name = statement.target
     if name is None:
         return None
@@ -211,9 +220,9 @@ def target_of(statement: CreateSink, catalog: Catalog, scope: Scope) -> Relation
 
 
 def into_target(root: Project, statement: CreateSink, target: Relation, made: Relation | None) -> Project:
-    """The outputs under the names, and as the types, of the table's columns; `made` is the sink if it is a stored one.
+    """Return the outputs with the names and types of the target's columns. `made` is the stored sink, if there is one.
 
-    Raises Error 42601, 42703, 42701, 42804, or 0A000 for a column that is left out and counts.
+    Raises Error 42601, 42703, 42701, 42804, or 0A000 for an omitted column that counts.
     """
     columns = _target_columns(statement, target, len(root.items), made)
     if len(columns) != len(root.items):
@@ -222,7 +231,7 @@ def into_target(root: Project, statement: CreateSink, target: Relation, made: Re
         )
         raise Error(f"the sink has more {more}", errors.SYNTAX_ERROR, position=statement.name.position)
     counting = next((c for c in target.visible if c not in columns and draws(c.default)), None)
-    if counting is not None:  # a barrier writes the rows, and reserves no numbers
+    if counting is not None:  # a barrier writes the rows, and cannot reserve numbers
         message = f'a sink cannot leave out column "{counting.name}", whose default is the next number of a sequence'
         raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=statement.name.position)
     return replace(root, items=tuple(_assigned(i, c, statement) for i, c in zip(root.items, columns, strict=True)))
@@ -246,7 +255,7 @@ def _target_columns(statement: CreateSink, target: Relation, width: int, made: R
     return tuple(found.values())
 
 
-# Casts that lose nothing, so that no row of a sink can fail to fit: from the first to any of the others.
+# Lossless casts, so that every row of a sink fits: from the first type to any of the others.
 _WIDER: dict[Type, tuple[Type, ...]] = {
     SMALLINT: (INTEGER, BIGINT, NUMERIC, QUOTIENT, REAL, DOUBLE),
     INTEGER: (BIGINT, NUMERIC, QUOTIENT, DOUBLE),
@@ -273,10 +282,10 @@ def _assigned(item: Item, column: Column, statement: CreateSink) -> Item:
 def check_target(
     statement: CreateSink, sink: Sink, key: tuple[str, ...], columns: Iterable[Column], target: Relation, unsafe: bool
 ) -> None:
-    """Whether the rows of a sink, with this key and columns, can be told apart in its table.
+    """Check that the table can distinguish the rows of a sink with this key and these columns.
 
-    Raises Error 0A000, 23502. With `unsafe` several rows of the sink may be one of the table's: the last to come
-    counts, and it goes with any.
+    Raises Error 0A000, 23502. With `unsafe` several rows of the sink may be one row of the table: the last one to
+    arrive counts, and the row is removed with any of them.
     """
     name = statement.target
     assert name is not None
@@ -312,12 +321,12 @@ def check_target(
 
 
 def check_no_circle(kind: str, upstreams: Iterable[int], written: int, position: int, catalog: Catalog) -> None:
-    """Raise Error 0A000 for what writes to a relation that it reads, itself or by way of others."""
+    """Raise Error 0A000 for a job that writes to a relation that it reads, directly or through others."""
     if written in catalog.closure(upstreams):
         raise circular_dependency(kind, position)
 
 
 def circular_dependency(kind: str, position: int | None = None) -> Error:
-    """RisingWave's words for rows that would come from themselves."""
+    """Return RisingWave's error for rows that would feed themselves."""
     message = f"Creating such a {kind} will result in circular dependency."
     return Error(message, errors.FEATURE_NOT_SUPPORTED, position=position)

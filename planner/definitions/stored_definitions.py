@@ -1,8 +1,8 @@
-"""Stored definitions, in which names are text: they follow what is renamed or moved.
+"""Stored definitions are text: the names in them follow renamed and moved relations.
 
-In a definition a name without a schema is looked up in the schema of what it defines. As in RisingWave (src/meta/src/
-controller/rename.rs) a relation that is called otherwise gets its former name as an alias where it has none, so that
-the columns of the query, and what is made of them, keep their names.
+In a definition a name without a schema is looked up in the schema of the defined relation. As in RisingWave (src/meta/
+src/controller/rename.rs) a renamed relation gets its former name as an alias where it has none, so that the columns of
+the query and its readers keep their names.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from sparkwave.planner.parse.trees import folded, is_cte, name_of, parse_tree
 from sparkwave.planner.statements import CreateIndex, CreateSink, CreateStreaming, CreateSubscription, CreateView, Name
 
 Place = tuple[str, str]  # schema and name of a relation
-Target = Callable[[Name], Place | None]  # where what a name means will be; None to leave the name alone
+Target = Callable[[Name], Place | None]  # the place that a name's relation will have; None to leave the name alone
 
 
 @dataclass(frozen=True)
 class _Reference:
-    """A name in FROM or in an option, and where it starts. `names_source` is whether columns are called after it."""
+    """A name in FROM or in an option, and its start. `names_source` tells whether columns are qualified by it."""
 
     name: Name
     start: int
@@ -43,7 +43,7 @@ class _Reference:
 
 
 def settled(definition: str, schema: str, environment: Environment) -> str:
-    """The definition of a view to be made in a schema: names found elsewhere on the search path get their schema."""
+    """Return the definition of a view for a schema: names found elsewhere on the search path get their schema."""
 
     def target(name: Name) -> Place | None:
         relation = find(environment.catalog, environment.scope, name)
@@ -58,7 +58,7 @@ def settled(definition: str, schema: str, environment: Environment) -> str:
 
 
 def _with_schemas(definition: str, schema: str, environment: Environment) -> str:
-    """The definition where SQL functions and users' types that are not in its schema have theirs."""
+    """Return the definition with schemas for the SQL functions and users' types of other schemas."""
     statement, catalog, scope = parse_statement(definition), environment.catalog, environment.scope
     query = _query(statement) if isinstance(statement, CreateView | CreateStreaming) else None
     if query is None:
@@ -80,7 +80,7 @@ def _with_schemas(definition: str, schema: str, environment: Environment) -> str
 
 
 def callers(catalog: Catalog, functions: Iterable[Function]) -> list[str]:
-    """What calls one of these functions, but they themselves: `view public.v`, `function public.f`."""
+    """Return the callers of these functions, without the functions themselves: `view public.v`, `function public.f`."""
     ids = {function.id for function in functions}
     return [
         _what(owner)
@@ -90,7 +90,7 @@ def callers(catalog: Catalog, functions: Iterable[Function]) -> list[str]:
 
 
 def users_of_type(catalog: Catalog, made: UserType, apart: Collection[int] = ()) -> list[str]:
-    """What uses a user's type, but for types with these ids: `table public.t`, `function public.f`."""
+    """Return the users of a user's type, without types with the ids `apart`: `table public.t`, `function public.f`."""
     found = [_what(r) for r in catalog.relations if any(column.type.holds(made.id) for column in r.columns)]
     for function in catalog.functions:
         types = [function.result, *(type_ for _, type_ in function.arguments)]
@@ -106,7 +106,7 @@ def _what(owner: Relation | Function | UserType) -> str:
 
 
 def _stored(catalog: Catalog) -> Iterator[tuple[Relation | Function, exp.Expr, Scope]]:
-    """The expressions that are stored, and where names in them are looked up: queries, what tables say, functions."""
+    """Yield the stored expressions of views, tables and functions, each with its owner and the scope of its names."""
     for relation in catalog.relations:
         scope = scope_of(relation)
         statement = parse_statement(relation.definition) if relation.is_view or relation.is_streaming else None
@@ -120,7 +120,7 @@ def _stored(catalog: Catalog) -> Iterator[tuple[Relation | Function, exp.Expr, S
 
 
 def placed(catalog: Catalog, places: Mapping[int, Place]) -> list[Relation]:
-    """The relations that change when those with these ids go to other places: themselves, and what names them."""
+    """Return the relations that change when those with these ids move: themselves and those that name them."""
     found = []
     for relation in catalog.relations:
         named = (*relation.upstreams, relation.target)
@@ -130,13 +130,13 @@ def placed(catalog: Catalog, places: Mapping[int, Place]) -> list[Relation]:
 
 
 def in_database(catalog: Catalog, database: str, name: str) -> list[Relation]:
-    """The relations of a database that gets another name, with definitions that name that."""
+    """Return the relations of a database that gets another name, with definitions that use the new name."""
     inside = (relation for relation in catalog.relations if relation.database == database)
     return [replace(r, database=name, definition=_with_database(r, name)) for r in inside]
 
 
 def _with_database(relation: Relation, database: str) -> str:
-    """A definition in which names that have a database in front have another."""
+    """Return a definition in which names with a database get another one."""
     definition, edits = relation.definition, list[tuple[int, int, str]]()
     tokens = tokenize(definition)
     if relation.names_others:
@@ -167,9 +167,9 @@ def _placed(relation: Relation, catalog: Catalog, places: Mapping[int, Place]) -
 
 
 def shown(relation: Relation, catalog: Catalog) -> str | None:
-    """The definition as it would have to be written now, None for as it is stored.
+    """Return the definition as it would have to be written now, None if it is as stored.
 
-    In that a table that has been altered since is what it was then; here it is a query that says so.
+    In the stored definition, a table is as it was then; if it was altered since, a query takes its place here.
     """
     statement = parse_statement(relation.definition)
     assert isinstance(statement, CreateView | CreateStreaming | CreateSubscription)
@@ -182,7 +182,7 @@ def shown(relation: Relation, catalog: Catalog) -> str | None:
     for reference in _sources(statement):
         table = find(catalog, scope_of(relation), reference.name)
         stop = _end_of_name(tokens, reference.start)
-        # Where only the name of a table may stand it stays.
+        # A place that allows only the name of a table keeps the name.
         is_name = _is_table_command(tokens, reference.start) or _end_of_source(tokens, stop, False) != stop
         if table is None or table is catalog.by_id[table.id] or reference.in_function or is_name:
             continue
@@ -197,7 +197,7 @@ def shown(relation: Relation, catalog: Catalog) -> str | None:
 def _renamed_columns(
     statement: CreateIndex, index: Relation, catalog: Catalog, tokens: list[Token]
 ) -> Iterator[tuple[int, int, str]]:
-    """The names of columns in CREATE INDEX, as the table has them now."""
+    """Yield edits for the names of columns in CREATE INDEX that the table has renamed since."""
     table = find(catalog, scope_of(index), statement.table)
     if table is None or table is catalog.by_id[table.id]:
         return
@@ -216,7 +216,10 @@ def _as(name: str, alias: str) -> str:
 
 
 def _with_head(definition: str, schema: str, name: str, database: str | None = None) -> str:
-    """The definition under another name, which has a schema if it had one, and another database if that is given."""
+    """Return the definition with another name.
+
+    The name has a schema if it had one; the database is replaced if `database` is given.
+    """
     reader = TokenReader(definition)
     reader.expect("CREATE")
     reader.accept("MATERIALIZED")
@@ -231,7 +234,7 @@ def _with_head(definition: str, schema: str, name: str, database: str | None = N
 
 
 def _rewritten(definition: str, schema: str, target: Target) -> str:
-    """The definition of a view that will be in a schema, with every name as it has to be there."""
+    """Return the definition of a view for a schema, with every name as it has to be there."""
     statement = parse_statement(definition)
     assert isinstance(statement, CreateView | CreateStreaming | CreateSubscription)
     tokens = tokenize(definition)
@@ -245,7 +248,7 @@ def _rewritten(definition: str, schema: str, target: Target) -> str:
         if place is None or place == (name.schema or schema, name.name):
             continue
         stop = _end_of_name(tokens, reference.start)
-        # A CTE of that name would be taken for the relation.
+        # A CTE with the same name would hide the relation.
         schema_ = place[0] if name.schema or place[0] != schema or place[1] in ctes else None
         edits.append((reference.start, stop, Name(name.database, schema_, place[1], 0).sql))
         if place[1] != name.name and reference.names_source:
@@ -269,7 +272,7 @@ def _references(statement: CreateView | CreateStreaming | CreateSubscription) ->
 
 
 def _sources(statement: CreateView | CreateStreaming | CreateSubscription) -> Iterator[_Reference]:
-    """Those in FROM of a query."""
+    """Yield the references in FROM of a query."""
     query = _query(statement)
     for table in query.find_all(exp.Table) if query is not None else ():
         source = windowed_table(table) if isinstance(table.this, exp.Anonymous) else table
@@ -279,13 +282,13 @@ def _sources(statement: CreateView | CreateStreaming | CreateSubscription) -> It
 
 
 def _query(statement: CreateView | CreateStreaming | CreateSubscription) -> exp.Expr | None:
-    """The query that is written in a definition, if there is one."""
+    """Return the query in a definition, if there is one."""
     is_named = isinstance(statement, CreateSink) and statement.source is not None
     return None if is_named or isinstance(statement, CreateIndex | CreateSubscription) else statement.query
 
 
 def _bare_names(statement: CreateView | CreateStreaming | CreateSubscription) -> Iterator[Name]:
-    """The names outside of a query."""
+    """Yield the names outside of a query."""
     if isinstance(statement, CreateSubscription):
         yield statement.upstream
     if isinstance(statement, CreateStreaming):
@@ -297,13 +300,13 @@ def _bare_names(statement: CreateView | CreateStreaming | CreateSubscription) ->
 
 
 def _is_of(column: exp.Column, name: Name) -> bool:
-    """Whether a column is written with the schema and name of a relation."""
+    """Return whether a column is qualified by the schema and name of a relation."""
     written = folded(column.args["db"]), folded(column.args["table"])
     return written == (name.schema or written[0], name.name)
 
 
 def _bare(column: exp.Column) -> tuple[int, int, str]:
-    """The edit that leaves of a column's qualifiers the relation's name."""
+    """Return the edit that reduces a column's qualifiers to the relation's name."""
     first = column.args.get("catalog") or column.args["db"]
     return first.meta["start"], column.args["table"].meta["start"], ""
 
@@ -313,7 +316,7 @@ def _index_at(tokens: list[Token], start: int) -> int:
 
 
 def _read_from(definition: str, schema: str, target: Target) -> str:
-    """The definition of a table that is read `FROM source TABLE …`."""
+    """Return the definition of a table that is read `FROM source TABLE …`."""
     reader = TokenReader(definition)
     while not reader.accept("FROM"):
         reader.accept(reader.peek())
@@ -327,7 +330,7 @@ def _read_from(definition: str, schema: str, target: Target) -> str:
 
 
 def _end_of_name(tokens: list[Token], start: int) -> int:
-    """Where the possibly qualified name ends that starts there."""
+    """Return the end of the possibly qualified name that starts at `start`."""
     index = _index_at(tokens, start)
     while index + 2 < len(tokens) and tokens[index + 1].text == ".":
         index += 2
@@ -335,7 +338,7 @@ def _end_of_name(tokens: list[Token], start: int) -> int:
 
 
 def _end_of_source(tokens: list[Token], stop: int, in_function: bool) -> int:
-    """Where an alias goes: behind the call of the function, or FOR SYSTEM_TIME AS OF PROCTIME(), if there is one."""
+    """Return the place for an alias: after the name, a function's call, or FOR SYSTEM_TIME AS OF PROCTIME()."""
     following = [token for token in tokens if token.start >= stop]
     words = " ".join(token.text.upper() for token in following[:3])
     if not in_function and not words.startswith("FOR SYSTEM_TIME"):
@@ -349,6 +352,6 @@ def _end_of_source(tokens: list[Token], stop: int, in_function: bool) -> int:
 
 
 def _is_table_command(tokens: list[Token], start: int) -> bool:
-    """Whether a reference is that of `TABLE name`, which has no place for an alias and whose columns need none."""
+    """Return whether a reference is that of `TABLE name`, which allows no alias and whose columns need none."""
     index = _index_at(tokens, start)
     return index > 0 and tokens[index - 1].text.upper() == "TABLE"

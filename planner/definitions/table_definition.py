@@ -1,4 +1,4 @@
-"""The CREATE TABLE that would make a table as it is now, and what a change of a column does to what names it."""
+"""The CREATE TABLE of a table in its present form, and the effects of a changed column on other parts of the table."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sparkwave.planner.statements import Connector, Name
 
 
 def table_text(name: Name, table: Relation, connector: Connector | None = None) -> str:
-    """A normalised CREATE TABLE or SOURCE under a name, with the clauses of its connector."""
+    """Return a normalised CREATE TABLE or SOURCE with a name, with the clauses of its connector."""
     included = [column for _, column, _ in connector.includes] if connector is not None else []
     listed = [_column_text(column, table) for column in table.visible if column.name not in included]
     checks = table.constraints.checks
@@ -32,14 +32,14 @@ def table_text(name: Name, table: Relation, connector: Connector | None = None) 
 
 
 def with_text(table: Relation) -> Relation:
-    """An altered table with the definition that fits it, under the name that the old one has."""
+    """Return an altered table with its new definition, under the name in the old one."""
     reader = TokenReader(table.definition)
     reader.expect("CREATE", table.kind.upper())
     return replace(table, definition=table_text(reader.name(), table, connector_of(table)))
 
 
 def connector_of(table: Relation) -> Connector | None:
-    """The clauses of a table's connector, as they may be shown; None for a table without."""
+    """Return the clauses of a table's connector, in a form that may be shown; None for a table without."""
     reader = TokenReader(table.definition)
     while not reader.at_end and not begins_connector(reader):
         if reader.peek() == "(":
@@ -69,7 +69,7 @@ def _watermark_text(watermark: Watermark) -> str:
 
 
 def rename_column(table: Relation, column: Column, name: str, change: int) -> Relation:
-    """The table with a column called otherwise from the change with this id on; its lake column stays."""
+    """Return the table with a column renamed from the change with this id on; the column in the lake keeps its name."""
     names = {column.name: name}
     after = replace(column, name=name, made_as=column.lake_name, former=(*column.former, (column.name, change)))
     columns = tuple(after if c.name == column.name else _following(c, names) for c in table.columns)
@@ -85,10 +85,10 @@ def rename_column(table: Relation, column: Column, name: str, change: int) -> Re
 
 
 def with_constraints(table: Relation, constraints: Constraints) -> Relation:
-    """The table with other constraints."""
+    """Return the table with other constraints."""
     return replace(table, details=None if constraints == NO_CONSTRAINTS else constraints)
 
 
 def _following(column: Column, names: Mapping[str, str]) -> Column:
-    """Another column, whose expression may read the one that is called otherwise."""
+    """Return another column, whose expression may read the renamed one."""
     return replace(column, generated=renamed(column.generated, names)) if column.generated is not None else column

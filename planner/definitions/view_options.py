@@ -17,7 +17,7 @@ _U32 = range(2**32)
 
 @dataclass(frozen=True)
 class JobOptions:
-    """What the options say; None for one that is not given."""
+    """The values of the options; None for an option that is not given."""
 
     strategy: Option | None = None
     order: Option | None = None
@@ -26,12 +26,12 @@ class JobOptions:
     resource_group: Option | None = None
 
     def applied(self, settings: BackfillSettings) -> BackfillSettings:
-        """The session's settings where no option beats them."""
+        """Return the session's settings, overridden by the options."""
         return settings if self.rate_limit is None else replace(settings, rate_limit=self.rate_limit)
 
 
 def read_options(options: tuple[Option, ...]) -> JobOptions:
-    """Raises Error 22023 for an unknown option or a wrong value."""
+    """Read and check options. Raises Error 22023 for an unknown option or a wrong value."""
     given = {option.name: option for option in options}
     unknown = sorted(set(given) - KNOWN)
     if unknown:
@@ -59,7 +59,7 @@ def read_options(options: tuple[Option, ...]) -> JobOptions:
 
 
 def _rows_a_second(option: Option) -> int:
-    """A u32. RisingWave panics on anything else."""
+    """Return a u32. RisingWave panics on anything else."""
     if not option.value.isascii() or not option.value.isdigit() or int(option.value) not in _U32:
         raise Error(
             f"invalid value for {option.name}: {option.value}",

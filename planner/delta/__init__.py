@@ -1,1 +1,1 @@
-"""The SQL of a view's change: one rule an operator."""
+"""The SQL of a view's change: one delta rule an operator."""

@@ -1,7 +1,7 @@
-"""Where a view computes what may raise: the rows that an operator computes it for, to be looked through afterwards.
+"""Finds the rows for which an operator computes an expression that may raise, to check them afterwards.
 
-An operator's input rows are looked through when they arrive, each where the operator is: what is read of them later, to
-find the partners of other rows or to compute a group again, has been looked through then.
+The input rows of an operator are checked when they arrive at the operator. So rows that are read later, as partners of
+other rows or to compute a group again, have been checked before.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _COMPARISONS = (
 )  # fmt: skip
 
 
-# What is around the arguments of an aggregate.
+# Nodes around the arguments of an aggregate.
 _NO_VALUES = (exp.Distinct, exp.Order, exp.Ordered, exp.Where)
 
 
@@ -50,7 +50,7 @@ _NO_VALUES = (exp.Distinct, exp.Order, exp.Ordered, exp.Where)
 class Check:
     """Rows, changes with their weight or all of them new, and the expressions over them that may raise.
 
-    With `is_of_changes` the rows follow from the changes of inputs alone, without a look at anything else.
+    With `is_of_changes` the rows follow from the changes of inputs alone, without reading anything else.
     """
 
     rows: exp.Select
@@ -60,7 +60,7 @@ class Check:
 
     @staticmethod
     def of(node: Node, rows: exp.Select, parts: tuple[exp.Expr, ...]) -> Check:
-        """A check of rows of a node."""
+        """Return a check of rows of a node."""
         return Check(rows, node.fields, parts, all(map(_needs_nothing_else, walk(node))))
 
 
@@ -72,7 +72,7 @@ def _needs_nothing_else(node: Node) -> bool:
 
 @dataclass(frozen=True)
 class Sides:
-    """What of a join's condition may raise: over the rows of one side, and the conjuncts over those of both."""
+    """The parts of a join's condition that may raise: over the rows of one side, and the conjuncts over both sides."""
 
     left: tuple[exp.Expr, ...]
     right: tuple[exp.Expr, ...]
@@ -84,7 +84,7 @@ NO_SIDES = Sides((), (), ())
 
 @lru_cache(maxsize=4096)
 def raising(node: Node) -> tuple[exp.Expr, ...]:
-    """The expressions that an operator computes for each row of its only input, and that may raise."""
+    """Return the expressions that an operator computes for each row of its only input and that may raise."""
     return _raising(_of_rows(node))
 
 
@@ -105,7 +105,7 @@ def _of_rows(node: Node) -> Iterator[exp.Expr]:
 
 
 def _arguments(node: exp.Expr) -> Iterator[exp.Expr]:
-    """The largest parts of an expression with aggregates that are values and have none in them."""
+    """Return the largest parts of an expression with aggregates that are values and contain no aggregate."""
     if not isinstance(node, _NO_VALUES) and not any(is_call(part) for part in node.walk()):
         yield node
         return
@@ -119,7 +119,7 @@ def _raising(parts: Iterable[exp.Expr]) -> tuple[exp.Expr, ...]:
 
 @lru_cache(maxsize=4096)
 def raising_sides(node: Join) -> Sides:
-    """As `raising`, of a join."""
+    """As `raising`, for a join."""
     names = {field.name for field in node.left.fields}
     found: dict[frozenset[bool], list[exp.Expr]] = {}
     for conjunct in node.conjuncts:
@@ -132,14 +132,14 @@ def raising_sides(node: Join) -> Sides:
 
 
 def _read_of(part: exp.Expr, left: set[str]) -> frozenset[bool]:
-    """Whether it reads fields of the left side, True, and of the right one, False."""
+    """Return whether a part reads fields of the left side (True) and of the right side (False)."""
     return frozenset(column.name in left for column in part.find_all(exp.Column))
 
 
 def pairs_of(node: Join) -> Join:
-    """An inner join whose rows are those for which the conjuncts over both sides that may raise are computed.
+    """Return an inner join of the rows for which the conjuncts over both sides that may raise are computed.
 
-    What all branches of an OR have in common is computed before it, as in PostgreSQL: else all pairs would be met.
+    A conjunct that all branches of an OR have is computed before it, as in PostgreSQL: otherwise all pairs would match.
     """
     both = raising_sides(node).both
     others = [part for part in node.conjuncts if part not in both]
@@ -150,7 +150,7 @@ def pairs_of(node: Join) -> Join:
 
 
 def _common(condition: exp.Expr) -> list[exp.Expr]:
-    """The conjuncts that may not raise and that all branches of an OR have."""
+    """Return the conjuncts that may not raise and that all branches of an OR have."""
     if not isinstance(condition, exp.Or):
         return []
     first, *branches = (conjuncts(branch) for branch in condition.flatten())
@@ -158,7 +158,7 @@ def _common(condition: exp.Expr) -> list[exp.Expr]:
 
 
 def fill_checks(plan: StreamPlan) -> tuple[Check, ...]:
-    """What to look through when all rows of a plan's inputs are new. States are read as they are then."""
+    """Return the checks for a plan all of whose input rows are new. States are read as they are then."""
     return tuple(_fill_checks(Rows(plan, "new"), plan.root, set()))
 
 
@@ -175,7 +175,7 @@ def _fill_checks(rows: Rows, node: Node, seen: set[str]) -> Iterator[Check]:
 
 
 def looked_through(node: Node) -> Iterator[tuple[Node, tuple[exp.Expr, ...]]]:
-    """Over the rows of which nodes an operator computes which expressions that may raise."""
+    """Return pairs of a node and of expressions that may raise and that an operator computes over the node's rows."""
     if isinstance(node, Join):
         sides = raising_sides(node)
         for over, parts in ((node.left, sides.left), (node.right, sides.right), (pairs_of(node), sides.both)):

@@ -65,10 +65,10 @@ VIEW_CHANGES = "view_changes"
 def compile_delta(
     plan: StreamPlan, changed: Iterable[str], retracts: bool = True, has_checks: bool = False
 ) -> DeltaProgram:
-    """The program that advances a view when the inputs named in `changed` have changes; all others have none.
+    """Return the program that advances a view when the inputs named in `changed` have changed, and no others.
 
-    `NOW` among them stands for time that has passed. Without `retracts` rows only arrive, so that min, max and sums
-    of floats need no second look at the input. With `has_checks` it also has the rows for which something may raise.
+    `NOW` among them stands for time that has passed. Without `retracts` rows only arrive, so that min, max and sums of
+    floats need not read the input again. With `has_checks` the program also has checks for expressions that may raise.
     """
     compiler = Compiler(plan, frozenset(changed), retracts, has_checks)
     changes = compiler.changes(plan.root)
@@ -81,20 +81,20 @@ def compile_delta(
 
 
 def _is_net(plan: StreamPlan) -> bool:
-    """Whether no row of a view comes that goes, too: it has the groups of an aggregation."""
+    """Return whether a view never removes and adds equal rows, because its rows are the groups of an aggregation."""
     return any(state.in_view and isinstance(state.node, Aggregate) for state in plan.states)
 
 
 def _signed(relation: str, names: Iterable[str], comparison: type[exp.Binary]) -> exp.Select:
     condition = comparison(this=column(WEIGHT), expression=exp.Literal.number(0))
-    # Without a key the view has one row, and any column tells that it goes.
+    # Without a key the view has one row, and any column tells of its removal.
     columns = [column(name) for name in names] or [column(WEIGHT)]
     return exp.select(*columns).from_(relation).where(condition)
 
 
 @dataclass
 class Compiler:
-    """Writes the SQL of changes; what has to be computed once becomes a step."""
+    """Writes the SQL of changes; a query that must be computed only once becomes a step."""
 
     plan: StreamPlan
     changed: frozenset[str]
@@ -113,12 +113,15 @@ class Compiler:
         return f"{stem}{sum(step.name.startswith(stem) for step in self.steps)}"
 
     def full(self, node: Node, version: str, keys: Keys | None = None) -> exp.Select:
-        """All rows of a node at a version, `old` or `new`; of a new one its changes are compiled before."""
+        """Return all rows of a node at a version, `old` or `new`.
+
+        For `new`, the node's changes must be compiled before.
+        """
         merged = frozenset(step.name for step in self.steps)
         return Rows(self.plan, version, merged=merged).of(node, keys)
 
     def changes(self, node: Node) -> exp.Select | None:
-        """The changes of a node, with `_weight`; None when none of its inputs changed."""
+        """Return the changes of a node, with `_weight`; None when none of its inputs changed."""
         match node:
             case Scan():
                 return operator_sql.scan(node, f"{node.input}_changes", WEIGHT) if node.input in self.changed else None
@@ -188,7 +191,7 @@ class Compiler:
         return operator_sql.union([operator_sql.over(term, node.fields, WEIGHT) for term in terms])
 
     def _pairs(self, node: Join, left: exp.Select | None, right: exp.Select | None) -> exp.Select | None:
-        """The changes of a join that is linear in both sides, or whose right side only answers."""
+        """Return the changes of a join that is linear in both sides, or whose right side's changes have no effect."""
         terms = []
         if left is not None:
             terms.append(operator_sql.join(node, left, self.full(node.right, "new"), WEIGHT))
@@ -206,7 +209,7 @@ class Compiler:
             weight = exp.Case().when(after, exp.Literal.number(1)).else_(exp.Literal.number(-1))
             flipped = exp.select(*(column(f.name, "s") for f in node.fields), exp.alias_(weight, WEIGHT))
             flipped = flipped.from_(self.full(node.left, "old").subquery("s", copy=False))
-            # The step is empty when the row is what it was: then the left side need not be read.
+            # The step is empty when the row has not changed: then the left side need not be read.
             moved = exp.select(exp.Literal.number(1)).distinct().from_(right.subquery("c", copy=False))
             flipped = flipped.join(moved.subquery("m", copy=False), join_type="cross", copy=False)
             for table, version in (("o", "old"), ("n", "new")):
@@ -217,7 +220,7 @@ class Compiler:
         return operator_sql.union(terms)
 
     def _preserved(self, node: Join, left: exp.Select | None, right: exp.Select | None) -> list[exp.Select]:
-        """The changes of a join that is linear in its left side: left, semi, anti."""
+        """Return the changes of a join that is linear in its left side: left, semi, anti."""
         terms = []
         if left is not None:
             keys = self._touched(left, node.pairs)
@@ -232,7 +235,7 @@ class Compiler:
         return terms
 
     def _touched(self, changes: exp.Select, pairs: tuple[tuple[exp.Expr, exp.Expr, bool], ...]) -> Keys:
-        """A step with the join keys in some changes, as a restriction of the other side."""
+        """Add a step with the join keys in some changes, and return it as a restriction of the other side."""
         items = [exp.alias_(one.copy(), f"k{number}") for number, (one, _, _) in enumerate(pairs)]
         step = self.add(self._fresh("touched_"), exp.select(*items).distinct().from_(changes.subquery("c", copy=False)))
         return Keys(step, tuple((other, safe) for _, other, safe in pairs))
@@ -251,11 +254,11 @@ class Compiler:
     def _looked_through(
         self, node: Filter | Project | Unnest | Aggregate | TopN | OverWindow, below: exp.Select
     ) -> exp.Select:
-        """The changes of an operator's input."""
+        """Return the changes of an operator's input, with checks added."""
         return self._checked(node.input, below, raising(node)) if self.has_checks else below
 
     def _checked(self, node: Node, changes: exp.Select, parts: tuple[exp.Expr, ...]) -> exp.Select:
-        """The changes of a node, which are looked through for rows for which an expression raises: computed once."""
+        """Return the changes of a node, computed once, and add a check of them for expressions that may raise."""
         if not parts:
             return changes
         if changes.find(exp.Join, exp.Group, exp.Window) is not None:
@@ -265,7 +268,7 @@ class Compiler:
         return changes
 
     def _settled(self, node: Node) -> exp.Select | None:
-        """The changes of a join's side; consolidated where an operator below replaces rows by equal ones."""
+        """Return the changes of a join's side, consolidated where an operator below replaces rows by equal ones."""
         changes = self.changes(node)
         if changes is None or not any(_replaces_rows(part) for part in walk(node)):
             return changes
@@ -275,7 +278,7 @@ class Compiler:
     # Operators that replace the rows of a group or partition.
 
     def _kept(self, node: Aggregate | TopN) -> exp.Select | None:
-        """The changes of an operator with state, whose steps are there once however many read them."""
+        """Return the changes of an operator with state. Its steps exist once, however many operators read them."""
         state = self.plan.state_of(node)
         if state.name not in self.kept:
             below = self.changes(node.input)
@@ -315,12 +318,12 @@ class Compiler:
         return _replaced(old, new, node.fields)
 
     def _may_retract(self, node: Node) -> bool:
-        """Whether any row may be taken back from a node in this epoch."""
+        """Return whether any row may be removed from a node in this epoch."""
         return self.retracts or any(_replaces_rows(part) for part in walk(node))
 
 
 def _with_row(condition: exp.Expr, names: set[str], table: str) -> exp.Expr:
-    """Whether the condition holds with the right side's row in `table`."""
+    """Return the condition with the right side's row in `table`."""
 
     def qualify(part: exp.Expr) -> exp.Expr:
         if not isinstance(part, exp.Column):
@@ -335,7 +338,7 @@ def _replaced(removed: exp.Select, added: exp.Select, fields: tuple[Field, ...])
 
 
 def _replaces_rows(node: Node) -> bool:
-    """Whether an operator takes rows back even when its input only grows."""
+    """Return whether an operator removes rows even when its input only grows."""
     match node:
         case Join(kind=kind):
             return kind in (LEFT, FULL, SEMI, ANTI, DYNAMIC)

@@ -1,4 +1,4 @@
-"""All rows of a node at a version, or those with certain keys: what joins and recomputed groups look up."""
+"""All rows of a node at a version, or those with certain keys, for joins and recomputed groups."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ _LEFT_KINDS = (INNER, LEFT, SEMI, ANTI, DYNAMIC, TEMPORAL_LEFT)
 class Keys:
     """A restriction to the rows whose expressions equal a row of a step.
 
-    `parts` are expressions over the restricted node's fields, and whether NULL equals NULL; `columns` the step's
-    columns they are compared with, `k0`, `k1`, … by default.
+    `parts` are expressions over the restricted node's fields, each with whether NULL equals NULL. They are compared
+    with the step's `columns`, `k0`, `k1`, … by default.
     """
 
     step: str
@@ -58,7 +58,7 @@ class Keys:
         return tuple((expression, safe, name) for (expression, safe), name in zip(self.parts, names, strict=True))
 
     def mapped(self, mapped: Iterable[exp.Expr | None]) -> Keys | None:
-        """The restriction on other expressions; parts that map to None are left out, None when all are."""
+        """Return the restriction over other expressions. Parts that map to None are left out; None when all are."""
         kept = [((to, safe), name) for to, (_, safe, name) in zip(mapped, self.compared, strict=True) if to is not None]
         made = Keys(self.step, tuple(part for part, _ in kept), tuple(name for _, name in kept))
         if made.compared == self.compared:
@@ -67,24 +67,24 @@ class Keys:
 
     @staticmethod
     def of(step: str, node: Node, names: Iterable[str]) -> Keys:
-        """The rows of a node whose fields of these names are the step's `k0`, `k1`, …; NULL equals NULL."""
+        """Return a restriction of fields of a node to the step's `k0`, `k1`, …; NULL equals NULL."""
         present = never_null(node)
         return Keys(step, tuple((column(name), name not in present) for name in names))
 
     def found(self) -> exp.Exists:
-        """Whether the step has the key of a row `s`, whose parts are columns."""
+        """Return the condition that the step has the key of a row `s`; the parts are columns."""
         step = exp.alias_(exp.to_table(self.step), "k")
         same = [operator_sql.same(column(name, "k"), column(e.name, "s"), safe) for e, safe, name in self.compared]
         return exp.Exists(this=exp.select(exp.Literal.number(1)).from_(step).where(*same))
 
     def within(self, names: Iterable[str]) -> Keys | None:
-        """The parts that read only these fields."""
+        """Return the restriction with only the parts that read no other fields than these."""
         allowed = set(names)
         return self.mapped(e if {c.name for c in e.find_all(exp.Column)} <= allowed else None for e, _ in self.parts)
 
 
 def restricted(below: exp.Select, fields: Iterable[Field], keys: Keys | None) -> exp.Select:
-    """The rows that have a key of the step; without parts all rows, if the step has any."""
+    """Return the rows that have a key of the step; without parts all rows, if the step has any."""
     if keys is None:
         return below
     fields = tuple(fields)
@@ -94,7 +94,7 @@ def restricted(below: exp.Select, fields: Iterable[Field], keys: Keys | None) ->
         if not isinstance(expression, exp.Column)
     }
     if computed:
-        # Outside of the join an expression is computed once, over columns whose types are known.
+        # Outside of the join an expression is computed once, over columns of known types.
         items = (exp.alias_(expression.copy(), name, quoted=True) for name, expression in computed.items())
         below = exp.select(*(column(f.name) for f in fields), *items).from_(below.subquery("s", copy=False))
     matches = []
@@ -112,7 +112,7 @@ class Rows:
     """Writes the SQL of nodes at a version, `old` or `new`.
 
     With a `driver` a union keeps only the branches that scan it. `merged` are the steps made so far: an operator with
-    state that has changed in this epoch is read from what has been merged instead of its stored groups. `moved` are
+    state that has changed in this epoch is read from its merged groups instead of its stored ones. `moved` names
     relations that have the rows of nodes.
     """
 
@@ -123,7 +123,7 @@ class Rows:
     moved: Mapping[Node, str] = field(default_factory=dict)
 
     def of(self, node: Node, keys: Keys | None = None) -> exp.Select:
-        """All rows of a node, or those that have the keys."""
+        """Return all rows of a node, or those that have the keys."""
         if self.moved and node in self.moved:
             rows = exp.select(*(column(f.name) for f in node.fields)).from_(self.moved[node])
             return restricted(rows, node.fields, keys)
@@ -176,12 +176,12 @@ class Rows:
                 left_keys = left_keys or keys.mapped(back.get(e) for e, _ in keys.parts)
                 right_keys = own or right_keys
         rows = operator_sql.join(node, self.of(node.left, left_keys), self.of(node.right, right_keys))
-        # What a side's own fields restrict whole needs no second look.
+        # A restriction over one side's fields alone is complete already.
         is_whole = keys is None or keys in (left_keys, right_keys)
         return rows if is_whole else restricted(rows, node.fields, keys)
 
     def _stored(self, node: Aggregate | TopN) -> exp.Select:
-        """The rows of an operator with state; at `new` the merged groups take the place of the stored ones."""
+        """Return the rows of an operator with state; at `new` the merged groups replace the stored ones."""
         state = self.plan.state_of(node)
         rows = operator_sql.over(state_rows(state), node.fields)
         merged = f"{state.name}_merged"
@@ -199,17 +199,17 @@ class Rows:
 
     @staticmethod
     def over_rows(node: OverWindow | TopN, below: exp.Select) -> exp.Select:
-        """An operator on partitions, over given rows of its input."""
+        """Return the rows of an operator on partitions over given rows of its input."""
         if isinstance(node, OverWindow):
             return operator_sql.over_window(node, below)
         return operator_sql.top_n(node, below, node.offset, None if node.limit is None else node.offset + node.limit)
 
 
 def _through(inner: dict[str, exp.Expr], expression: exp.Expr) -> exp.Expr:
-    """An expression over a projection's outputs, over its inputs."""
+    """Return an expression over a projection's outputs as one over its inputs."""
     return expression.transform(lambda part: inner[part.name].copy() if isinstance(part, exp.Column) else part)
 
 
 def scans(node: Node, driver: str | None) -> bool:
-    """Whether a node reads an input."""
+    """Return whether a node reads an input."""
     return any(isinstance(part, Scan) and part.input == driver for part in walk(node))

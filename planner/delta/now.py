@@ -13,7 +13,7 @@ from sparkwave.catalog.types import TIMESTAMPTZ
 from sparkwave.planner.functions.typed import data_type
 from sparkwave.planner.plan.nodes import WEIGHT, Filter, column, conjuncts
 
-# Stands among a plan's changed inputs for time that has passed.
+# Represents passed time among a plan's changed inputs.
 NOW = "now"
 _COMPARISONS = (exp.GT, exp.GTE, exp.LT, exp.LTE)
 
@@ -27,17 +27,17 @@ def reads_now(expression: exp.Expr) -> bool:
 
 
 def at_time(expression: exp.Expr, version: str) -> exp.Expr:
-    """The expression with the epoch's time in place of `now()`, at `old` or `new`."""
+    """Return the expression with the epoch's time in place of `now()`, at `old` or `new`."""
     time = exp.Anonymous(this="getvariable", expressions=[exp.Literal.string(f"now_{version}")])
     time.type = data_type(TIMESTAMPTZ)
     return expression.transform(lambda part: time.copy() if is_now(part) else part)
 
 
 def flips(node: Filter, old: exp.Select) -> exp.Select:
-    """The changes of a filter that the passing of time makes to rows that stay as they are.
+    """Return the changes that passing time makes to a filter's unchanged rows.
 
-    Only rows between the two times can flip: each comparison with `now()` also bounds what has to be read, so that
-    files and row groups outside are skipped.
+    Only rows between the two times can flip: each comparison with `now()` also bounds the rows to read, so that files
+    and row groups outside are skipped.
     """
     parts = [piece for part in conjuncts(node.predicate) for piece in _comparisons(part)]
     timeless = [part.copy() for part in parts if not reads_now(part)]
@@ -53,7 +53,7 @@ def flips(node: Filter, old: exp.Select) -> exp.Select:
 
 
 def _comparisons(part: exp.Expr) -> list[exp.Expr]:
-    """BETWEEN as its two comparisons, unless it takes its bounds in either order."""
+    """Return BETWEEN as its two comparisons, unless it is SYMMETRIC."""
     if not isinstance(part, exp.Between) or part.args.get("symmetric"):
         return [part]
     low = exp.GTE(this=part.this.copy(), expression=part.args["low"].copy())
@@ -61,7 +61,7 @@ def _comparisons(part: exp.Expr) -> list[exp.Expr]:
 
 
 def _between(part: exp.Expr) -> exp.Expr | None:
-    """Where a row that flips must lie; None when the condition does not tell."""
+    """Return the condition that bounds the rows that flip; None when the comparison gives none."""
     if not isinstance(part, _COMPARISONS):
         return None
     sides = [part.this.unnest(), part.expression.unnest()]
@@ -70,7 +70,8 @@ def _between(part: exp.Expr) -> exp.Expr | None:
     if len(moving) != 1 or moving[0].find(exp.Column):
         return None
     old, new = (at_time(moving[0], version) for version in ("old", "new"))
-    # Both times in one of the two orders: the calendar is monotone, and it may be `now()` on either side.
+    # The calendar is monotone, and `now()` may be on either side, so the two times bound the rows in one of the two
+    # orders.
     low, high = exp.func("least", old, new), exp.func("greatest", old.copy(), new.copy())
     return exp.and_(
         exp.GTE(this=fixed[0].copy(), expression=low), exp.LTE(this=fixed[0].copy(), expression=high), copy=False

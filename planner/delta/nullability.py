@@ -1,6 +1,6 @@
-"""Which fields of a node are never NULL: then `=` finds their rows, and DuckDB skips what cannot have them.
+"""Finds the fields of a node that are never NULL, so that `=` can compare them.
 
-`IS NOT DISTINCT FROM` reads every row group; with `=` the engine compares statistics first.
+`IS NOT DISTINCT FROM` reads every row group; with `=` DuckDB compares statistics first and skips row groups.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from sparkwave.planner.plan.nodes import (
 
 @lru_cache(maxsize=4096)
 def never_null(node: Node) -> frozenset[str]:
-    """The names of the fields that have a value in every row."""
+    """Return the names of the fields that have a value in every row."""
     match node:
         case Scan(relation=relation):
-            # A view's key may be a group key that is NULL; a table's key is none.
+            # A view's key may be a group key that is NULL; a table's key is never NULL.
             names = {c.name for c in relation.columns if c.not_null} | (
                 set(relation.key) if relation.is_table else set()
             )
@@ -75,7 +75,7 @@ def _of_join(node: Join, kind: str) -> frozenset[str]:
 
 
 def _compared(predicate: exp.Expr) -> frozenset[str]:
-    """The fields that a condition that holds has compared with something: NULL never compares true."""
+    """Return the fields that a true condition has compared, because a comparison with NULL is not true."""
     found = set()
     for part in conjuncts(predicate):
         if isinstance(part, exp.EQ | exp.GT | exp.GTE | exp.LT | exp.LTE | exp.NEQ):

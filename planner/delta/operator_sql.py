@@ -1,7 +1,7 @@
 """The SQL of each operator over given rows of its inputs, in terms that can be printed for both engines.
 
-Rows are put into a query as they are, not as a copy, which would be most of the work: what is made here is never
-changed afterwards, and a part may be in several queries.
+Input queries are put into a query without a copy, which would be most of the work. So a query is never changed after it
+is made, and a part may be in several queries.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def values(node: Values) -> exp.Select:
 
 
 def over(below: exp.Select, fields: Iterable[Field], *extra: str) -> exp.Select:
-    """The fields of some rows."""
+    """Return a query of the fields of some rows."""
     return exp.select(*(column(f.name) for f in fields), *map(column, extra)).from_(below.subquery("s", copy=False))
 
 
@@ -77,7 +77,10 @@ def project(node: Project, below: exp.Select, *extra: str) -> exp.Select:
 
 
 def _may_leave_range(moment: exp.Expr) -> bool:
-    """Whether a day or time may be one that PostgreSQL has not: DuckDB has more, not all of which can be stored."""
+    """Return whether a date or time may be out of PostgreSQL's range.
+
+    DuckDB's range is larger, and not all of it can be stored.
+    """
     if isinstance(moment, exp.Anonymous) and moment.name in ("tumble_start", "shift_time"):
         return False
     return not isinstance(moment, exp.Column | exp.CurrentTimestamp | exp.Null) and not _is_constant(moment)
@@ -124,7 +127,7 @@ def _computed(call: Call, types: Mapping[str, Type]) -> exp.Expr:
         return exp.cast(exp.Count(this=exp.Star()), data_type(call.type))
     argument: exp.Expr = column(call.argument)
     if call.function == "sum":
-        # A stored sum starts at zero, so that merging it needs no case for NULL.
+        # A stored sum starts at zero, so that merging needs no case for NULL.
         is_summed_so = _is_summed_so(types.get(call.argument), call.type)
         total = exp.Sum(this=argument if is_summed_so else exp.cast(argument, data_type(call.type)))
         zero = exp.cast(exp.Literal.number(0), data_type(call.type))
@@ -133,20 +136,20 @@ def _computed(call: Call, types: Mapping[str, Type]) -> exp.Expr:
 
 
 def _is_summed_so(type_: Type | None, total: Type) -> bool:
-    """Whether DuckDB's sum is of the type without a cast of each value, which takes longer than to add it."""
-    if type_ in (SMALLINT, INTEGER, BIGINT):  # summed up in 128 bits
+    """Return whether DuckDB's sum has the result type without a cast of each value, which costs more than the sum."""
+    if type_ in (SMALLINT, INTEGER, BIGINT):  # summed in 128 bits
         return True
     return type_ is not None and type_.name == total.name == "numeric" and type_.scale == total.scale
 
 
 def mergeable(call: Call, argument: exp.Expr) -> exp.Expr:
-    """The call as an aggregate of an expression."""
+    """Return the call as an aggregate of an expression."""
     node = {"sum": exp.Sum, "min": exp.Min, "max": exp.Max, "count": exp.Count}[call.function](this=argument)
     return exp.cast(node, data_type(call.type))
 
 
 def top_n(node: TopN, below: exp.Select, first: int, last: int | None) -> exp.Select:
-    """The rows at places `first < place <= last` of each partition; `last` None is the end."""
+    """Return the rows at places `first < place <= last` of each partition; `last` None is the end."""
     names = [column(f.name) for f in node.input.fields]
     if not node.partition and node.place is None:
         query = (
@@ -200,12 +203,12 @@ def _window(
 
 
 def ordered(order: Order) -> exp.Ordered:
-    """A sort column in ORDER BY."""
+    """Return a sort column of ORDER BY."""
     return exp.Ordered(this=column(order.name), desc=order.descending, nulls_first=order.nulls_first)
 
 
 def union(queries: list[exp.Select]) -> exp.Select:
-    """UNION ALL of queries with equal columns, as one SELECT."""
+    """Return UNION ALL of queries with equal columns, as one SELECT."""
     if len(queries) == 1:
         return queries[0]
     names = [select.alias_or_name for select in queries[0].selects]
@@ -217,7 +220,7 @@ def union(queries: list[exp.Select]) -> exp.Select:
 
 
 def consolidated(below: exp.Select, fields: Iterable[Field]) -> exp.Select:
-    """Changes with the weights of equal rows summed, and without those that cancel out."""
+    """Return changes with the weights of equal rows summed, without sums of zero."""
     names = [f.name for f in fields]
     weight = exp.Sum(this=column(WEIGHT))
     query = exp.select(*map(column, names), exp.alias_(exp.cast(weight, "bigint"), WEIGHT)).from_(
@@ -228,7 +231,7 @@ def consolidated(below: exp.Select, fields: Iterable[Field]) -> exp.Select:
 
 
 def weighted(below: exp.Select, fields: Iterable[Field], weight: int) -> exp.Select:
-    """Rows as changes of one weight."""
+    """Return rows as changes of one weight."""
     query = exp.select(*(column(f.name) for f in fields)).from_(below.subquery("s", copy=False))
     return query.select(exp.alias_(exp.Literal.number(weight), WEIGHT), copy=False)
 
@@ -238,5 +241,5 @@ def same(left: exp.Expr, right: exp.Expr, null_safe: bool = True) -> exp.Expr:
 
 
 def key_items(names: Iterable[str]) -> list[exp.Expr]:
-    """Fields as the columns `k0`, `k1`, … of a step with keys."""
+    """Return fields as the columns `k0`, `k1`, … of a step with keys."""
     return [exp.alias_(column(name), f"k{number}") for number, name in enumerate(names)]

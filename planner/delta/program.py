@@ -1,4 +1,4 @@
-"""What the delta compiler makes and an engine runs."""
+"""The delta program, which the delta compiler makes and an engine runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sparkwave.planner.delta.checks import Check
 class Step:
     """`CREATE TEMPORARY relation name AS query`.
 
-    A lookup is a few stored rows that later steps read: worth a relation where a look at the stored ones is dear.
+    A lookup is a few stored rows that later steps read; a table for it pays where reading stored rows is expensive.
     """
 
     name: str
@@ -23,9 +23,10 @@ class Step:
 
 @dataclass(frozen=True)
 class Apply:
-    """Bring a stored table up to date: delete the rows whose `key` is in `removed`, then insert `added`.
+    """A change of a stored table: delete the rows whose `key` is in `removed`, then insert `added`.
 
-    `state` names the internal table; None means the view itself. Without a key all rows go, if `removed` has any.
+    `state` names the internal table; None means the view itself. Without a key all rows are deleted, if `removed` has
+    any.
     """
 
     state: str | None
@@ -37,9 +38,9 @@ class Apply:
 
 @dataclass(frozen=True)
 class DeltaProgram:
-    """Steps in order, then what they change. `view_changes` is left behind for the views that read this one.
+    """Steps in order, then the tables that they change. `view_changes` stays for the views that read this one.
 
-    `checks` are the rows for which an expression may have raised.
+    `checks` find the rows for which an expression may have raised.
     """
 
     steps: tuple[Step, ...]

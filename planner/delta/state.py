@@ -1,4 +1,4 @@
-"""The SQL that reads and writes what an operator keeps between epochs."""
+"""SQL that reads and writes the state of an operator."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def state_rows(state: State) -> exp.Select:
-    """The stored rows under the node's field names."""
+    """Return the stored rows under the node's field names."""
     types = {f.name: f.type for f in state.node.fields}
     listed = (exp.alias_(_stored_value(stored, types[name]), name, quoted=True) for name, stored in state.columns)
     return exp.select(*listed).from_(f"{state.name}_state")
@@ -29,7 +29,7 @@ def _stored_value(name: str, type_: Type) -> exp.Expr:
 
 
 def alive(node: Aggregate, relation: str) -> exp.Select:
-    """The groups that still have rows; without keys the one group never goes away."""
+    """Return the groups that still have rows; without keys the one group never goes away."""
     query = exp.select(*(column(f.name) for f in node.fields)).from_(relation)
     if not node.keys:
         return query

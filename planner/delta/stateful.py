@@ -1,4 +1,4 @@
-"""Operators with state: what their stored groups become, as steps `<state>_touched`, `_stored` and `_merged`."""
+"""The new rows of operators with state, as steps `<state>_touched`, `_stored` and `_merged`."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from sparkwave.planner.plan.stream_plan import State
 
 
 class Steps(Protocol):
-    """What steps are written to. `applies` are what they do to states."""
+    """The receiver of steps. `applies` are the changes of states."""
 
     applies: list[Apply]
 
     def add(self, name: str, query: exp.Select, is_lookup: bool = False) -> str:
-        """One step more. Returns its name."""
+        """Add a step. Returns its name."""
 
     def full(self, node: Node, version: str, keys: Keys | None = None) -> exp.Select:
-        """All rows of a node at a version, `old` or `new`, or those with certain keys."""
+        """Return all rows of a node at a version, `old` or `new`, or those with certain keys."""
 
 
 def merge_groups(written: Steps, node: Aggregate, state: State, below: exp.Select, retracts: bool) -> None:
-    """The groups that changes touch: stored values and the changes' added up, or computed again where that cannot do.
+    """Write the new rows of the groups that changes touch: stored values plus changes, or computed again where needed.
 
-    min, max and sums of floats are computed again in groups that lost a row, calls with an expression in all.
+    min, max and sums of floats are computed again in groups that lost a row; calls with an expression in all groups.
     """
     delta = f"{state.name}_delta"
     outputs = [exp.alias_(_delta_of(call), call.name, quoted=True) for call in node.calls if call.expression is None]
@@ -54,7 +54,7 @@ def merge_groups(written: Steps, node: Aggregate, state: State, below: exp.Selec
 
 
 def _look_up(written: Steps, node: Aggregate | TopN, state: State, keys: tuple[str, ...]) -> None:
-    """The stored rows of the groups that changes touch."""
+    """Look up the stored rows of the groups that changes touch."""
     touched = Keys.of(f"{state.name}_touched", node, keys)
     written.add(f"{state.name}_stored", restricted(state_rows(state), node.fields, touched), is_lookup=True)
 
@@ -71,7 +71,7 @@ def _recompute(written: Steps, node: Aggregate, state: State, calls: list[Call])
 
 
 def _delta_of(call: Call) -> exp.Expr:
-    """The change of one call over a group's changes. Non-linear ones see the arriving rows only."""
+    """Return the change of one call over a group's changes. Non-linear calls read the arriving rows only."""
     weight = column(WEIGHT)
     if call.argument is None:
         return exp.cast(exp.Sum(this=weight), data_type(call.type))
@@ -104,7 +104,7 @@ def _merged(node: Aggregate, state: State, again: set[str]) -> exp.Select:
 
 
 def replaced_groups(node: Aggregate, state: State) -> tuple[exp.Select, exp.Select]:
-    """The groups that change as they were, and as they are, from what `merge_groups` has written."""
+    """Return the old and the new rows of changed groups, from the steps of `merge_groups`."""
     merged = f"{state.name}_merged"
     stored = [*map(column, node.keys), *(exp.alias_(column(_was(c)), c.name, quoted=True) for c in node.calls)]
     removed = exp.select(*stored).from_(merged)
@@ -114,7 +114,10 @@ def replaced_groups(node: Aggregate, state: State) -> tuple[exp.Select, exp.Sele
 
 
 def _was(call: Call) -> str:
-    """The column of merged groups with a call's stored value, or NULL; a group that was there has counted its rows."""
+    """Return the column of merged groups with a call's stored value, or NULL.
+
+    An existing group has its count of rows.
+    """
     return f"{call.name}_was"
 
 
@@ -148,10 +151,10 @@ def _same_group(node: Aggregate, left: str, right: str) -> exp.Expr:
 
 
 def merge_first_rows(written: Steps, node: TopN, state: State, below: exp.Select, retracts: bool) -> None:
-    """The first rows of the partitions that changes touch.
+    """Write the new first rows of the partitions that changes touch.
 
-    Stored and arriving rows are enough, unless one of the stored rows is taken away: then what follows it is in the
-    input, and that partition is read again.
+    Stored and arriving rows are enough unless a stored row is removed. Then the next rows are in the input only, and
+    the partition is read again.
     """
     assert node.limit is not None
     fields, names = node.input.fields, node.partition
@@ -201,6 +204,6 @@ def merge_first_rows(written: Steps, node: TopN, state: State, below: exp.Select
 
 
 def _stored(node: TopN, state: State) -> tuple[str, ...]:
-    """The stored columns of the node's key."""
+    """Return the stored columns of the node's key."""
     stored = dict(state.columns)
     return tuple(stored[key] for key in dict.fromkeys(node.key))

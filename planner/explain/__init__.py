@@ -1,1 +1,1 @@
-"""Plans as text."""
+"""EXPLAIN: plans as text."""

@@ -1,6 +1,6 @@
-"""Queries and writes as RisingWave's batch operators, and any plan as logical ones.
+"""Shows queries and writes as RisingWave's batch operators, and any plan as logical operators.
 
-DuckDB plans and runs a query itself; this is the planner's own plan of it, before keys are carried for upkeep.
+DuckDB plans and runs a query itself. This is the planner's own plan, before keys are carried for maintenance.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _UPKEEP_ONLY = (carry_keys, keep_state_in_view, limit_outputs)
 
 
 def logical_steps(query: exp.Expr, catalog: Catalog, scope: Scope) -> Iterator[tuple[str, Project]]:
-    """A query's plan as built, then after each rule that changed it, under the rules' names."""
+    """Yield a query's plan as built, then after each rule that changed it, with the rules' names."""
     root = build(bind(_as_query(query), catalog, scope))
     yield "Begin", root
     for rule in RULES:
@@ -47,7 +47,7 @@ def logical_steps(query: exp.Expr, catalog: Catalog, scope: Scope) -> Iterator[t
 
 
 def logical_operators(root: Node, verbose: bool, keeps_unused: bool = False) -> Operator:
-    """A plan in logical operators; `keeps_unused` also prints the columns that nothing reads."""
+    """Return a plan in logical operators; with `keeps_unused` also with columns that no operator reads."""
     return Printer(LOGICAL, verbose, used=None if keeps_unused else _used(root)).of(root)[0]
 
 
@@ -58,9 +58,9 @@ def batch_operators(
     verbose: bool,
     indexes: bool = False,
 ) -> Operator:
-    """The plan of a query, which may read `indexes`, or of a write.
+    """Return the plan of a query, which may read `indexes`, or of a write.
 
-    Raises Error where the planner has no operator for something in it.
+    Raises Error where the planner has no operator for a part of it.
     """
     if isinstance(statement, Query):
         return _query(
@@ -89,7 +89,7 @@ def batch_operators(
 
 
 def _over_indexes(tree: exp.Expr, catalog: Catalog, scope: Scope) -> exp.Expr:
-    """The query over the indexes that serve it."""
+    """Return the query over the indexes that serve it."""
     tree = resolve_references(tree.copy(), catalog, scope)
 
     def find_table(table: exp.Table) -> Relation | None:
@@ -108,7 +108,7 @@ def _as_query(tree: exp.Expr) -> exp.Query:
 
 
 def _query(tree: exp.Expr, catalog: Catalog, scope: Scope, verbose: bool, keeps_key: bool = False) -> Operator:
-    """A query with its ORDER BY, in one place; with `keeps_key` the rows of `SELECT *` have their keys too."""
+    """Return a query with its ORDER BY, in one place; with `keeps_key` the rows of `SELECT *` have their keys too."""
     query = _as_query(tree)
     *_, (_, output) = logical_steps(query, catalog, scope)
     root = output.input if keeps_key else output
@@ -125,7 +125,7 @@ def _query(tree: exp.Expr, catalog: Catalog, scope: Scope, verbose: bool, keeps_
 
 
 def _sorts(bound: BoundQuery, root: Project, names: dict[str, str]) -> tuple[Order, ...]:
-    """The ORDER BY of a query without LIMIT, whose plan has no operator for it, by the names that the plan has."""
+    """Return the ORDER BY of a query without LIMIT, for which its plan has no operator, with the plan's names."""
     query: exp.Expr = bound.tree
     while isinstance(query, exp.Subquery):
         query = query.this
@@ -150,7 +150,7 @@ def _sorts(bound: BoundQuery, root: Project, names: dict[str, str]) -> tuple[Ord
 
 
 def _used(root: Node) -> frozenset[str]:
-    """The fields that something in a plan reads, or that come out of it."""
+    """Return the fields that an operator of a plan reads, or that the plan outputs."""
     used = {f.name for f in root.fields}
     for node in walk(root):
         for expression in expressions(node):

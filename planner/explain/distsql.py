@@ -1,7 +1,7 @@
-"""EXPLAIN (DISTSQL): the fragments that exchanges cut a plan into, and the tables that they write.
+"""EXPLAIN (DISTSQL): the fragments into which exchanges cut a plan, and the tables that they write.
 
-The shape is RisingWave's (`stream_graph_formatter.rs`). The tables are the ones we have: operators without state of
-their own and state that is the view itself have none.
+The shape is RisingWave's (`stream_graph_formatter.rs`). The tables are Sparkwave's: operators without state, and those
+whose state is the view itself, have none.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _STATE_NAMES = {"hashagg": "HashAggState", "topn": "TopNState", "grouptopn": "Gr
 
 @dataclass
 class _Branch:
-    """A line with what hangs below it: fields that found no place on the line, then operators."""
+    """A line with the parts below it: fields that do not fit on the line, then operators."""
 
     line: str
     extras: tuple[tuple[str, str], ...] = ()
@@ -51,7 +51,7 @@ class _Table:
 
 
 def distsql(plan: StreamPlan, root: Operator, verbose: bool) -> list[str]:
-    """The lines of fragments, root first, then of tables."""
+    """Return the lines of fragments, root first, then of tables."""
     fragments: list[_Branch] = []
     numbers = {state.name: number for number, state in enumerate(s for s in plan.states if not s.in_view)}
 
@@ -115,7 +115,7 @@ def _listed(parts: Iterable[str]) -> str:
 
 
 def _lines(branch: _Branch, first: str, rest: str, depth: int) -> Iterator[str]:
-    """A branch; its extra fields stay on its line where there is room."""
+    """Yield the lines of a branch; its extra fields stay on its line if they fit."""
     extras = ", ".join(f"{key}: {value}" for key, value in branch.extras)
     line = f"{branch.line} {{ {extras} }}" if extras else branch.line
     below: Sequence[_Branch] = branch.below

@@ -1,6 +1,6 @@
-"""Expressions as RisingWave prints them: `(t.a > 1:Int32)`, `t.a::Float64`, `Coalesce(t.a, 0:Int32)`.
+"""Prints expressions as RisingWave does: `(t.a > 1:Int32)`, `t.a::Float64`, `Coalesce(t.a, 0:Int32)`.
 
-What it does not know it prints as SQL.
+Unknown expressions are printed as SQL.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _BINARY: dict[type[exp.Expr], str] = {
     exp.NullSafeNEQ: "IS DISTINCT FROM",
 }
 
-# Functions and operators by RisingWave's name, where that is not sqlglot's.
+# RisingWave's names of functions and operators where they differ from sqlglot's.
 _FUNCTIONS: dict[type[exp.Expr], str] = {
     exp.DPipe: "ConcatOp",
     exp.Explode: "Unnest",
@@ -64,7 +64,7 @@ _RANKING = (exp.RowNumber, exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDis
 
 
 def is_constant(node: exp.Expr) -> bool:
-    """Whether it is printed as a value."""
+    """Return whether an expression is printed as a value."""
     inner = node.unnest()
     if isinstance(inner, exp.Cast):
         return isinstance(inner.this, exp.Literal | exp.Null)
@@ -72,7 +72,7 @@ def is_constant(node: exp.Expr) -> bool:
 
 
 def type_name(type_: Type) -> str:
-    """RisingWave's name of a type in a plan."""
+    """Return RisingWave's name of a type in a plan."""
     name = TYPES.get(type_.name, type_.name)
     for _ in range(type_.dimensions):
         name = f"List({name})"
@@ -80,7 +80,7 @@ def type_name(type_: Type) -> str:
 
 
 def show(node: exp.Expr, names: Mapping[str, str]) -> str:
-    """An expression over fields that have these names in the plan."""
+    """Return an expression over fields with these names in the plan."""
 
     def each(expression: object) -> str:
         return show(expression, names) if isinstance(expression, exp.Expr) else str(expression)
@@ -140,7 +140,7 @@ def show(node: exp.Expr, names: Mapping[str, str]) -> str:
 
 
 def show_all(predicate: exp.Expr | None, names: Mapping[str, str], plain: tuple[type[exp.Expr], ...] = ()) -> str:
-    """A condition: its conjuncts, those of the `plain` kinds without parentheses."""
+    """Return a condition's conjuncts, those of the `plain` kinds without parentheses."""
     shown = []
     for part in conjuncts(predicate) if predicate is not None else ():
         text = show(part, names)
@@ -149,7 +149,7 @@ def show_all(predicate: exp.Expr | None, names: Mapping[str, str], plain: tuple[
 
 
 def show_order(orders: tuple[Order, ...], names: Mapping[str, str]) -> tuple[str, ...]:
-    """Sort columns; where NULLs go is said when it is not last for ASC, first for DESC."""
+    """Return sort columns, with the place of NULLs when it is not last for ASC or first for DESC."""
     shown = []
     for order in orders:
         text = f"{names.get(order.name, order.name)} {'DESC' if order.descending else 'ASC'}"
@@ -175,7 +175,7 @@ def _constant(node: exp.Expr) -> str:
 
 
 def _cast(node: exp.Cast, inner: str) -> str:
-    """A cast; of a constant it is the constant, with its type."""
+    """Return a cast; a cast of a constant is the constant with its type."""
     name = type_name(parse_type(node.to.sql(dialect="duckdb")))
     return f"{inner.rpartition(':')[0]}:{name}" if is_constant(node) else f"{inner}::{name}"
 
@@ -192,7 +192,7 @@ def _interval(node: exp.Interval) -> str:
 
 
 def _string_agg(node: exp.GroupConcat, names: Mapping[str, str]) -> str:
-    """Its ORDER BY stands after the separator."""
+    """Return string_agg with its ORDER BY after the separator."""
     ordered = node.this if isinstance(node.this, exp.Order) else None
     separator = node.args.get("separator")
     parts = [show(ordered.this if ordered is not None else node.this, names)]

@@ -1,4 +1,4 @@
-"""How EXPLAIN says that a view is filled: into which tasks each fragment is cut, and why (`planner.backfill`)."""
+"""Shows how a view is filled: the tasks into which each fragment is cut, and why (`planner.backfill`)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from sparkwave.planner.plan.stream_plan import StreamPlan
 
 
 def filling(plan: StreamPlan) -> list[str]:
-    """A line on each fragment of a Snapshot backfill, or on the steps of another."""
+    """Return a line for each fragment of a Snapshot backfill, or for the steps of another one."""
     if plan.strategy != SNAPSHOT:
         read = "256 ranges of row ids of each input" if plan.strategy == ARRANGEMENT else "each input by its row ids"
         return [f"filled: step by step through {read}, one task a step, while changes are taken up"]
@@ -54,12 +54,12 @@ def _cut(plan: StreamPlan, fragment: Fragment) -> str:
 
 
 def _keys(fragment: Fragment) -> str:
-    """What the exchanges of a fragment put their rows into buckets by."""
+    """Return the keys by which a fragment's exchanges put rows into buckets."""
     return _listed([_several([show(key, {}) for key in exchange.keys]) for exchange in fragment.exchanges])
 
 
 def _put_together(fragment: Fragment) -> str:
-    """What becomes of partial results, if a fragment has such."""
+    """Return how partial results are merged, if a fragment has any."""
     end = fragment.end
     by = f" by {_listed([show(key, {}) for key in fragment.keys])}" if fragment.keys else ""
     if isinstance(end, Aggregate) and not fragment.merges:
@@ -73,7 +73,7 @@ def _several(names: list[str]) -> str:
 
 
 def _driving(node: Node) -> tuple[str, ...]:
-    """What may drive the slices, of which the largest does: as `Fragment.drivers`."""
+    """Return the possible drivers of the slices, of which the largest is used, as in `Fragment.drivers`."""
     if isinstance(node, Scan):
         return (_name(node),)
     inputs = [_driving(below) for below in linear_inputs(node)]
@@ -90,7 +90,7 @@ def _cuttable(node: Node) -> Iterator[str]:
 
 
 def _undivided(node: Node) -> str:
-    """Why no input's rows can be cut into ranges."""
+    """Return why no input's rows can be cut into ranges."""
     match node:
         case Filter() | Project() | Unnest():
             return _undivided(node.input)
@@ -110,7 +110,7 @@ def _undivided(node: Node) -> str:
 
 
 def _read(plan: StreamPlan, node: Node) -> Iterator[str]:
-    """What a fragment reads: tables, and the states of fragments before it."""
+    """Yield the sources of a fragment: tables, and the states of earlier fragments."""
     for source in sources(node):
         yield _name(source) if isinstance(source, Scan) else f"state {plan.state_of(source).name}"
 

@@ -1,8 +1,8 @@
 """EXPLAIN (INCREMENTAL): how a view follows its inputs, operator by operator.
 
-For each operator, inputs first: the rule by which its changes follow from those of its inputs, what it keeps between
-epochs and why, and the SQL of its changes over `n1_changes`, `n1_old` and `n1_new`: the changes of operator 1, and its
-rows before and after. Then the program that runs, in which these are put together.
+For each operator, inputs first: the delta rule, its state between epochs and the reason for it, and the SQL of its
+changes over `n1_changes`, `n1_old` and `n1_new`: the changes of operator 1, and its rows before and after. Then the
+program that runs, in which all of this is combined.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from sparkwave.planner.plan.stream_plan import State, StreamPlan
 
 @dataclass(frozen=True)
 class Rule:
-    """How an operator's changes follow, and why it keeps what it keeps."""
+    """The delta rule of an operator, and the reason for its state."""
 
     change: str
     state: str
@@ -110,7 +110,7 @@ _RULES: dict[type, Rule] = {
 
 
 def rule_of(node: Node) -> Rule:
-    """The delta rule of a node, in words."""
+    """Return the delta rule of a node, in words."""
     match node:
         case Join(kind=kind):
             return _JOINS[kind]
@@ -122,7 +122,7 @@ def rule_of(node: Node) -> Rule:
 
 
 def incremental(plan: StreamPlan) -> list[str]:
-    """The blocks of the operators, the view, then the whole program."""
+    """Return the blocks of the operators, the view, then the whole program."""
     return [*_operators(plan), "", *_view(plan), "", *decisions(plan), "", *_program(plan)]
 
 
@@ -130,7 +130,7 @@ def _operators(plan: StreamPlan) -> Iterator[str]:
     printer = Printer(STREAM, strategy=plan.strategy, keep=True)
     printer.of(plan.root)
     labels: dict[int, str] = {}
-    nodes = {id(node): node for node in walk(plan.root)}  # once, however many read it
+    nodes = {id(node): node for node in walk(plan.root)}  # once each, however many operators read it
     for number, node in enumerate(nodes.values(), 1):
         if number > 1:
             yield ""
@@ -157,7 +157,7 @@ def _place(state: State) -> str:
 
 @dataclass
 class _OneLevel(Compiler):
-    """Compiles one operator, for which its inputs are relations of their labels' names."""
+    """Compiles one operator; its inputs are relations named by their labels."""
 
     top: Node | None = None
     labels: dict[int, str] = field(default_factory=dict)
@@ -183,14 +183,17 @@ class _OneLevel(Compiler):
 
 @dataclass(frozen=True)
 class OperatorDelta:
-    """The SQL of one operator: relations in order, the last its changes if it has any, then what it stores."""
+    """The SQL of one operator.
+
+    `steps` are relations in order, the last with its changes if it has any; `applies` change its state.
+    """
 
     steps: tuple[tuple[str, exp.Expr], ...]
     applies: tuple[Apply, ...]
 
 
 def operator_delta(plan: StreamPlan, node: Node, labels: dict[int, str]) -> OperatorDelta:
-    """What an operator does when all its inputs have changes. `labels` names nodes by their id."""
+    """Return an operator's SQL when all its inputs have changes. `labels` names nodes by their id."""
     changed = {scan.input for scan in plan.scans} | {NOW}
     compiler = _OneLevel(plan, frozenset(changed), top=node, labels=labels)
     changes = compiler.changes(node)
@@ -215,7 +218,7 @@ def _view(plan: StreamPlan) -> Iterator[str]:
 
 
 def decisions(plan: StreamPlan) -> list[str]:
-    """How a view is filled and where, with the reasons."""
+    """Return how and where a view is filled, with the reasons."""
     return [
         f"strategy: {plan.strategy} ({plan.reason})",
         "engine: DuckDB, in the server or in tasks of Spark, whichever suits the size",

@@ -1,4 +1,4 @@
-"""EXPLAIN: a statement and its options to lines. Nothing runs, nothing is created."""
+"""EXPLAIN: returns the lines for a statement and its options. Nothing runs, nothing is created."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def explain(
     indexes: bool = False,
     check_plan: Callable[[StreamPlan], None] = lambda plan: None,
 ) -> list[str]:
-    """The lines of EXPLAIN, for a session with these settings, whose queries may read `indexes`.
+    """Return the lines of EXPLAIN, for a session with these settings, whose queries may read `indexes`.
 
-    `check_plan` raises what a CREATE with a plan would. Raises Error as planning the statement does, and 0A000 for
-    options that do not go together. With TRACE what planning raises is the last line instead.
+    `check_plan` raises the errors of a CREATE with a plan. Raises Error as planning the statement does, and 0A000 for
+    options that cannot be combined. With TRACE a planning error is the last line instead.
     """
     options = statement.options
     check(statement)
@@ -52,7 +52,7 @@ def explain(
 
 
 def check(statement: Explain) -> None:
-    """Raise Error 0A000 for options that do not go together, or not with the statement."""
+    """Raise Error 0A000 for options that cannot be combined with each other or with the statement."""
     options = statement.options
     is_view = isinstance(statement.statement, CreateStreaming)
     shown = options.format.upper()
@@ -112,16 +112,16 @@ def _explained(
 
 
 def _trace(query: exp.Expr, catalog: Catalog, scope: Scope, options: ExplainOptions) -> Iterator[str]:
-    """The logical plan as built and after each rule that changed it."""
+    """Yield the logical plan as built and after each rule that changed it."""
     for title, root in logical_steps(query, catalog, scope):
         yield from (f"{title}:", "", *text(logical_operators(root, options.verbose, keeps_unused=True)), "")
 
 
 def explain_view(plan: StreamPlan, options: ExplainOptions) -> list[str]:
-    """The lines of a view's stream plan.
+    """Return the lines of a view's stream plan.
 
-    As text, VERBOSE and BACKFILL also say how it is filled and where it runs, which RisingWave does not. So does what
-    is filled by another strategy than most.
+    As text, VERBOSE and BACKFILL also show how and where it is filled, which RisingWave does not. So does a view with
+    an unusual backfill strategy.
     """
     if options.backfill and options.format == "dot":
         return _order(plan)
@@ -137,7 +137,7 @@ def explain_view(plan: StreamPlan, options: ExplainOptions) -> list[str]:
 
 
 def _order(plan: StreamPlan) -> list[str]:
-    """The backfill order as a graph (RisingWave: backfill_order_strategy.rs, module display)."""
+    """Return the backfill order as a graph (RisingWave: backfill_order_strategy.rs, module display)."""
     names = {scan.relation.id: scan.relation.qualified_name for scan in plan.scans}
     return ["digraph G {", *sorted(f'  "{names[before]}" -> "{names[after]}";' for before, after in plan.order), "}"]
 
@@ -146,7 +146,7 @@ _CONFLICTS = {OVERWRITE: "Overwrite", IGNORE: "IgnoreConflict", UPDATE_IF_NOT_NU
 
 
 def _table(statement: CreateTable) -> Operator:
-    """RisingWave's plan of a table: what writes send and other jobs sink into it, by its key."""
+    """Return RisingWave's plan of a table: the rows of writes and of sinks into it, by its key."""
     key = statement.primary_key or (ROW_ID,)
     visible = tuple(column.name for column in statement.columns)
     columns = visible if statement.primary_key else (*visible, ROW_ID)
@@ -176,7 +176,7 @@ def _table(statement: CreateTable) -> Operator:
 
 
 def notices(query: exp.Query, plan: StreamPlan, kind: str) -> list[str]:
-    """What to tell the user about a query that is accepted for this kind of relation."""
+    """Return the notices about an accepted query for this kind of relation."""
     found = list(plan.notices)
     if query.args.get("order") is not None:
         found.append(

@@ -1,4 +1,4 @@
-"""What EXPLAIN prints, as data: operators with their fields, and those that stand for no node of the plan."""
+"""The output of EXPLAIN as data: operators with their fields, also operators without a node in the plan."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ Text = str | tuple[str, ...]
 
 @dataclass(frozen=True)
 class Operator:
-    """One line of a plan. `node` is what of the plan it stands for, `output` and `key` the names of what comes out.
+    """One line of a plan.
 
-    `positions` says of an exchange by hash which of its input's outputs it hashes.
+    `node` is its node in the plan, `output` and `key` are the names of its outputs and of its key. For an exchange by
+    hash, `positions` are the hashed outputs of its input.
     """
 
     name: str
@@ -43,7 +44,7 @@ class Operator:
 
 
 def with_readable_names(operator: Operator) -> Operator:
-    """What is printed of an operator and those below it, with the users' names of columns."""
+    """Return an operator and those below it with the users' names of columns."""
     fields = ((k, readable(v) if isinstance(v, str) else tuple(map(readable, v))) for k, v in operator.fields)
     children = tuple(map(with_readable_names, operator.children))
     return replace(operator, fields=tuple(fields), children=children)
@@ -56,7 +57,7 @@ def _listed(value: Text) -> str:
 def exchange(
     style: str, child: Operator, places: tuple[str, ...], names: Mapping[str, str], to: Distribution
 ) -> Operator:
-    """The rows of an operator, whose fields are `places`, on their way to somewhere else."""
+    """Return an exchange of the rows of an operator, whose fields are `places`, to another distribution."""
     order: tuple[tuple[str, Text], ...] = (("order", ()),) if style == BATCH else ()
     positions = tuple(
         str(places.index(key.name)) if isinstance(key, exp.Column) and key.name in places else show(key, names)
@@ -80,7 +81,7 @@ def show_distribution(found: Distribution, names: Mapping[str, str]) -> str:
 def materialize(
     columns: tuple[str, ...], key: tuple[str, ...], conflict: str, child: Operator, pk: tuple[str, ...] = ()
 ) -> Operator:
-    """The rows are kept by `pk`, or by the stream key."""
+    """Return the operator that stores the rows by `pk`, or by the stream key."""
     shown: tuple[tuple[str, Text], ...] = (
         ("columns", columns),
         ("stream_key", key),

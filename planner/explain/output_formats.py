@@ -1,4 +1,4 @@
-"""Operators as text, JSON, YAML, XML and DOT, each as RisingWave writes it."""
+"""Prints operators as text, JSON, YAML, XML and DOT, as RisingWave does."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sparkwave.planner.explain.operator_tree import Operator, Text
 
 
 def text(root: Operator) -> list[str]:
-    """A line for each operator; those below are indented under it."""
+    """Return a line for each operator, indented below its parent."""
     return list(_text(root, "", ""))
 
 
@@ -54,7 +54,7 @@ def _element(operator: Operator) -> str:
 
 
 def _dot(root: Operator) -> list[str]:
-    """Nodes are numbered from the root down; so are their ids, which RisingWave numbers as it plans."""
+    """Return a DOT graph. Nodes and their ids are numbered from the root down; RisingWave's ids follow its planning."""
     nodes: list[str] = []
     edges: list[str] = []
 

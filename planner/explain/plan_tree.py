@@ -1,4 +1,4 @@
-"""A plan as the operators that EXPLAIN prints: RisingWave's names, and its fields in its order, as data."""
+"""Converts a plan to the operators that EXPLAIN prints: RisingWave's names and order of fields, as data."""
 
 from __future__ import annotations
 
@@ -54,23 +54,23 @@ Named = tuple[Operator, dict[str, str]]
 
 @dataclass
 class Printer:
-    """Makes the operators of a plan, inputs first. With them go the names that their fields have in the plan.
+    """Makes the operators of a plan, inputs first, together with the names of their fields in the plan.
 
-    A field has the name of the column it comes from, or `$expr1`, `$expr2`, … A projection that only picks columns is
-    not printed where RisingWave's operators have an output list of their own, unless `keep` says so.
+    A field has the name of its source column, or `$expr1`, `$expr2`, … A projection that only picks columns is not
+    printed where RisingWave's operators have an output list of their own, unless `keep` is set.
     """
 
     style: str
     verbose: bool = False
     strategy: str = SNAPSHOT
     keep: bool = False
-    used: frozenset[str] | None = None  # the fields that matter, for a plan that no rule has pruned
-    shared: Mapping[int, int] = field(default_factory=dict)  # by id: nodes that several others read, numbered
+    used: frozenset[str] | None = None  # the used fields, for a plan that no rule has pruned
+    shared: Mapping[int, int] = field(default_factory=dict)  # numbers of nodes that several others read, by id
     numbers: count[int] = field(default_factory=lambda: count(1))
     made: dict[int, Operator] = field(default_factory=dict)
 
     def of(self, node: Node, wanted: tuple[str, ...] | None = None) -> Named:
-        """The operator of a node, with all below it; `wanted` are the fields above a projection that picks."""
+        """Return the operator of a node, with all below it; `wanted` are the fields above a projection that picks."""
         operator, names = self._made(node, wanted)
         output = wanted if wanted is not None else self.outputs(node)
         if operator.node is node:
@@ -83,8 +83,10 @@ class Printer:
         return operator, names
 
     def outputs(self, node: Node) -> tuple[str, ...]:
-        """The fields that a node is printed with. RisingWave's streams count a group's rows last, and number constant
-        rows only where that is a key."""
+        """Return the fields with which a node is printed.
+
+        RisingWave's streams count a group's rows last, and number constant rows only where the number is a key.
+        """
         if isinstance(node, Values):
             is_key = self.style == STREAM and len(node.rows) > 1
             return (*(f.name for f in node.columns), *((node.number,) if is_key else ()))
@@ -123,7 +125,7 @@ class Printer:
         return Operator(self.style + name, tuple(fields.items()), tuple(children), flags, node)
 
     def _input(self, node: Node, number: int = 0) -> Named:
-        """An input, under the exchange that its rows go through on the way to this node."""
+        """Return an input, below the exchange of its rows on the way to this node, if there is one."""
         child, names = self.of(node.inputs[number])
         move = moves(node)[number] if self.style != LOGICAL else None
         return (
@@ -182,7 +184,7 @@ class Printer:
             absorbs = isinstance(node.input, Scan | Values | Join | Project)
             if absorbs or tuple(sources) == self.outputs(node.input):
                 child, names = self.of(node.input, tuple(sources) if absorbs else None)
-                # A name that is not picked may still be asked for: a key that only distributes.
+                # A field that is not picked may still be needed: a key that only distributes.
                 return child, {i.name: names.get(i.source, i.source) for i in node.items if i.source is not None}
         child, names = self._input(node)
         shown, outputs = [], {}
@@ -273,7 +275,7 @@ class Printer:
 
 
 def view_operators(plan: StreamPlan, verbose: bool = False) -> Operator:
-    """What EXPLAIN CREATE prints of what a job keeps."""
+    """Return the operators that EXPLAIN CREATE prints for a streaming job."""
     child, names = Printer(STREAM, verbose, plan.strategy, shared=_shared(plan)).of(plan.root)
     move = view_move(plan.root)
     if move is not None:
@@ -286,13 +288,13 @@ def view_operators(plan: StreamPlan, verbose: bool = False) -> Operator:
 
 
 def _shared(plan: StreamPlan) -> dict[int, int]:
-    """The operators with state that several others read, from 1, by id."""
+    """Return the operators with state that several others read, numbered from 1, by id."""
     nodes = {id(node): node for node in walk(plan.root)}
     readers = Counter(id(read) for node in nodes.values() for read in node.inputs if keeps_state(read))
     return {id_: number for number, id_ in enumerate((i for i, times in readers.items() if times > 1), 1)}
 
 
-# What a join hashes by is printed without parentheses.
+# The conditions by which a join hashes are printed without parentheses.
 _HASHED = (exp.EQ, exp.NullSafeEQ)
 
 
@@ -307,10 +309,10 @@ def _join_name(style: str, node: Join) -> str:
 
 
 def _equalities_first(node: Join) -> exp.Expr | None:
-    """The condition with what the join hashes by in front."""
+    """Return the condition with the equalities by which the join hashes first."""
     is_pair = {id(part) for part in node.conjuncts if Join(node.left, node.right, part).pairs}
     parts = sorted(node.conjuncts, key=lambda part: id(part) not in is_pair)
-    # A copy of each: building an AND would give the plan's own expressions another parent.
+    # Each part is copied, because building an AND would give the plan's own expressions another parent.
     return exp.and_(*parts) if parts else None
 
 
@@ -323,7 +325,7 @@ def _call(call: Call, names: Mapping[str, str]) -> str:
 
 
 _RANKING = (exp.RowNumber, exp.Rank, exp.DenseRank)
-_POSITIONS = (exp.Lag, exp.Lead, exp.Ntile, exp.PercentRank, exp.CumeDist)  # have no frame
+_POSITIONS = (exp.Lag, exp.Lead, exp.Ntile, exp.PercentRank, exp.CumeDist)  # without a frame
 _TO_HERE = "BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
 
 

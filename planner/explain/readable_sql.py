@@ -1,4 +1,4 @@
-"""SQL for reading: on as few lines as are readable, without what only names things again."""
+"""Prints SQL for readers: on few lines, without subqueries that only rename."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WIDTH = 110
 
 
 def pretty(query: exp.Expr) -> Iterator[str]:
-    """DuckDB's text of a step on several lines, indented; a clause that has room is one line."""
+    """Yield DuckDB's text of a step on several lines, indented; a clause that fits is one line."""
     printed = sqlglot.parse_one(to_sql(query), dialect="duckdb").sql("duckdb", pretty=True)
     lines = printed.splitlines()
     place = 0
@@ -36,9 +36,9 @@ def _depth(line: str) -> int:
 
 
 def read_directly(query: exp.Expr) -> exp.Expr:
-    """The same over relations themselves, where it is over `(SELECT columns FROM relation)`, or over that again.
+    """Return the query over relations themselves in place of (nested) `(SELECT columns FROM relation)`.
 
-    The relations have no other columns that anything outside could mean.
+    The relations have no other columns that could be meant outside.
     """
     simpler = query.transform(_direct)
     return simpler if simpler == query else read_directly(simpler)

@@ -1,1 +1,1 @@
-"""Scalar expressions and aggregates as data: types, and how each engine spells them."""
+"""Scalar functions and aggregates as data: their types, and their spelling for each engine."""

@@ -1,7 +1,7 @@
-"""Aggregate functions as data: what PostgreSQL calls them, how they are maintained, their result types.
+"""Aggregate functions as data: PostgreSQL's names, their maintenance, and their result types.
 
-Three kinds: those merged into the stored state of a group (count, sum, min, max), those computed from such states
-(avg, bool_and, bool_or, every), and all others, which are computed again for a touched group.
+Three kinds: those merged into the stored state of a group (count, sum, min, max), those computed from such states (avg,
+bool_and, bool_or, every), and all others, which are computed again for a touched group.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _BY_NAME: dict[str, str] = {
     "mode": "mode",
 }
 
-# Types that do not depend on the argument.
+# Result types that do not depend on the argument.
 _FIXED: dict[str, Type] = {
     "count": BIGINT,
     "regrcount": BIGINT,
@@ -55,16 +55,16 @@ _AVERAGES = frozenset({"stddev", "stddevpop", "stddevsamp", "variance", "varianc
 
 
 def is_aggregate(node: exp.Expr) -> bool:
-    """Whether a node is itself an aggregate call (its FILTER and WITHIN GROUP are around it)."""
+    """Return whether a node itself is an aggregate call (without its FILTER and WITHIN GROUP)."""
     if isinstance(node, exp.Grouping):
         return False
     return isinstance(node, exp.AggFunc) or (isinstance(node, exp.Anonymous) and node.name.lower() in _BY_NAME)
 
 
-# Marks an avg() that is of double precision whatever it is of, as it was for `Scope.has_exact_averages`.
+# Marks an avg() that is always of double precision, as without `Scope.has_exact_averages`.
 OF_FLOATS = "of floats"
 
-# The nodes that `annotate_types` is to ask `result_type` about.
+# The nodes for which `annotate_types` asks `result_type`.
 TYPED_HERE: tuple[type[exp.Expr], ...] = (
     exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.LogicalAnd, exp.LogicalOr, exp.GroupConcat, exp.ArrayAgg,
     exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance, exp.VariancePop, exp.FirstValue, exp.LastValue,
@@ -75,17 +75,17 @@ TYPED_HERE: tuple[type[exp.Expr], ...] = (
 )  # fmt: skip
 
 
-# What may be around a call, but for its window.
+# Nodes that may be around a call, except its window.
 AROUND = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)
 
 
 def aggregate_calls(tree: exp.Expr) -> list[exp.Expr]:
-    """The aggregate calls of an expression that are not window functions, with their FILTER or WITHIN GROUP."""
+    """Return the aggregate calls of an expression that are not window functions, with their FILTER or WITHIN GROUP."""
     found: list[exp.Expr] = []
 
     def visit(node: exp.Expr) -> None:
         if isinstance(node, exp.Window):
-            # The function itself is not an aggregate of the query; what it is of may be.
+            # The window function itself is not an aggregate of the query; its arguments may contain one.
             inner = node.this.this if isinstance(node.this, AROUND) else node.this
             children = [*inner.iter_expressions(), *(c for c in node.iter_expressions() if c is not node.this)]
         elif isinstance(node, exp.Query):
@@ -103,21 +103,21 @@ def aggregate_calls(tree: exp.Expr) -> list[exp.Expr]:
 
 
 def _call_of(node: exp.Expr) -> exp.Expr | None:
-    """The bare call inside FILTER and WITHIN GROUP."""
+    """Return the bare call inside FILTER and WITHIN GROUP."""
     while isinstance(node, exp.Filter | exp.WithinGroup):
         node = node.this
     return node if is_aggregate(node) else None
 
 
 def call_of(node: exp.Expr) -> exp.Expr:
-    """As `_call_of`, of what `aggregate_calls` found."""
+    """As `_call_of`, for a result of `aggregate_calls`."""
     found = _call_of(node)
     assert found is not None
     return found
 
 
 def canonical(tree: exp.Expr) -> exp.Expr:
-    """A copy whose aggregate calls are in DuckDB's terms: `every`, `mode() WITHIN GROUP`, `jsonb_agg` and the like."""
+    """Return a copy with aggregate calls in DuckDB's terms, such as `every` and `mode() WITHIN GROUP`."""
     return tree.transform(_canonical)
 
 
@@ -131,7 +131,7 @@ def _canonical(node: exp.Expr) -> exp.Expr:
             this="mode", expressions=[exp.Order(this=ordered.this.copy(), expressions=[ordered.copy()])]
         )
     if isinstance(node, exp.WithinGroup) and isinstance(node.this, exp.PercentileCont):
-        # DuckDB's has the type of the values, and as few digits behind the point.
+        # DuckDB's function returns the type of the values, with its scale.
         for ordered in node.expression.expressions:
             type_ = sql_type(ordered.this.type)
             if type_ is None or type_.name == "numeric":
@@ -139,7 +139,7 @@ def _canonical(node: exp.Expr) -> exp.Expr:
         return node
     if (made := _json_array(node)) is not None:
         return made
-    if isinstance(node, exp.RegrCount):  # DuckDB's would be NULL in a correlated subquery over no rows
+    if isinstance(node, exp.RegrCount):  # DuckDB's is NULL in a correlated subquery over no rows
         is_pair = exp.and_(*(exp.not_(exp.Is(this=side, expression=exp.null())) for side in node.iter_expressions()))
         return exp.Count(this=exp.Case().when(is_pair, exp.Literal.number(1)), big_int=True)
     if isinstance(node, exp.ApproxDistinct):
@@ -160,7 +160,7 @@ def _canonical(node: exp.Expr) -> exp.Expr:
 
 
 def _json_object(arguments: list[exp.Expr]) -> exp.Expr:
-    """`jsonb_object_agg`: DuckDB's own writes Infinity, NaN and times as PostgreSQL's JSON does not have them."""
+    """Return `jsonb_object_agg`; DuckDB's own writes Infinity, NaN and times in another form than PostgreSQL's JSON."""
     key, *values = arguments
     made = [
         v if isinstance(v, exp.Literal | exp.Null) else exp.Anonymous(this="to_jsonb", expressions=[v]) for v in values
@@ -169,7 +169,7 @@ def _json_object(arguments: list[exp.Expr]) -> exp.Expr:
 
 
 def _json_array(node: exp.Expr) -> exp.Expr | None:
-    """`jsonb_agg` as jsonb of an array: DuckDB's own function for it takes no FILTER, DISTINCT, ORDER BY and OVER."""
+    """Return `jsonb_agg` as jsonb of an array; DuckDB's own function takes no FILTER, DISTINCT, ORDER BY and OVER."""
     call, around = node, []
     while isinstance(call, exp.Filter | exp.Window):
         around.append(call)
@@ -197,7 +197,7 @@ def _over(node: exp.Expr) -> exp.Expr | None:
 
 
 def result_type(node: exp.Expr, type_of: Callable[[exp.Expr], Type | None]) -> Type | None:
-    """PostgreSQL's type of an aggregate or window call; None when it is not one, or its argument's is not known."""
+    """Return PostgreSQL's type of an aggregate or window call; None for another node or an unknown argument type."""
     if isinstance(node, exp.Window | exp.IgnoreNulls | exp.RespectNulls):
         return result_type(node.this, type_of)
     if type(node) in _COUNTING:
@@ -228,7 +228,7 @@ def result_type(node: exp.Expr, type_of: Callable[[exp.Expr], Type | None]) -> T
 
 
 def argument(call: exp.Expr) -> exp.Expr:
-    """The first argument of a call, without its DISTINCT and ORDER BY."""
+    """Return the first argument of a call, without its DISTINCT and ORDER BY."""
     found = call.expressions[0] if isinstance(call, exp.Anonymous) else call.this
     while isinstance(found, exp.Order | exp.Distinct):
         found = found.this if isinstance(found, exp.Order) else found.expressions[0]
@@ -237,7 +237,7 @@ def argument(call: exp.Expr) -> exp.Expr:
 
 
 def average_type(type_: Type | None) -> Type:
-    """PostgreSQL's type of avg(x), but for more digits after the point than are kept of a quotient."""
+    """Return PostgreSQL's type of avg(x), except that a quotient keeps a limited number of decimal places."""
     if type_ == INTERVAL:
         return INTERVAL
     if type_ is None or not type_.is_numeric or type_.is_float:
@@ -246,10 +246,10 @@ def average_type(type_: Type | None) -> Type:
 
 
 def average(total: exp.Expr, count: exp.Expr, type_: Type) -> exp.Expr:
-    """avg(x) of a QUOTIENT's type for an x of this type, from its sum and count.
+    """Return avg(x) with a QUOTIENT's type for an x of this type, from its sum and count.
 
-    PostgreSQL rounds to at least as many digits after the point as the values have, which those of numeric without a
-    precision have by themselves.
+    PostgreSQL rounds to at least the decimal places of the values, which numeric values without a precision have by
+    themselves.
     """
     if type_.is_integer:
         total = exp.cast(total, data_type(Type("numeric", 38, 0)))
@@ -260,7 +260,7 @@ def average(total: exp.Expr, count: exp.Expr, type_: Type) -> exp.Expr:
 
 
 def sum_and_count(call: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
-    """The calls that an avg() is computed from, with what is around it: DISTINCT, FILTER, OVER."""
+    """Return the calls that an avg() is computed from, with its DISTINCT, FILTER and OVER."""
 
     def instead(kind: type[exp.Expr]) -> exp.Expr:
         made = call.copy()
@@ -277,7 +277,7 @@ def sum_and_count(call: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
 
 
 def sum_type(type_: Type) -> Type:
-    """PostgreSQL's type of sum(x) (documentation, table "General-Purpose Aggregate Functions")."""
+    """Return PostgreSQL's type of sum(x) (documentation, table "General-Purpose Aggregate Functions")."""
     match type_.name:
         case "smallint" | "integer":
             return BIGINT

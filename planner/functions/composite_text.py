@@ -1,4 +1,4 @@
-"""The text of composite values, as PostgreSQL's `record_in` reads it (documentation 8.16.6)."""
+"""Reads the text of composite values like PostgreSQL's `record_in` (documentation 8.16.6)."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import re
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 
-# A field is any mix of quoted parts, escaped characters and plain ones; a doubled quote in a quoted part is one.
+# A field is any mix of quoted parts, escaped characters and plain ones; a doubled quote in a quoted part is a quote.
 _FIELD = re.compile(r'((?:"(?:[^"\\]|""|\\.)*"|\\.|[^",)\\])*)([,)])', re.DOTALL)
 _PART = re.compile(r'"((?:[^"\\]|""|\\.)*)"|\\(.)|([^"\\]+)', re.DOTALL)
 
 
 def split_record(text: str) -> list[str | None]:
-    """The fields of `(1,"a b",)`; one with nothing at all is NULL. Raises Error 22P02 for a text of another form."""
+    """Return the fields of `(1,"a b",)`; an empty field is NULL. Raises Error 22P02 for malformed text."""
     body = text.strip()
     at, fields, end = 1, [], ","
     if not body.startswith("("):

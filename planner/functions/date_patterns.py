@@ -1,6 +1,6 @@
-"""Postgres' date patterns: of `to_date` and `to_timestamp` as strptime's, of `to_char` as calls of DuckDB's functions.
+"""Converts Postgres' date patterns to strptime's formats and, for `to_char`, to calls of DuckDB's functions.
 
-The patterns are of table 9.27 of PostgreSQL 15's documentation. All but the names of time zones are here.
+The patterns are those of table 9.27 of PostgreSQL 15's documentation, except the names of time zones.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.planner.functions.scalar_functions import duckdb_call, ours
 
-# Longest first where one begins with another.
+# A longer pattern comes before its prefix.
 _PATTERNS: dict[str, str] = {
     "HH24": "%H",
     "HH12": "%I",
@@ -50,7 +50,7 @@ _TOKEN = re.compile(
 
 
 def strftime_format(pattern: exp.Expr) -> exp.Expr:
-    """The pattern of a constant. Raises Error 0A000 for another expression or an unknown pattern."""
+    """Return the format of a constant pattern. Raises Error 0A000 for another expression or an unknown pattern."""
     return exp.Literal.string("".join(_part(token) for token in _TOKEN.findall(_constant(pattern))))
 
 
@@ -67,7 +67,7 @@ def _unknown(pattern: str) -> Error:
 def _part(token: str) -> str:
     if token.startswith('"') and token.endswith('"') and len(token) > 1:
         return token[1:-1].replace("%", "%%")
-    # Only names tell upper from lower case.
+    # Only patterns of names are case-sensitive.
     known = _PATTERNS.get(token) or (_PATTERNS.get(token.upper()) if token.islower() else None)
     if (known is None and len(token) > 1) or (token.isalpha() and known is None and token != "T"):
         raise _unknown(token)
@@ -80,7 +80,7 @@ _Text = Callable[[exp.Expr], exp.Expr]
 
 
 def moment_text(value: exp.Expr, pattern: exp.Expr) -> exp.Expr:
-    """The text of a day or moment by a constant pattern. Raises Error 0A000 as `strftime_format`."""
+    """Return the text of a date or time by a constant pattern. Raises Error 0A000 as `strftime_format`."""
     pieces: list[exp.Expr | str] = []
     for quoted, filled, name, suffix, other in _PATTERN.findall(_constant(pattern)):
         if name:
@@ -103,7 +103,7 @@ def strftime(value: exp.Expr, format_: str) -> exp.Expr:
 
 
 def _joined(value: exp.Expr, pieces: list[exp.Expr | str]) -> exp.Expr:
-    """The pieces one after the other; what follows each other in a format of strftime is one."""
+    """Return the pieces joined; adjacent strftime formats become one."""
     joined: list[exp.Expr | str] = []
     for piece in pieces:
         last = joined[-1] if joined else None
@@ -116,7 +116,7 @@ def _joined(value: exp.Expr, pieces: list[exp.Expr | str]) -> exp.Expr:
 
 
 def _chain(texts: list[exp.Expr]) -> exp.Expr:
-    """As `||`, which is NULL if any of them is."""
+    """Return the texts joined by `||`, which is NULL if any of them is."""
     made = texts[0]
     for text in texts[1:]:
         made = exp.DPipe(this=made, expression=text)
@@ -124,7 +124,7 @@ def _chain(texts: list[exp.Expr]) -> exp.Expr:
 
 
 def _piece(value: exp.Expr, name: str, is_filled: bool) -> exp.Expr | str:
-    """What a pattern stands for: a format of strftime, or a text. `is_filled` is FM: without blanks and zeros."""
+    """Return the strftime format or text of a pattern. `is_filled` is FM: without blanks and zeros."""
     if (known := _NAMES.get(name.lower())) is not None:
         text = strftime(value, known[0])
         text = duckdb_call("upper", text) if name.isupper() else duckdb_call("lower", text) if name.islower() else text
@@ -148,7 +148,7 @@ def _number(number: int) -> exp.Expr:
 
 
 def _digits(width: int, sql: str) -> _Text:
-    """The number that SQL has of the value `v`, with zeros in front up to so many digits."""
+    """Return the number that SQL computes from the value `v`, with leading zeros up to a width."""
 
     def text(value: exp.Expr) -> exp.Expr:
         parsed: exp.Expr = exp.maybe_parse(sql, dialect="duckdb")
@@ -168,7 +168,7 @@ def _first(format_: str, count: int) -> _Text:
 
 
 def _dotted(text: _Text) -> _Text:
-    """`A.M.` of `AM`."""
+    """Return the form `A.M.` of `AM`."""
 
     def dotted(value: exp.Expr) -> exp.Expr:
         return duckdb_call("regexp_replace", text(value), exp.Literal.string("(.)(.)"), exp.Literal.string(r"\1.\2."))
@@ -200,7 +200,7 @@ def _roman_month(value: exp.Expr) -> exp.Expr:
     )
 
 
-# Formats of names, and how many characters they take up.
+# Formats of names, and their widths in characters.
 _NAMES = {"month": ("%B", 9), "mon": ("%b", 0), "day": ("%A", 9), "dy": ("%a", 0)}
 _HALVES: dict[str, _Text] = {
     "AM": _half, "PM": _half, "A.M.": _dotted(_half), "P.M.": _dotted(_half),
@@ -226,7 +226,7 @@ _WORDS = sorted(
     key=len,
     reverse=True,
 )
-# Quoted text, FM, a pattern and the ending of its number, anything else.
+# Quoted text, FM, a pattern and its ordinal suffix, anything else.
 _PATTERN = re.compile(
     rf'("[^"]*")|(FM|fm)?(?:({"|".join(map(re.escape, _WORDS))})(th|TH)?|(.))', re.DOTALL | re.IGNORECASE
 )

@@ -1,4 +1,4 @@
-"""How many digits the decimals have that DuckDB computes."""
+"""The numbers of digits of the decimals that DuckDB computes."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from sqlglot import exp
 from sparkwave.catalog.types import DEFAULT_NUMERIC
 from sparkwave.planner.functions.typed import sql_type
 
-# Digits that a 64-bit decimal of DuckDB holds.
+# The digits of a 64-bit decimal in DuckDB.
 INT64_DIGITS = 18
-# A product that is so marked is not to be made wider.
+# Marks a product that is not to be made wider.
 NARROW = "narrow"
 
 
 def digits(node: exp.Expr) -> tuple[int, int] | None:
-    """Width and scale of the decimal that DuckDB computes for an exact number; None where they are not known."""
+    """Return width and scale of the decimal that DuckDB computes for an exact number; None where they are unknown."""
     if isinstance(node, exp.Paren | exp.Neg):
         return digits(node.this)
     if isinstance(node, exp.Anonymous) and node.name == "try":
@@ -42,7 +42,7 @@ def digits(node: exp.Expr) -> tuple[int, int] | None:
 
 
 def narrow_digits(node: exp.Expr) -> tuple[int, int] | None:
-    """The same where no product is made wider, so that what is longer than 64 bits raises; of CASE and COALESCE too."""
+    """As `digits`, where no product is made wider, so that more than 64 bits raise; also for CASE and COALESCE."""
     if isinstance(node, exp.Paren | exp.Neg):
         return narrow_digits(node.this)
     values = chosen(node)
@@ -65,7 +65,7 @@ def narrow_digits(node: exp.Expr) -> tuple[int, int] | None:
 
 
 def chosen(node: exp.Expr) -> list[exp.Expr] | None:
-    """The values, but for NULL, of which a CASE or COALESCE has one; None for other expressions."""
+    """Return the possible values of a CASE or COALESCE, without NULL; None for other expressions."""
     if isinstance(node, exp.Case):
         values = [branch.args["true"] for branch in node.args["ifs"]]
         default = node.args.get("default")
@@ -84,6 +84,6 @@ def _of_leaf(node: exp.Expr) -> tuple[int, int] | None:
         return None
     if "." in node.name:
         return digits(node)
-    # Of an integer DuckDB takes the type: as many digits as that may have.
+    # An integer constant has the digits of DuckDB's type for it.
     length = len(node.name)
     return next(room for most, room in ((2, 3), (4, 5), (9, 10), (length, max(length, 19))) if length <= most), 0

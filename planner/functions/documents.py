@@ -1,4 +1,4 @@
-"""Values as they stand in jsonb, where DuckDB would write them in another form."""
+"""Values in the form that they have in jsonb, where DuckDB's own form differs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TEXTS = ("date", "interval", "bytea")
 
 
 def makes_document(node: exp.Expr) -> bool:
-    """Whether a node calls a function or aggregate whose arguments become jsonb."""
+    """Return whether a node calls a function or aggregate whose arguments become jsonb."""
     if isinstance(node, exp.JSONArrayAgg | exp.JSONObjectAgg | exp.JSONBObjectAgg):
         return True
     call = as_call(node)
@@ -27,7 +27,7 @@ def makes_document(node: exp.Expr) -> bool:
 
 
 def in_document(value: exp.Expr) -> exp.Expr:
-    """What DuckDB is to make JSON of, for a value whose type may be known."""
+    """Return the expression from which DuckDB makes the JSON of a value, whose type may be known."""
     type_ = type_of_part(value)
     return value if type_ is None or isinstance(value, exp.Literal) else _in_document(value, type_)
 

@@ -1,7 +1,7 @@
-"""Postgres' scalar expressions as DuckDB spells them, the same for batch queries and views.
+"""Spells Postgres' scalar expressions for DuckDB, in the same way for batch queries and views.
 
-`lenient` is for views: where Postgres raises an error for a row,
-a view has NULL, as RisingWave's streams, instead of stopping for good.
+`lenient` is for views: where Postgres raises an error for a row, a view has NULL, as in RisingWave's streams, instead
+of stopping for good.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _COMPARISONS = (*_ORDERING, exp.Like, exp.ILike, exp.RegexpLike, exp.RegexpILike
 
 
 def for_duckdb(tree: exp.Expr, lenient: bool, copy: bool = True) -> exp.Expr:
-    """The tree with calls, casts and operators as DuckDB needs them; columns without a type keep plain operators.
+    """Return the tree with calls, casts and operators in DuckDB's form; columns without a type keep plain operators.
 
     Without a `copy` the tree itself is changed.
     """
@@ -87,7 +87,7 @@ def for_duckdb(tree: exp.Expr, lenient: bool, copy: bool = True) -> exp.Expr:
 
 
 def _is_seen_through(node: exp.Expr | None) -> bool:
-    """Whether it is a TRY_CAST for which DuckDB (1.5.5) raises, or that it drops: `big::int <> 5` is `big <> 5`."""
+    """Return whether a TRY_CAST raises in DuckDB (1.5.5), or is dropped: `big::int <> 5` is `big <> 5`."""
     if not isinstance(node, exp.TryCast):
         return False
     source, target = sql_type(node.this.type), sql_type(node.args["to"])
@@ -97,9 +97,9 @@ def _is_seen_through(node: exp.Expr | None) -> bool:
 
 
 def rewrite_leaves_first(tree: exp.Expr, rule: Callable[[exp.Expr], exp.Expr | None], copy: bool = True) -> exp.Expr:
-    """The tree with what a rule makes of its nodes; without a `copy` the tree itself is changed."""
+    """Return the tree with its nodes replaced by a rule, leaves first; without a `copy` the tree itself is changed."""
     root = tree.copy() if copy else tree
-    # The walk is breadth first from the root, so this is leaves first.
+    # The walk is breadth first from the root, so its reverse has leaves first.
     for node in reversed(list(root.walk())):
         parent, key, index = node.parent, node.arg_key, node.index
         new = rule(node)
@@ -170,7 +170,7 @@ def _for_duckdb(node: exp.Expr, lenient: bool) -> exp.Expr | None:
 
 
 def _without_bounds(node: exp.Expr) -> exp.Expr | None:
-    """An order of arrays or rows: DuckDB (1.5.5) fails on two bounds of one in a filter, where it sees them as such."""
+    """Return BETWEEN of arrays or rows in another form: DuckDB (1.5.5) fails on two bounds of one in a filter."""
     if node.args.get("symmetric") or not any(map(_is_nested, node.iter_expressions())):
         return None
     if isinstance(node, exp.Between):
@@ -190,7 +190,7 @@ def _is_true(condition: exp.Expr) -> exp.Expr:
 
 
 def _concatenation(node: exp.DPipe, lenient: bool) -> exp.Expr | None:
-    """`||` of jsonb, of arrays, of which NULL is an empty one, and of an array and an element."""
+    """Return `||` of jsonb, of arrays, where NULL is an empty array, and of an array and an element."""
     type_ = type_of_part(node)
     if type_ == JSONB:
         return ours("jsonb_concat", node.this, node.expression)
@@ -209,7 +209,7 @@ def _concatenation(node: exp.DPipe, lenient: bool) -> exp.Expr | None:
 
 
 def _as_array(side: exp.Expr, type_: Type, lenient: bool) -> exp.Expr:
-    """A side of `||`: one that is a string literal is an array, of the other's type."""
+    """Return a side of `||`: a string literal is an array of the other side's type."""
     if not side.is_string:
         return side
     cast = exp.Cast(this=side.copy(), to=data_type(type_))
@@ -219,7 +219,7 @@ def _as_array(side: exp.Expr, type_: Type, lenient: bool) -> exp.Expr:
 
 
 def _arithmetic(node: exp.Expr, lenient: bool) -> exp.Expr | None:
-    """Operators that differ for some types. In a view a node without a type is one of the planner's own."""
+    """Return an operator that differs for some types. In a view a node without a type is one of the planner's own."""
     type_ = sql_type(node.type)
     if lenient and type_ is None:
         return None
@@ -245,7 +245,7 @@ def _arithmetic(node: exp.Expr, lenient: bool) -> exp.Expr | None:
         return (_inexact_quotient if node.meta.get(INEXACT) else _quotient)(node.this, node.expression)
     elif isinstance(node, exp.Div):
         is_plain = all(t is not None and (t.is_integer or t in (DOUBLE, REAL)) for t in known)
-        # Without a type sqlglot writes the operator as it is; DuckDB's setting integer_division does the rest.
+        # Without a type sqlglot writes the operator unchanged; DuckDB's setting integer_division does the rest.
         new = (
             exp.Div(this=node.this, expression=node.expression)
             if is_plain
@@ -254,13 +254,16 @@ def _arithmetic(node: exp.Expr, lenient: bool) -> exp.Expr | None:
     return new if new is not node else None
 
 
-# What is computed from columns so quickly that doing it some times over takes less time than keeping it.
+# Expressions that are computed so fast that repeating them costs less than storing the result.
 _CHEAP = (exp.Column, exp.Identifier, exp.Literal, exp.Paren, exp.Neg, exp.Cast, exp.DataType, exp.DataTypeParam)
 _CHEAP_SIZE = 12  # nodes
 
 
 def _quotient(dividend: exp.Expr, divisor: exp.Expr) -> exp.Expr:
-    """A quotient of exact numbers. One of few places by an integer takes a tenth of the time of others."""
+    """Return a quotient of exact numbers.
+
+    One of few decimal places by an integer takes a tenth of the time of others.
+    """
     whole = _integer_in(dividend)
     type_ = type_of_part(dividend)
     if whole is not None:
@@ -280,15 +283,15 @@ def _quotient(dividend: exp.Expr, divisor: exp.Expr) -> exp.Expr:
 
 
 def _inexact_quotient(dividend: exp.Expr, divisor: exp.Expr) -> exp.Expr:
-    """A quotient as versions before `Scope.has_exact_numerics` computed it."""
+    """Return a quotient as versions before `Scope.has_exact_numerics` computed it."""
     integers = [inner for side in (dividend, divisor) if (inner := _integer_in(side, as_before=True)) is not None]
     return ours("divide_integers", *integers) if len(integers) == 2 else ours("divide_quotients", dividend, divisor)
 
 
 def _integer_in(value: exp.Expr, as_before: bool = False) -> exp.Expr | None:
-    """What a numeric is computed from, if that is an integer, also as a literal like 3.0; None for any other.
+    """Return the integer from which a numeric is computed, also a literal like 3.0; None for any other numeric.
 
-    `as_before` is for versions that did not look at literals, nor at the digits of casts.
+    `as_before` is for versions that did not consider literals, nor the digits of casts.
     """
     inner = value.unnest()
     if isinstance(inner, exp.Literal) and not inner.is_string and not as_before:
@@ -308,7 +311,7 @@ def _integer_in(value: exp.Expr, as_before: bool = False) -> exp.Expr | None:
 
 
 def _of_literal(node: exp.Add | exp.Sub) -> exp.Expr | None:
-    """An operator with a string literal, which is of the type that the operator has for the other side."""
+    """Return an operator with a string literal cast to the type that the operator wants beside the other side."""
     left, right = node.this.unnest(), node.expression.unnest()
     if left.is_string == right.is_string:
         return None
@@ -325,7 +328,10 @@ def _as_quotient(value: exp.Expr) -> exp.Expr:
 
 
 def _of_quotients(node: exp.Expr) -> exp.Expr | None:
-    """One of several values as a quotient: where another has 28 digits before the point DuckDB would leave it 10."""
+    """Return an expression of several values as a quotient, where DuckDB would leave it 10 decimal places.
+
+    This happens beside a value with 28 digits before the point.
+    """
     if type_of_part(node) not in (QUOTIENT, array_type(QUOTIENT)):
         return None
     values = list(node.iter_expressions())
@@ -339,7 +345,7 @@ def _of_quotients(node: exp.Expr) -> exp.Expr | None:
     return node
 
 
-# Functions of numerics: those that DuckDB has of any decimal, and those of floats.
+# Functions of numerics: those of any decimal in DuckDB, and those of floats.
 _ROUNDINGS = frozenset({"round", "trunc", "ceil", "floor"})
 _OF_FLOATS = frozenset({"sqrt", "exp", "ln", "log", "log10", "power"})
 _OF_QUOTIENTS = _ROUNDINGS | _OF_FLOATS | {"sign", "modulo"}
@@ -350,7 +356,7 @@ def _function_of_quotients(name: str, arguments: _Args) -> exp.Expr:
         made: exp.Expr = exp.Mod(this=_as_quotient(arguments[0]), expression=_as_quotient(arguments[1]))
     elif name in _OF_FLOATS:
         made = _of_floats(name, [exp.cast(argument, "double") for argument in arguments])
-        made = duckdb_call("format", exp.Literal.string("{:.16g}"), made)  # as many digits as PostgreSQL has at least
+        made = duckdb_call("format", exp.Literal.string("{:.16g}"), made)  # at least as many digits as PostgreSQL has
     else:
         made = duckdb_call(name, *arguments)
         if len(arguments) == 2:
@@ -367,7 +373,10 @@ def _of_floats(name: str, arguments: _Args) -> exp.Expr:
 
 
 def _product(node: exp.Mul) -> exp.Expr:
-    """A product of numerics. DuckDB keeps it in 18 digits where both factors fit them: one is made wider."""
+    """Return a product of numerics.
+
+    If both factors fit 18 digits DuckDB keeps it in 18, so one factor is made wider.
+    """
     if type_of_part(node) == QUOTIENT:
         sides = [type_of_part(side) for side in node.iter_expressions()]
         is_exact = any(side is not None and side.is_integer for side in sides)
@@ -385,9 +394,9 @@ def _product(node: exp.Mul) -> exp.Expr:
 
 
 def _json_extract(node: exp.Expr) -> exp.Expr:
-    """`->` and `->>` as functions: among arguments DuckDB takes an arrow for a lambda's.
+    """Return `->` and `->>` as functions, because among arguments DuckDB takes an arrow for a lambda's.
 
-    The name of a field that is a constant is DuckDB's path; any other text would be taken for a path too.
+    A constant field name becomes DuckDB's path; any other text would be taken for a path too.
     """
     path, is_text = node.expression, isinstance(node, exp.JSONExtractScalar)
     if not isinstance(path, exp.JSONPath):
@@ -401,7 +410,10 @@ def _json_extract(node: exp.Expr) -> exp.Expr:
 
 
 def _subscript(node: exp.Bracket) -> exp.Expr | None:
-    """An element of an array, or some. DuckDB counts subscripts below 1 from the end; PostgreSQL has nothing there."""
+    """Return an element or slice of an array.
+
+    DuckDB counts subscripts below 1 from the end; in PostgreSQL they are NULL.
+    """
     index = node.expressions[0]
     if isinstance(index, exp.Slice):
         first, last = index.this or exp.Literal.number(1), index.expression or exp.Literal.number(2**31 - 1)
@@ -411,7 +423,7 @@ def _subscript(node: exp.Bracket) -> exp.Expr | None:
 
 
 def _extreme_interval(node: exp.Greatest | exp.Least) -> exp.Expr | None:
-    """The longest or shortest interval: the first of those in the order of lengths."""
+    """Return the longest or shortest interval: the first in the order of lengths."""
     values = [node.this, *node.expressions]
     if not any(map(_is_interval, values)):
         return None
@@ -424,7 +436,7 @@ def _is_number(node: exp.Expr) -> bool:
 
 
 def _of_intervals(node: exp.Expr) -> exp.Expr | None:
-    """A comparison of intervals by their length. DuckDB has `1 day -12:00:00` and `12:00:00` as different ones."""
+    """Return a comparison of intervals by their length. For DuckDB `1 day -12:00:00` and `12:00:00` differ."""
     parts = list(node.iter_expressions())
     if not any(map(_is_interval, parts)) or any(isinstance(part, exp.Query | exp.Subquery) for part in parts):
         return None
@@ -453,7 +465,7 @@ def _like(node: exp.Expr, lenient: bool) -> exp.Expr:
 
 
 def _complete(node: exp.Escape) -> exp.Expr:
-    """LIKE that is NULL where the pattern ends in its escape character: DuckDB's error no TRY can hold."""
+    """Return LIKE that is NULL where the pattern ends in its escape character; no TRY catches DuckDB's error."""
     pattern, escape = node.this.expression, re.escape(node.expression.name)
     if isinstance(pattern, exp.Any | exp.All) or not escape:
         return node
@@ -462,7 +474,7 @@ def _complete(node: exp.Escape) -> exp.Expr:
 
 
 def _quantified(node: exp.Expr, lenient: bool) -> exp.Expr | None:
-    """`x = ANY(array)` and ALL as a fold of what each element gives."""
+    """Return `x = ANY(array)` or ALL as a fold over the elements."""
     right = node.expression
     if not isinstance(right, exp.Any | exp.All):
         return None
@@ -492,7 +504,7 @@ def _cast(node: exp.Expr, lenient: bool) -> exp.Expr | None:
     target, kind = sql_type(to), to.this
     if target is not None and holds_struct(target):
         if lenient and source is None and isinstance(value, exp.Column | exp.AggFunc | exp.Window):
-            return None  # the planner's own cast, to the type that it is
+            return None  # the planner's own cast, to the type that it has
         return cast_to_struct(value, source, target, _spell(lenient))
     if kind in exp.DataType.TEXT_TYPES and source is not None and holds_struct(source):
         return text_of(value, source, _printed)
@@ -511,7 +523,7 @@ def _cast(node: exp.Expr, lenient: bool) -> exp.Expr | None:
         plain = (
             value.is_string
             or isinstance(value.unnest(), exp.Parameter)
-            or (source is None and lenient)  # the planner's own cast, to the type that it is
+            or (source is None and lenient)  # the planner's own cast, to the type that it has
             or (source is not None and source.name not in _OWN_TEXT and not source.dimensions)
         )
         text = node if plain else ours("quotient_text" if source == QUOTIENT else "to_text", value)
@@ -536,13 +548,13 @@ def _cast(node: exp.Expr, lenient: bool) -> exp.Expr | None:
     if isinstance(node, exp.TryCast) or is_safe_cast(value, to):
         return None
     cast = exp.TryCast(this=node.this, to=node.args["to"])
-    # DuckDB (1.5.5) raises for the time of an infinite timestamp all the same.
+    # DuckDB's (1.5.5) TRY_CAST raises for the time of an infinite timestamp.
     is_time = kind == exp.DataType.Type.TIME and source is not None and source != TIME
     return duckdb_call("try", cast) if is_time else cast
 
 
 def _value_to_cast(value: exp.Expr, source: Type, target: Type) -> exp.Expr | None:
-    """What DuckDB is to cast where it would make something else of the value itself; None where it need not."""
+    """Return the value to cast where DuckDB would misread the original one; None where it would not."""
     if source.dimensions or target.dimensions:
         return value if source.dimensions and target.dimensions and source != target else None
     match source.name, target.name:
@@ -568,7 +580,7 @@ def _is_parameter(value: exp.Expr) -> bool:
 
 
 def _spell(lenient: bool) -> Callable[[exp.Expr, Known, Type], exp.Expr]:
-    """A cast of a value that is spelled already."""
+    """Return a function that casts a value that is spelled already."""
 
     def spelled(value: exp.Expr, source: Known, target: Type) -> exp.Expr:
         value = value.copy()
@@ -580,12 +592,12 @@ def _spell(lenient: bool) -> Callable[[exp.Expr, Known, Type], exp.Expr]:
 
 
 def _printed(value: exp.Expr, type_: Type) -> exp.Expr:
-    """How a field of a row prints."""
+    """Return the text of a field of a row."""
     return text_of(value, type_, _printed) if holds_struct(type_) else ours("text_out", value)
 
 
 def _field(node: exp.Dot) -> exp.Expr | None:
-    """`(x).field`, of a row whose type is known."""
+    """Return `(x).field` for a row of known type."""
     owner = type_of_part(node.this)
     if owner is None or not owner.is_struct or not isinstance(node.expression, exp.Identifier):
         return None
@@ -601,7 +613,7 @@ _OWN_TEXT = frozenset(
 
 
 def bytea(literal: exp.Expr) -> exp.Expr:
-    """A bytea literal: hex after `\\x`, or the text's bytes. DuckDB has other escapes."""
+    """Return a bytea literal: hex after `\\x`, or the text's bytes. DuckDB has other escapes."""
     text = literal.name
     if text.startswith("\\x"):
         return duckdb_call("from_hex", exp.Literal.string(text[2:]))
@@ -617,24 +629,24 @@ def _output(value: exp.Expr) -> exp.Expr:
 
 
 def _path(arguments: _Args) -> exp.Expr:
-    """The keys of a jsonb path, the second argument."""
+    """Return the keys of a jsonb path, the second argument."""
     return _texts(arguments[1])
 
 
 def _texts(array: exp.Expr) -> exp.Expr:
-    """Texts, given as `'{a,b}'` or an array."""
+    """Return an array of texts, given as `'{a,b}'` or an array."""
     items = array_items(array)
     texts = exp.Array(expressions=[exp.Literal.string(item or "") for item in items]) if items is not None else array
     return exp.cast(texts, "VARCHAR[]", dialect="duckdb")
 
 
 def _document(argument: exp.Expr) -> exp.Expr:
-    """A jsonb argument, which may be given as text."""
+    """Return a jsonb argument, which may be given as text."""
     return duckdb_call("json", argument) if argument.is_string else argument
 
 
 def _with_document(name: str) -> Callable[[_Args], exp.Expr]:
-    """A function of a document, a path in it and another document for there."""
+    """Return a function of a document, a path in it and a new document for this path."""
     return lambda arguments: ours(
         name, _document(arguments[0]), _path(arguments), *map(_document, arguments[2:3]), *arguments[3:]
     )
@@ -646,7 +658,7 @@ _OF_DOCUMENTS = (
 
 
 def _of_document(name: str, count: int | None = None) -> Callable[[_Args], exp.Expr]:
-    """A function of a document, and of the first `count` arguments."""
+    """Return a function of a document and the first `count` arguments."""
     return lambda arguments: ours(name, _document(arguments[0]), *arguments[1:count])
 
 
@@ -659,11 +671,11 @@ def _keys(arguments: _Args) -> exp.Expr:
 
 
 def _groups(pattern: exp.Expr) -> int:
-    """How many groups a constant pattern captures; DuckDB wants their numbers as constants."""
+    """Return the number of groups in a constant pattern, because DuckDB wants their numbers as constants."""
     return re.compile(pattern.name).groups if pattern.is_string else 0
 
 
-# So many are looked for where the pattern is computed.
+# The number of groups assumed for a pattern that is not a constant.
 _MOST_GROUPS = 9
 
 
@@ -694,7 +706,7 @@ def _regexp_match(arguments: _Args) -> exp.Expr:
 
 
 def _regexp_all_matches(arguments: _Args) -> exp.Expr:
-    """The groups of each match, or of the first one without the flag g: an array of arrays."""
+    """Return the groups of each match, or of the first one without the flag g: an array of arrays."""
     text, pattern = arguments[:2]
     if not pattern.is_string or not all(flag.is_string for flag in arguments[2:]):
         message = "regexp_matches with a pattern or flags that are not constants is not supported"
@@ -719,7 +731,7 @@ _QUOTED = {"I": "quote_ident", "L": "quote_nullable"}
 
 
 def _format(arguments: _Args) -> exp.Expr:
-    """`format('%s and %I', a, b)`, of a constant format."""
+    """Return `format('%s and %I', a, b)` for a constant format."""
     template, values = arguments[0], arguments[1:]
     if not template.is_string:
         raise Error("format of what is not a constant is not supported", errors.FEATURE_NOT_SUPPORTED)
@@ -735,14 +747,14 @@ def _format(arguments: _Args) -> exp.Expr:
 
 
 def _to_jsonb(arguments: _Args) -> exp.Expr:
-    """Of one value. Raises Error 42883 for json's pretty printing, since jsonb has one form."""
+    """Return to_jsonb of one value. Raises Error 42883 for json's pretty printing, since jsonb has one form."""
     if len(arguments) != 1:
         raise Error("function to_jsonb with more than one argument does not exist", errors.UNDEFINED_FUNCTION)
     return duckdb_call("to_json", in_document(arguments[0]))
 
 
 def _contains(container: exp.Expr, contained: exp.Expr) -> exp.Expr:
-    """`@>` of jsonb or of arrays."""
+    """Return `@>` of jsonb or of arrays."""
     found = contains(container, contained, type_of_part(container))
     return found if found is not None else ours("array_contains", container, contained)
 
@@ -791,7 +803,7 @@ def _jsonb_build_object(arguments: _Args) -> exp.Expr:
 
 
 def _in_order(parts: _Args) -> _Args:
-    """Keys and values in the order of the keys' bytes, each key once, where all keys are constants."""
+    """Return keys and values in the order of the keys' bytes, each key once, where all keys are constants."""
     if not all(key.is_string for key in parts[::2]):
         return parts
     values = {key.name.encode(): (key, value) for key, value in zip(parts[::2], parts[1::2], strict=True)}
@@ -799,18 +811,18 @@ def _in_order(parts: _Args) -> _Args:
 
 
 def _of_bytes(name: str) -> Callable[[_Args], exp.Expr]:
-    """A function of bytes, which may be given as text."""
+    """Return a function of bytes, which may be given as text."""
     return lambda arguments: ours(name, *(bytea(a) if not n and a.is_string else a for n, a in enumerate(arguments)))
 
 
 def _make_interval(arguments: _Args) -> exp.Expr:
-    """What is not given is zero."""
+    """Return make_interval; omitted arguments are zero."""
     zeros = [exp.Literal.number(0) for _ in range(7 - len(arguments))]
     return ours("make_interval", *arguments, *zeros)
 
 
 def _make_timestamptz(arguments: _Args) -> exp.Expr:
-    """In the session's time zone, or in one that is named."""
+    """Return make_timestamptz in the session's time zone, or in a given one."""
     moment, zone = ours("make_timestamp", *arguments[:6]), arguments[6:]
     if zone:
         return exp.AtTimeZone(this=moment, zone=ours("zone", *zone))
@@ -818,7 +830,7 @@ def _make_timestamptz(arguments: _Args) -> exp.Expr:
 
 
 def _overlaps(arguments: _Args) -> exp.Expr:
-    """A span of time is its two ends, or one and its length."""
+    """Return OVERLAPS of two spans; a span is given as its two ends, or one end and its length."""
     ends = [
         exp.Add(this=arguments[place - 1].copy(), expression=argument) if _is_length(argument) else argument
         for place, argument in enumerate(arguments)
@@ -831,7 +843,7 @@ def _is_length(argument: exp.Expr) -> bool:
 
 
 def _normalize(arguments: _Args) -> exp.Expr:
-    """Of a text and a normalization form, a keyword."""
+    """Return normalize of a text with a normalization form, a keyword."""
     if any(form.name.upper() != "NFC" for form in arguments[1:]):
         raise Error("normalize to another form than NFC is not supported", errors.FEATURE_NOT_SUPPORTED)
     return ours("normalize", arguments[0])

@@ -1,4 +1,4 @@
-"""sqlglot trees to DuckDB's SQL."""
+"""Prints sqlglot trees as DuckDB's SQL."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from sparkwave.planner.functions.duckdb_spelling import for_duckdb, rewrite_leav
 
 
 def to_sql(tree: exp.Expr, lenient: bool = True) -> str:
-    """The text of a planner-made tree; `lenient` is for views, where a row's error is NULL."""
+    """Return the text of a tree made by the planner; `lenient` is for views, where a row's error is NULL."""
     if lenient:
         divided = tree.transform(lenient_division)
     else:
@@ -17,12 +17,12 @@ def to_sql(tree: exp.Expr, lenient: bool = True) -> str:
 
 
 def text_of(tree: exp.Expr) -> str:
-    """The text of a tree that is spelled for DuckDB, and of no use afterwards."""
+    """Return the text of a tree that is spelled for DuckDB. The tree must not be used again."""
     return tree.sql(dialect="duckdb", identify=True, copy=False)
 
 
 def _typed(tree: exp.Expr) -> exp.Expr:
-    """A copy that knows of the planner's own casts that they are to the type that a value is."""
+    """Return a copy in which the planner's own casts have the type of their values."""
     tree = tree.copy()
     for cast in tree.find_all(exp.Cast):
         if cast.this.type is None and isinstance(cast.this, exp.Column | exp.AggFunc | exp.Window | exp.Filter):
@@ -31,7 +31,7 @@ def _typed(tree: exp.Expr) -> exp.Expr:
 
 
 def lenient_division(node: exp.Expr) -> exp.Expr:
-    """A division by zero in a view gives NULL, as in RisingWave's streams, instead of stopping the job."""
+    """Let a division by zero in a view be NULL, as in RisingWave's streams, instead of stopping the job."""
     if isinstance(node, exp.Div) and not isinstance(node.expression, exp.Nullif | exp.Literal):
         divisor = exp.Nullif(this=node.expression.copy(), expression=exp.Literal.number(0))
         divisor.type = node.expression.type
@@ -43,9 +43,10 @@ def lenient_division(node: exp.Expr) -> exp.Expr:
 
 
 def checked_division(node: exp.Expr, failed: exp.Expr | None = None) -> exp.Expr | None:
-    """Have the divisor of a division, changed in place, raise where it is zero: DuckDB makes NULL or infinity of that.
+    """Let the divisor of a division raise where it is zero, in the tree itself: DuckDB returns NULL or infinity.
 
-    `failed` is what raises, an error of PostgreSQL's by default. None, as it is a rule of `rewrite_leaves_first`.
+    `failed` is the expression that raises, an error of PostgreSQL's by default. Returns None, as a rule of
+    `rewrite_leaves_first`.
     """
     if not isinstance(node, exp.Div | exp.Mod) or node.type is None:  # without a type it is the planner's own
         return None

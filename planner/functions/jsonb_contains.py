@@ -1,7 +1,7 @@
-"""jsonb's `@>` with a constant, unrolled: DuckDB's macros cannot recurse (PostgreSQL documentation 8.14.3).
+"""jsonb's `@>` with a constant, unrolled, because DuckDB's macros cannot recurse (PostgreSQL documentation 8.14.3).
 
-An object contains another's keys with values that contain theirs; an array contains another's elements, each in some
-element of its own; a scalar is equal. At the top alone an array contains a scalar.
+An object contains another's keys with values that contain theirs; an array contains another's elements, each in one of
+its own elements; a scalar is equal. Only at the top an array contains a scalar.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from sparkwave.planner.functions.operators import type_of_part
 from sparkwave.planner.functions.scalar_functions import duckdb_call, ours
 from sparkwave.planner.parse.trees import position_of
 
-# What DECIMAL(38,10) holds exactly.
+# The digits that DECIMAL(38,10) holds exactly.
 _WHOLE_DIGITS, _FRACTION_DIGITS = 28, 10
 _NUMBERS = ("BIGINT", "UBIGINT", "HUGEINT", "UHUGEINT", "DOUBLE")
 
 
 def contains(container: exp.Expr, contained: exp.Expr, type_: Type | None) -> exp.Expr | None:
-    """`container @> contained` over jsonb; None when it is one over arrays. `type_` is the container's, if known.
+    """Return `container @> contained` over jsonb; None when it is over arrays. `type_` is the container's, if known.
 
-    Raises Error 0A000 when what is contained is not a constant.
+    Raises Error 0A000 when the contained value is not a constant.
     """
     text = _constant(contained)
     is_json = type_ == JSONB or _is_json(contained) or _is_json(container)
@@ -55,7 +55,7 @@ def contains(container: exp.Expr, contained: exp.Expr, type_: Type | None) -> ex
     answer = exp.Case().when(exp.Not(this=exp.Is(this=container.copy(), expression=exp.null())), found)
     if value or is_json:
         return answer
-    # '{}' is an empty array too: the value tells.
+    # '{}' is also an empty array: the value decides.
     is_document = exp.EQ(this=duckdb_call("typeof", container.copy()), expression=exp.Literal.string("JSON"))
     empty = exp.cast(exp.Array(expressions=[]), "VARCHAR[]", dialect="duckdb")
     as_array = ours("array_contains", exp.cast(container.copy(), "VARCHAR[]", dialect="duckdb"), empty)
@@ -63,7 +63,7 @@ def contains(container: exp.Expr, contained: exp.Expr, type_: Type | None) -> ex
 
 
 def _constant(node: exp.Expr) -> str | None:
-    """The text of a string constant, also one cast to jsonb."""
+    """Return the text of a string constant, also one cast to jsonb; else None."""
     inner = node.unnest()
     while isinstance(inner, exp.Cast) or (isinstance(inner, exp.Anonymous) and inner.name in ("json", "try")):
         inner = (inner.this if isinstance(inner, exp.Cast) else inner.expressions[0]).unnest()
@@ -71,14 +71,14 @@ def _constant(node: exp.Expr) -> str | None:
 
 
 def _is_json(node: exp.Expr) -> bool:
-    """Whether a node says that it is jsonb; text such as '{"a": 1}' is no array."""
+    """Return whether a node is visibly jsonb; text such as '{"a": 1}' is no array."""
     inner = node.unnest()
     is_cast = isinstance(inner, exp.Cast) and inner.to.is_type(exp.DataType.Type.JSON, exp.DataType.Type.JSONB)
     return is_cast or type_of_part(inner) == JSONB or (inner.is_string and '":' in inner.name.replace(" ", ""))
 
 
 def _contains(document: exp.Expr, value: object, is_top: bool = False) -> exp.Expr:
-    """NULL stands for false: parts that are missing."""
+    """Return the condition; NULL, for missing parts, counts as false."""
     if isinstance(value, dict):
         pairs = (
             _contains(duckdb_call("json_extract", document.copy(), _pointer(key)), part) for key, part in value.items()
@@ -94,7 +94,7 @@ def _contains(document: exp.Expr, value: object, is_top: bool = False) -> exp.Ex
 
 
 def _some(array: exp.Expr, condition: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
-    depth = sum(1 for _ in array.find_all(exp.Anonymous))  # a name that no element around this one has
+    depth = sum(1 for _ in array.find_all(exp.Anonymous))  # a name that no enclosing element has
     name = f"_element{depth}"
     elements = duckdb_call("json_extract", array.copy(), exp.Literal.string("$[*]"))
     test = exp.Lambda(this=condition(exp.column(name)), expressions=[exp.to_identifier(name)])
@@ -116,7 +116,10 @@ def _equals(document: exp.Expr, value: object) -> exp.Expr:
 
 
 def _same_number(document: exp.Expr, value: Decimal) -> list[exp.Expr]:
-    """As floats, and as decimals where these hold the constant: integers beyond 2^53 are no floats."""
+    """Return comparisons as floats, and as decimals if they hold the constant.
+
+    Integers beyond 2^53 are not exact floats.
+    """
     kinds = ["DOUBLE"]
     if value.adjusted() < _WHOLE_DIGITS and -int(value.normalize().as_tuple().exponent) <= _FRACTION_DIGITS:
         kinds.append("DECIMAL(38, 10)")

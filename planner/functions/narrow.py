@@ -1,8 +1,8 @@
-"""Sums of numerics in 64-bit arithmetic, which takes DuckDB a quarter of the time that 128 bits take.
+"""Sums of numerics in 64-bit arithmetic, which takes DuckDB a quarter of the time of 128 bits.
 
-What declared numerics may hold does not fit: numeric(15,2) times numeric(15,2) has up to 30 digits. What they do hold
-nearly always does. So what is summed is computed in 64 bits, where DuckDB raises for what is longer: whoever runs such
-a query has another one for when it raises.
+By their declared types results would not fit: numeric(15,2) times numeric(15,2) has up to 30 digits. The actual values
+nearly always fit. So the summed expressions are computed in 64 bits, where DuckDB raises for longer values; then the
+caller runs the unchanged query.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from sparkwave.planner.functions.digits import INT64_DIGITS, NARROW, chosen, nar
 from sparkwave.planner.functions.safe import AROUND_CALL
 from sparkwave.planner.functions.typed import sql_type
 
-# What a SELECT has that only computes columns from those below.
+# Parts of a SELECT that only computes columns from those below.
 _PLAIN = {"expressions", "from_", "joins", "where"}
 
 
 def narrow_sums(query: exp.Expr) -> exp.Expr:
-    """A copy with the same rows, or that raises.
+    """Return a copy that returns the same rows or raises.
 
-    Only what nothing but sums and counts read has another type there, of the same values.
+    Only columns that nothing but sums and counts read get another type, with the same values.
     """
     query = query.copy()
     for outer in list(query.find_all(exp.Select)):
@@ -44,13 +44,13 @@ def _narrow_read(outer: exp.Select, inner: exp.Select) -> None:
         columns = read.get(item.alias_or_name, [])
         sums = [total for column in columns if (total := _sum_of(column)) is not None]
         counts = [column for column in columns if isinstance(column.parent, exp.Count)]
-        # Where nothing but counts read it DuckDB might not compute it, so that it would not raise.
+        # Where only counts read it, DuckDB might not compute it, so that it would not raise.
         if sums and len(sums) + len(counts) == len(columns):
             _narrow_item(item, sums)
 
 
 def _sum_of(column: exp.Column) -> exp.Sum | None:
-    """The sum that a column is an argument of, cast to the type of a numeric without a scale or as it is."""
+    """Return the sum whose argument is a column, unchanged or cast to numeric without a scale; else None."""
     around = column.parent if _is_wide(column.parent) else column
     total = around.parent if around is not None else None
     return total if isinstance(total, exp.Sum) and not isinstance(total.parent, AROUND_CALL) else None
@@ -64,7 +64,7 @@ def _is_wide(node: exp.Expr | None) -> bool:
 
 
 def _narrow_item(item: exp.Expr, sums: list[exp.Sum]) -> None:
-    """Leave out the cast of an item, which is cast when it is summed up."""
+    """Remove the cast of an item, which is cast when it is summed."""
     cast = item.this
     if not isinstance(item, exp.Alias) or not _is_wide(cast):
         return
@@ -81,7 +81,7 @@ def _narrow_item(item: exp.Expr, sums: list[exp.Sum]) -> None:
 
 
 def _products(value: exp.Expr) -> Iterator[exp.Mul]:
-    """The products that a value is made of."""
+    """Yield the products in a value."""
     if isinstance(value, exp.Mul):
         yield value
     values = chosen(value)

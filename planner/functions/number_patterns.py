@@ -12,19 +12,19 @@ from sparkwave.planner.functions.scalar_functions import of_one, ours
 
 # Digits with group separators, a fraction, and a sign on one side. D and G are the C locale's point and comma.
 _NUMBER = re.compile(r"(FM)?(S|MI)?([90,G]*[90][90,G]*)(?:[.D]([90]+))?(S|MI)?", re.IGNORECASE)
-# What no date pattern consists of.
+# Patterns that are no date pattern.
 _NOT_DATE = re.compile(
     r"(?:FM|TH|PR|PL|SG|MI|RN|EEEE|[90.,DGSVL$\s])*[90](?:FM|TH|PR|PL|SG|MI|EEEE|[90.,DGSVL$\s])*", re.I
 )
 
 
 def is_number_format(pattern: str) -> bool:
-    """Whether a pattern can only be one of a number."""
+    """Return whether a pattern can only be a number pattern."""
     return _NOT_DATE.fullmatch(pattern) is not None
 
 
 def number_text(value: exp.Expr, pattern: exp.Expr, is_quotient: bool = False) -> exp.Expr:
-    """`to_char` of a number. Raises Error 0A000 for a pattern that is no constant or not one of these."""
+    """Return `to_char` of a number. Raises Error 0A000 for a pattern that is no constant or not supported."""
     found = _NUMBER.fullmatch(pattern.name) if pattern.is_string else None
     if found is None or (found[2] and found[5]):
         raise Error(
@@ -38,11 +38,11 @@ def number_text(value: exp.Expr, pattern: exp.Expr, is_quotient: bool = False) -
     constants = (
         exp.Literal.string(whole.upper().replace("G", ",")),
         exp.Literal.number(len(fraction)),
-        exp.Literal.number(fraction.rfind("0") + 1),  # zeros up to here are shown with FM too
+        exp.Literal.number(fraction.rfind("0") + 1),  # zeros up to this place are also shown with FM
         exp.Literal.string(sign),
         exp.true() if fill else exp.false(),
     )
-    if is_quotient:  # the macro is of numerics with fewer digits, and rounding twice would be wrong
+    if is_quotient:  # the macro takes numerics with fewer digits, and rounding twice would be wrong
         value = exp.Anonymous(this="round", expressions=[value, exp.Literal.number(len(fraction))])
     digits = ours("_number_digits", value, exp.Literal.number(len(fraction)))
     shown = ours("_number_shown", digits, constants[0], constants[2], constants[4])
@@ -53,12 +53,15 @@ def _written(pattern: exp.Expr) -> str:
     return f'number pattern "{pattern.name}"' if pattern.is_string else "a number pattern that is not a constant"
 
 
-# Digits, at most one point, and what may stand for a sign, a currency or nothing.
+# Digits, at most one point, and signs, currencies or separators.
 _READABLE = re.compile(r"(?:FM|TH|PL|MI|SG|PR|[90,GSL$ ])*[.D]?(?:TH|PL|MI|SG|PR|[90,GSL$ ])*", re.IGNORECASE)
 
 
 def number_read(text: exp.Expr, pattern: exp.Expr) -> exp.Expr:
-    """`to_number`. Raises Error 0A000 for a pattern that is no constant or not of digits, signs and separators."""
+    """Return `to_number`.
+
+    Raises Error 0A000 for a pattern that is no constant or not of digits, signs and separators.
+    """
     if not pattern.is_string or not _READABLE.fullmatch(pattern.name):
         raise Error(f"{_written(pattern)} is not supported", errors.FEATURE_NOT_SUPPORTED)
     whole, _, fraction = pattern.name.upper().replace("D", ".").partition(".")
@@ -75,9 +78,9 @@ _DIGITS = "_digits"
 
 
 def _whole(digits: exp.Expr, pattern: str) -> exp.Expr:
-    """The digits before the point as a pattern shows them: each group cut out by its place, which the pattern tells.
+    """Return the digits before the point in a pattern's form: each group is cut out by its place in the pattern.
 
-    Zeros are filled in from the pattern's first one on; a comma stands where a digit does before it.
+    Zeros fill the places from the pattern's first zero on; a comma is shown if there is a digit before it.
     """
     groups = [len(group) for group in pattern.split(",")]
     zeros = len(pattern[pattern.index("0") :].replace(",", "")) if "0" in pattern else 0

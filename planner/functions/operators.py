@@ -1,6 +1,6 @@
-"""Operators, and the calls that have a grammar of their own, read as calls of functions; the types of all of them.
+"""Reads operators, and calls with a grammar of their own, as calls of functions; types all of them.
 
-`as_call` answers what function a node calls; `result_type` what type a node has, given those of its parts.
+`as_call` returns the function that a node calls; `result_type` the type of a node, given those of its parts.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ from sparkwave.planner.parse.constant_runs import ConstantRun
 
 Call = tuple[str, list[exp.Expr]]
 
-# Marks a quotient whose places are those of what is divided, as it was for `Scope.has_exact_numerics`.
+# Marks a quotient with the scale of its dividend, as without `Scope.has_exact_numerics`.
 INEXACT = "inexact"
 
-# Nodes to the function they call and, in its order, the arguments that hold its own.
+# Node classes, each with the function and the names of the node's arguments in the function's order.
 CALLS: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
     exp.Pow: ("power", ("this", "expression")),
     exp.Sqrt: ("sqrt", ("this",)),
@@ -80,7 +80,7 @@ _TRIMS = {"LEADING": "ltrim", "TRAILING": "rtrim"}
 
 
 def as_call(node: exp.Expr) -> Call | None:
-    """The function a node calls, by Postgres' name, and its arguments in Postgres' order; None for others."""
+    """Return the function of a node, by Postgres' name, and its arguments in Postgres' order; None for other nodes."""
     if isinstance(node, exp.Anonymous):
         name = ALIASES.get(node.name.lower(), node.name.lower())
         return (name, list(node.expressions)) if name in FUNCTIONS else None
@@ -96,13 +96,13 @@ def as_call(node: exp.Expr) -> Call | None:
     return name, arguments
 
 
-# Functions for sqlglot that are no calls in a client's text; and its names of functions that have others.
+# Functions of sqlglot that are no calls in a client's text; and sqlglot's names of functions with other names.
 _NO_CALLS = (exp.Cast, exp.Connector, exp.Case, exp.If)
 _NAMES = {"explode": "unnest", "exploding_generate_series": "generate_series"}
 
 
 def called_functions(tree: exp.Expr) -> list[str]:
-    """The functions that a client's statement calls, by PostgreSQL's names, in order."""
+    """Return the functions that a client's statement calls, by PostgreSQL's names, sorted."""
     calls = (node for node in tree.find_all(exp.Func) if not isinstance(node, _NO_CALLS))
     return sorted({call[0] if (call := as_call(node)) else _name(node) for node in calls})
 
@@ -115,7 +115,7 @@ def _name(call: exp.Func) -> str:
 def _case(node: exp.Expr) -> Known:
     branches = [branch.args["true"] for branch in node.args["ifs"]]
     known = common(tuple(type_of_part(part) for part in (*branches, node.args.get("default")) if part is not None))
-    return known or VARCHAR  # of nothing but string literals and NULL
+    return known or VARCHAR  # only string literals and NULL
 
 
 def _literal(node: exp.Expr) -> Known:
@@ -148,7 +148,7 @@ def _array(node: exp.Expr) -> Known:
 
 
 def _field(node: exp.Expr) -> Known:
-    """`(x).field`; a dot stands before functions too."""
+    """Return the type of `(x).field`; a dot may also precede a function."""
     owner = type_of_part(node.this)
     if owner is None or not owner.is_struct or not isinstance(node.expression, exp.Identifier):
         return None
@@ -158,7 +158,7 @@ def _field(node: exp.Expr) -> Known:
 
 @dataclass(frozen=True)
 class _Of:
-    """A rule over the types of a node's parts, in the order they are written."""
+    """A rule over the types of a node's parts, in the order of their text."""
 
     rule: Rule
 
@@ -215,14 +215,14 @@ _RULES: dict[type[exp.Expr], Callable[[exp.Expr], Known]] = {
 
 
 def type_of_part(node: exp.Expr) -> Known:
-    """The type of an annotated node; None for NULL and a string literal, which take the type of their place."""
+    """Return the type of an annotated node; None for NULL and a string literal, which take the type of their place."""
     if isinstance(node, exp.Literal) and node.is_string:
         return None
     return sql_type(node.type)
 
 
 def result_type(node: exp.Expr) -> Known:
-    """The type of a node whose parts are annotated; None when it cannot be told."""
+    """Return the type of a node whose parts are annotated; None when it is unknown."""
     call = as_call(node)
     if call is not None:
         name, arguments = call
@@ -232,7 +232,7 @@ def result_type(node: exp.Expr) -> Known:
 
 
 def is_known(call: exp.Anonymous) -> bool:
-    """Whether a call is of a function or aggregate that we have."""
+    """Return whether a call is of a known function or aggregate."""
     return as_call(call) is not None or is_aggregate(call)
 
 
@@ -246,7 +246,7 @@ def _annotate(annotator: TypeAnnotator, node: exp.Expr) -> exp.Expr:
 
 
 def _annotate_cast(annotator: TypeAnnotator, node: exp.Expr) -> exp.Expr:
-    """A cast to numeric leaves a quotient the digits that it has."""
+    """Annotate a cast; a cast of a quotient to numeric keeps the quotient's digits."""
     if sql_type(node.args["to"]) == NUMERIC and type_of_part(node.this) == QUOTIENT:
         node.set("to", data_type(QUOTIENT))
     annotator._set_type(node, node.args["to"])
@@ -255,7 +255,7 @@ def _annotate_cast(annotator: TypeAnnotator, node: exp.Expr) -> exp.Expr:
 
 _CAST: dict[str, Any] = {"annotator": _annotate_cast}
 _ANNOTATED: dict[str, Any] = {"annotator": _annotate}
-# What `annotate_types` is told of scalar expressions; of the rest it knows itself.
+# Rules for scalar expressions in `annotate_types`; sqlglot has the other rules itself.
 METADATA: dict[type[exp.Expr], Any] = {
     **Dialect.get_or_raise("postgres").EXPRESSION_METADATA,
     **dict.fromkeys((exp.Anonymous, exp.Trim, *CALLS), _ANNOTATED),

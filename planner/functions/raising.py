@@ -1,7 +1,7 @@
-"""For which rows an expression of a view raises, where it is NULL: SQL for DuckDB that tells, or that raises there.
+"""SQL for DuckDB that finds the rows for which a view's expression raises and is NULL, or that raises for them.
 
-An expression raised exactly where `TRY(row(e))` is NULL. There `e` is spelled so that each of its parts raises, so that
-what a part raised counts even if the whole has a value, and what CASE or COALESCE did not compute does not.
+An expression `e` raised exactly where `TRY(row(e))` is NULL. In it, `e` is spelled so that each of its parts raises. So
+an error in a part counts even if the whole has a value, and a part that CASE or COALESCE skipped does not.
 """
 
 from __future__ import annotations
@@ -19,22 +19,25 @@ from sparkwave.planner.functions.safe import HOLDS_ROWS, is_call, is_safe_cast, 
 from sparkwave.planner.functions.scalar_functions import duckdb_call
 
 _Rule = Callable[[exp.Expr], exp.Expr | None]
-# NULL where one of their parts is: only rows for which they are NULL need a second look.
+# NULL where one of their parts is NULL: only rows for which they are NULL need the check.
 _STRICT = (
     exp.Column, exp.Literal, exp.Paren, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Cast, exp.EQ, exp.NEQ,
     exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Identifier, exp.DataType, exp.DataTypeParam, exp.Interval, exp.Var,
 )  # fmt: skip
-# AND and OR are gone through from left to right down to so many levels of each other, and are computed whole below.
+# AND and OR are taken apart from left to right down to this many levels, and computed as a whole below.
 _LEVELS = 4
-# A division is written with its two sides twice, so that larger ones are left out.
+# The check writes a division's two sides twice, so larger divisions are left out.
 _LARGEST_DIVISION = 100
 _ASKED, _OR_RAISES = "asked", "or raises"
-# No value of any type that a row is of.
+# A message that no value can contain.
 _FAILED = "an expression has failed"
 
 
 def raised(tree: exp.Expr, levels: int = _LEVELS) -> str | None:
-    """A condition that is true for the rows for which an expression raises, and false for others; None for no row."""
+    """Return a condition that is true for rows for which an expression raises, false for others.
+
+    None if it never raises.
+    """
     tree = tree.unnest()
     if isinstance(tree, exp.And | exp.Or) and levels:
         return _raised_in_turn(tree, levels)
@@ -48,7 +51,7 @@ def raised(tree: exp.Expr, levels: int = _LEVELS) -> str | None:
 
 
 def _has_values(tree: exp.Expr) -> str:
-    """A condition that holds where a part of a strict expression may raise: of a NULL nothing does."""
+    """Return a condition that holds where a part of a strict expression may raise, since nothing raises for a NULL."""
     read = [frozenset(c.name for c in node.find_all(exp.Column)) for node in tree.walk() if _may_raise(node)]
     least = {names for names in read if not any(other < names for other in read)}
     listed = sorted(" AND ".join(f"{quote(name)} IS NOT NULL" for name in sorted(names)) or "TRUE" for names in least)
@@ -62,7 +65,7 @@ def _may_raise(node: exp.Expr) -> bool:
 
 
 def _raised_in_turn(tree: exp.And | exp.Or, levels: int) -> str | None:
-    """What comes after the part that settles the answer is not computed."""
+    """Return the condition for AND or OR: parts after the one that decides the result are not computed."""
     settled = "FALSE" if isinstance(tree, exp.And) else "TRUE"
     branches, needed = [], 0
     for part in tree.flatten():
@@ -75,20 +78,20 @@ def _raised_in_turn(tree: exp.And | exp.Or, levels: int) -> str | None:
 
 
 def unguarded(tree: exp.Expr) -> str:
-    """An expression of a view that raises as PostgreSQL's does: with its words."""
+    """Return an expression of a view that raises PostgreSQL's error."""
     return text_of(rewrite_leaves_first(_spelled(tree, _divided, _without_try), _without_shortcut, copy=False))
 
 
 def or_raise(query: exp.Expr) -> str:
-    """The text of a query that has the rows of `to_sql(query)`, or raises: it does where an expression does."""
+    """Return the text of a query that has the rows of `to_sql(query)`, or raises where an expression does."""
     return text_of(_raising(narrow_sums(query)))
 
 
 def _raising(tree: exp.Expr) -> exp.Expr:
-    """A query, or a part of one, with the rows of `to_sql(tree)`, or that raises where an expression does.
+    """Return a query, or a part of one, with the rows of `to_sql(tree)`, or that raises where an expression does.
 
-    In place of each `TRY(e)` is the field of `TRY(row(e))`, which is there, if NULL, unless `e` raised. Into a TRY
-    DuckDB does not look, so that all else is as it was: of `a + 1 > 5` without one it would make `a > 4`.
+    Each `TRY(e)` is replaced by the field of `TRY(row(e))`; the row is missing only if `e` raised. DuckDB does not look
+    into a TRY, so all else stays: without one it would turn `a + 1 > 5` into `a > 4`.
     """
     return _spelled(tree, _divided_or_failed, _field_of_row)
 
@@ -110,7 +113,7 @@ def _field_of_row(node: exp.Expr) -> exp.Expr | None:
 
 
 def _divided_or_failed(node: exp.Expr) -> exp.Expr | None:
-    """As a view divides, but failing where that is by zero."""
+    """Return a division as in a view, but failing where the divisor is zero."""
     if not isinstance(node, exp.Div | exp.Mod):
         return None
     parts = list(islice(node.walk(), _LARGEST_DIVISION))
@@ -121,14 +124,14 @@ def _divided_or_failed(node: exp.Expr) -> exp.Expr | None:
 
 
 def _without_shortcut(node: exp.Expr) -> exp.Expr | None:
-    """Of `a + 1 IS NULL` DuckDB 1.5.5 makes `a IS NULL`, which raises nothing."""
+    """Let DuckDB (1.5.5) compute `a + 1 IS NULL`, which it would turn into `a IS NULL`, which never raises."""
     if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null):
         return exp.NullSafeEQ(this=node.this, expression=exp.null())
     return None
 
 
 def _spelled(tree: exp.Expr, divided: _Rule, tried: _Rule) -> exp.Expr:
-    """A view's expression by rules for its divisions and then for the TRY and TRY_CAST of the spelling."""
+    """Return a view's expression by rules for its divisions and then for the TRY and TRY_CAST of the spelling."""
     tree = tree.copy()
     for cast in tree.find_all(exp.TryCast):
         cast.meta[_ASKED] = True
@@ -137,14 +140,14 @@ def _spelled(tree: exp.Expr, divided: _Rule, tried: _Rule) -> exp.Expr:
 
 
 def _divided(node: exp.Expr) -> exp.Expr | None:
-    """As `checked_division`, but for one that is so large that its copies would be a burden."""
+    """As `checked_division`, except for a division too large to copy."""
     if len(list(islice(node.walk(), _LARGEST_DIVISION))) == _LARGEST_DIVISION:
         return None
     return checked_division(node)
 
 
 def _without_try(node: exp.Expr) -> exp.Expr | None:
-    """What is under a TRY, as the field of a row: of `a + 1 > 5` DuckDB would make `a > 4`."""
+    """Replace a TRY by the field of a row: DuckDB would turn `a + 1 > 5` into `a > 4`."""
     if isinstance(node, exp.Anonymous) and node.name == "try":
         return duckdb_call("struct_extract", duckdb_call("row", node.expressions[0]), exp.Literal.number(1))
     if isinstance(node, exp.TryCast) and not node.meta.get(_ASKED):

@@ -1,7 +1,7 @@
-"""Rules that tell the type of a function's result from those of its arguments.
+"""Rules for the type of a function's result, by the types of its arguments.
 
-A type of None is an argument whose type nothing tells: NULL or a string literal, which takes the type of its place.
-A rule answers None when the result's type cannot be told.
+A type of None is an argument of unknown type: NULL or a string literal, which takes the type of its place. A rule
+returns None when the result's type is unknown.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _TIMES = ("date", "timestamp without time zone", "timestamp with time zone")
 
 
 def common(types: tuple[Known, ...]) -> Known:
-    """The type several values meet in: of CASE, COALESCE, ARRAY[..], greatest, UNION."""
+    """Return the common type of several values: of CASE, COALESCE, ARRAY[..], greatest, UNION."""
     known = [type_ for type_ in types if type_ is not None]
     if not known:
         return None
@@ -69,7 +69,7 @@ def _is_exact(type_: Type) -> bool:
 
 
 def _wider_struct(left: Type, right: Type) -> Type:
-    """Field by field, with the names of the one that has names of its own."""
+    """Return the wider struct field by field, with the names of the struct that has its own names."""
     has_names = any(name != f"f{number}" for number, (name, _) in enumerate(left.fields, start=1))
     named = left if has_names else right
     pairs = zip(left.fields, right.fields, strict=True)
@@ -84,12 +84,12 @@ def holds_struct(type_: Known) -> bool:
 
 
 def row_of(types: tuple[Known, ...]) -> Known:
-    """The type of ROW(..): its fields are called f1, f2, …; what has no type is text."""
+    """Return the type of ROW(..): its fields are f1, f2, …; an unknown type is text."""
     return struct_type((None, type_ or VARCHAR) for type_ in types)
 
 
 def field_place(owner: Type, field: exp.Expr) -> int | None:
-    """The place of a field in a struct, counted from 1; None when it has none of this name."""
+    """Return the place of a field in a struct, from 1; None when there is no field of this name."""
     name = field.name if field.args.get("quoted") else field.name.lower()
     return next((place for place, (own, _) in enumerate(owner.fields, start=1) if own == name), None)
 
@@ -103,13 +103,13 @@ def number_of_first(types: tuple[Known, ...]) -> Known:
 
 
 def number(types: tuple[Known, ...]) -> Known:
-    """double precision, or numeric when an argument is and none is a float: ceil, sqrt, power."""
+    """Return double precision, or numeric when an argument is numeric and none is a float: ceil, sqrt, power."""
     wide = common(types)
     return _without_digits(wide) if wide is not None and wide.name == "numeric" and not wide.dimensions else DOUBLE
 
 
 def _without_digits(numeric: Type) -> Type:
-    """numeric with room for any digits after the point that are computed of one."""
+    """Return numeric with room for any computed decimal places."""
     return QUOTIENT if numeric == QUOTIENT else NUMERIC
 
 
@@ -118,7 +118,7 @@ def bytea_or_text(types: tuple[Known, ...]) -> Known:
 
 
 def truncated(types: tuple[Known, ...]) -> Known:
-    """date_trunc: of a date it is a timestamp."""
+    """Return the type of date_trunc: for a date it is a timestamp."""
     value = types[1] if len(types) > 1 else None
     return TIMESTAMP if value in (DATE, None) else value
 
@@ -148,12 +148,12 @@ def element_of_first(types: tuple[Known, ...]) -> Known:
 
 
 def rows_of_elements(types: tuple[Known, ...]) -> Type:
-    """The type of an array of rows, each of one element of every array."""
+    """Return the type of an array of rows, each of one element of every array."""
     return array_type(struct_type((None, element_of_first((type_,)) or VARCHAR) for type_ in types))
 
 
 def sum_of_first(types: tuple[Known, ...]) -> Known:
-    """The type of the sum of an array's elements, as that of sum()."""
+    """Return the type of the sum of an array's elements, as that of sum()."""
     element = element_of_first(types)
     if element in (SMALLINT, INTEGER):
         return BIGINT
@@ -167,7 +167,7 @@ def is_numeric(type_: Known) -> bool:
 
 
 def addition(types: tuple[Known, ...]) -> Known:
-    """`+`: of numbers, and of a date or time with what can be added to it."""
+    """Return the type of `+`: of numbers, or of a date or time and a duration."""
     left, right = types
     if DATE in (left, right):
         other = right if left == DATE else left
@@ -202,13 +202,13 @@ def multiplication(types: tuple[Known, ...]) -> Known:
 
 
 def division(types: tuple[Known, ...]) -> Known:
-    """`/`: of exact numbers it has as many places as an average."""
+    """Return the type of `/`: for exact numbers it has the scale of an average."""
     made = multiplication(types)
     return QUOTIENT if made is not None and made.name == "numeric" and not made.dimensions else made
 
 
 def arithmetic(types: tuple[Known, ...]) -> Known:
-    """The common type of numbers. The scale of a result is not the operands': numeric is given room for any."""
+    """Return the common type of numbers. A numeric result has room for any scale, not that of the operands."""
     if any(type_ is not None and not is_numeric(type_) for type_ in types):
         return None
     wide = common(types)
@@ -218,7 +218,7 @@ def arithmetic(types: tuple[Known, ...]) -> Known:
 
 
 def concatenation(types: tuple[Known, ...]) -> Known:
-    """`||`: arrays and their elements, jsonb, bytea, else text."""
+    """Return the type of `||`: arrays and their elements, jsonb, bytea, else text."""
     left, right = types
     arrays = [side for side in types if side is not None and side.dimensions]
     if arrays:

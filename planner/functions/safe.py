@@ -1,7 +1,8 @@
-"""What may raise for a row. In a view that is NULL, as in RisingWave's streams: an error would stop the view for good.
+"""Finds expressions that may raise for a row. In a view they are NULL, because an error would stop the view for good.
 
-`may_raise` answers yes unless a node is known to have a value for whatever its parts are, so that a function nobody
-thought of is safe too. What may raise goes under DuckDB's TRY, which costs nothing until a row of a vector does raise.
+RisingWave's streams do the same. `may_raise` returns True unless a node is known to have a value for all values of its
+parts, so that a forgotten function is safe too. An expression that may raise gets DuckDB's TRY, which costs nothing
+until a row of a vector does raise.
 """
 
 from __future__ import annotations
@@ -18,38 +19,38 @@ from sparkwave.planner.functions.result_types import Known
 from sparkwave.planner.functions.typed import sql_type
 from sparkwave.planner.parse.text_values import decode_text
 
-# Nodes that are no values, have one always, or are no place for a TRY.
+# Nodes that are no values, that never raise, or in whose place TRY is impossible.
 _NEVER = (
     exp.Column, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Parameter, exp.Placeholder, exp.Is, exp.If, exp.Dot,
     exp.PropertyEQ, exp.Any, exp.All, exp.Exists, exp.Explode, exp.Unnest, exp.Window, exp.Cast, exp.CurrentTimestamp,
     exp.CurrentDate, exp.Localtimestamp, exp.Struct,
 )  # fmt: skip
-# Nodes whose parts meet in one type, which may need casts.
+# Nodes whose parts have one common type, which may need casts.
 _MEETING = (
     exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Between, exp.In,
     exp.Coalesce, exp.Nullif, exp.Greatest, exp.Least, exp.Array,
 )  # fmt: skip
-# What the planner casts to the type that it is.
+# Nodes that the planner casts to the type that they have already.
 _OWN = (exp.Column, exp.AggFunc, exp.Window, exp.Add, exp.Coalesce, exp.Literal)
-# Numerics that have as many digits as their type says: what is computed DuckDB gives as many as it takes.
+# Numerics with the digits of their type; DuckDB gives a computed one as many digits as it takes.
 _EXACT = (exp.Column, exp.Cast, exp.Literal)
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Neg)
 _LOGICAL = (exp.And, exp.Or, exp.Not)
-# What wraps the call of an aggregate or window function.
+# Nodes around the call of an aggregate or window function.
 AROUND_CALL = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls, exp.Window)
-# What has many rows in it, or more or fewer than one: DuckDB has no TRY of those.
+# Nodes with many rows, or none or several: DuckDB has no TRY for these.
 _ROWS = (exp.Query, exp.Subquery, exp.Window, exp.Explode, exp.Unnest)
 
-# What is so marked is a cast of them: no value for a row.
+# Marks a cast of such nodes, which is no value of one row.
 HOLDS_ROWS = "holds rows"
 
-# DuckDB makes no sum of numerics of up to so many digits longer than that.
+# DuckDB does not widen sums of numerics of up to this many digits.
 _ADDED_DIGITS = 18
-# Digits before the point that fit whatever they are.
+# Digits before the point that always fit.
 _ROOM = {"smallint": 4, "integer": 9, "bigint": 18, "numeric": DEFAULT_NUMERIC[0] - DEFAULT_NUMERIC[1]}
 _NUMBERS = ("smallint", "integer", "bigint", "real", "double precision")
 _DIGITS = {"smallint": 5, "integer": 10, "bigint": 19}
-# Constants that DuckDB reads as PostgreSQL does, if they are values at all.
+# Constants that DuckDB reads as PostgreSQL does, if they are valid values.
 _PLAIN = {
     "date": r"\d{4}-\d\d-\d\d",
     "timestamp without time zone": r"\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d(\.\d{1,6})?)?",
@@ -61,22 +62,22 @@ _PLAIN = {
 
 
 class Rows:
-    """The nodes of a tree that hold aggregates or queries, learnt from the leaves up."""
+    """The nodes of a tree that contain aggregates or queries, collected from the leaves up."""
 
     def __init__(self) -> None:
         self._holders: set[int] = set()
 
     def within(self, node: exp.Expr) -> bool:
-        """Whether a node holds any; to be asked of each node, its parts first."""
+        """Return whether a node contains any. To be called for each node, parts first."""
         found = id(node) in self._holders or is_call(node) or isinstance(node, _ROWS)
-        # What is computed within a query or a call is no part of what is around it.
+        # Parts of a query or call are not parts of the nodes around it.
         if found and node.parent is not None:
             self._holders.add(id(node.parent))
         return found
 
 
 def is_call(node: exp.Expr) -> bool:
-    """Whether a node is the call of an aggregate or a window function, or what belongs to one."""
+    """Return whether a node is the call of an aggregate or a window function, or a part that belongs to one."""
     if is_aggregate(node) or isinstance(node, (*AROUND_CALL, exp.RowNumber)):
         return True
     if isinstance(node, exp.Anonymous):
@@ -85,13 +86,13 @@ def is_call(node: exp.Expr) -> bool:
 
 
 def may_raise(node: exp.Expr) -> bool:
-    """Whether some values of a node's parts make it raise, where these have none that do."""
+    """Return whether a node may raise for values of its parts that do not raise themselves."""
     if isinstance(node, _NEVER):
         return False
     if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal):
         return False
     if isinstance(node, _ARITHMETIC) and node.type is None:
-        return False  # the planner's own, of states and weights, which must not be lost
+        return False  # the planner's own, on states and weights, which must not be lost
     if isinstance(node, exp.Add | exp.Sub | exp.Mul) and (_is_float(node) or _fits(node)):
         return False
     if isinstance(node, _MEETING):
@@ -109,13 +110,13 @@ def may_raise(node: exp.Expr) -> bool:
 
 
 def _is_float(node: exp.Expr) -> bool:
-    """Whether an operator is one of floats, which are infinite where they overflow."""
+    """Return whether an operator is one of floats, which overflow to infinity."""
     types = list(map(type_of_part, (node, *node.iter_expressions())))
     return types[0] is not None and types[0].is_float and all(t is not None and t.is_numeric for t in types)
 
 
 def _fits(node: exp.Expr) -> bool:
-    """Whether an operator's values fit its type, because of the digits that its parts have at most."""
+    """Return whether an operator's values fit its type, by the most digits of its parts."""
     type_, digits = type_of_part(node), _most_digits(node)
     if type_ is None or digits is None or type_.dimensions or type_.name not in _ROOM:
         return False
@@ -125,7 +126,7 @@ def _fits(node: exp.Expr) -> bool:
 
 
 def _most_digits(node: exp.Expr) -> tuple[int, int] | None:
-    """As `_digits`, of what an expression computes."""
+    """As `_digits`, for the value of an expression."""
     node = node.unnest()
     if isinstance(node, exp.Neg):
         return _most_digits(node.this)
@@ -151,7 +152,7 @@ def _most_digits(node: exp.Expr) -> tuple[int, int] | None:
 
 
 def is_safe_cast(value: exp.Expr, to: exp.DataType) -> bool:
-    """Whether no value makes a cast raise."""
+    """Return whether a cast raises for no value."""
     target = sql_type(to)
     if target is None:
         return False
@@ -169,7 +170,7 @@ def is_safe_cast(value: exp.Expr, to: exp.DataType) -> bool:
 
 
 def is_plain(text: str, type_: Type) -> bool:
-    """Whether a constant's text is a value of the type, and written as DuckDB reads it."""
+    """Return whether a constant's text is a value of the type in a form that DuckDB reads."""
     pattern = _PLAIN.get(type_.name)
     if pattern is None or type_.dimensions or not re.fullmatch(pattern, text):
         return False
@@ -192,7 +193,10 @@ def _is_widening(source: Type, target: Type) -> bool:
 
 
 def _meet(parts: list[exp.Expr]) -> bool:
-    """Whether values find a common type without a cast that may raise. None is the type of NULL and string literals."""
+    """Return whether values have a common type without a cast that may raise.
+
+    None is the type of NULL and string literals.
+    """
     types = {type_ for part in parts if (type_ := type_of_part(part)) is not None}
     if len({(type_.name, type_.dimensions, type_.fields) for type_ in types}) > 1:
         numbers = all(type_.is_numeric and not type_.dimensions for type_ in types)
@@ -207,7 +211,7 @@ def _meet(parts: list[exp.Expr]) -> bool:
 
 
 def _is_day(part: exp.Expr) -> bool:
-    """A constant day, or something with a time of day: the first is always one of the second's."""
+    """Return whether a part is a constant date, which always converts, or a type with a time of day."""
     if isinstance(part, exp.Cast) and part.this.is_string:
         return True
     type_: Known = type_of_part(part)
@@ -215,7 +219,7 @@ def _is_day(part: exp.Expr) -> bool:
 
 
 def _digits(type_: Type) -> tuple[int, int] | None:
-    """Digits before and after the point of an exact number."""
+    """Return the digits before and after the point of an exact number."""
     if type_.name == "numeric":
         precision, scale = (type_.precision, type_.scale or 0) if type_.precision is not None else DEFAULT_NUMERIC
         return precision - scale, scale

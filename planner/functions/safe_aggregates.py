@@ -1,6 +1,6 @@
-"""Aggregates and window functions that raise for some values, spelled so that they give NULL instead.
+"""Spells aggregates and window functions that raise for some values so that they return NULL instead.
 
-TRY cannot hold them: their errors come from the aggregation, not from an expression over its result.
+TRY cannot catch their errors, which come from the aggregation, not from an expression over its result.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from sparkwave.planner.functions.aggregates import argument
 from sparkwave.planner.functions.safe import AROUND_CALL
 from sparkwave.planner.functions.scalar_functions import duckdb_call
 
-# Squares of more add up to more than a double holds, with room for 10^17 rows.
+# Squares of larger values would sum up beyond a double, with room for 10^17 rows.
 _LARGEST = "1e145"
 _SPREADS = (
     exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance, exp.VariancePop, exp.Corr, exp.CovarPop, exp.CovarSamp,
     exp.RegrAvgx, exp.RegrAvgy, exp.RegrIntercept, exp.RegrR2, exp.RegrSlope, exp.RegrSxx, exp.RegrSxy, exp.RegrSyy,
 )  # fmt: skip
-# What is a quotient by how much something varies.
+# Functions with a quotient by a variance.
 _UNDEFINED = (exp.Corr, exp.RegrIntercept, exp.RegrR2, exp.RegrSlope)
 
 
 def guarded(node: exp.Expr) -> exp.Expr | None:
-    """A whole call, with what is around it, that gives NULL where it would raise; None where it never does."""
+    """Return a whole call with its surrounding nodes that is NULL where it would raise; None where it never raises."""
     call = _whole_call(node)
     if call is None:
         return None
@@ -41,7 +41,7 @@ def guarded(node: exp.Expr) -> exp.Expr | None:
 
 
 def _whole_call(node: exp.Expr) -> exp.Expr | None:
-    """The innermost part of a call with all that is around it; None where the node is a part of that."""
+    """Return the innermost part of a whole call; None where the node itself is a part of one."""
     if isinstance(node.parent, AROUND_CALL) and node.arg_key == "this":
         return None
     call = node
@@ -51,7 +51,7 @@ def _whole_call(node: exp.Expr) -> exp.Expr | None:
 
 
 def _with(node: exp.Expr, call: exp.Expr, change: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
-    """The whole call with its innermost part as `change` makes it."""
+    """Return the whole call with its innermost part replaced by `change`."""
     if node is call:
         return change(call.copy())
     copied = node.copy()
@@ -76,7 +76,7 @@ def _spread(node: exp.Expr, call: exp.Expr) -> exp.Expr:
 
 
 def defined(node: exp.Expr) -> exp.Expr | None:
-    """A whole call that is NULL where nothing varies, as of one row: DuckDB says NaN. None for any other."""
+    """Return a whole call that is NULL where nothing varies, as for one row: DuckDB returns NaN. None for any other."""
     if not isinstance(node, (*_UNDEFINED, exp.Filter, exp.Window)):
         return None
     return _without_nan(node.copy()) if isinstance(_whole_call(node), _UNDEFINED) else None
@@ -87,7 +87,7 @@ def _without_nan(value: exp.Expr) -> exp.Expr:
 
 
 def _arguments(call: exp.Expr) -> list[exp.Expr]:
-    """The one or two numbers that a call is of."""
+    """Return the one or two numbers that a call aggregates."""
     second = call.args.get("expression")
     return [argument(call), *([second] if second is not None else [])]
 
@@ -99,7 +99,7 @@ def _is_small(value: exp.Expr) -> exp.Expr:
 
 
 def _json_object(node: exp.Expr, call: exp.Expr) -> exp.Expr:
-    """No object has a field without a name."""
+    """Return jsonb_object_agg that is NULL for a NULL key, because an object has no field without a name."""
     key = call.expressions[0]
     has_name = exp.Not(this=exp.Is(this=key.copy(), expression=exp.null()))
 

@@ -1,8 +1,8 @@
-"""Postgres' scalar functions as data: the type of each result and how DuckDB spells the call.
+"""Postgres' scalar functions as data: the type of each result and DuckDB's spelling of the call.
 
-`FUNCTIONS` maps Postgres' name to a `Function`. The parser keeps calls of these names as they are written
-(`trees.Sparkwave`); operators and the calls with a grammar of their own, such as `substring(x FROM 2)`, are read as
-calls by `planner.functions.operators`. One spelling serves batch queries and views, so that a view equals its query.
+`FUNCTIONS` maps Postgres' name to a `Function`. The parser keeps calls of these names as written (`trees.Sparkwave`).
+`planner.functions.operators` reads operators and calls with a grammar of their own, such as `substring(x FROM 2)`, as
+calls. Batch queries and views have the same spelling, so that a view equals its query.
 
 Where DuckDB's own function differs from Postgres', the spelling is `OURS`: a macro in DuckDB's schema `pg`, defined in
 `catalog/system/scalar.sql`.
@@ -50,7 +50,7 @@ from sparkwave.planner.functions.result_types import (
     truncated,
 )
 
-# The types of the arguments, None for an untyped literal, to the type of the result, None when it cannot be told.
+# Maps the arguments' types, None for an untyped literal, to the result's type, None when it is unknown.
 Rule = Type | Callable[[tuple[Known, ...]], Known]
 
 OURS = "pg"
@@ -60,7 +60,7 @@ SAME = ""
 
 @dataclass(frozen=True)
 class Function:
-    """`duckdb` is DuckDB's name for it: `SAME` as Postgres', or `OURS`."""
+    """A scalar function. `duckdb` is its name in DuckDB: `SAME` as Postgres', or `OURS`."""
 
     result: Rule
     duckdb: str = OURS
@@ -70,35 +70,35 @@ F = Function
 
 
 def duckdb_call(name: str, *arguments: exp.Expr) -> exp.Expr:
-    """A call of a function by DuckDB's name."""
+    """Return a call of a function by DuckDB's name."""
     return exp.Anonymous(this=name, expressions=list(arguments))
 
 
 def ours(name: str, *arguments: exp.Expr) -> exp.Expr:
-    """`memory.pg.name(arguments)`."""
+    """Return `memory.pg.name(arguments)`."""
     function = exp.Anonymous(this=name, expressions=list(arguments))
     return exp.Dot.build([exp.to_identifier("memory"), exp.to_identifier(OURS), function])
 
 
-# The parameter of lambdas: a name that no column has.
+# The parameter of lambdas, a name that no column has.
 ELEMENT = "_element"
 
 
 def of_each(array: exp.Expr, computed: exp.Expr, element: str = ELEMENT) -> exp.Expr:
-    """The array of what is computed of each element, which is called so there."""
+    """Return the array of `computed` for each element of an array; `element` is the element's name in it."""
     function = exp.Lambda(this=computed, expressions=[exp.to_identifier(element)])
     return duckdb_call("list_transform", array, function)
 
 
 def of_one(value: exp.Expr, computed: exp.Expr, element: str = ELEMENT) -> exp.Expr:
-    """What is computed of one value, which is called so there: it is worked out once, and its type is known."""
+    """Return `computed` for one value, named `element` in it. The value is computed once, and its type is known."""
     return duckdb_call(
         "list_extract", of_each(exp.Array(expressions=[value]), computed, element), exp.Literal.number(1)
     )
 
 
 def worked_out_once(value: exp.Expr, of: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
-    """What is computed of a value that is long when it is written out, as an average is."""
+    """Return an expression over a value whose text is long, such as an average, without repeating the value."""
     number = exp.column("_number")
     number.type = value.type
     return of_one(value, of(number), number.name)
@@ -203,14 +203,14 @@ FUNCTIONS: dict[str, Function] = {
     "extract": F(NUMERIC),
     "date_part": F(DOUBLE),
     "date_trunc": F(truncated),
-    # Ours: what TUMBLE and HOP are made of, over a time and microseconds.
+    # Sparkwave's own: the parts of TUMBLE and HOP, over a time and microseconds.
     "tumble_start": F(
         first
     ),
     "shift_time": F(
         first
     ),
-    # Ours: a day or time that PostgreSQL has, or NULL.
+    # Sparkwave's own: a date or time in PostgreSQL's range, or NULL.
     IN_RANGE: F(first),
     "date_bin": F(lambda types: types[1] if len(types) > 1 else None),
     "age": F(INTERVAL),
@@ -247,7 +247,7 @@ FUNCTIONS: dict[str, Function] = {
     "jsonb_insert": F(JSONB),
     "jsonb_strip_nulls": F(JSONB),
     "jsonb_object": F(JSONB),
-    # Ours: the arrays of what set-returning functions return (`planner.parse.set_returning`).
+    # Sparkwave's own: arrays of the results of set-returning functions (`planner.parse.set_returning`).
     "jsonb_elements": F(Type("jsonb", dimensions=1)),
     "jsonb_element_texts": F(_TEXTS),
     "jsonb_keys": F(_TEXTS),
@@ -282,9 +282,9 @@ FUNCTIONS: dict[str, Function] = {
     "trim_array": F(first),
     # Rows.
     "row": F(row_of, SAME),
-    # Operators that are not the same on DuckDB; `planner.functions.operators` reads them as these.
+    # Operators that differ in DuckDB; `planner.functions.operators` reads them as these functions.
     "subtract": F(subtraction),
-    # An average: of a sum, a count and the digits after the point that the values have.
+    # An average: of a sum, a count and the decimal places of the values.
     "_avg": F(lambda types: QUOTIENT if len(types) == 3 else None),
     "divide": F(common),
     "multiply": F(common),
@@ -294,14 +294,14 @@ FUNCTIONS: dict[str, Function] = {
     "all_true": F(BOOLEAN),
 }  # fmt: skip
 
-# Other names of some of them.
+# Other names of functions.
 ALIASES = {
     "ceiling": "ceil",
     "pow": "power",
     "substr": "substring",
     "char_length": "length",
     "character_length": "length",
-    # json has the values of jsonb.
+    # json values behave like jsonb.
     **{
         f"json_{name}": f"jsonb_{name}"
         for name in (

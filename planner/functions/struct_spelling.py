@@ -1,6 +1,7 @@
-"""Rows as DuckDB spells them. Its structs are cast field by field by name, PostgreSQL's rows by place.
+"""Spells rows for DuckDB, whose structs are cast field by field by name; PostgreSQL's rows are cast by place.
 
-`Spell` casts a value, spelled already, to a type; it comes from `duckdb_spelling`, whose casts may lead here again.
+`Spell` casts a value, spelled already, to a type; it comes from `duckdb_spelling`, whose casts may call this module
+again.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ Spell = Callable[[exp.Expr, Known, Type], exp.Expr]
 
 
 def cast_to_struct(value: exp.Expr, source: Known, target: Type, spell: Spell) -> exp.Expr | None:
-    """A value as a struct or an array of structs; None where DuckDB's own cast does it.
+    """Return a value as a struct or an array of structs; None where DuckDB's own cast does it.
 
-    Raises Error 42846 for a value that is none, 22P02 for malformed text.
+    Raises Error 42846 for a value that cannot be one, 22P02 for malformed text.
     """
     bare = value.unnest()
     if isinstance(bare, exp.Null | exp.Parameter) or (source == target and not is_row(bare)):
@@ -61,7 +62,7 @@ def _array(value: exp.Expr, source: Known, target: Type, spell: Spell) -> exp.Ex
 
 
 def item_type(item: exp.Expr, element: Known) -> Known:
-    """The type of an array's item: that of its elements, unless it is text still to be read."""
+    """Return the type of an array's item: that of its elements, unless it is text still to be read."""
     return None if item.is_string else element
 
 
@@ -70,7 +71,7 @@ def _text_or_null(text: str | None) -> exp.Expr:
 
 
 def _packed(target: Type, values: list[exp.Expr], source: Known, spell: Spell) -> exp.Expr:
-    """`{'a': .., 'b': ..}`, each value cast to its field's type."""
+    """Return `{'a': .., 'b': ..}`, each value cast to its field's type."""
     sources: list[Known] = [type_ for _, type_ in source.fields] if source is not None else [None] * len(values)
     pairs = zip(target.fields, values, sources, strict=True)
     return exp.Struct(
@@ -84,12 +85,12 @@ def _packed(target: Type, values: list[exp.Expr], source: Known, spell: Spell) -
 
 
 def field_at(value: exp.Expr, place: int) -> exp.Expr:
-    """A field by its place, which it has also where DuckDB's struct has no names."""
+    """Return a field by its place, which also works where DuckDB's struct has no names."""
     return exp.Anonymous(this="struct_extract_at", expressions=[value.copy(), exp.Literal.number(place)])
 
 
 def rows_of_arrays(arrays: list[exp.Expr]) -> exp.Expr:
-    """An array of rows, each of one element of every array: as many as the longest has."""
+    """Return an array of rows, each of one element of every array, as many as the longest array has."""
     row = exp.column(ELEMENT)
     fields = [
         exp.PropertyEQ(this=exp.to_identifier(f"f{place}"), expression=field_at(row, place))
@@ -99,7 +100,7 @@ def rows_of_arrays(arrays: list[exp.Expr]) -> exp.Expr:
 
 
 def text_of(value: exp.Expr, type_: Type, to_text: Callable[[exp.Expr, Type], exp.Expr]) -> exp.Expr:
-    """A struct or an array of structs as it prints: `(1,"a b",)`. `to_text` prints the fields."""
+    """Return the text of a struct or an array of structs: `(1,"a b",)`. `to_text` makes the text of the fields."""
     if type_.dimensions:
         texts = of_each(value, to_text(exp.column(ELEMENT), type_.element))
         return ours("_list_text", texts)
@@ -113,7 +114,7 @@ def text_of(value: exp.Expr, type_: Type, to_text: Callable[[exp.Expr, Type], ex
 
 
 def is_there(value: exp.Expr) -> exp.Expr:
-    """The condition that a value is not NULL."""
+    """Return the condition that a value is not NULL."""
     return exp.Not(this=exp.Is(this=value.copy(), expression=exp.null()))
 
 

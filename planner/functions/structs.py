@@ -1,7 +1,7 @@
-"""What can be done with rows, and which may meet; their types are those of `result_types`.
+"""Checks operations on rows; the types of rows are those of `result_types`.
 
-DuckDB matches the fields of two structs by name, PostgreSQL and RisingWave by place. So two structs meet only where
-their fields have the same names; a row constructor has none and meets any with as many fields.
+DuckDB matches the fields of two structs by name, PostgreSQL and RisingWave by place. So two structs may be combined
+only if their fields have the same names; a row constructor has no names and may be combined with any as wide.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _of_in(node: exp.Expr) -> Iterator[exp.Expr]:
     yield from node.expressions if query is None else query.unnest().selects[:1]
 
 
-# Nodes whose parts have to be of one type, and which parts those are.
+# Nodes whose parts have to be of one type, with these parts.
 _MEET: dict[type[exp.Expr], Callable[[exp.Expr], Iterable[exp.Expr]]] = {
     **dict.fromkeys(
         (*_COMPARISONS, exp.Between, exp.Coalesce, exp.Nullif, exp.Greatest, exp.Least, exp.Array),
@@ -43,7 +43,7 @@ _MEET: dict[type[exp.Expr], Callable[[exp.Expr], Iterable[exp.Expr]]] = {
     exp.Case: _case_results,
     exp.In: _of_in,
 }
-# Other operations that take a row as it is, and functions by name.
+# Other operations on rows as a whole, and functions by name.
 _TAKE_ROWS = (
     exp.Paren, exp.Is, exp.Cast, exp.TryCast, exp.Dot, exp.Bracket, exp.If, exp.Count, exp.Min, exp.Max, exp.ArrayAgg,
     exp.AnyValue, exp.First, exp.Last, exp.FirstValue, exp.LastValue, exp.NthValue, exp.Lag, exp.Lead, exp.Explode,
@@ -53,7 +53,7 @@ _FUNCTIONS = frozenset({"row", "array_length", "array_lower", "array_upper", "ca
 
 
 def check_structs(tree: exp.Expr) -> None:
-    """Raise an Error where a typed tree does with rows what they cannot: 42703, 42804, 42809 or 0A000."""
+    """Raise an Error for an invalid operation on rows in a typed tree: 42703, 42804, 42809 or 0A000."""
     for node in tree.walk():
         if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
             _check_field(node)
@@ -115,7 +115,7 @@ def _meet(left: exp.Expr, right: exp.Expr) -> bool:
 
 
 def _fits(value: exp.Expr, type_: Known, is_text: bool = False) -> bool:
-    """Whether a value can stand where there is one of this type."""
+    """Return whether a value may be in a place of this type."""
     own = type_of_part(value)
     if not holds_struct(own) and not holds_struct(type_):
         return True
@@ -133,7 +133,7 @@ def _fits(value: exp.Expr, type_: Known, is_text: bool = False) -> bool:
 
 
 def same_names(left: Type, right: Type) -> bool:
-    """Whether two types have the same fields, by name and place, down to the last."""
+    """Return whether two types have the same fields, by name and place, at all levels."""
     if (left.name == "struct" or right.name == "struct") and left.dimensions != right.dimensions:
         return False
     return len(left.fields) == len(right.fields) and all(
@@ -143,7 +143,7 @@ def same_names(left: Type, right: Type) -> bool:
 
 
 def _name(node: exp.Expr) -> str:
-    """What is called, as it is written."""
+    """Return the name of an operation as written."""
     return "||" if isinstance(node, exp.DPipe) else node.sql(dialect="postgres").partition("(")[0].lower()
 
 

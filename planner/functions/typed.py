@@ -1,4 +1,4 @@
-"""Our types and sqlglot's: a sqlglot tree carries its types in the form that DuckDB's dialect prints."""
+"""Converts between Sparkwave's types and sqlglot's, which are in the form that DuckDB's dialect prints."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _UNTOLD = (exp.DataType.Type.UNKNOWN, exp.DataType.Type.NULL)
 
 
 def data_type(type_: Type) -> exp.DataType:
-    """sqlglot's form of one of our types, which knows what a user has called it."""
+    """Return sqlglot's form of a type, with the name of a user's type."""
     made = _data_type(type_).copy()
     if type_.named is not None:
         made.meta[NAMED] = type_.named
@@ -39,7 +39,7 @@ def _data_type(type_: Type) -> exp.DataType:
 
 
 def sql_type(kind: exp.DataType | None) -> Type | None:
-    """Our form of a sqlglot type; None for one that is unknown, NULL's, or that we do not have."""
+    """Return the type of a sqlglot type; None for an unknown one, NULL's, or an unsupported one."""
     if kind is None or not isinstance(kind, exp.DataType) or kind.this in _UNTOLD:
         return None
     if _holds_struct(kind):
@@ -83,7 +83,10 @@ def _holds_struct(kind: exp.DataType) -> bool:
 
 
 def _with_struct(kind: exp.DataType) -> Type | None:
-    """A struct or array of structs. The fields are told apart from their types, as text has other names in DuckDB."""
+    """Return a struct or array of structs.
+
+    Fields are distinguished from their types, as text has other names in DuckDB.
+    """
     if kind.this == exp.DataType.Type.ARRAY:
         element = sql_type(kind.expressions[0])
         return replace(element, dimensions=element.dimensions + 1) if element is not None else None
@@ -98,9 +101,9 @@ def _with_struct(kind: exp.DataType) -> Type | None:
 
 
 def with_written_numerics(tree: exp.Expr, in_arrays: bool = True) -> exp.Expr:
-    """The tree, which is changed, with the digits that `numeric` has where a user writes it in a cast.
+    """Return the tree, changed in place, where `numeric` in a user's cast has the digits of a QUOTIENT.
 
-    `in_arrays` is whether elements of arrays, and fields of structs, have them too.
+    `in_arrays` tells whether elements of arrays, and fields of structs, have them too.
     """
     for cast in tree.find_all(exp.Cast):
         to, value = cast.args["to"], cast.this
@@ -115,11 +118,14 @@ def with_written_numerics(tree: exp.Expr, in_arrays: bool = True) -> exp.Expr:
 
 
 def is_quotient(kind: exp.DataType) -> bool:
-    """Whether a DataType is `numeric` as a user writes it."""
+    """Return whether a DataType is `numeric` as a user writes it."""
     return kind.this == exp.DType.DECIMAL and sql_type(kind) == QUOTIENT
 
 
 def has_exponent(value: exp.Expr) -> bool:
-    """Whether a constant is a number with an exponent, as in 1e18: a numeric, which DuckDB takes for a double."""
+    """Return whether a constant is a number with an exponent, as in 1e18.
+
+    It is a numeric, which DuckDB takes for a double.
+    """
     literal = value.this if isinstance(value, exp.Neg) else value
     return isinstance(literal, exp.Literal) and not literal.is_string and "e" in literal.name.lower()

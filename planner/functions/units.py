@@ -1,6 +1,6 @@
-"""extract(), date_part() and date_trunc() of a unit that is known: functions that have this unit alone.
+"""extract(), date_part() and date_trunc() of a constant unit, by functions for this unit alone.
 
-Those of any unit DuckDB plans for ten times as long, since each call brings along what every unit stands for.
+DuckDB plans the functions for any unit ten times as long, since each call contains the cases of all units.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from sparkwave.planner.functions.scalar_functions import ours
 
 _SPANS = ("microseconds", "milliseconds", "second", "minute", "hour", "day", "week", "month", "quarter", "year")
 _PARTS = (*_SPANS, "epoch", "dow", "isodow", "doy")
-# An infinite time has an infinite one of these, which only a double can be.
+# Units that are infinite for an infinite time, which only a double can be.
 _ENDLESS = ("epoch", "year")
 
 
 def _unit(node: exp.Expr) -> str:
-    """The unit that a constant names; '' for what is none."""
+    """Return the unit of a constant; '' for anything else."""
     return node.name.lower() if node.is_string else ""
 
 

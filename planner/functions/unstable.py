@@ -1,4 +1,4 @@
-"""Calls whose value is not a function of what is stored: another call, moment or session gives another one."""
+"""Finds calls whose value does not depend on stored rows alone, but on the call, the time or the session."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ _NAMED = frozenset(
 
 
 def random_call(expression: exp.Expr) -> exp.Expr | None:
-    """The first call that gives another value each time, if there is one."""
+    """Return the first call with another value each time, if there is one."""
     return next((part for part in expression.walk() if isinstance(part, _RANDOM)), None)
 
 
 def unstable_call(expression: exp.Expr) -> exp.Expr | None:
-    """The first call whose value changes though the tables do not; `now()`, which views may use, is none."""
+    """Return the first call whose value changes while the tables do not, except `now()`, which views may use."""
     return next((part for part in expression.walk() if _is_unstable(part)), None)
 
 
 def mutable_call(expression: exp.Expr) -> exp.Expr | None:
-    """As `unstable_call`, and the time is one too."""
+    """As `unstable_call`, including calls of the time."""
     return next((p for p in expression.walk() if _is_unstable(p) or isinstance(p, _TIME) or _is_named(p)), None)
 
 

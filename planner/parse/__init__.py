@@ -1,1 +1,1 @@
-"""Text to statements."""
+"""Parses text into statements."""

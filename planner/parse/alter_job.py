@@ -1,5 +1,7 @@
-"""Parsing of ALTER {MATERIALIZED VIEW | INDEX | SINK} … SET, how a streaming job runs, and … AS, what it keeps
-(RisingWave: src/sqlparser/src/parser.rs, parse_alter_view, parse_alter_index, parse_alter_sink)."""
+"""Parsing of ALTER {MATERIALIZED VIEW | INDEX | SINK} … SET and … AS.
+
+RisingWave: src/sqlparser/src/parser.rs, parse_alter_view, parse_alter_index, parse_alter_sink.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ AlterStreaming = AlterQuery | AlterRateLimit | AlterParallelism | AlterBackfillP
 
 
 def parse_alter_streaming(reader: TokenReader, kind: str) -> AlterStreaming:
-    """From the name of a relation of this kind on."""
+    """Parse from the name of a relation of this kind on."""
     if_exists = reader.accept("IF", "EXISTS")
     name = reader.name()
     position = reader.offset + 1
@@ -98,7 +100,7 @@ def _resource_group(reader: TokenReader, kind: str, name: Name) -> AlterResource
 
 
 def parse_resource_group(reader: TokenReader) -> str | None:
-    """A resource group's name; None for DEFAULT. Raises Error 22023."""
+    """Parse a resource group's name; None for DEFAULT. Raises Error 22023."""
     position = reader.offset + 1
     group = reader.value()
     if not group:
@@ -109,7 +111,7 @@ def parse_resource_group(reader: TokenReader) -> str | None:
 
 
 def _checked(reader: TokenReader, normalise: Callable[[str], str], allowed: str) -> str:
-    """A parallelism. Raises Error 22023 with its position."""
+    """Parse a parallelism. Raises Error 22023 with its position."""
     position = reader.offset + 1
     text = reader.value()
     if reader.accept("("):

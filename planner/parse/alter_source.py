@@ -1,4 +1,4 @@
-"""Parsing of ALTER SOURCE, and of what ALTER TABLE does to a connector."""
+"""Parsing of ALTER SOURCE, and of ALTER TABLE's actions on a connector."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sparkwave.planner.statements import AlterSourceRateLimit, AlterTable, Name
 
 
 def parse_alter_source(reader: TokenReader) -> Naming | AlterSourceRateLimit | AlterTable:
-    """From behind ALTER SOURCE on."""
+    """Parse from after ALTER SOURCE on."""
     if_exists = reader.accept("IF", "EXISTS")
     name = reader.name()
     position = reader.offset + 1
@@ -23,14 +23,14 @@ def parse_alter_source(reader: TokenReader) -> Naming | AlterSourceRateLimit | A
 
 
 def parse_table_rate_limit(reader: TokenReader) -> AlterSourceRateLimit | None:
-    """From behind ALTER TABLE on; None for anything but SET SOURCE_RATE_LIMIT."""
+    """Parse from after ALTER TABLE on; None for anything but SET SOURCE_RATE_LIMIT."""
     if not any(reader.peek(ahead) == "SOURCE_RATE_LIMIT" and reader.peek(ahead - 1) == "SET" for ahead in range(1, 8)):
         return None
     return parse_source_rate_limit(reader, "table", reader.name())
 
 
 def parse_source_rate_limit(reader: TokenReader, kind: str, name: Name) -> AlterSourceRateLimit | None:
-    """`SET SOURCE_RATE_LIMIT {TO | =} {n | DEFAULT}`; None for anything else."""
+    """Parse `SET SOURCE_RATE_LIMIT {TO | =} {n | DEFAULT}`; None for anything else."""
     if not reader.accept("SET", "SOURCE_RATE_LIMIT"):
         return None
     if not reader.accept("TO"):

@@ -1,4 +1,4 @@
-"""Parsing of what ALTER TABLE does to columns (PostgreSQL: src/backend/parser/gram.y, alter_table_cmd)."""
+"""Parsing of ALTER TABLE's actions on columns (PostgreSQL: src/backend/parser/gram.y, alter_table_cmd)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _HINTS = {
 
 
 def parse_alter_table(reader: TokenReader) -> AlterTable | Naming:
-    """From behind ALTER TABLE on. Raises Error 42601, 0A000."""
+    """Parse from after ALTER TABLE on. Raises Error 42601, 0A000."""
     if_exists = reader.accept("IF", "EXISTS")
     if reader.peek(1) not in (".", "ADD", "DROP", "ALTER", "RENAME", "SET", "OWNER", "SWAP"):
         reader.accept("ONLY")
@@ -53,7 +53,7 @@ _KNOWN = {"table": ("ADD", "DROP", "ALTER"), "source": ("ADD",)}
 
 
 def column_actions(reader: TokenReader, kind: str = "table") -> tuple[ColumnAction, ...]:
-    """`ADD …, DROP …` to the end. Raises Error 42601, 0A000."""
+    """Parse `ADD …, DROP …` to the end. Raises Error 42601, 0A000."""
     actions = reader.comma_separated(lambda: _action(reader, kind))
     reader.finish()
     return actions
@@ -88,7 +88,7 @@ def _action(reader: TokenReader, kind: str) -> ColumnAction:
 
 
 def unsupported_alter(position: int, kind: str = "table") -> Error:
-    """An error for another ALTER of this kind, with what there is."""
+    """Return an error for an unsupported ALTER of this kind, with the supported ones."""
     return Error(
         f"this ALTER {kind.upper()} is not supported",
         errors.FEATURE_NOT_SUPPORTED,
@@ -97,7 +97,7 @@ def unsupported_alter(position: int, kind: str = "table") -> Error:
     )
 
 
-# Table constraints, which begin as columns do.
+# The first words of table constraints, which would also be names of columns.
 _CONSTRAINTS = ("CONSTRAINT", "PRIMARY", "UNIQUE", "FOREIGN", "CHECK", "EXCLUDE")
 
 
@@ -125,7 +125,7 @@ def _add(reader: TokenReader) -> AddColumn | AddConstraint:
 
 
 def _add_constraint(reader: TokenReader, position: int) -> AddConstraint:
-    """CHECK, or what nobody enforces. Raises Error 0A000 for any other constraint."""
+    """Parse CHECK, or a constraint that is not enforced. Raises Error 0A000 for any other constraint."""
     start = reader.offset
     whole = _column_node(reader.sql[: _end_of_action(reader)], start)
     part = whole.expressions[0] if isinstance(whole, exp.Constraint) and len(whole.expressions) == 1 else whole
@@ -138,14 +138,17 @@ def _add_constraint(reader: TokenReader, position: int) -> AddConstraint:
 
 
 def _column_node(sql: str, start: int) -> exp.Expr:
-    """The definition of a column that starts there."""
+    """Return the tree of the column definition that starts at `start`."""
     tree = _placed("CREATE TABLE t (", sql, start, ")")
     parts = tree.this.expressions if isinstance(tree, exp.Create) and isinstance(tree.this, exp.Schema) else []
     return parts[0] if len(parts) == 1 else tree
 
 
 def _placed(head: str, sql: str, start: int, tail: str = "") -> exp.Expr:
-    """The tree of a statement that ends in what starts there, which keeps its places: ALTER TABLE is no shorter."""
+    """Return the tree of `head` and the text from `start` on.
+
+    Positions are kept, because `head` replaces the text before.
+    """
     return parse_tree(head + blank(sql[:start])[len(head) :] + sql[start:] + tail)
 
 
@@ -172,7 +175,7 @@ def _alter(reader: TokenReader) -> ColumnAction:
 
 
 def _end_of_action(reader: TokenReader) -> int:
-    """Step over the tokens up to the next comma of the list; returns where they end."""
+    """Skip the tokens up to the next comma of the list. Returns the end of the last one."""
     depth, end, before = 0, reader.offset, ""
     fields = 0  # how many STRUCT< are open
     while not reader.at_end and (depth or fields or reader.peek() != ","):

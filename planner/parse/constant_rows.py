@@ -1,8 +1,8 @@
-"""INSERTs of constants: of one form, with a text each, for which no tree need be made.
+"""INSERTs of constant rows: one form for all, with their text, so that no tree has to be made of the rows.
 
-Making the tree of many rows takes longer than all else such an INSERT does; and of two that differ in their constants
-alone the second is planned as the first. They are known by the form of their text: what is not of that form, or is
-wrong, is left to the parser.
+Making the tree of many rows takes longer than the rest of such an INSERT. Of two statements that differ only in their
+constants the second has the plan of the first. They are recognised by the form of their text; any other text, or a
+faulty one, is left to the parser.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _CONSTANT = re.compile(
     re.IGNORECASE,
 )
 _ROW = rf"\(\s*+(?:{_CONSTANT.pattern})(?:\s*+,\s*+(?:{_CONSTANT.pattern})){{%d}}+\s*+\)"
-# Days as the engines read them too.
+# Dates that the engines read like PostgreSQL.
 _DAY = re.compile(
     r"'\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d:\d\d(?:\.\d{1,6})?(?:[+-]\d\d(?::\d\d)?|Z)?)?'"
     r"(?:::(?:date|timestamp|timestamptz))?",
@@ -40,9 +40,10 @@ _FIRST_ROW = re.compile(r"\([^()']*+(?:'[^']*+'[^()']*+)*+\)")
 
 @dataclass(frozen=True)
 class ConstantRows:
-    """The rows of such a statement: SQL that the engines read as PostgreSQL does, if `fit`. `sql` is all of it.
+    """The rows of an INSERT of constants.
 
-    `form` is the same statement with one row, of constants that stand for any of their kind.
+    `values` is SQL that the engines read as PostgreSQL does, if `fit`. `sql` is the whole statement. `form` is the same
+    statement with one row, of constants that stand for any of their kind.
     """
 
     sql: str
@@ -63,7 +64,7 @@ class ConstantRows:
         return len(self.constants) // self.width
 
     def fit(self, columns: Sequence[Column]) -> bool:
-        """Whether the constants are of a kind that these columns take as they are."""
+        """Return whether the constants are of a kind that these columns take unchanged."""
         constants = self.constants
         return all(
             _fits(column.type, constants[place :: self.width]) for place, column in enumerate(columns[: self.width])
@@ -71,7 +72,7 @@ class ConstantRows:
 
 
 def constant_rows(sql: str) -> ConstantRows | None:
-    """The constants of an INSERT that has nothing else; None for any other statement."""
+    """Return the constants of an INSERT of constants only; None for any other statement."""
     head = _HEAD.match(sql)
     if head is None:
         return None
@@ -88,13 +89,13 @@ def constant_rows(sql: str) -> ConstantRows | None:
 
 
 def has_constant_default(column: Column) -> bool:
-    """Whether a column's default is such a constant, and fits."""
+    """Return whether a column's default is such a constant, and fits."""
     default = column.default or ""
     return _CONSTANT.fullmatch(default) is not None and _fits(column.type, [default])
 
 
 def _typical(constant: str) -> str:
-    """A constant that is planned in the same way."""
+    """Return a constant that is planned in the same way."""
     if constant[0] == "'":
         return "''" if constant[-1] == "'" else f"'2000-01-01'{constant[constant.rindex(':') - 1 :]}"
     return constant.lower() if constant[0].isalpha() else "1"

@@ -1,6 +1,6 @@
-"""Long lists of constants, `a IN (1, 2, …)`: one node holds all of a kind, so that no pass has to visit each.
+"""Long lists of constants, `a IN (1, 2, …)`: one node has all constants of a kind, so that no pass has to visit each.
 
-A client's query keeps them so. The planner of views looks at each constant, and asks for `expanded` lists.
+A client's query keeps them so. The planner of views needs each constant, and asks for `expanded` lists.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ _DECIMAL = re.compile(r"\d{1,18}\.\d{1,18}")
 
 
 class ConstantRun(exp.Literal):
-    """Constants of one kind in the place of one: `this` is their SQL, with commas between."""
+    """A node for several constants of one kind: `this` is their SQL, with commas between."""
 
     arg_types = exp.Literal.arg_types
 
     @property
     def first(self) -> exp.Literal:
-        """One that has the type of all."""
+        """A constant with the type of all."""
         found = _CONSTANT.match(self.name)
         assert found is not None
         return _literal(found[0].removeprefix("-"))
 
 
 class ConstantRows(ConstantRun):
-    """The same as the rows of a query in the place of the list; maybe NULL among them."""
+    """A node for the same as rows of a query in place of the list, maybe with a NULL."""
 
 
 def as_rows(run: ConstantRun, has_null: bool) -> ConstantRows:
-    """Constants as the rows of a query."""
+    """Return constants as the rows of a query."""
     return ConstantRows(this=f"{run.name}, NULL" if has_null else run.name, is_string=run.is_string)
 
 
@@ -49,7 +49,7 @@ for _dialect in ("", "postgres", "duckdb"):
 
 
 def runs(constants: Iterable[str]) -> list[exp.Expr]:
-    """The items of a list in which these constants are; each is its SQL."""
+    """Return the items of a list of these constants; each constant is its SQL."""
     kinds: dict[str, list[str]] = {}
     for constant in constants:
         kinds.setdefault(_kind(constant), []).append(constant)
@@ -71,7 +71,7 @@ def _kind(constant: str) -> str:
 
 
 def constants_at(tokens: Sequence[Token], start: int) -> tuple[list[str], int] | None:
-    """The constants in parentheses that open at a token, and the place after them; None unless they are a long list."""
+    """Return the constants in the parentheses at a token, and the place after them; None unless the list is long."""
     place, size, found = start, len(tokens), list[str]()
     expected = TokenType.L_PAREN
     while place + 2 < size and tokens[place].token_type == expected:
@@ -100,7 +100,7 @@ def _constant(token: Token, is_negative: bool) -> str | None:
 
 
 def expanded(tree: exp.Expr) -> exp.Expr:
-    """The tree, changed in place, with every constant of long lists a node again."""
+    """Return the tree, changed in place, with a node for every constant of long lists."""
     for list_ in tree.find_all(exp.In):
         if any(isinstance(item, ConstantRun) for item in list_.expressions):
             list_.set("expressions", [node for item in list_.expressions for node in _nodes(item)])

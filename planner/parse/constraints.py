@@ -1,4 +1,4 @@
-"""Parsing of CHECK and of varchar(n), and of the constraints that nobody enforces: UNIQUE and REFERENCES."""
+"""Parsing of CHECK and of varchar(n), and of the constraints that are not enforced: UNIQUE and REFERENCES."""
 
 from __future__ import annotations
 
@@ -22,12 +22,15 @@ _UNENFORCED: dict[type[exp.Expr], str] = {
 
 
 def unenforced(constraint: exp.Expr) -> str | None:
-    """The kind of a constraint that nobody enforces, None for any other."""
+    """Return the kind of a constraint that is not enforced, None for any other."""
     return _UNENFORCED.get(type(constraint))
 
 
 def check_of(constraint: exp.CheckColumnConstraint, name: str) -> Check:
-    """Raises Error 0A000 for a query in the condition, 42803 and 42P20 for what looks at several rows."""
+    """Return a check.
+
+    Raises Error 0A000 for a query in the condition, 42803 and 42P20 for a function of several rows.
+    """
     condition = constraint.this
     for part in condition.find_all(exp.Query, exp.Parameter):
         message = "cannot use subquery in check constraint"
@@ -42,9 +45,9 @@ def check_of(constraint: exp.CheckColumnConstraint, name: str) -> Check:
 def named_checks(
     table: str, checks: Iterable[Check], columns: Collection[str], taken: Iterable[str] = ()
 ) -> tuple[Check, ...]:
-    """The checks of a table with these columns, each with a name, as PostgreSQL gives them.
+    """Return the checks of a table with these columns, each with a name, as PostgreSQL gives them.
 
-    Raises Error 42703 for one that reads another column, 42710 for a name that two have.
+    Raises Error 42703 for one that reads another column, 42710 for a duplicate name.
     """
     found: list[Check] = []
     names = set(taken)
@@ -67,7 +70,7 @@ _OF_CHARACTERS = (exp.DType.VARCHAR, exp.DType.CHAR, exp.DType.BPCHAR, exp.DType
 
 
 def length_of(kind: exp.Expr) -> int | None:
-    """The n of varchar(n) and char(n), which is 1 where char has none; None for any other type. Raises Error 22023."""
+    """Return the n of varchar(n) and char(n), 1 for char without n; None for any other type. Raises Error 22023."""
     if not isinstance(kind, exp.DataType) or kind.this not in _OF_CHARACTERS:
         return None
     if not kind.expressions:
@@ -82,5 +85,5 @@ def length_of(kind: exp.Expr) -> int | None:
 
 
 def constraint_name(constraint: exp.Expr) -> str:
-    """The name that CONSTRAINT gives, "" for none."""
+    """Return the name in CONSTRAINT, "" without one."""
     return folded(constraint.this) if isinstance(constraint.this, exp.Identifier) else ""

@@ -66,15 +66,15 @@ def _since(reader: TokenReader) -> str | int:
     return "begin" if word == "BEGIN" else "now"
 
 
-# Directions that say how many rows without a number.
+# Directions that give a count of rows without a number.
 _FIXED = {"NEXT": ("forward", 1), "PRIOR": ("backward", 1), "FIRST": ("absolute", 1), "LAST": ("absolute", -1)}
 _COUNTED = ("ABSOLUTE", "RELATIVE")
 
 
 def parse_fetch(reader: TokenReader) -> Fetch:
-    """`FETCH | MOVE [direction] [FROM | IN] cursor [WITH (timeout = '1s')]`.
+    """Parse `FETCH | MOVE [direction] [FROM | IN] cursor [WITH (timeout = '1s')]`.
 
-    The last word is the cursor, whatever else it could mean.
+    The last word is the cursor, even if it could be another keyword.
     """
     moves = reader.accept("MOVE")
     if not moves:
@@ -89,7 +89,7 @@ def parse_fetch(reader: TokenReader) -> Fetch:
 
 
 def _timeout(reader: TokenReader) -> float:
-    """`(timeout = 'interval')`. Raises Error 22023 for what is none."""
+    """Parse `(timeout = 'interval')`. Raises Error 22023 for anything but an interval."""
     reader.expect("(", "TIMEOUT", "=")
     position = reader.offset + 1
     text = reader.value()

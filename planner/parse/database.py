@@ -10,9 +10,9 @@ from sparkwave.planner.statements import AlterDatabase, AlterOwner, CreateDataba
 
 
 def parse_create_database(reader: TokenReader) -> CreateDatabase:
-    """From the word after DATABASE on: `[IF NOT EXISTS] name [WITH] [OWNER [=] user] [RESOURCE_GROUP [=] group]`.
+    """Parse after DATABASE: `[IF NOT EXISTS] name [WITH] [OWNER [=] user] [RESOURCE_GROUP [=] group]`.
 
-    The options may be in parentheses behind WITH too.
+    The options after WITH may be in parentheses.
     """
     if_not_exists = reader.accept("IF", "NOT", "EXISTS")
     name, position = reader.placed_identifier()
@@ -41,8 +41,10 @@ def parse_drop_database(reader: TokenReader) -> DropDatabase:
 
 
 def parse_alter_database(reader: TokenReader) -> AlterDatabase | RenameDatabase | AlterOwner:
-    """From the database's name on: `{SET RESOURCE_GROUP {TO | =} group | RESET RESOURCE_GROUP} [DEFERRED]`,
-    `RENAME TO name` or `OWNER TO user`."""
+    """Parse from the database's name on.
+
+    `{SET RESOURCE_GROUP {TO | =} group | RESET RESOURCE_GROUP} [DEFERRED]`, `RENAME TO name` or `OWNER TO user`.
+    """
     name, position = reader.placed_identifier()
     if reader.accept("RENAME", "TO"):
         new_name, new_position = reader.placed_identifier()

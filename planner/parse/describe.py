@@ -9,13 +9,13 @@ from sparkwave.catalog.errors import Error
 from sparkwave.planner.parse.tokens import TokenReader
 from sparkwave.planner.statements import Kill, Show, ShowCreate, ShowVariable, Statement
 
-# What SHOW lists; longer names before those they begin with.
+# Objects that SHOW lists; longer names come before their prefixes.
 _LISTS = (
     "INTERNAL TABLES", "MATERIALIZED VIEWS", "SUBSCRIPTION CURSORS", "ALL", "CLUSTER", "CONNECTIONS", "CURSORS",
     "DATABASES", "FUNCTIONS", "JOBS", "PARAMETERS", "PROCESSLIST", "SCHEMAS", "SECRETS", "SINKS", "SOURCES",
     "SUBSCRIPTIONS", "TABLES", "VIEWS",
 )  # fmt: skip
-# What a relation is asked for, by each of its spellings.
+# Properties of a relation that SHOW lists, by each spelling.
 _OF_RELATION = {"COLUMNS": "COLUMNS", "INDEXES": "INDEXES", "INDEX": "INDEXES", "INDICES": "INDEXES"}
 _CREATED = ("TABLE", "MATERIALIZED VIEW", "VIEW", "SOURCE", "SINK", "INDEX", "SUBSCRIPTION", "FUNCTION")
 
@@ -63,7 +63,7 @@ def _filtered(reader: TokenReader, show: Show) -> Show:
 
 
 def _pattern(like: str) -> str:
-    """LIKE's pattern as a regular expression; a backslash takes the next character as it is."""
+    """Return LIKE's pattern as a regular expression; a backslash escapes the next character."""
     parts = re.findall(r"\\.|.", like, re.DOTALL)
     return "".join({"%": ".*", "_": "."}.get(part) or re.escape(part[-1]) for part in parts)
 
@@ -78,7 +78,7 @@ def parse_describe(reader: TokenReader) -> Show:
 
 
 def parse_kill(reader: TokenReader) -> Kill:
-    """KILL with an id of SHOW PROCESSLIST. Raises Error 22023 for what can be none."""
+    """Parse KILL with an id of SHOW PROCESSLIST. Raises Error 22023 for an impossible id."""
     reader.expect("KILL")
     position = reader.offset + 1
     text = reader.value()

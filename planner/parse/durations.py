@@ -1,4 +1,4 @@
-"""Lengths of time as options have them: '1D', '2 hours 30 min', '00:00:10'."""
+"""Reads durations in options: '1D', '2 hours 30 min', '00:00:10'."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PART = re.compile(r"\s*(?:(\d+):(\d\d)(?::(\d\d(?:\.\d+)?))?|(\d+(?:\.\d+)?)\s*
 
 
 def duration(text: str) -> float:
-    """The seconds of an interval without a sign; a month counts 30 days. Raises ValueError with the reason."""
+    """Return the seconds of an interval without a sign; a month counts 30 days. Raises ValueError with the reason."""
     total, place = 0.0, 0
     while place < len(text):
         found = _PART.match(text, place)

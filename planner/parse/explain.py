@@ -25,7 +25,7 @@ from sparkwave.planner.statements import (
     Update,
 )
 
-_QUERIES = ("SELECT", "WITH", "VALUES", "TABLE", "(")  # what a parenthesis begins that is no list of options
+_QUERIES = ("SELECT", "WITH", "VALUES", "TABLE", "(")  # the first words in a parenthesis that is no list of options
 _SWITCHES = frozenset({"verbose", "trace", "backfill", "incremental"})
 TYPES = ("logical", "physical", "distsql")
 FORMATS = ("text", "json", "xml", "yaml", "dot")
@@ -68,7 +68,7 @@ def parse_explain(reader: TokenReader, parse: Callable[[str], Statement]) -> Exp
 
 
 def _option(reader: TokenReader) -> dict[str, bool | str]:
-    """One option as what it sets of `ExplainOptions`."""
+    """Parse one option. Returns the fields of `ExplainOptions` that it sets."""
     position = reader.offset + 1
     word = reader.identifier()
     if word in _SWITCHES:

@@ -13,7 +13,10 @@ from sparkwave.planner.statements import CreateFunction, DropFunction, Name
 
 
 def parse_create_function(reader: TokenReader, replaces: bool) -> CreateFunction:
-    """From the word after FUNCTION on. Raises Error 0A000 for a language other than SQL, and for table functions."""
+    """Parse from the word after FUNCTION on.
+
+    Raises Error 0A000 for a language other than SQL, and for table functions.
+    """
     if_not_exists = not replaces and reader.accept("IF", "NOT", "EXISTS")
     name = reader.name()
     arguments = _arguments(reader)
@@ -66,7 +69,7 @@ def _language(reader: TokenReader, position: int) -> str:
 
 
 def _arguments(reader: TokenReader) -> tuple[tuple[str, Type], ...]:
-    """`([name] type, …)`. Raises Error 42P13 for a name that is there twice."""
+    """Parse `([name] type, …)`. Raises Error 42P13 for a duplicate name."""
     if reader.accept("(", ")"):
         return ()
     placed = reader.parenthesised(lambda: (reader.offset + 1, *_argument(reader)))
@@ -80,7 +83,7 @@ def _arguments(reader: TokenReader) -> tuple[tuple[str, Type], ...]:
 
 
 def _argument(reader: TokenReader) -> tuple[str, Type]:
-    """A type, or a name and a type: `double precision` is the first."""
+    """Parse a type, or a name and a type: `double precision` is a type."""
     start, words = reader.offset, type_words(reader)
     text = reader.sql[start : reader.offset].strip()
     if " " not in text:
@@ -104,7 +107,7 @@ def _result(reader: TokenReader) -> Type:
 
 
 def _of_query(text: str, position: int) -> str:
-    """The expression in `SELECT expression`. Raises Error 42601 or, where it is anything more, 0A000."""
+    """Return the expression in `SELECT expression`. Raises Error 42601 or, for any other query, 0A000."""
     reader = TokenReader(text)
     if not reader.accept("SELECT") or reader.at_end:
         message = "the body of a SQL function is SELECT with one expression"

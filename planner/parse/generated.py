@@ -1,4 +1,4 @@
-"""Generated columns: what their expressions may be and what they read. They are kept as text."""
+"""Generated columns: checks of their expressions, which are kept as text, and the columns that they read."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from sparkwave.planner.statements import ColumnDefinition
 
 
 def generated_text(value: exp.Expr) -> str:
-    """The text of an expression over the other columns of a row.
+    """Return the text of an expression over the other columns of a row.
 
-    Raises Error 0A000 for a query, 42803 and 42P20 for what looks at several rows, 42P17 for what changes by itself.
+    Raises Error 0A000 for a query, 42803 and 42P20 for a function of several rows, 42P17 for a function that is not
+    immutable.
     """
     value = value.unnest() if isinstance(value, exp.Paren) else value
     for part in value.find_all(exp.Query, exp.Parameter):
@@ -41,9 +42,9 @@ def generated_text(value: exp.Expr) -> str:
 
 
 def check_generated(columns: Sequence[Column | ColumnDefinition], also: Sequence[str] = ()) -> None:
-    """Raise Error 42703 for an expression that reads no column of the table, 42P17 for one that reads a generated.
+    """Raise Error 42703 for an expression that reads an unknown column, 42P17 for one that reads a generated column.
 
-    The table has the columns `also` too, none of which is generated.
+    `also` are further columns of the table, none of which is generated.
     """
     by_name = {column.name: column for column in columns}
     for column in columns:
@@ -62,17 +63,17 @@ def check_generated(columns: Sequence[Column | ColumnDefinition], also: Sequence
 
 @lru_cache(maxsize=1000)
 def expression_of(text: str) -> exp.Expr:
-    """The tree of an expression. Nobody may change it."""
+    """Return the tree of an expression, which must not be changed."""
     return with_written_numerics(parse_tree(f"SELECT {text}")).expressions[0].unalias()
 
 
 def columns_read(text: str) -> frozenset[str]:
-    """The names of the columns in an expression."""
+    """Return the names of the columns in an expression."""
     return frozenset(folded(column.this) for column in expression_of(text).find_all(exp.Column))
 
 
 def renamed(text: str, names: Mapping[str, str]) -> str:
-    """The expression with columns under other names."""
+    """Return the expression with columns renamed."""
     tree = expression_of(text).copy()
     for column in list(tree.find_all(exp.Column)):
         if (name := names.get(folded(column.this))) is not None:

@@ -9,7 +9,7 @@ from sparkwave.planner.parse.tokens import TokenReader
 from sparkwave.planner.statements import ChangeMembership, ChangePrivileges, Name, Privilege
 
 _KNOWN = frozenset(privilege for privileges in PRIVILEGES.values() for privilege in privileges)
-# What ALL … IN SCHEMA may name.
+# The kinds after ALL, as in ALL TABLES IN SCHEMA.
 _PLURALS = {
     "TABLES": "table",
     "VIEWS": "view",
@@ -20,8 +20,11 @@ _PLURALS = {
 
 
 def parse_grant(reader: TokenReader) -> ChangePrivileges | ChangeMembership:
-    """`GRANT {ALL [PRIVILEGES] | privilege [(column, …)], …} ON … TO user, … [WITH GRANT OPTION] [GRANTED BY user]`,
-    or `GRANT role, … TO user, … [WITH ADMIN OPTION] [GRANTED BY user]`."""
+    """Parse a GRANT.
+
+    `GRANT {ALL [PRIVILEGES] | privilege [(column, …)], …} ON … TO user, … [WITH GRANT OPTION] [GRANTED BY user]`, or
+    `GRANT role, … TO user, … [WITH ADMIN OPTION] [GRANTED BY user]`.
+    """
     reader.expect("GRANT")
     privileges = _privileges(reader)
     if reader.peek() == "TO":
@@ -45,8 +48,11 @@ def parse_grant(reader: TokenReader) -> ChangePrivileges | ChangeMembership:
 
 
 def parse_revoke(reader: TokenReader) -> ChangePrivileges | ChangeMembership:
-    """`REVOKE [GRANT OPTION FOR] … ON … FROM user, … [GRANTED BY user] [CASCADE | RESTRICT]`, or
-    `REVOKE [ADMIN OPTION FOR] role, … FROM user, …` with the same end."""
+    """Parse a REVOKE.
+
+    `REVOKE [GRANT OPTION FOR] … ON … FROM user, … [GRANTED BY user] [CASCADE | RESTRICT]`, or `REVOKE [ADMIN OPTION
+    FOR] role, … FROM user, …` with the same end.
+    """
     reader.expect("REVOKE")
     grant_option = reader.accept("GRANT", "OPTION", "FOR")
     admin_option = not grant_option and reader.accept("ADMIN", "OPTION", "FOR")
@@ -70,7 +76,7 @@ def parse_revoke(reader: TokenReader) -> ChangePrivileges | ChangeMembership:
 
 
 def _privileges(reader: TokenReader) -> tuple[Privilege, ...]:
-    """Privileges, or names of roles; none for ALL."""
+    """Parse privileges, or names of roles; none for ALL."""
     position = reader.offset + 1
     if reader.accept("ALL"):
         reader.accept("PRIVILEGES")
@@ -84,14 +90,14 @@ def _columns(reader: TokenReader) -> tuple[tuple[str, int], ...]:
 
 
 def _roles(reader: TokenReader, named: tuple[Privilege, ...]) -> tuple[tuple[str, int], ...]:
-    """Names of roles, which have no columns and are not ALL. Raises Error 42601."""
+    """Return names of roles, which have no columns and are not ALL. Raises Error 42601."""
     if not named or any(each.columns for each in named):
         raise reader.syntax_error()
     return tuple((each.name, each.position) for each in named)
 
 
 def _check(privileges: tuple[Privilege, ...]) -> None:
-    """Raise Error 42601 for what is no privilege of anything."""
+    """Raise Error 42601 for an unknown privilege."""
     for privilege in privileges:
         if privilege.name.upper() not in _KNOWN:
             message = f'unrecognized privilege type "{privilege.name}"'
@@ -99,7 +105,7 @@ def _check(privileges: tuple[Privilege, ...]) -> None:
 
 
 def _things(reader: TokenReader) -> tuple[str | None, tuple[Name, ...], bool]:
-    """Kind and names of what the privileges are on, and whether they are schemas full of it."""
+    """Parse ON. Returns the kind and names of the objects, and whether the names are schemas that contain them."""
     reader.expect("ON")
     if reader.accept("ALL"):
         kind = next((kind for words, kind in _PLURALS.items() if reader.accept(*words.split())), None)

@@ -1,4 +1,4 @@
-"""Texts of intervals, as the engines read them."""
+"""Converts texts of intervals into a form that the engines read correctly."""
 
 from __future__ import annotations
 
@@ -14,20 +14,22 @@ _ISO_UNITS = ("years", "months", "weeks", "days", "hours", "minutes", "seconds")
 _YEARS = re.compile(r"^\s*([+-]?)(\d+)-(\d+)(?=\s|$)")
 _PLUS = re.compile(r"\+(?=[\d.])")
 _AGO = re.compile(r"(?<!\s)\s++ago\s*+$", re.IGNORECASE)
-# A number or a clock, whose sign `ago` turns.
+# A number or a clock time, whose sign `ago` reverses.
 _SIGNED = re.compile(r"([+-]?)(?<![\d.:])((?:\d|\.\d)[\d.:]*)")
-# Seconds with more digits than are kept, which the engines cut off.
+# Seconds with more digits than are kept, which the engines would truncate.
 _FINE = re.compile(r"(?<!\d)(\d{0,18}+)(\.\d{7,}+)(?=\s*+(?:s|secs?|seconds?)\b|\s*+$|\s++[+-]?\d)", re.IGNORECASE)
 
 
 def interval_text(text: str) -> str:
-    """An interval without what engines do not read or misread: ISO 8601, years-months, `+`, `ago` and nanoseconds."""
+    """Return an interval without syntax that engines misread: ISO 8601, years-months, `+`, `ago` and nanoseconds."""
     return _FINE.sub(lambda match: _to_micros(match[1], match[2]), _in_units(text))
 
 
 def _to_micros(whole: str, fraction: str) -> str:
-    """Seconds to six digits, half a digit rounded down (PostgreSQL: src/backend/utils/adt/datetime.c,
-    AdjustFractMicroseconds)."""
+    """Return seconds with six digits, half a digit rounded down.
+
+    PostgreSQL: src/backend/utils/adt/datetime.c, AdjustFractMicroseconds.
+    """
     micros = int(whole or 0) * 1_000_000 + math.ceil(float(fraction) * 1_000_000 - 0.5)
     return f"{micros // 1_000_000}.{micros % 1_000_000:06}"
 
@@ -44,7 +46,7 @@ def _in_units(text: str) -> str:
 
 
 def is_plain_interval(text: str) -> bool:
-    """Whether the text of an interval is all that sqlglot reads of one: numbers with units that DuckDB knows."""
+    """Return whether sqlglot reads the whole text of an interval: numbers with units that DuckDB knows."""
     words = re.findall(r"[A-Za-z]+", text)
     return ":" not in text and interval_text(text) == text and all(word.lower() in _UNITS for word in words)
 

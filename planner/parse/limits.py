@@ -1,4 +1,7 @@
-"""How deep and wide a statement may be. What is more would keep the engine busy for minutes, and is refused at once."""
+"""Limits of a statement's depth and width.
+
+Larger ones would keep the engine busy for minutes, and are refused at once.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,11 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.planner.parse.row_values import is_row
 
-MOST_DEPTH = 500  # of operators, calls and queries in each other; the engine takes the third power of it
-MOST_JOINED = 100  # relations of one FROM, whose order the engine tries
+MOST_DEPTH = 500  # of nested operators, calls and queries; the engine takes its third power
+MOST_JOINED = 100  # relations of one FROM, whose orders the engine tries
 MOST_ARGUMENTS = 100  # PostgreSQL's FUNC_MAX_ARGS
 
-# What has as many arguments as one likes: they are no functions in PostgreSQL.
+# Nodes with any number of arguments, which are no functions in PostgreSQL.
 _NOT_CALLED = (exp.Coalesce, exp.Greatest, exp.Least, exp.Array, exp.Case, exp.Connector)
 
 
@@ -32,7 +35,7 @@ def check_size(tree: exp.Expr) -> None:
 
 
 def _counts(node: exp.Expr, part: exp.Expr) -> bool:
-    """Whether a part is a level below its node: chains of AND, of OR and of UNION are flat to the engine."""
+    """Return whether a part is a level below its node: chains of AND, OR and UNION are flat to the engine."""
     is_chain = isinstance(node, exp.Connector | exp.SetOperation) and type(node) is type(part)
     return not is_chain and not isinstance(part, exp.Paren)
 

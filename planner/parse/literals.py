@@ -1,6 +1,6 @@
-"""Text literals that are cast, as PostgreSQL reads them: refused in its words, and put as both engines read them.
+"""Text literals that are cast, read as by PostgreSQL: its errors, and a text that both engines read correctly.
 
-Of dates, times and intervals only what an engine would read in another way is changed; what it refuses, it tells.
+Dates, times and intervals change only where an engine would misread them; the engine reports the ones it refuses.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from sparkwave.planner.parse.text_values import day_text, decode_text
 
 _CHECKED = {"BOOLEAN", "SMALLINT", "INT", "BIGINT", "UUID", "BYTEA"}
 _DAYS = {"DATE", "TIMESTAMP", "TIMESTAMPTZ"}
-_FINE = re.compile(r"\.\d{7}")  # digits of a second that the engines cut off
+_FINE = re.compile(r"\.\d{7}")  # digits of a second that the engines truncate
 _COMPACT = re.compile(r"\s*(\d{4})(\d{2})(\d{2})(?=\s*$|[T ])")
 
 
 def with_literals(tree: exp.Expr) -> exp.Expr:
-    """The tree, changed in place, with the text of each literal that is cast as the engines read it.
+    """Return the tree, changed in place, with the text of each cast literal in the engines' form.
 
-    Raises Error 22P02 or 22003 for what is no value of the type.
+    Raises Error 22P02 or 22003 for a text that is no value of the type.
     """
-    for escaped in list(tree.find_all(exp.ByteString)):  # E'..', whose escapes are read
+    for escaped in list(tree.find_all(exp.ByteString)):  # E'..', whose escapes are read already
         escaped.replace(exp.Literal.string(escaped.name))
     for cast in list(tree.find_all(exp.Cast)):
         if isinstance(cast.this, exp.Array) and cast.to.is_type(exp.DType.ARRAY) and cast.to.expressions:
@@ -38,7 +38,7 @@ def with_literals(tree: exp.Expr) -> exp.Expr:
 
 
 def _cast_items(array: exp.Array, to: exp.Expr) -> None:
-    """Let each text in `ARRAY['…']::type[]` be a cast of its own: in an array the engines would read it."""
+    """Let each text in `ARRAY['…']::type[]` be a cast of its own; the engines would misread it in an array."""
     if to.sql(dialect="postgres").upper() not in _DAYS | {"BYTEA", "INTERVAL"}:
         return
     for item in array.expressions:
@@ -47,7 +47,10 @@ def _cast_items(array: exp.Array, to: exp.Expr) -> None:
 
 
 def engine_text(text: str, type_: str) -> str:
-    """A text of a type, named as sqlglot writes PostgreSQL's in upper case, as the engines read it. Raises Error."""
+    """Return a text of a type in the engines' form. Raises Error.
+
+    `type_` is the type's name as sqlglot writes PostgreSQL's, in upper case.
+    """
     if type_ == "INTERVAL":
         return interval_text(text)
     if type_ == "TIME" and _FINE.search(text):

@@ -1,4 +1,4 @@
-"""Arguments by name, `make_interval(days => 3)`, as arguments by place."""
+"""Converts arguments by name, `make_interval(days => 3)`, to arguments by place."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sparkwave.catalog.errors import Error
 
 _DAY = ("year", "month", "day")
 _MOMENT = ("year", "month", "mday", "hour", "min", "sec")
-# PostgreSQL's names of arguments, of the functions whose arguments have names there and are more than one.
+# PostgreSQL's names of arguments, for functions with several named arguments.
 _NAMES = {
     "make_interval": ("years", "months", "weeks", "days", "hours", "mins", "secs"),
     "make_date": _DAY,
@@ -19,12 +19,12 @@ _NAMES = {
     "jsonb_set": ("jsonb_in", "path", "replacement", "create_if_missing"),
     "jsonb_insert": ("jsonb_in", "path", "replacement", "insert_after"),
 }
-# What stands for an argument that is not given and has one given behind it.
+# The default of an omitted argument before a given one.
 _DEFAULTS = {"make_interval": exp.Literal.number(0)}
 
 
 def with_places(tree: exp.Expr) -> exp.Expr:
-    """The tree, changed in place. Raises Error 42601 and 42883; calls of other functions stay as they are."""
+    """Return the tree, changed in place. Raises Error 42601 and 42883; calls of other functions stay as they are."""
     for call in tree.find_all(exp.Anonymous):
         names = _NAMES.get(call.name.lower())
         if names is not None and any(map(_is_named, call.expressions)):

@@ -1,8 +1,8 @@
-"""Long lists of parameters, `IN ($1, $2, …)`, `ARRAY[$1, …]` and `VALUES ($1, $2), ($3, …), …`: one node has them all.
+"""Long lists of parameters become one node: `IN ($1, $2, …)`, `ARRAY[$1, …]` and `VALUES ($1, $2), ($3, …), …`.
 
-They are found in the text, before there are tokens: each of thousands of parameters costs the tokenizer, the parser and
-every pass about as much as a short query. Parameters in a list are of one type, as those in a column of rows are, so a
-node that stands for all of them is planned as one parameter is. What is written in another way is left as it is.
+They are found in the text, before it is tokenized: each of thousands of parameters would cost the tokenizer, the parser
+and every pass about as much as a short query. Parameters in a list are of one type, like those in a column of rows, so
+that one node for all of them is planned like one parameter. Other forms stay as they are.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.generator import Generator
 
 LONG = 100  # parameters; shorter lists stay as they are
-# Stands for the $ of a parameter where sqlglot would read it, or an @ in its place, as part of something else.
+# Replaces the $ of a parameter where sqlglot would misread it, or an @ in its place.
 PARAMETER_MARK = "\ue000"
-_RUN_MARK = "\ue001"  # between the parts of a run behind the former
+_RUN_MARK = "\ue001"  # between the parts of a run, after PARAMETER_MARK
 
 _PARAMETER = r"\$\d{1,9}+"
 _ROW = rf"\(\s*+{_PARAMETER}(?:\s*+,\s*+{_PARAMETER})*+\s*+\)"
 _ROWS = rf"{_ROW}(?:\s*+,\s*+{_ROW}){{{LONG // 2 - 1},}}+"
-# To be tried where neither a text nor a comment is. `collapsed` takes the groups.
+# To be matched outside of text literals and comments. `collapsed` uses the groups.
 PATTERN = (
     rf"\b(?:IN\s*+\(|ARRAY\s*+\[)\s*+(?P<listed>{_PARAMETER}(?:\s*+,\s*+{_PARAMETER}){{{LONG - 1},}}+)(?=\s*[\])])"
     rf"|\bIN\s*+\(\s*+(?P<tuples>{_ROWS})(?=\s*\))"
@@ -32,7 +32,7 @@ _GROUPS = ("listed", "tuples", "rows")
 
 
 class ParameterRun(exp.Parameter):
-    """`count` parameters in the place of one, which is `this`: each number is `step` more than the one before."""
+    """A node for `count` parameters; the first is `this`, and each number is `step` more than the one before."""
 
     arg_types = {**exp.Parameter.arg_types, "count": True, "step": True}  # noqa: RUF012 - sqlglot's own form
 
@@ -43,11 +43,11 @@ class ParameterRun(exp.Parameter):
 
 
 class SqlRun(exp.Expression):
-    """SQL of several values, or of several rows, in the place of one: `this`, with commas between."""
+    """A node for SQL of several values, or of several rows: `this`, with commas between."""
 
 
 def parameter_numbers(node: exp.Expr) -> Sequence[int]:
-    """Which parameters a node is; none when it is none."""
+    """Return the numbers of a node's parameters; none when it is no parameter."""
     if isinstance(node, ParameterRun):
         return node.numbers
     return (int(node.this.name),) if isinstance(node, exp.Parameter) and node.this.name.isdigit() else ()
@@ -64,12 +64,12 @@ for _dialect in ("", "postgres", "duckdb"):
 
 
 def is_long(match: re.Match[str]) -> bool:
-    """Whether a match is one of PATTERN."""
+    """Return whether a match is one of PATTERN."""
     return any(match[group] for group in _GROUPS)
 
 
 def collapsed(match: re.Match[str]) -> str:
-    """What a match of PATTERN becomes, of the same length: one item that stands for all, or a row of such."""
+    """Return the replacement of a match of PATTERN, of the same length: one item for all, or a row of such items."""
     group = next(group for group in _GROUPS if match[group])
     text, start, end = match[group], match.start(group) - match.start(), match.end(group) - match.start()
     shown = _item(text) if group == "listed" else _row(text, may_be_single=group == "rows")
@@ -104,20 +104,20 @@ def _marked(first: int, count: int, step: int) -> str:
 
 
 def marked_parameter(name: str) -> exp.Parameter:
-    """The parameter or run that an identifier with PARAMETER_MARK stands for."""
+    """Return the parameter or run of an identifier with PARAMETER_MARK."""
     number, *run = name.removeprefix(PARAMETER_MARK).split(_RUN_MARK)
     this = exp.Literal.number(number)
     return ParameterRun(this=this, count=int(run[0]), step=int(run[1])) if run else exp.Parameter(this=this)
 
 
 def rows_of(values: exp.Expr) -> int:
-    """How many rows a VALUES has."""
+    """Return the number of rows of a VALUES."""
     run = values.find(ParameterRun)
     return len(run.numbers) if run is not None else len(values.expressions)
 
 
 def is_row_of_runs(node: exp.Expr | None) -> bool:
-    """Whether a node stands for many rows."""
+    """Return whether a node stands for many rows."""
     return (
         node is not None
         and isinstance(node.parent, exp.Values | exp.In)
@@ -126,7 +126,7 @@ def is_row_of_runs(node: exp.Expr | None) -> bool:
 
 
 def expanded(tree: exp.Expr) -> exp.Expr:
-    """The tree, changed in place, with every parameter of runs a node again."""
+    """Return the tree, changed in place, with a node for every parameter of runs."""
     for run in list(tree.find_all(ParameterRun)):
         row = run.parent
         assert row is not None

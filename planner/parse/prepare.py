@@ -32,7 +32,7 @@ def parse_prepare(reader: TokenReader, parse: Callable[[str], Statement]) -> Pre
 
 
 def _type(reader: TokenReader) -> Type:
-    """The type whose name goes on to the comma or parenthesis behind it."""
+    """Parse a type that ends before a comma or parenthesis."""
     start, depth = reader.offset, 0
     while depth or reader.peek() not in (",", ")"):
         if reader.at_end:
@@ -50,7 +50,7 @@ def parse_execute(reader: TokenReader) -> Execute:
         return Execute(name, ())
     if reader.peek() != "(" or reader.peek(1) == ")":
         raise reader.syntax_error()
-    # The values stay where they are in the text, behind a word that is no longer than EXECUTE.
+    # The values keep their positions in the text, after a word that is no longer than EXECUTE.
     tree = parse_tree("VALUES".ljust(reader.offset) + reader.rest)
     if not isinstance(tree, exp.Values) or len(tree.expressions) != 1:
         raise reader.syntax_error()

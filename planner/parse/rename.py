@@ -1,4 +1,4 @@
-"""Parsing of what changes only how a relation is called, where and whose it is; and of COMMENT."""
+"""Parsing of statements that change only a relation's name, schema or owner; and of COMMENT."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ Naming = RenameRelation | MoveRelation | AlterOwner | SwapRelations
 
 
 def parse_naming(reader: TokenReader, kind: str, name: Name, if_exists: bool = False) -> Naming | None:
-    """From behind the relation's name on: RENAME TO, SET SCHEMA, OWNER TO or SWAP WITH; None for anything else.
+    """Parse after the relation's name: RENAME TO, SET SCHEMA, OWNER TO or SWAP WITH; None for anything else.
 
-    The name that RENAME gives is without a schema (PostgreSQL: src/backend/parser/gram.y, RenameStmt).
+    The new name has no schema (PostgreSQL: src/backend/parser/gram.y, RenameStmt).
     """
     found: Naming
     if reader.accept("RENAME", "TO"):
@@ -31,7 +31,7 @@ def parse_naming(reader: TokenReader, kind: str, name: Name, if_exists: bool = F
 
 
 def parse_alter_relation(reader: TokenReader, kind: str) -> Naming:
-    """From behind ALTER TABLE or ALTER VIEW on."""
+    """Parse from after ALTER TABLE or ALTER VIEW on."""
     if_exists = reader.accept("IF", "EXISTS")
     name = reader.name()
     position = reader.offset + 1
@@ -46,7 +46,7 @@ def parse_alter_relation(reader: TokenReader, kind: str) -> Naming:
     return found
 
 
-# What can have a comment; a table is any relation, as in RisingWave.
+# Kinds of objects with comments; a table is any relation, as in RisingWave.
 _COMMENTED = (
     "TABLE",
     "VIEW",
@@ -92,7 +92,7 @@ def parse_comment(reader: TokenReader) -> Comment:
 
 
 def _column(reader: TokenReader) -> tuple[Name, tuple[str, int]]:
-    """A relation and, behind the last dot, one of its columns."""
+    """Parse a relation and, after the last dot, one of its columns."""
     position = reader.offset + 1
     parts = [reader.placed_identifier()]
     while reader.accept("."):

@@ -8,7 +8,7 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ)
-# Where parentheses around several expressions are one value; elsewhere they are a list, as in GROUP BY.
+# Nodes in which parentheses around several expressions are one value; elsewhere they are a list, as in GROUP BY.
 _TAKE_VALUES = (
     *_COMPARISONS, exp.Alias, exp.Cast, exp.TryCast, exp.Paren, exp.Between, exp.Is, exp.Case, exp.If, exp.Coalesce,
     exp.Nullif, exp.Greatest, exp.Least, exp.Array, exp.Anonymous, exp.Min, exp.Max, exp.ArrayAgg,
@@ -25,8 +25,11 @@ def is_row(node: exp.Expr) -> bool:
 
 
 def with_rows(tree: exp.Expr) -> exp.Expr:
-    """The tree, changed in place, with every row value a call of `row`. Raises Error 0A000 for one without fields."""
-    for node in list(tree.walk()):  # from the root, so that a row is made before those in it are looked at
+    """Return the tree, changed in place, with every row value as a call of `row`.
+
+    Raises Error 0A000 for an empty row.
+    """
+    for node in list(tree.walk()):  # from the root, so that outer rows come first
         if isinstance(node, exp.Tuple) and _is_value(node):
             node.replace(row(node.expressions))
         elif isinstance(node, exp.Overlaps):
@@ -37,7 +40,7 @@ def with_rows(tree: exp.Expr) -> exp.Expr:
 
 
 def _of_spans(node: exp.Overlaps) -> exp.Expr:
-    """`(start, end) OVERLAPS (start, length)` as a call."""
+    """Return `(start, end) OVERLAPS (start, length)` as a call."""
     for side, span in (("left", node.this), ("right", node.expression)):
         if not isinstance(span, exp.Tuple) or len(span.expressions) != 2:
             message = f"wrong number of parameters on {side} side of OVERLAPS expression"

@@ -30,7 +30,7 @@ def parse_alter_secret(reader: TokenReader) -> AlterSecret:
 
 
 def _value(reader: TokenReader) -> str:
-    """From the options of WITH on."""
+    """Parse from the options of WITH on."""
     position = reader.offset + 1
     options = {option.name: option for option in parse_options(reader)}
     backend = options.get("backend")

@@ -1,5 +1,7 @@
-"""Parsing of CREATE and ALTER SEQUENCE, and of how an identity column counts (PostgreSQL: src/backend/parser/gram.y,
-SeqOptList)."""
+"""Parsing of CREATE and ALTER SEQUENCE, and of an identity column's options.
+
+PostgreSQL: src/backend/parser/gram.y, SeqOptList.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ def parse_alter_sequence(reader: TokenReader) -> Statement:
 
 
 def parse_sequence_options(reader: TokenReader, may_restart: bool = False) -> SequenceOptions:
-    """Up to the first word that is none of them. Raises Error 42601 for one that is said twice."""
+    """Parse options up to the first other word. Raises Error 42601 for a repeated option."""
     found: dict[str, Any] = {}
     while True:
         position = reader.offset + 1
@@ -49,7 +51,7 @@ def parse_sequence_options(reader: TokenReader, may_restart: bool = False) -> Se
         found[name] = value
 
 
-# Words with a number behind them, and with one that may stand between; and words that are a value.
+# Words followed by a number, with an optional word before it; and words that are a value.
 _NUMBERS = {
     "START": ("start", "WITH"), "INCREMENT": ("increment", "BY"), "MINVALUE": ("minimum", ""),
     "MAXVALUE": ("maximum", ""), "CACHE": ("cache", ""),
@@ -63,7 +65,7 @@ _WORDS: tuple[tuple[tuple[str, ...], str, object], ...] = (
 
 
 def _option(reader: TokenReader, may_restart: bool) -> tuple[str, object] | None:
-    """The next option and its value, None if none comes next."""
+    """Parse the next option and its value; None if no option follows."""
     if reader.peek() in _NUMBERS:
         name, between = _NUMBERS[reader.peek()]
         reader.skip()
@@ -84,7 +86,7 @@ def _option(reader: TokenReader, may_restart: bool) -> tuple[str, object] | None
 
 
 def _number(reader: TokenReader) -> int:
-    """Of 64 bits. Raises Error 22003."""
+    """Parse a number of 64 bits. Raises Error 22003."""
     sign = -1 if reader.accept("-") else 1
     if sign > 0:
         reader.accept("+")

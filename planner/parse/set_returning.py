@@ -1,4 +1,4 @@
-"""Set-returning functions as what they stand for: `unnest` of the arrays that functions of ours make.
+"""Replaces set-returning functions by `unnest` of arrays from Sparkwave's own functions.
 
 So both batch queries and views read them, in the select list and in FROM.
 """
@@ -14,7 +14,8 @@ from sqlglot import exp
 class _Rows:
     """`arrays` are the functions that make an array of each column, `columns` their names in FROM.
 
-    A column without a name is called as the function, or as its alias. `is_named` functions are told the call's name.
+    A column without a name gets the function's name, or its alias. `is_named` functions take the call's name as an
+    argument.
     """
 
     arrays: tuple[str, ...]
@@ -82,7 +83,7 @@ def _in_from(source: exp.Expr, call: exp.Anonymous, rows: _Rows) -> None:
 
 
 def put_into_from(source: exp.Expr, made: exp.Expr) -> None:
-    """Put a source into the place of another one, with what is joined to that."""
+    """Replace a source by another one, which gets its joins."""
     for argument in ("joins", "laterals"):
         if source.args.get(argument):
             made.set(argument, source.args[argument])
@@ -90,9 +91,9 @@ def put_into_from(source: exp.Expr, made: exp.Expr) -> None:
 
 
 def _names(source: exp.Expr, alias: str, column: str) -> bool:
-    """Whether the query takes the alias for the value: `item ->> 'x'`, where `FROM … AS item`.
+    """Return whether the query uses the alias as a value: `item ->> 'x'`, with `FROM … AS item`.
 
-    Then it is the column's name, also where the query says `item.value`.
+    Then the alias is the column's name, also where the query has `item.value`.
     """
     select = source.find_ancestor(exp.Select)
     found = list(select.find_all(exp.Column)) if select is not None else []

@@ -1,4 +1,4 @@
-"""Parsing of CREATE SINK, and of any query that a job keeps (RisingWave: src/sqlparser/src/ast/statement.rs)."""
+"""Parsing of CREATE SINK, and of the query of any streaming job (RisingWave: src/sqlparser/src/ast/statement.rs)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sparkwave.planner.statements import CreateSink, Name
 
 
 def parse_streaming_query(sql: str, offset: int) -> tuple[exp.Query, bool]:
-    """The query that begins there, and whether EMIT ON WINDOW CLOSE follows it."""
+    """Return the query that begins at `offset`, and whether EMIT ON WINDOW CLOSE follows it."""
     emits = ending(sql, offset, "EMIT", "ON", "WINDOW", "CLOSE")
     query = parse_tree(sql if emits is None else sql[:emits], offset)
     if isinstance(query, exp.Values):

@@ -1,4 +1,4 @@
-"""Parsing of what makes a table one of a connector."""
+"""Parsing of the clauses that connect a table to a connector."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DEFAULT = "default"
 
 
 def begins_connector(reader: TokenReader) -> bool:
-    """Whether the clauses of a connector come next. Other options in WITH belong to the table."""
+    """Return whether the clauses of a connector follow. Other options in WITH belong to the table."""
     if reader.peek() in ("INCLUDE", "FROM"):
         return True
     if reader.peek() != "WITH" or reader.peek(1) != "(":
@@ -50,7 +50,7 @@ def parse_connector(reader: TokenReader) -> Connector:
 
 
 def missing_with(position: int) -> Error:
-    """RisingWave's words for a source without options."""
+    """Return RisingWave's error for a source without options."""
     return Error(
         "missing WITH clause",
         errors.SYNTAX_ERROR,
@@ -60,7 +60,7 @@ def missing_with(position: int) -> Error:
 
 
 def connector_text(connector: Connector) -> str:
-    """The clauses as normalised text, without what nobody may see."""
+    """Return the clauses as normalised text, without secret values."""
     includes = [f"INCLUDE {what} AS {quote_if_needed(column)}" for what, column, _ in connector.includes]
     if connector.shared is not None:
         return " ".join([*includes, f"FROM {connector.shared.sql} TABLE {literal(connector.table)}"])
@@ -89,7 +89,10 @@ def _include(reader: TokenReader) -> tuple[str, str, int]:
 
 
 def _options(reader: TokenReader) -> tuple[Option, ...]:
-    """`(name = value, …)`, a comma at the end too, as RisingWave takes it. Raises Error 42601, 22023 for two alike."""
+    """Parse `(name = value, …)`; as in RisingWave a comma may end the list.
+
+    Raises Error 42601, 22023 for duplicates.
+    """
     reader.expect("(")
     found: dict[str, Option] = {}
     while not reader.accept(")"):
@@ -103,7 +106,10 @@ def _options(reader: TokenReader) -> tuple[Option, ...]:
 
 
 def _option(reader: TokenReader) -> Option:
-    """Of a name like `fields.v.start` the parts fold to lower case unless quoted; the last may be a number."""
+    """Parse an option.
+
+    The parts of a name like `fields.v.start` fold to lower case unless quoted; the last may be a number.
+    """
     start = reader.offset
     while not reader.at_end and reader.peek() not in ("=", ",", "(", ")"):
         reader.accept(reader.peek())
@@ -121,7 +127,7 @@ def _option(reader: TokenReader) -> Option:
 
 
 def _value(reader: TokenReader) -> str:
-    """A value; of the escapes in E'…' those are known that a delimiter may be."""
+    """Parse a value; in E'…' only the escapes of possible delimiters are known."""
     start = reader.offset
     if reader.sql[start : start + 2] not in ("E'", "e'"):
         return reader.value()

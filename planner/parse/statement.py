@@ -1,4 +1,4 @@
-"""SQL text to statements. Nothing passes through unknown: a statement is one of `planner.statements` or an error."""
+"""Parses SQL text into statements. Nothing passes unknown: the result is one of `planner.statements` or an error."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def _create(reader: TokenReader) -> Statement:
         return parse_create_index(reader)
     if reader.accept("SINK"):
         return parse_create_sink(reader)
-    if reader.accept("TABLE") or reader.accept("UNLOGGED", "TABLE"):  # every table is as safe as one with a log
+    if reader.accept("TABLE") or reader.accept("UNLOGGED", "TABLE"):  # every table is as safe as a logged one
         return parse_create_table(reader)
     if _accept_temporary(reader, "TABLE"):
         return replace(parse_create_table(reader), is_temporary=True)
@@ -173,7 +173,7 @@ def _create_materialized_view(reader: TokenReader) -> CreateMaterializedView:
 
 
 def column_list(columns: tuple[str, ...]) -> str:
-    """The names of a view's columns behind its own, as a definition has them."""
+    """Return the names of a view's columns after its own name, as in a definition."""
     return f" ({', '.join(map(quote_if_needed, columns))})" if columns else ""
 
 

@@ -1,7 +1,7 @@
-"""sqlglot's Postgres without what it reads of other engines: a parser that stops where PostgreSQL's does.
+"""sqlglot's Postgres without other engines' syntax: a parser that stops where PostgreSQL's does.
 
-What is left out here is a syntax error at its word, and a name where PostgreSQL takes the word for one. The rest that
-sqlglot reads, and no plan has, the tables of `planner.build.handled` and `planner.batch.accepted` refuse.
+A word that is left out here is a syntax error, and a name where PostgreSQL takes it for one. The tables of
+`planner.build.handled` and `planner.batch.accepted` refuse the rest that sqlglot reads and no plan has.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class StrictParser(PostgresParser):
         self.raise_error("Unexpected token" if self._curr else "Expected more")
 
     def _parse_from(self, joins: bool = False, skip_from_token: bool = False, consume_pipe: bool = False) -> Any:
-        if consume_pipe:  # in front of SELECT, or without it
+        if consume_pipe:  # FROM before SELECT, or without SELECT
             self._stop()
         return super()._parse_from(joins, skip_from_token, consume_pipe)
 
@@ -73,7 +73,7 @@ class StrictParser(PostgresParser):
         return None if is_view else super()._parse_lateral()
 
     def _parse_limit(self, this: Any = None, top: bool = False, skip_limit_token: bool = False) -> Any:
-        """LIMIT has a count and nothing else."""
+        """Parse LIMIT, which has a count and nothing else."""
         if top or skip_limit_token or not self._match(TokenType.LIMIT):
             return super()._parse_limit(this, top, skip_limit_token)
         place = self._prev.start + 1
@@ -84,7 +84,7 @@ class StrictParser(PostgresParser):
         return self.expression(exp.Limit(this=this, expression=count))
 
     def _parse_limit_options(self) -> Any:
-        """Those of FETCH: `ROW | ROWS`, then `ONLY | WITH TIES`."""
+        """Parse the options of FETCH: `ROW | ROWS`, then `ONLY | WITH TIES`."""
         if not self._match_texts(("ROW", "ROWS")):
             self._stop()
         with_ties = self._match_text_seq("WITH", "TIES")
@@ -93,7 +93,7 @@ class StrictParser(PostgresParser):
         return self.expression(exp.LimitOptions(rows=True, with_ties=with_ties))
 
     def _parse_csv(self, parse_method: Any, sep: Any = TokenType.COMMA) -> Any:
-        """A comma has something behind it."""
+        """Parse a list; an item follows each comma."""
 
         def parsed() -> Any:
             found = parse_method()

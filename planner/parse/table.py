@@ -1,4 +1,4 @@
-"""Parsing of CREATE TABLE: sqlglot reads the columns, and what RisingWave adds to them is read here."""
+"""Parsing of CREATE TABLE: sqlglot reads the columns, and this module RisingWave's additions."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ def parse_create_table(reader: TokenReader) -> CreateTable | CreateTableAs:
 
 
 def parse_create_source(sql: str) -> CreateSource:
-    """CREATE SOURCE: what CREATE TABLE is, but for the word. Raises Error 42601 without WITH."""
+    """Parse CREATE SOURCE, which is like CREATE TABLE but for the word. Raises Error 42601 without WITH."""
     before = TokenReader(sql)
     before.expect("CREATE")
     start, end = before.offset, before.end_of_token
-    reader = TokenReader(f"{sql[:start]}TABLE {sql[end:]}")  # as long, so that places are right
+    reader = TokenReader(f"{sql[:start]}TABLE {sql[end:]}")  # of the same length, so that positions are right
     reader.expect("CREATE", "TABLE")
     if_not_exists = reader.accept("IF", "NOT", "EXISTS")
     name = reader.name()
@@ -61,7 +61,7 @@ def parse_create_source(sql: str) -> CreateSource:
 
 
 def _without_columns(reader: TokenReader, name: Name, if_not_exists: bool, is_source: bool = False) -> CreateTable:
-    """A table that has the columns its connector knows of."""
+    """Parse a table without a list of columns, which has those of its connector."""
     connector = parse_connector(reader)
     reader.finish()
     definition = f"CREATE TABLE {name.sql} {connector_text(connector)}"
@@ -87,7 +87,7 @@ def _with_columns(reader: TokenReader, name: Name, if_not_exists: bool, is_sourc
 
 
 def clauses_text(append_only: bool, has_key: bool, conflict: Conflict) -> str:
-    """What stands behind the columns of a normalised CREATE TABLE."""
+    """Return the clauses after the columns of a normalised CREATE TABLE."""
     versions = (
         f" WITH VERSION COLUMN({', '.join(map(quote_if_needed, conflict.versions))})" if conflict.versions else ""
     )
@@ -99,7 +99,10 @@ def clauses_text(append_only: bool, has_key: bool, conflict: Conflict) -> str:
 
 
 def _conflict(added: _Additions, columns: tuple[ColumnDefinition, ...], key: tuple[str, ...]) -> Conflict:
-    """Raises Error 42601 for a behaviour that an append-only table cannot have, 22023 for a wrong version column."""
+    """Return the conflict behaviour.
+
+    Raises Error 42601 for a behaviour that an append-only table cannot have, 22023 for a wrong version column.
+    """
     action = added.conflict
     if added.append_only and key:
         if action not in (None, IGNORE):
@@ -128,7 +131,7 @@ _CONFLICT_WORDS = {OVERWRITE: "OVERWRITE", IGNORE: "DO NOTHING", UPDATE_IF_NOT_N
 
 
 def _read_conflict(reader: TokenReader) -> str:
-    """From behind ON CONFLICT on."""
+    """Parse from after ON CONFLICT on."""
     if reader.accept("DO", "UPDATE", "IF", "NOT", "NULL"):
         return UPDATE_IF_NOT_NULL
     if reader.accept("DO", "NOTHING") or reader.accept("IGNORE"):
@@ -141,9 +144,9 @@ def _read_conflict(reader: TokenReader) -> str:
 
 
 def _columns(added: _Additions, name: Name, included: Sequence[str] = ()) -> CreateTable:
-    """A CREATE TABLE as its list of columns and constraints has it; its definition is that list as normalised text.
+    """Return a CREATE TABLE from its list of columns and constraints; its definition is the list as normalised text.
 
-    `included` are the columns that INCLUDE adds, which may be named too.
+    `included` are the columns of INCLUDE, which constraints may name too.
     """
     tree, identities = parse_tree(added.sql), iter(added.identities)
     schema = tree.this
@@ -194,12 +197,12 @@ def _columns(added: _Additions, name: Name, included: Sequence[str] = ()) -> Cre
     return CreateTable(name, tuple(columns), tuple(key), False, listed, checks=named, unenforced=tuple(left_out))
 
 
-# Clauses behind the columns that PostgreSQL has.
+# PostgreSQL's clauses after the columns that are not supported.
 _NOT_THERE = {exp.PartitionedByProperty: "PARTITION BY", exp.InheritsProperty: "INHERITS"}
 
 
 def _without_unenforced(column: exp.ColumnDef) -> list[str]:
-    """Take the constraints that nobody enforces out of a column. Returns their kinds."""
+    """Remove the constraints that are not enforced from a column. Returns their kinds."""
     found = [(c, kind) for c in column.args.get("constraints") or [] if (kind := unenforced(c.kind)) is not None]
     for constraint, _ in found:
         constraint.pop()
@@ -211,14 +214,14 @@ def _unnamed(part: exp.Expr) -> exp.Expr:
     return part.expressions[0] if isinstance(part, exp.Constraint) and len(part.expressions) == 1 else part
 
 
-# Types that are integers whose default is the next number of a sequence.
+# Integer types whose default is the next number of a sequence.
 _SERIALS = {"SMALLSERIAL": "smallint", "SERIAL": "integer", "BIGSERIAL": "bigint"}
 
 
 def column_definition(
     node: exp.ColumnDef, identities: Iterator[SequenceOptions] | None = None, table: str = ""
 ) -> tuple[ColumnDefinition, bool]:
-    """A column, and whether it is the primary key. `identities` are how identity columns count, in their order.
+    """Return a column, and whether it is the primary key. `identities` are the options of identity columns, in order.
 
     Raises Error 42611, 42601, 0A000, as `generated_text` does.
     """
@@ -282,7 +285,7 @@ def column_definition(
 
 
 def _show(constraint: exp.Expr, counts: SequenceOptions) -> None:
-    """Have the text of an identity column say how it counts."""
+    """Put an identity column's options into the text of its constraint."""
     for name, value in (
         ("start", counts.start), ("increment", counts.increment), ("minvalue", counts.minimum),
         ("maxvalue", counts.maximum),
@@ -293,7 +296,7 @@ def _show(constraint: exp.Expr, counts: SequenceOptions) -> None:
 
 
 def default_text(value: exp.Expr) -> str | None:
-    """An expression that makes a value from nothing else. Raises Error 0A000 for a column or a query in it, 42803."""
+    """Return the text of an expression without inputs. Raises Error 0A000 for a column or a query in it, 42803."""
     for part in value.find_all(exp.Column, exp.Query, exp.Parameter):
         raise unsupported(f"{part.sql(dialect='postgres')} in a DEFAULT expression", part)
     if value.find(exp.AggFunc, exp.Window):
@@ -301,12 +304,12 @@ def default_text(value: exp.Expr) -> str | None:
     return None if isinstance(value, exp.Null) else value.sql(dialect="postgres", comments=False)
 
 
-# What RisingWave adds.
+# RisingWave's additions.
 
 
 @dataclass(frozen=True)
 class _Additions:
-    """The clauses that sqlglot does not know, and the statement without them, its places kept."""
+    """The clauses that sqlglot does not know, and the statement without them, with positions kept."""
 
     sql: str
     append_only: bool
@@ -431,7 +434,7 @@ def _interval(reader: TokenReader) -> tuple[int, str]:
     return delay, f"INTERVAL '{text}' {unit.upper()}".strip()
 
 
-# Types whose maximum the lake's statistics have exactly.
+# Types whose maximum is exact in the lake's statistics.
 _ORDERED = ("timestamp", "date", "smallint", "integer", "bigint")
 
 

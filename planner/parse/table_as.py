@@ -12,9 +12,9 @@ from sparkwave.planner.statements import CreateTableAs, Name
 
 
 def parse_create_table_as(reader: TokenReader, name: Name, if_not_exists: bool) -> CreateTableAs:
-    """`[(column, …)] [APPEND ONLY] [WITH (…)] AS query [WITH [NO] DATA]`.
+    """Parse `[(column, …)] [APPEND ONLY] [WITH (…)] AS query [WITH [NO] DATA]`.
 
-    Of the options there is `appendonly`, RisingWave's older spelling; PostgreSQL's `fillfactor` changes nothing.
+    Known options are `appendonly`, RisingWave's older spelling, and PostgreSQL's `fillfactor`, which changes nothing.
     """
     columns = reader.parenthesised(reader.identifier) if reader.peek() == "(" else ()
     append_only = reader.accept("APPEND", "ONLY")

@@ -1,6 +1,6 @@
-"""Values in text, as PostgreSQL's `*_in` functions read them: parameters, and literals that are cast.
+"""Reads values from text like PostgreSQL's `*_in` functions: parameters, and literals that are cast.
 
-Dates that Python cannot hold (`infinity`, years before 1 or after 9999) come back as text for the engine to cast.
+Dates that Python cannot represent (`infinity`, years before 1 or after 9999) are returned as text for the engine.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _EPOCH = datetime.datetime(1970, 1, 1)
 
 
 def decode_text(text: str, type: Type) -> object:
-    """The value that PostgreSQL's input function of the type reads. Raises Error 22P02, or 22007 for dates."""
+    """Return the value that PostgreSQL's input function of the type reads. Raises Error 22P02, or 22007 for dates."""
     if type.dimensions:
         return _ArrayText(text, type).parse()
     if type.is_struct:
@@ -89,14 +89,14 @@ def _numeric(text: str) -> Decimal:
         return value
     if value and value.adjusted() > _MOST_DIGITS:
         raise Error("value overflows numeric format", NUMERIC_VALUE_OUT_OF_RANGE)
-    return Decimal(f"{value:f}")  # of one with an exponent DuckDB (1.5.5) takes the digits alone
+    return Decimal(f"{value:f}")  # for a number with an exponent DuckDB (1.5.5) reads the digits alone
 
 
 _MOST_DIGITS = 40
 
 
 def _bytea(text: str) -> bytes:
-    """Hex behind `\\x`, else the escape format: `\\\\` and three octal digits."""
+    """Read hex after `\\x`, else the escape format: `\\\\` and three octal digits."""
     if text.startswith("\\x"):
         return bytes.fromhex(text[2:])
     data = text.encode()
@@ -112,9 +112,10 @@ def _json(text: str) -> str:
 
 # Words and eras that the engine understands and Python does not.
 _SPECIAL = re.compile(r"\s*(?:[+-]?infinity|epoch|now|today|tomorrow|yesterday)\s*$|.*\bBC\s*$|\s*\d{5,}-", re.I)
-# A year before Christ, which DuckDB reads behind the day.
+# A year before Christ; DuckDB wants BC after the day.
 _BEFORE_CHRIST = re.compile(r"\s*(\d{4,}-\d{1,2}-\d{1,2})(.*?)\s*BC\s*", re.I)
-# DuckDB reads an offset or zone only behind seconds, an offset without a blank before it and with two digits of hours.
+# DuckDB reads an offset or zone only after seconds, an offset without a space before it and with two digits of
+# hours.
 _BEHIND_CLOCK = re.compile(r"(?<=[T ])(\d{1,2}:\d{2})(:\d{2}(?:\.\d+)?)?(?:\s*([+-]\d.*)|(\s*[A-Za-z].*))$")
 _ONE_DIGIT = re.compile(r"(?<=[+-])(?=\d(?!\d))")
 _LONG_FRACTION = re.compile(r"(\d{4}-\d{1,2}-\d{1,2}[T ]\s*\d{1,2}:\d{2}:\d{2})(\.\d{7,})")
@@ -122,9 +123,9 @@ _DAY = re.compile(r"\s*(\d{4})-(\d{1,2})-(\d{1,2})(?!\d)")
 
 
 def day_text(text: str) -> str:
-    """The text of a date or timestamp as DuckDB reads it: BC behind the day, and microseconds rounded.
+    """Return the text of a date or timestamp in DuckDB's form: BC after the day, and microseconds rounded.
 
-    Raises Error 22008 for a day that no month has.
+    Raises Error 22008 for an impossible day.
     """
     past = _BEFORE_CHRIST.fullmatch(text)
     if past is not None:
@@ -165,7 +166,7 @@ _TIME = re.compile(rf"\s*{_CLOCK}{_ZONE}\s*$", re.I)
 
 
 def _date(text: str) -> datetime.date | str:
-    """The day, also of a text that has a time of day."""
+    """Return the day, also of a text with a time of day."""
     value = _timestamptz(text)
     return value if isinstance(value, str) else value.date()
 
@@ -189,7 +190,7 @@ def _timestamptz(text: str) -> datetime.datetime | str:
 
 
 def _clock(hour: str, minute: str, second: str | None, fraction: str | None) -> datetime.timedelta:
-    """Time since midnight; 24:00:00 and second 60 are allowed, as in Postgres."""
+    """Return the time since midnight; 24:00:00 and second 60 are allowed, as in Postgres."""
     micros = round(float(f"0.{fraction or 0}") * 1_000_000)  # as PostgreSQL rounds
     clock = datetime.timedelta(hours=int(hour), minutes=int(minute), seconds=int(second or 0), microseconds=micros)
     if int(minute) > 59 or int(second or 0) > 60 or clock > datetime.timedelta(days=1):
@@ -238,7 +239,7 @@ _FROM_TEXT: dict[str, Callable[[str], object]] = {
 
 
 def _record(texts: Sequence[str | None], type: Type) -> dict[str, object]:
-    """A row by the names of its fields, as DuckDB takes one."""
+    """Return a row by the names of its fields, in DuckDB's form."""
     if len(texts) != len(type.fields):
         raise Error(f"cannot cast a record of {len(texts)} fields to {type}", CANNOT_COERCE)
     pairs = zip(type.fields, texts, strict=True)
@@ -246,20 +247,20 @@ def _record(texts: Sequence[str | None], type: Type) -> dict[str, object]:
 
 
 def array_texts(text: str) -> list[Any]:
-    """The items of an array's text as they are written, lists among them where it has more dimensions, None for NULL.
+    """Return the texts of an array's items, as nested lists with several dimensions, None for NULL.
 
     Raises Error 22P02.
     """
     return _ArrayText(text, VARCHAR).parse()
 
 
-# What PostgreSQL takes for blanks around items (array_isspace in arrayfuncs.c); Python has more.
+# PostgreSQL's blanks around items (array_isspace in arrayfuncs.c); Python has more.
 BLANKS = " \t\n\r\v\f"
 _MOST_DIMENSIONS = 6  # PostgreSQL's MAXDIM
 
 
 class _ArrayText:
-    """A reader of `{1,NULL,"a,b",{..}}`, optionally behind bounds such as `[0:1]=`."""
+    """A reader of `{1,NULL,"a,b",{..}}`, optionally after bounds such as `[0:1]=`."""
 
     _ITEM = re.compile(rf'[{BLANKS}]*(?:"((?:[^"\\]|\\.)*)"|((?:[^",{{}}\\]|\\.)+))[{BLANKS}]*', re.DOTALL)
 

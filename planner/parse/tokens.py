@@ -1,4 +1,4 @@
-"""Reading a statement token by token, for the statements sqlglot does not know."""
+"""Reads a statement token by token, for the statements that sqlglot does not know."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ T = TypeVar("T")
 
 
 class _Tokenizer(Postgres.Tokenizer):
-    """Postgres' tokens all the way: sqlglot's own takes what follows SHOW, EXPLAIN, … as one string."""
+    """Postgres' tokens throughout: sqlglot's own tokenizer takes the text after SHOW, EXPLAIN, … as one string."""
 
     COMMANDS: ClassVar[set[TokenType]] = set()
 
 
 def tokenize(sql: str) -> list[Token]:
-    """The tokens of a text. Raises Error 42601 for an unterminated string or comment."""
+    """Return the tokens of a text. Raises Error 42601 for an unterminated string or comment."""
     try:
         return _Tokenizer().tokenize(sql)
     except TokenError as error:
@@ -33,7 +33,7 @@ def tokenize(sql: str) -> list[Token]:
 
 
 def split_statements(sql: str) -> list[tuple[str, int]]:
-    """The statements of a text, each with its offset in characters; at least one, which may be empty."""
+    """Return the statements of a text, each with its offset in characters; at least one, which may be empty."""
     pieces: list[tuple[str, int]] = []
     start = 0
     for token in tokenize(sql):
@@ -46,7 +46,10 @@ def split_statements(sql: str) -> list[tuple[str, int]]:
 
 
 def ending(sql: str, start: int, *words: str) -> int | None:
-    """Where the last words of a text begin, from `start` on; semicolons and comments may follow. None without them."""
+    """Return the start of the last words of a text, from `start` on; None if it does not end in them.
+
+    Semicolons and comments may follow.
+    """
     tokens = [token for token in tokenize(sql) if token.token_type != TokenType.SEMICOLON]
     last = tokens[-len(words) :]
     is_it = len(last) == len(words) and all(t.text.upper() == word for t, word in zip(last, words, strict=True))
@@ -63,12 +66,12 @@ class TokenReader:
 
     @property
     def offset(self) -> int:
-        """Where the current token starts in the statement, in characters."""
+        """The start of the current token in the statement, in characters."""
         return self._tokens[self._index].start if not self.at_end else len(self.sql)
 
     @property
     def end_of_token(self) -> int:
-        """Where the current token ends, in characters."""
+        """The end of the current token, in characters."""
         return self._tokens[self._index].end + 1 if not self.at_end else len(self.sql)
 
     @property
@@ -80,7 +83,7 @@ class TokenReader:
         return self.sql[self.offset :]
 
     def peek(self, ahead: int = 0) -> str:
-        """The current word in upper case; quoted text keeps its quotes, so it never equals a keyword."""
+        """Return the current word in upper case; quoted text keeps its quotes, so it never equals a keyword."""
         index = self._index + ahead
         if index >= len(self._tokens):
             return ""
@@ -90,20 +93,20 @@ class TokenReader:
         return token.text.upper()
 
     def accept(self, *words: str) -> bool:
-        """Step over these words if they come next."""
+        """Skip these words if they follow. Returns whether they do."""
         if all(self.peek(ahead) == word for ahead, word in enumerate(words)):
             self._index += len(words)
             return True
         return False
 
     def skip(self) -> None:
-        """Step over the current token, whatever it is."""
+        """Skip the current token, whatever it is."""
         if self.at_end:
             raise self.syntax_error()
         self._index += 1
 
     def back(self, tokens: int) -> None:
-        """Step back over so many tokens."""
+        """Step back over a number of tokens."""
         self._index -= tokens
 
     def expect(self, *words: str) -> None:
@@ -114,12 +117,12 @@ class TokenReader:
         return syntax_error(self.sql, self.offset)
 
     def finish(self) -> None:
-        """Nothing may follow."""
+        """Raise a syntax error unless the statement ends here."""
         if not self.at_end:
             raise self.syntax_error()
 
     def identifier(self) -> str:
-        """An identifier, folded to lower case unless quoted."""
+        """Read an identifier, folded to lower case unless quoted."""
         if self.at_end:
             raise self.syntax_error()
         token = self._tokens[self._index]
@@ -132,19 +135,19 @@ class TokenReader:
         return token.text.lower()
 
     def cascade(self) -> bool:
-        """`[CASCADE | RESTRICT]`: whether it is the first."""
+        """Read `[CASCADE | RESTRICT]`. Returns whether it is CASCADE."""
         if self.accept("CASCADE"):
             return True
         self.accept("RESTRICT")
         return False
 
     def placed_identifier(self) -> tuple[str, int]:
-        """An identifier and its position."""
+        """Read an identifier. Returns it with its position."""
         position = self.offset + 1
         return self.identifier(), position
 
     def name(self) -> Name:
-        """`[[database.]schema.]name`."""
+        """Read `[[database.]schema.]name`."""
         position = self.offset + 1
         parts = [self.identifier()]
         while self.accept("."):
@@ -156,7 +159,7 @@ class TokenReader:
         return Name(database, schema, name, position)
 
     def dotted_word(self) -> str:
-        """An option's name: `a.b.c`, folded unless quoted."""
+        """Read an option's name: `a.b.c`, folded unless quoted."""
         word = self.identifier()
         while self.accept("."):
             word += "." + self.identifier()
@@ -170,14 +173,14 @@ class TokenReader:
         return int(text)
 
     def string(self) -> str:
-        """A quoted string's text, in dollar quotes too."""
+        """Read the text of a quoted string, also in dollar quotes."""
         if self.at_end or self._tokens[self._index].token_type not in (TokenType.STRING, TokenType.HEREDOC_STRING):
             raise self.syntax_error()
         self._index += 1
         return self._tokens[self._index - 1].text
 
     def value(self) -> str:
-        """A literal or bare word as text: strings lose quotes, words fold to lower case, numbers keep a sign."""
+        """Read a literal or bare word as text: strings lose quotes, words fold to lower case, numbers keep a sign."""
         sign = "-" if self.accept("-") else ""
         if self.at_end:
             raise self.syntax_error()
@@ -191,7 +194,7 @@ class TokenReader:
         return sign + token.text.lower()
 
     def secret(self) -> Name | None:
-        """`SECRET name`, if that comes next: what an option may have for its value."""
+        """Read `SECRET name`, the value of an option, if it follows; else None."""
         if self.peek() != "SECRET" or self.peek(1) in ("", ",", ")"):
             return None
         self._index += 1
@@ -204,7 +207,7 @@ class TokenReader:
         return tuple(items)
 
     def skip_parentheses(self) -> tuple[int, int]:
-        """Step over what is in parentheses, and over them. Returns where it starts and stops in the statement."""
+        """Skip parentheses with their contents. Returns the start and end of the contents in the statement."""
         self.expect("(")
         start, depth = self.offset, 1
         while not self.at_end:
@@ -216,7 +219,7 @@ class TokenReader:
         raise self.syntax_error()
 
     def skip_to(self, *words: str) -> bool:
-        """Step to where these words come next outside of parentheses, or else to the end. Returns whether they do."""
+        """Skip to these words outside of parentheses, or else to the end. Returns whether they follow."""
         depth = 0
         while not self.at_end:
             if depth == 0 and all(self.peek(ahead) == word for ahead, word in enumerate(words)):
@@ -233,7 +236,7 @@ class TokenReader:
 
 
 def syntax_error(sql: str, offset: int) -> Error:
-    """Postgres' words for a syntax error at a place in the text."""
+    """Return Postgres' error for a syntax error at a place in the text."""
     rest = sql[offset:].strip()
     if not rest:
         return Error("syntax error at end of input", errors.SYNTAX_ERROR, position=len(sql) + 1)

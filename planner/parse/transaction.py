@@ -29,7 +29,7 @@ def parse_commit(reader: TokenReader) -> Transaction:
 
 
 def parse_rollback(reader: TokenReader) -> Transaction:
-    """ROLLBACK or ABORT; to a savepoint it ends nothing."""
+    """Parse ROLLBACK or ABORT; to a savepoint it ends nothing."""
     chains = _end(reader)
     if not chains and reader.accept("TO"):
         reader.accept("SAVEPOINT")
@@ -50,7 +50,7 @@ def parse_release(reader: TokenReader) -> Transaction:
 
 
 def parse_set_transaction(reader: TokenReader) -> Transaction:
-    """What follows SET."""
+    """Parse the part after SET."""
     if reader.accept("SESSION", "CHARACTERISTICS"):
         reader.expect("AS", "TRANSACTION")
         return _with_modes("SET", "characteristics", reader)
@@ -71,7 +71,7 @@ def _last_identifier(reader: TokenReader) -> str:
 
 
 def _end(reader: TokenReader) -> bool:
-    """The first words of COMMIT and ROLLBACK, up to what a savepoint may follow. Returns whether AND CHAIN is said."""
+    """Parse the first words of COMMIT and ROLLBACK. Returns whether AND CHAIN is among them."""
     word = reader.identifier().upper()
     if reader.peek() == "PREPARED":
         raise _unsupported(f"{word} PREPARED", reader)
@@ -84,7 +84,7 @@ def _end(reader: TokenReader) -> bool:
 
 
 def _with_modes(tag: str, action: str, reader: TokenReader) -> Transaction:
-    """A statement with the modes that follow; nothing else may."""
+    """Return a statement with the modes that follow; nothing else may follow."""
     read_only: bool | None = None
     modes: dict[str, str] = {}
     while not reader.at_end:

@@ -1,7 +1,7 @@
-"""Trees are edited in place in time that does not grow with the number of a node's parts.
+"""Makes editing trees in place fast: the time does not grow with the number of a node's parts.
 
-sqlglot (30.30) numbers all parts of a list anew whenever one of them is replaced by another, so that replacing all is
-quadratic: a client sends lists of 30,000 values.
+sqlglot (30.30) numbers all parts of a list anew whenever one of them is replaced, so that replacing all is quadratic: a
+client sends lists of 30,000 values.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _set = exp.Expression.set
 def _set_part(
     self: exp.Expression, arg_key: str, value: object, index: int | None = None, overwrite: bool = True
 ) -> None:
-    """As `Expression.set`, but for one part in the place of another only that one is told where it is."""
+    """As `Expression.set`, but replacing one part by another updates the place of this one only."""
     parts = self.args.get(arg_key)
     is_one_for_one = isinstance(value, exp.Expr) and isinstance(parts, list) and overwrite
     if not is_one_for_one or index is None or not 0 <= index < len(parts or ()):
@@ -30,5 +30,5 @@ def _set_part(
 
 
 def edit_in_place() -> None:
-    """Have sqlglot do so."""
+    """Let sqlglot edit trees in this way."""
     exp.Expression.set = _set_part  # type: ignore[method-assign]

@@ -1,4 +1,4 @@
-"""sqlglot trees: made from text with positions that count in the whole statement, and read for names and places."""
+"""sqlglot trees: parsing text with positions in the whole statement, and reading names and positions from trees."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from sparkwave.planner.parse.tokens import syntax_error
 from sparkwave.planner.parse.type_text import user_type, user_type_name
 from sparkwave.planner.statements import Name
 
-# sqlglot warns on its own logger before it falls back to exp.Command, which we turn into an error.
+# sqlglot warns on its own logger before it falls back to exp.Command, which becomes an error here.
 logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
 # Calls that sqlglot reads by a grammar of their own.
 _GRAMMAR = frozenset({"EXTRACT", "NORMALIZE", "OVERLAY", "POSITION", "SUBSTRING", "TRIM"})
 _KEPT = {name.upper() for name in (*FUNCTIONS, *ALIASES)} - _GRAMMAR
-# Calls that would be another function's: sqlglot writes all of SHA-2 for DuckDB as its sha256.
+# Calls that sqlglot would turn into another function: it writes all of SHA-2 for DuckDB as its sha256.
 _UNREAD = {"SHA384", "SHA512"}
 
 
@@ -46,7 +46,7 @@ _UNITS = ("MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK
 
 
 def _typed_literal(parser: Any, value: exp.Expr, to: exp.DataType) -> exp.Expr:
-    """`date '2026-01-01'::text` casts a date to text; sqlglot reads the operators behind the literal first."""
+    """Let `date '2026-01-01'::text` cast a date to text; sqlglot reads the operators after the literal first."""
     literal = value
     while not isinstance(literal, exp.Literal):
         literal = literal.this
@@ -55,7 +55,7 @@ def _typed_literal(parser: Any, value: exp.Expr, to: exp.DataType) -> exp.Expr:
 
 
 class Sparkwave(Postgres):
-    """sqlglot's Postgres, except that calls of our `FUNCTIONS` keep their name and arguments as they are written.
+    """sqlglot's Postgres, except that calls of Sparkwave's `FUNCTIONS` keep their name and arguments as written.
 
     So do subscripts: sqlglot would count them from 0, and back from 1, where it takes them for integers at the time.
     """
@@ -84,7 +84,7 @@ class Sparkwave(Postgres):
         LAMBDAS: ClassVar = {token: parse for token, parse in StrictParser.LAMBDAS.items() if token != TokenType.ARROW}
 
         def _parse_alias(self, this: Any, *args: Any, **options: Any) -> Any:
-            """Any word may be a name after AS, SELECT too, which sqlglot does not take there."""
+            """Parse an alias: any word may be a name after AS, even SELECT, which sqlglot does not accept there."""
             following = self._next if self._match(TokenType.ALIAS, advance=False) else None
             if this is None or following is None or following.token_type != TokenType.SELECT:
                 return super()._parse_alias(this, *args, **options)
@@ -92,9 +92,9 @@ class Sparkwave(Postgres):
             return exp.alias_(this, "select", quoted=True, copy=False)
 
         def _parse_types(self, *args: Any, **options: Any) -> Any:
-            """sqlglot knows oid, and refuses oid[]. Where a value may be, ARRAY[ begins one.
+            """Parse a type: sqlglot knows oid, but refuses oid[]. Where a value may be, ARRAY[ begins a value.
 
-            Read as a type first, each ARRAY in another would double the time.
+            Reading each ARRAY as a type first would double the time of each level of nesting.
             """
             array = (TokenType.ARRAY, TokenType.L_BRACKET)
             if options.get("check_func") and self._match_pair(*array, advance=False):
@@ -104,11 +104,11 @@ class Sparkwave(Postgres):
             if isinstance(found, exp.ObjectIdentifier) and found.name == "OID" and self._match_pair(*brackets):
                 return exp.DataType(this=exp.DType.USERDEFINED, kind="oid[]")
             if isinstance(found, exp.DataType) and found.this == exp.DType.ENUM and found.expressions:
-                raise Error('type "enum" does not exist', errors.UNDEFINED_OBJECT)  # one has a name of its own
+                raise Error('type "enum" does not exist', errors.UNDEFINED_OBJECT)  # a user's enum has a name
             return _of_the_catalog(found) if isinstance(found, exp.DataType) else found
 
         def _parse_bracket(self, this: Any = None) -> Any:
-            """sqlglot works out the type of all that is before a subscript, again for each."""
+            """Parse subscripts; sqlglot would work out the type of the whole value again before each subscript."""
             subscripts, inner = 0, this
             while isinstance(inner, exp.Bracket):
                 subscripts, inner = subscripts + 1, inner.this
@@ -125,7 +125,7 @@ class Sparkwave(Postgres):
         }
 
         def _parse_version(self) -> Any:
-            """`AS OF NOW() - '5' SECOND`, which sqlglot would take for an alias."""
+            """Parse `AS OF NOW() - '5' SECOND`, whose unit sqlglot would take for an alias."""
             version = super()._parse_version()
             value = version.expression if version is not None else None
             if not isinstance(value, exp.Sub) or not value.expression.is_string or self._curr is None:
@@ -151,7 +151,7 @@ class Sparkwave(Postgres):
             return super()._negate_range(this)
 
         def _parse_interval(self, *args: Any, **options: Any) -> Any:
-            """An interval with a clock, or `ago`, is a cast of its text: sqlglot would drop that."""
+            """Parse an interval with a clock time, or `ago`, as a cast of its text, which sqlglot would drop."""
             following = self._next if self._match(TokenType.INTERVAL, advance=False) else None
             if following is None or following.token_type != TokenType.STRING or is_plain_interval(following.text):
                 return super()._parse_interval(*args, **options)
@@ -160,13 +160,13 @@ class Sparkwave(Postgres):
 
 
 def _called(name: str, node: exp.Expr) -> exp.Expr:
-    """A node that remembers by which name it was called: an output is called after it."""
+    """Return a node with the name by which it was called, which names an output."""
     node.meta["name"] = name
     return node
 
 
 def parse_tree(sql: str, offset: int = 0) -> exp.Expr:
-    """One SQL statement from `offset` on as a sqlglot tree; positions in it count from the start of `sql`."""
+    """Return one SQL statement from `offset` on as a sqlglot tree; positions in it count from the start of `sql`."""
     padded = " " * offset + sql[offset:] if "\n" not in sql[:offset] else blank(sql[:offset]) + sql[offset:]
     try:
         tree = sqlglot.parse_one(padded, read=Sparkwave)
@@ -196,7 +196,7 @@ _BITS_OF_REAL, _BITS_OF_DOUBLE = 24, 53
 
 
 def _size_floats(tree: exp.Expr) -> None:
-    """Let float(p) be real or double precision, by the bits that it asks for. Raises Error 22023."""
+    """Let float(p) be real or double precision, by its number of bits. Raises Error 22023."""
     for type_ in tree.find_all(exp.DataType):
         if type_.this not in (exp.DType.FLOAT, exp.DType.DOUBLE) or not type_.expressions:
             continue
@@ -210,28 +210,34 @@ def _size_floats(tree: exp.Expr) -> None:
 
 
 def _check_set_operations(tree: exp.Expr) -> None:
-    """Columns are matched by place alone: sqlglot reads CORRESPONDING, and DuckDB means something else by it."""
+    """Raise Error 0A000 for CORRESPONDING, because columns are matched by place alone here.
+
+    sqlglot reads CORRESPONDING, and DuckDB gives it another meaning.
+    """
     for operation in tree.find_all(exp.SetOperation):
         if operation.args.get("by_name") or operation.args.get("on"):
             raise unsupported(f"{operation.key.upper()} CORRESPONDING", operation)
 
 
 def _give_output(exists: exp.Exists) -> None:
-    """`EXISTS (SELECT FROM t)` asks for rows; the engines know none without a column."""
+    """Give `EXISTS (SELECT FROM t)` an output, because the engines know no rows without a column."""
     query = exists.this.unnest()
     if isinstance(query, exp.Select) and not query.expressions:
         query.set("expressions", [exp.Literal.number(1)])
 
 
 def _check_stars(tree: exp.Expr, sql: str) -> None:
-    """A star alone is an output or a function's argument; sqlglot and DuckDB take it for a value."""
+    """Raise a syntax error for a star other than an output or a function's argument.
+
+    sqlglot and DuckDB take it for a value.
+    """
     for star in tree.find_all(exp.Star):
         if not isinstance(star.parent, (exp.Select, exp.Returning, exp.Column, exp.Dot, exp.Func)):
             raise syntax_error(sql, star.meta["start"])
 
 
 def _with_parameters(tree: exp.Expr, sql: str) -> exp.Expr:
-    """The tree, changed in place, with what has the mark as parameters."""
+    """Return the tree, changed in place, with parameters in place of identifiers with PARAMETER_MARK."""
     if PARAMETER_MARK in sql:
         for column in list(tree.find_all(exp.Column)):
             if column.name.startswith(PARAMETER_MARK):
@@ -240,7 +246,7 @@ def _with_parameters(tree: exp.Expr, sql: str) -> exp.Expr:
 
 
 def locate(tree: exp.Expr, name: str) -> int | None:
-    """Where a column or function of this name is first used, counted from 1."""
+    """Return the first use of a column or function with this name, counted from 1."""
     for node in tree.find_all(exp.Column, exp.Anonymous, bfs=False):
         if node.name.lower() == name.lower():
             return position_of(node)
@@ -248,12 +254,12 @@ def locate(tree: exp.Expr, name: str) -> int | None:
 
 
 def blank(text: str) -> str:
-    """As many characters and lines, all blank."""
+    """Return a blank text with as many characters and lines."""
     return "".join("\n" if character == "\n" else " " for character in text)
 
 
 def text_before(words: str, sql: str, offset: int) -> str:
-    """What begins at `offset` in `sql` with some words in front, and blanks before them so that all keeps its place."""
+    """Return the text from `offset` on, with some words and enough blanks before it that positions are kept."""
     return f"{' ' * (offset - len(words) - 1)}{words} {sql[offset:]}"
 
 
@@ -268,12 +274,12 @@ def _parse_error(sql: str, error: ParseError) -> Error:
     return syntax_error(sql, max(line_start + col - len(highlight), 0))
 
 
-# As clients write them with their schema: in another way sqlglot does not know these.
+# Types that clients write with their schema; sqlglot does not know them in this form.
 _WITH_SCHEMA = frozenset({"date", "time", "timestamp", "timestamptz", "interval", "jsonb", "json", "bytea", "varchar"})
 
 
 def _of_the_catalog(kind: exp.DataType) -> exp.DataType:
-    """The type that `"pg_catalog"."date"` or `"pg_catalog"."_date"` is; any other as it is."""
+    """Return the type of `"pg_catalog"."date"` or `"pg_catalog"."_date"`; any other type unchanged."""
     name = user_type_name(kind)
     if name is None or name.schema != "pg_catalog" or name.name.removeprefix("_") not in _WITH_SCHEMA:
         return kind
@@ -285,21 +291,21 @@ _PG_CATALOG = re.compile(r'^"?pg_catalog"?\."?(?P<array>_)?(?P<name>\w+)"?')
 
 
 def column_type(kind: exp.Expr) -> Type:
-    """The type a sqlglot DataType names. Raises Error 42704."""
+    """Return the type of a sqlglot DataType. Raises Error 42704."""
     element, dimensions = _element(kind)
     if (found := user_type(element)) is not None:
         return replace(found, dimensions=dimensions)
     text = kind.sql(dialect="postgres")
     if "STRUCT<" in text:
         return parse_type(text).as_written  # the names of its fields may be quoted
-    # As asyncpg writes them: "pg_catalog"."_int4".
+    # asyncpg writes types as "pg_catalog"."_int4".
     text = _PG_CATALOG.sub(lambda match: f"{match['name']}[]" if match["array"] else match["name"], text.lower())
     is_text = text.startswith(("varchar", "char")) and "[" not in text
     return parse_type("character varying" if is_text else text).as_written
 
 
 def declared_type(kind: exp.Expr) -> Type:
-    """The same of a column that is declared, unresolved for a name that may be a user's."""
+    """As `column_type`, for a declared column; a name that may be that of a user's type stays unresolved."""
     try:
         return column_type(kind)
     except Error:
@@ -311,7 +317,7 @@ def declared_type(kind: exp.Expr) -> Type:
 
 
 def _element(kind: exp.Expr) -> tuple[exp.Expr, int]:
-    """The type of an array's elements, and its dimensions; any other type with none."""
+    """Return the type of an array's elements, and its dimensions; 0 for any other type."""
     dimensions = 0
     while kind.args.get("this") == exp.DType.ARRAY and len(kind.expressions) == 1:
         kind, dimensions = kind.expressions[0], dimensions + 1
@@ -319,21 +325,21 @@ def _element(kind: exp.Expr) -> tuple[exp.Expr, int]:
 
 
 def alias_of(source: exp.Expr) -> str:
-    """What a statement calls a table, or whatever it reads or changes; "" for what has no name."""
+    """Return the name of a table or other source in a statement; "" if it has no name."""
     alias = source.args.get("alias")
     name = alias.this if isinstance(alias, exp.TableAlias) else source.this
     return folded(name) if isinstance(name, exp.Identifier) else ""
 
 
 def folded(identifier: exp.Expr) -> str:
-    """An identifier as the catalog has it: lower case unless quoted."""
+    """Return an identifier as in the catalog: lower case unless quoted."""
     return identifier.name if identifier.args.get("quoted") else identifier.name.lower()
 
 
 def name_of(table: exp.Expr) -> Name:
-    """The relation a table expression names."""
+    """Return the name of a table expression's relation."""
 
-    if not isinstance(table, exp.Expr):  # what sqlglot has where none is written
+    if not isinstance(table, exp.Expr):  # sqlglot's value for a missing table
         raise Error("syntax error: the name of a table is missing", errors.SYNTAX_ERROR)
 
     def part(key: str) -> str | None:
@@ -347,7 +353,7 @@ def name_of(table: exp.Expr) -> Name:
 
 
 def query_of(values: exp.Values) -> exp.Select:
-    """VALUES as a SELECT, its columns called as in PostgreSQL."""
+    """Return VALUES as a SELECT, with PostgreSQL's column names."""
     width = len(values.expressions[0].expressions)
     names = [exp.to_identifier(f"column{number + 1}") for number in range(width)]
     values.set("alias", exp.TableAlias(this=exp.to_identifier("values", quoted=True), columns=names))
@@ -355,7 +361,7 @@ def query_of(values: exp.Values) -> exp.Select:
 
 
 def is_cte(table: exp.Table) -> bool:
-    """Whether a table's name means a CTE: of a query around it, and defined before it if it is in a CTE itself."""
+    """Return whether a table's name means a CTE: of an enclosing query, and an earlier one if it is in a CTE itself."""
     if table.args.get("db") is not None:
         return False
     name = folded(table.this)
@@ -375,12 +381,12 @@ def is_cte(table: exp.Table) -> bool:
 
 
 def is_comma(join: exp.Join) -> bool:
-    """Whether a join is a comma in FROM: one without anything."""
+    """Return whether a join is a comma in FROM, which has no other properties."""
     return {key for key, value in join.args.items() if value} == {"this"}
 
 
 def other_tables(tree: exp.Expr) -> list[exp.Expr]:
-    """What an UPDATE, DELETE or MERGE reads besides the table it changes."""
+    """Return the tables that an UPDATE, DELETE or MERGE reads besides the one that it changes."""
     source, using = tree.args.get("from_"), tree.args.get("using")
     if isinstance(source, exp.From):
         return [source.this]
@@ -390,11 +396,11 @@ def other_tables(tree: exp.Expr) -> list[exp.Expr]:
 
 
 def position_of(node: exp.Expr) -> int | None:
-    """Where the node's first identifier starts, counted from 1; None when it has none."""
+    """Return the position of the node's first identifier, from 1; None when it has none."""
     starts = [found.meta["start"] for found in node.find_all(exp.Expr) if "start" in found.meta]
     return min(starts) + 1 if starts else None
 
 
 def unsupported(what: str, node: exp.Expr) -> Error:
-    """An error for what PostgreSQL has and we do not, with its place."""
+    """Return an error for PostgreSQL's syntax that is not supported, with its position."""
     return Error(f"{what} is not supported", errors.FEATURE_NOT_SUPPORTED, position=position_of(node))

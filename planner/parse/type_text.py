@@ -1,4 +1,4 @@
-"""Types as they are written in statements: those there are, and names of types that a user may have made."""
+"""Reads types in statements: known types, and names that may be those of users' types."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _ENDS = frozenset(
 
 
 def read_type(reader: TokenReader) -> Type:
-    """The type that comes next. Raises Error 42704 for what is neither a type nor a name of one."""
+    """Read the type that follows. Raises Error 42704 for anything but a type or a name."""
     start = reader.offset
     type_words(reader)
     return written_type(reader.sql[start : reader.offset].strip(), start + 1)
 
 
 def written_type(text: str, position: int | None = None) -> Type:
-    """The type of a text, unresolved where it is a name with or without a schema. Raises Error 42704."""
+    """Return the type of a text, unresolved for a name with or without a schema. Raises Error 42704."""
     if is_of_ours(text):
         raise Error(f'type "{text}" does not exist', UNDEFINED_OBJECT, position=position)
     try:
@@ -38,7 +38,7 @@ def written_type(text: str, position: int | None = None) -> Type:
 
 
 def type_words(reader: TokenReader) -> int:
-    """Step over all that may be a type, with what is in its parentheses. Returns how many tokens these are."""
+    """Skip all tokens that may be a type, with parentheses and their contents. Returns the number of tokens."""
     count = depth = 0
     while depth or reader.peek() not in _ENDS:
         if reader.at_end:
@@ -51,12 +51,12 @@ def type_words(reader: TokenReader) -> int:
     return count
 
 
-# What a DataType is called that stands for a user's type.
+# The key in a DataType's `meta` for a user's type.
 NAMED = "named"
 
 
 def user_type(kind: exp.Expr) -> Type | None:
-    """The user's type that a DataType stands for (`planner.functions.typed`); None for any other."""
+    """Return the user's type of a DataType (`planner.functions.typed`); None for any other."""
     is_enum = kind.args.get("this") == exp.DType.ENUM
     named = kind.meta.get(NAMED)
     if named is None and not is_enum:
@@ -66,7 +66,7 @@ def user_type(kind: exp.Expr) -> Type | None:
 
 
 def user_type_name(kind: exp.Expr) -> Name | None:
-    """The name that a DataType is by which we have none: a user's, perhaps."""
+    """Return the name in a DataType of an unknown type, which may be a user's; else None."""
     written = kind.args.get("kind")
     if kind.args["this"] != exp.DType.USERDEFINED or not isinstance(written, exp.Identifier | exp.Dot):
         return None
@@ -79,7 +79,7 @@ def _folded(identifier: exp.Expr) -> str:
 
 
 def _name(text: str) -> tuple[str | None, str, int] | None:
-    """The schema, the name and the dimensions of `schema.name[]`; None for other texts."""
+    """Return the schema, the name and the dimensions of `schema.name[]`; None for other texts."""
     reader, dimensions = TokenReader(text), 0
     try:
         name = reader.name()

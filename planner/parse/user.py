@@ -7,7 +7,7 @@ from sparkwave.catalog.errors import Error
 from sparkwave.planner.parse.tokens import TokenReader
 from sparkwave.planner.statements import AlterUser, CreateUser, DropUser, Password, RenameUser, UserOption
 
-# The field of each option; NO in front of one takes it back.
+# The field of each option; NO before an option negates it.
 _FLAGS = {
     "SUPERUSER": "is_super",
     "CREATEDB": "create_db",
@@ -15,7 +15,7 @@ _FLAGS = {
     "CREATEROLE": "create_user",
     "LOGIN": "can_login",
 }
-# Options of Postgres that say what is the case here anyway.
+# Options of Postgres that state what is always the case here.
 _NO_EFFECT = ("INHERIT", "NOREPLICATION", "NOBYPASSRLS")
 
 
@@ -44,7 +44,7 @@ def parse_drop_user(reader: TokenReader) -> DropUser:
 
 
 def _options(reader: TokenReader) -> tuple[UserOption, ...]:
-    """Raises Error 42601 for options that contradict or repeat each other, 0A000 for those of Postgres that we lack."""
+    """Parse options. Raises Error 42601 for contradicting or repeated ones, 0A000 for unsupported ones of Postgres."""
     reader.accept("WITH")
     found: dict[str, UserOption] = {}
     while not reader.at_end:
@@ -58,7 +58,7 @@ def _options(reader: TokenReader) -> tuple[UserOption, ...]:
 
 
 def _option(reader: TokenReader) -> UserOption | None:
-    """The next option, None for one without effect."""
+    """Parse the next option; None for one without effect."""
     position = reader.offset + 1
     if reader.accept("ENCRYPTED", "PASSWORD") or reader.accept("PASSWORD"):
         return UserOption("password", None if reader.accept("NULL") else Password(reader.string()), position)

@@ -15,7 +15,7 @@ from sparkwave.planner.statements import AddLabel, CreateDomain, CreateType, Dro
 
 
 def parse_create_type(reader: TokenReader) -> CreateType:
-    """From the word after TYPE on. Raises Error 0A000 for other types than enums and composite ones."""
+    """Parse from the word after TYPE on. Raises Error 0A000 for other types than enums and composite ones."""
     name = reader.name()
     if reader.accept("AS", "ENUM"):
         labels = () if reader.accept("(", ")") else reader.parenthesised(reader.string)
@@ -33,12 +33,12 @@ def _field(reader: TokenReader) -> tuple[str, Type]:
     return reader.identifier(), read_type(reader)
 
 
-# A domain is written as a column is, behind its name.
+# After its name, a domain is written like a column.
 _COLUMN = "CREATE TABLE t (value "
 
 
 def parse_create_domain(reader: TokenReader) -> CreateDomain:
-    """From the word after DOMAIN on. Raises Error 0A000 for varchar(n) and for what only columns have."""
+    """Parse from the word after DOMAIN on. Raises Error 0A000 for varchar(n) and for clauses that only columns have."""
     name = reader.name()
     reader.accept("AS")
     start = reader.offset
@@ -56,7 +56,7 @@ def parse_create_domain(reader: TokenReader) -> CreateDomain:
 
 
 def parse_alter_type(reader: TokenReader) -> AddLabel:
-    """From the word after TYPE on. Raises Error 0A000 for other changes than ADD VALUE."""
+    """Parse from the word after TYPE on. Raises Error 0A000 for other changes than ADD VALUE."""
     name = reader.name()
     if not reader.accept("ADD", "VALUE"):
         message = "of ALTER TYPE only ADD VALUE is supported"
@@ -70,7 +70,7 @@ def parse_alter_type(reader: TokenReader) -> AddLabel:
 
 
 def parse_drop_type(reader: TokenReader) -> DropType:
-    """From the word after TYPE or DOMAIN on."""
+    """Parse from the word after TYPE or DOMAIN on."""
     if_exists = reader.accept("IF", "EXISTS")
     names = reader.comma_separated(reader.name)
     cascade = reader.cascade()

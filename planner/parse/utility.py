@@ -1,4 +1,4 @@
-"""Parsing of what sqlglot does not know: COPY, SET, ALTER SYSTEM, WAIT, RECOVER, REFRESH, CANCEL and so on."""
+"""Parsing of statements that sqlglot does not know, such as COPY, SET, ALTER SYSTEM, WAIT, RECOVER and CANCEL."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def parse_copy(reader: TokenReader) -> Copy:
 
 
 def _copy_condition(reader: TokenReader) -> Condition:
-    """The rest of a COPY behind WHERE. Raises Error 0A000 for a subquery."""
+    """Parse the rest of a COPY after WHERE. Raises Error 0A000 for a subquery."""
     start = reader.offset
     text = reader.sql[start:].rstrip().rstrip(";")
     if not text.strip():
@@ -93,7 +93,7 @@ def _copy_options(reader: TokenReader, is_from: bool) -> tuple[str, dict[str, st
         reader.accept(",")
         position = reader.offset + 1
         word = reader.identifier()
-        if word == "force":  # as before PostgreSQL 9.0
+        if word == "force":  # the syntax before PostgreSQL 9.0
             word = next((name for name in _FORCED if reader.accept(*name.upper().split("_")[1:])), "")
             if not word:
                 raise reader.syntax_error()
@@ -131,7 +131,7 @@ _FORCED = ("force_quote", "force_not_null", "force_null")
 
 
 def _forced(reader: TokenReader, word: str) -> tuple[str, ...]:
-    """The columns that a FORCE option lists; `*` is all."""
+    """Parse the columns of a FORCE option; `*` is all."""
     if word == "force_quote" and reader.accept("*"):
         return ("*",)
     if reader.peek() == "(":
@@ -174,7 +174,7 @@ def _assignment(reader: TokenReader, system: bool = False, is_local: bool = Fals
 
 
 def _set_schemas(reader: TokenReader) -> str | None:
-    """The value of `search_path`: each item, quoted in whatever way, is the name of one schema."""
+    """Parse the value of `search_path`: each item, however it is quoted, is the name of one schema."""
     if reader.peek() == "DEFAULT":
         return _set_value(reader)
     values = reader.comma_separated(reader.value)
@@ -192,7 +192,7 @@ def _set_value(reader: TokenReader) -> str | None:
 
 
 def _set_time_zone(reader: TokenReader) -> str | None:
-    """LOCAL is the default, and an interval the offset to the east, in hours."""
+    """Parse a time zone: LOCAL is the default, and an interval the offset to the east, in hours."""
     if reader.accept("LOCAL"):
         reader.finish()
         return None
@@ -290,7 +290,7 @@ def parse_discard(reader: TokenReader) -> Discard:
 
 
 def parse_unlisten(reader: TokenReader) -> Discard:
-    """Nobody listens to anything, so this has no effect; connection pools say `UNLISTEN *`."""
+    """Parse UNLISTEN, which has no effect, because there is no LISTEN; connection pools send `UNLISTEN *`."""
     reader.expect("UNLISTEN")
     if not reader.accept("*"):
         reader.identifier()
@@ -299,7 +299,7 @@ def parse_unlisten(reader: TokenReader) -> Discard:
 
 
 def parse_vacuum(reader: TokenReader) -> Vacuum:
-    """VACUUM and ANALYZE: the lake is tidied and its statistics are kept without being asked."""
+    """Parse VACUUM and ANALYZE, which change nothing: the lake is tidied, and its statistics kept, in any case."""
     tag = reader.peek().replace("ANALYSE", "ANALYZE")
     reader.skip()
     if reader.peek() == "(":
@@ -320,7 +320,7 @@ def _vacuumed(reader: TokenReader) -> Name:
 
 
 def refuse(reader: TokenReader) -> Statement:
-    """Statements of PostgreSQL that do not exist here."""
+    """Raise Error 0A000 for statements of PostgreSQL that are not supported."""
     raise Error(
         f"{reader.peek()} is not supported",
         errors.FEATURE_NOT_SUPPORTED,
@@ -337,7 +337,7 @@ _INSTEAD = {
 
 
 def refuse_notifications(reader: TokenReader) -> Statement:
-    """LISTEN and NOTIFY."""
+    """Raise Error 0A000 for LISTEN and NOTIFY."""
     raise Error(
         f"{reader.peek()} is not supported",
         errors.FEATURE_NOT_SUPPORTED,

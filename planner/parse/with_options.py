@@ -9,7 +9,7 @@ from sparkwave.planner.statements import Name, Option, SinkFormat
 
 
 def parse_options(reader: TokenReader) -> tuple[Option, ...]:
-    """`(name = value, …)`. Raises Error 42601, or 22023 for a name that comes twice."""
+    """Parse `(name = value, …)`. Raises Error 42601, or 22023 for a repeated name."""
     options = reader.parenthesised(lambda: _option(reader))
     seen: set[str] = set()
     for option in options:
@@ -20,7 +20,7 @@ def parse_options(reader: TokenReader) -> tuple[Option, ...]:
 
 
 def parse_format(reader: TokenReader) -> SinkFormat | None:
-    """`FORMAT format ENCODE encode [(name = value, …)]`, if it comes next."""
+    """Parse `FORMAT format ENCODE encode [(name = value, …)]`, if it follows."""
     position = reader.offset + 1
     if not reader.accept("FORMAT"):
         return None

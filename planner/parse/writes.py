@@ -1,4 +1,4 @@
-"""Parsing of what changes rows: INSERT, UPDATE, DELETE, MERGE and TRUNCATE."""
+"""Parsing of statements that change rows: INSERT, UPDATE, DELETE, MERGE and TRUNCATE."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sparkwave.planner.statements import Delete, Insert, Merge, Name, Truncate, 
 
 
 def parse_write(reader: TokenReader) -> Insert | Update | Delete | Merge:
-    if reader.accept("DELETE"):  # sqlglot would do without
+    if reader.accept("DELETE"):  # sqlglot would accept it without FROM
         reader.expect("FROM")
     overrides, sql = _overriding(reader)
     statement = write_of(parse_tree(sql))
@@ -24,7 +24,7 @@ def parse_write(reader: TokenReader) -> Insert | Update | Delete | Merge:
 
 
 def _overriding(reader: TokenReader) -> tuple[bool, str]:
-    """Whether an INSERT says OVERRIDING SYSTEM VALUE, which sqlglot does not know, and its text without that.
+    """Return whether an INSERT has OVERRIDING SYSTEM VALUE, which sqlglot does not know, and its text without it.
 
     Raises Error 0A000 for OVERRIDING USER VALUE.
     """
@@ -42,7 +42,7 @@ def _overriding(reader: TokenReader) -> tuple[bool, str]:
 
 
 def write_of(tree: exp.Expr) -> Insert | Update | Delete | Merge | None:
-    """The statement that a tree is, None for one that changes nothing. Raises Error 0A000, 42601."""
+    """Return the statement of a tree, None for one that changes nothing. Raises Error 0A000, 42601."""
     if isinstance(tree, exp.DML) and isinstance(tree.this, exp.Table) and tree.this.args.get("joins"):
         raise _foreign("a join with the table to change", tree.this.args["joins"][0])
     match tree:
@@ -70,7 +70,7 @@ _OF_INSERT = frozenset({"with_", "this", "expression", "conflict", "returning", 
 
 
 def _foreign(what: str, node: exp.Expr) -> Error:
-    """The error for what other engines have, which sqlglot reads."""
+    """Return the error for other engines' syntax, which sqlglot reads."""
     return Error(f"{what} is not supported", errors.SYNTAX_ERROR, position=position_of(node))
 
 
@@ -94,7 +94,10 @@ def _insert(tree: exp.Insert) -> Insert:
 
 
 def _upsert(conflict: exp.OnConflict) -> Upsert:
-    """Raises Error 0A000 for what is not PostgreSQL's or not a column, 42601 for DO UPDATE without a target."""
+    """Return the ON CONFLICT of an INSERT.
+
+    Raises Error 0A000 for other engines' syntax or anything but columns, 42601 for DO UPDATE without a target.
+    """
     action = str(conflict.args["action"]).upper() if conflict.args.get("action") else ""
     if conflict.args.get("duplicate") or action not in ("DO NOTHING", "DO UPDATE"):
         raise unsupported("this ON CONFLICT", conflict)
@@ -120,7 +123,7 @@ def _upsert(conflict: exp.OnConflict) -> Upsert:
 
 
 def _returning(tree: exp.Insert | exp.Update | exp.Delete) -> tuple[exp.Expr, ...]:
-    """The list of RETURNING, which is taken out of the tree. Raises Error 42803 for what looks at several rows."""
+    """Take the list of RETURNING out of the tree. Raises Error 42803 for a function of several rows."""
     clause = tree.args.get("returning")
     if clause is None:
         return ()
@@ -138,7 +141,7 @@ def _returning(tree: exp.Insert | exp.Update | exp.Delete) -> tuple[exp.Expr, ..
 
 
 def _merge(tree: exp.Merge) -> Merge:
-    """As of PostgreSQL 15, so without RETURNING and NOT MATCHED BY SOURCE."""
+    """Return a MERGE as in PostgreSQL 15, so without RETURNING and NOT MATCHED BY SOURCE."""
     if tree.args.get("returning"):
         raise unsupported("MERGE … RETURNING", tree.args["returning"])
     for when in tree.args["whens"].expressions:
@@ -155,9 +158,9 @@ def _merge(tree: exp.Merge) -> Merge:
 
 
 def parse_truncate(reader: TokenReader) -> Truncate:
-    """`TRUNCATE [TABLE] [ONLY] name [*], … [RESTART | CONTINUE IDENTITY] [CASCADE | RESTRICT]`.
+    """Parse `TRUNCATE [TABLE] [ONLY] name [*], … [RESTART | CONTINUE IDENTITY] [CASCADE | RESTRICT]`.
 
-    No table is referred to by others, so the last two change nothing.
+    No other tables refer to a table, so the last two change nothing.
     """
     reader.expect("TRUNCATE")
     reader.accept("TABLE")

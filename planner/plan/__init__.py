@@ -1,1 +1,1 @@
-"""The plan of a view: its nodes, the rules that rewrite them, and what is stored for it."""
+"""The plan of a view: its nodes, the rules that rewrite them, and its stored states."""

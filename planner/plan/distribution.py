@@ -1,8 +1,8 @@
-"""How the rows of a plan would be spread over parallel workers, as data: what EXPLAIN prints as exchanges.
+"""The distribution of a plan's rows over parallel workers, as data, which EXPLAIN prints as exchanges.
 
-The rules are RisingWave's: a join needs both sides spread by its keys, an aggregate, top-n or window by its groups, and
-whatever has no keys needs all rows in one place. Our executor runs an operator in one engine, which spreads the rows
-itself; the fragments that exchanges cut a plan into are how RisingWave would run it.
+The rules are RisingWave's: a join needs both sides distributed by its keys, an aggregate, top-n or window by its
+groups, and an operator without keys needs all rows in one place. Sparkwave runs an operator in one engine, which
+distributes the rows itself; the exchanges cut a plan into the fragments that RisingWave would run.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ HASH, UPSTREAM, SINGLE, BROADCAST, SOME = "HashShard", "UpstreamHashShard", "Sin
 
 @dataclass(frozen=True)
 class Distribution:
-    """Where a row is: by the hash of its `keys`, expressions over its fields, for HASH and UPSTREAM (that of a table).
+    """The place of a row: for HASH and UPSTREAM (a table's), by the hash of `keys`.
 
-    SOME is by something that the row does not have any more.
+    The keys are expressions over the row's fields. SOME is a distribution by values that the row has no longer.
     """
 
     kind: str
     keys: tuple[exp.Expr, ...] = ()
 
     def is_within(self, names: Iterable[str]) -> bool:
-        """Whether rows that are equal in these fields are in one place."""
+        """Return whether rows that are equal in these fields are in one place."""
         if self.kind not in (HASH, UPSTREAM) or not self.keys:
             return False
         allowed = set(names)
@@ -55,12 +55,12 @@ def by(names: Iterable[str]) -> Distribution:
 
 
 def of_upstream(scan: Scan) -> Distribution:
-    """Where the rows of a relation are: by its key."""
+    """Return the distribution of a relation's rows: by its key."""
     return Distribution(UPSTREAM, tuple(map(column, scan.key))) if scan.key else Distribution(SINGLE)
 
 
 def distribution(node: Node) -> Distribution:
-    """Where a node's rows are, after its inputs moved as `moves` says."""
+    """Return the distribution of a node's rows, after its inputs moved as `moves` says."""
     inputs = [move or distribution(child) for child, move in zip(node.inputs, moves(node), strict=True)]
     match node:
         case Scan():
@@ -71,14 +71,17 @@ def distribution(node: Node) -> Distribution:
         case Project():
             return _passed_on(inputs[0], node)
         case Join(kind=kind) if kind == FULL and inputs[0].kind != SINGLE:
-            return Distribution(SOME)  # rows of the right side alone do not have the left side's keys
+            return Distribution(SOME)  # rows of the right side alone lack the left side's keys
         case UnionAll():
             return inputs[0] if all(each == inputs[0] for each in inputs) else Distribution(SOME)
     return inputs[0]
 
 
 def moves(node: Node) -> tuple[Distribution | None, ...]:
-    """For each input, where its rows have to go for this node; None where they are right already."""
+    """Return for each input the distribution to which its rows have to move for this node.
+
+    None if they need not move.
+    """
     match node:
         case Join():
             return _join_moves(node)
@@ -95,9 +98,9 @@ def moves(node: Node) -> tuple[Distribution | None, ...]:
 
 
 def view_move(root: Project) -> Distribution | None:
-    """Where the rows of a whole view go to be stored: by its key, unless equal keys are in one place already.
+    """Return the distribution by which a whole view is stored: its key; None if equal keys are in one place already.
 
-    Those of a join always move: by the keys of a join, popular ones would all be in one place.
+    Rows of a join always move: by the keys of the join, all rows of a popular key would be in one place.
     """
     found = distribution(root)
     if found.kind == SINGLE or (found.is_within(root.key) and not _ends_in_join(root)):
@@ -113,13 +116,13 @@ def _ends_in_join(node: Node) -> bool:
 
 def _join_moves(node: Join) -> tuple[Distribution | None, ...]:
     if node.kind == DYNAMIC:
-        return (None, Distribution(BROADCAST))  # its one row, to wherever the left side's are
+        return (None, Distribution(BROADCAST))  # its one row goes to all rows of the left side
     if not node.pairs:
         wanted = [Distribution(SINGLE), Distribution(SINGLE)]
     else:
         wanted = [Distribution(HASH, tuple(pair[side] for pair in node.pairs)) for side in (0, 1)]  # type: ignore[misc]
     if node.kind in (TEMPORAL, TEMPORAL_LEFT):
-        # The right side is looked up where it is: the left side's rows go there.
+        # The right side is looked up in its place: the left side's rows move there.
         right = distribution(node.right)
         on_key = {other: one for one, other, _ in node.pairs}
         if right.keys and all(key in on_key for key in right.keys):
@@ -139,7 +142,7 @@ def _grouped(node: Node, keys: tuple[str, ...]) -> Distribution | None:
 
 
 def _passed_on(found: Distribution, node: Project) -> Distribution:
-    """The same over a projection's outputs; SOME when it drops a key."""
+    """Return the distribution over a projection's outputs; SOME when it drops a key."""
     if not found.keys:
         return found
     names = [node.passed_on.get(key.name) if isinstance(key, exp.Column) else None for key in found.keys]

@@ -1,8 +1,8 @@
-"""What a plan needs of what is stored, and what it makes of it: kept with a relation, and compared at each start.
+"""The fingerprint of a plan: its tables and operators, stored with a relation and compared at each start.
 
-A definition is planned again at each start, perhaps by another version. What is stored is fit for that plan only if
-both have the same columns, key and states; and what rows mean is the same only if the operators are. Of operators a
-digest is kept, which depends on the plan alone: neither on how expressions are printed nor on the order of sets.
+A definition is planned again at each start, perhaps by another version. The stored rows fit that plan only if both have
+the same columns, key and states, and their meaning is the same only if the operators are. The operators are kept as a
+digest, which depends on the plan alone: neither on the printing of expressions nor on the order of sets.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from sparkwave.planner.functions.operators import type_of_part
 from sparkwave.planner.plan.nodes import Aggregate, Field, Scan, walk
 from sparkwave.planner.plan.stream_plan import State, StreamPlan
 
-# Of how a fingerprint is made: of two that were made otherwise only what both say of what is stored is compared.
+# The form of a fingerprint. Of two with different forms, only the stored tables are compared.
 FORM = 1
 Columns = tuple[tuple[str, str], ...]  # names in the lake, and types
 
 
 @dataclass(frozen=True)
 class Stored:
-    """A table that a plan needs: its columns, and those by which a row is found."""
+    """A table that a plan needs: its columns, and those that identify a row."""
 
     columns: Columns
     key: tuple[str, ...]
@@ -35,9 +35,10 @@ class Stored:
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """`rows` are the relation's own, `states` by their names those beside it. `operators` and `digest` tell the plan.
+    """The tables and operators of a plan.
 
-    Of a relation that an earlier version has made there is no digest.
+    `rows` is the relation's own table, `states` are the tables of its states, by name. `operators` and `digest`
+    identify the operators. A relation that an earlier version made has no digest.
     """
 
     rows: Stored
@@ -46,7 +47,7 @@ class Fingerprint:
     digest: str | None = None
 
     def dump(self) -> str:
-        """As text."""
+        """Return the fingerprint as text."""
         states = {name: [state.columns, state.key] for name, state in self.states.items()}
         return json.dumps([FORM, [self.rows.columns, self.rows.key], states, self.operators, self.digest])
 
@@ -81,7 +82,7 @@ def _of_state(state: State) -> Stored:
 
 
 def differences(stored: Fingerprint, now: Fingerprint) -> list[str]:
-    """Why what is stored is not fit for a plan, in words; nothing if it is."""
+    """Return why stored tables do not fit a plan, in words; nothing if they fit."""
     found = list(_of_tables("it", stored.rows, now.rows))
     for name in sorted({*stored.states, *now.states}):
         if name not in now.states:
@@ -98,7 +99,7 @@ def differences(stored: Fingerprint, now: Fingerprint) -> list[str]:
 
 
 def same_tables(stored: Fingerprint, now: Fingerprint) -> bool:
-    """Whether a plan has its rows and states in tables like those that are stored."""
+    """Return whether a plan has its rows and states in tables like the stored ones."""
     return not differences(replace(stored, digest=None), now)
 
 
@@ -114,10 +115,10 @@ def _listed(columns: Columns) -> str:
 
 
 def _form(value: object) -> object:
-    """A part of a plan as JSON has it."""
+    """Return a part of a plan as JSON values."""
     match value:
         case Scan():
-            # What else it reads of its upstream, to find rows by, is the upstream's matter.
+            # Further columns, which identify rows, belong to the upstream.
             return ["Scan", value.input, value.relation.id, [[field.name, str(field.type)] for field in value.fields]]
         case exp.Expr():
             arguments = sorted((name, part) for name, part in value.args.items() if part not in (None, False, []))
@@ -135,13 +136,16 @@ def _form(value: object) -> object:
 
 
 def _meaning(node: exp.Expr) -> str:
-    """The kind of an expression, with a mark if it gave other values in earlier versions."""
+    """Return the kind of an expression, with a mark if it had other values in earlier versions."""
     kind = type(node).__name__
     return f"{kind}, spaced" if _is_text_of_jsonb(node) else kind
 
 
 def _is_text_of_jsonb(node: exp.Expr) -> bool:
-    """Whether it may be the text of a document, which had no spaces after `:` and `,`."""
+    """Return whether it may be the text of a JSON document.
+
+    In earlier versions this text had no spaces after `:` and `,`.
+    """
     if isinstance(node, exp.Cast):
         return node.to.this in exp.DataType.TEXT_TYPES and type_of_part(node.this) == JSONB
     is_call = isinstance(node, exp.Anonymous) and node.name == "jsonb_extract_path_text"

@@ -1,4 +1,4 @@
-"""Which plans only ever gain rows."""
+"""Finds the plans that only gain rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sparkwave.planner.plan.nodes import (
 
 
 def only_grows(node: Node) -> bool:
-    """Whether no row ever leaves: then RisingWave's operators keep less, and a sink is append-only."""
+    """Return whether no row ever leaves: then RisingWave's operators keep less, and a sink is append-only."""
     match node:
         case Scan(relation=relation):
             return relation.append_only

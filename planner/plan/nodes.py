@@ -73,8 +73,8 @@ class _SameRows(_Unary):
 class Scan(_Leaf):
     """Rows of a relation. `input` names this occurrence: a relation scanned twice has two inputs.
 
-    `columns` are read of the upstream, its whole key among them. `sent_on` are the ones of them that become fields,
-    all of them until `outputs.limit_outputs` knows better.
+    `columns` are read from the upstream, its whole key among them. `sent_on` are those of them that become fields;
+    None, until `outputs.limit_outputs` sets it, means all.
     """
 
     input: str
@@ -137,7 +137,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Project(_Unary):
-    """Computes its items for each row. Its key is its input's, where the items pass it on."""
+    """Computes its items for each row. Its key is that of its input, under the names by which the items pass it on."""
 
     items: tuple[Item, ...]
 
@@ -151,7 +151,7 @@ class Project(_Unary):
 
     @lazy
     def passed_on(self) -> dict[str, str]:
-        """Input field to the first output that is that field unchanged."""
+        """The input fields, each with the first output that passes it on unchanged."""
         found: dict[str, str] = {}
         for item in self.items:
             if item.source is not None:
@@ -188,11 +188,11 @@ _LEFT_ONLY = (SEMI, ANTI, DYNAMIC)
 
 @dataclass(frozen=True)
 class Join:
-    """A join of one of RisingWave's types; no condition makes an inner one a cross product.
+    """A join of one of RisingWave's types; an inner join without a condition is a cross product.
 
-    A right outer join is built as a left one with its sides swapped. A dynamic filter keeps the left rows for which
-    the condition holds with the one row that its right side always has. A temporal join looks the right side up as it
-    is when a left row arrives, and never takes a result back.
+    A right outer join is built as a left one with its sides swapped. A dynamic filter keeps the left rows for which the
+    condition holds with the one row that its right side always has. A temporal join looks the right side up as it is
+    when a left row arrives, and never takes a result back.
     """
 
     left: Node
@@ -262,9 +262,9 @@ class UnionAll:
 
 @dataclass(frozen=True)
 class Call:
-    """An aggregate. With a `function` of MERGEABLE it is of one field (count of None counts rows) and mergeable.
+    """An aggregate. With a `function` of MERGEABLE it is over one field (count of None counts rows) and mergeable.
 
-    Any other is `expression`, a whole aggregate call over the input's fields, computed again for a touched group.
+    Any other one is `expression`, an aggregate call over the input's fields, computed again for each touched group.
     """
 
     name: str
@@ -275,12 +275,12 @@ class Call:
 
     @property
     def counts(self) -> bool:
-        """Whether it is 0 over no rows. All others are NULL."""
+        """Whether the result is 0 over no rows; for all others it is NULL."""
         return self.function in ("count", "approxdistinct", "regrcount")
 
     @property
     def is_linear(self) -> bool:
-        """Whether a row can be taken back from it without looking at the others."""
+        """Whether a row can be taken back without looking at the others."""
         if self.expression is not None:
             return False
         return self.function == "count" or (self.function == "sum" and not self.type.is_float)
@@ -290,8 +290,8 @@ class Call:
 class Aggregate(_Unary):
     """One row a group. Without keys there is always exactly one row, also over no input.
 
-    Its fields are its state: the group keys, `_count` (rows of the group) and the calls. What SQL calls avg(x), or
-    sum(x) of no values, a projection above computes from them.
+    Its fields are its state: the group keys, `_count` (rows of the group) and the calls. A projection above computes
+    SQL's avg(x), or sum(x) of no values, from these.
     """
 
     keys: tuple[str, ...]
@@ -310,7 +310,7 @@ class Aggregate(_Unary):
 
     @property
     def is_mergeable(self) -> bool:
-        """Whether results over parts of the input can be put together."""
+        """Whether results over parts of the input can be merged."""
         return all(call.expression is None for call in self.calls)
 
 
@@ -318,8 +318,8 @@ class Aggregate(_Unary):
 class TopN(_SameRows):
     """The first rows of each partition in an order; ties are broken by the stream key.
 
-    Its state are the first `offset + limit` rows. `limit` None is without end, and keeps no state. With a `place`
-    (only without an offset) the rows have that field too, in which they are numbered from 1.
+    Its state are the first `offset + limit` rows. `limit` None means all rows, without state. With a `place` (only
+    without an offset) the rows have that field too, their number from 1.
     """
 
     partition: tuple[str, ...]
@@ -350,7 +350,7 @@ class WindowCall:
 
     @property
     def is_positional(self) -> bool:
-        """Whether its result depends on the order among equals, which then is the stream key's."""
+        """Whether its result depends on the order among equal rows, which is that of the stream key."""
         inner = self.expression.this if isinstance(self.expression, exp.IgnoreNulls) else self.expression
         by_position = isinstance(inner, exp.RowNumber | exp.Lag | exp.Lead | exp.Ntile)
         return by_position or (self.frame is not None and self.frame.text("kind").upper() == "ROWS")
@@ -401,7 +401,7 @@ def walk(node: Node) -> Iterator[Node]:
 
 
 def expressions(node: Node) -> tuple[exp.Expr, ...]:
-    """The scalar and aggregate expressions of a node itself."""
+    """Return the scalar and aggregate expressions of a node itself."""
     match node:
         case Values(rows=rows):
             return tuple(value for row in rows for value in row)
@@ -421,7 +421,7 @@ def expressions(node: Node) -> tuple[exp.Expr, ...]:
 
 
 def keeps_state(node: Node) -> TypeGuard[Aggregate | TopN]:
-    """Whether rows of a node are stored between epochs."""
+    """Return whether rows of a node are stored between epochs."""
     return isinstance(node, Aggregate) or (isinstance(node, TopN) and node.limit is not None)
 
 
@@ -436,7 +436,7 @@ def has_one_row(node: Node) -> bool:
 
 
 def conjuncts(predicate: exp.Expr) -> list[exp.Expr]:
-    """The parts that AND connects."""
+    """Return the parts of a predicate that AND connects."""
     predicate = predicate.unnest()
     return list(predicate.flatten()) if isinstance(predicate, exp.And) else [predicate]
 

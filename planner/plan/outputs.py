@@ -1,6 +1,6 @@
-"""The last rule: which of the columns that a scan reads it sends on.
+"""The last rule: a scan sends on only the columns that an operator above reads.
 
-A scan reads its upstream's whole key, by which a backfill finds its place and a change its row; what is above it
+A scan reads its upstream's whole key, by which a backfill finds its position and a change its row; the operators above
 may need a part of the key or none of it. RisingWave has the same two lists in a scan, `upstream_column_ids` and
 `output_indices` (proto/stream_plan.proto, StreamScanNode).
 """
@@ -39,7 +39,7 @@ def _limited(node: Node, needed: set[str]) -> Node:
 
 
 def _read(node: Node, needed: set[str]) -> set[str]:
-    """The fields that a node reads of its inputs when these of its own are needed."""
+    """Return the fields that a node reads from its inputs when `needed` are read from the node."""
     match node:
         case Filter(predicate=predicate):
             return needed | columns_in(predicate)

@@ -1,4 +1,4 @@
-"""Which part of a view DuckDB refuses to run, in words for its user. Whether it does, somebody else asks it."""
+"""Finds the part of a view that DuckDB refuses to run, for an error message. The caller asks DuckDB."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from sparkwave.planner.parse.trees import position_of
 from sparkwave.planner.plan.nodes import Field, OverWindow, expressions, walk
 from sparkwave.planner.plan.stream_plan import StreamPlan
 
-# The table that a part reads, by its fields, and SQL over it; what DuckDB says against that, if anything.
+# `Asked` takes the fields of the table REFUSED and SQL over this table. Returns DuckDB's error text, or None.
 REFUSED = "refused"
 Asked = Callable[[tuple[Field, ...], str], str | None]
 _Fault = Callable[[exp.Expr], str | None]
 
-# The parts of an expression that mean something alone.
+# The kinds of expression that have a meaning on their own.
 _VALUES = (exp.Func, exp.Binary, exp.Unary, exp.Bracket, exp.Between, exp.In)
 
 
 def refusal(plan: StreamPlan, asked: Asked) -> Error:
-    """The error of the smallest part of a view that DuckDB refuses alone."""
+    """Return the error for the smallest part of a view that DuckDB refuses on its own."""
     for node in reversed(list(walk(plan.root))):
         fields = tuple(dict.fromkeys(field for below in node.inputs for field in below.fields))
 
@@ -50,7 +50,7 @@ def _smallest(part: exp.Expr, text: str, fault: _Fault) -> tuple[exp.Expr, str]:
 
 
 def _values_in(part: exp.Expr) -> Iterator[exp.Expr]:
-    """The parts next below one that mean something alone."""
+    """Return the parts directly below an expression that have a meaning on their own."""
     for inner in part.iter_expressions():
         if isinstance(inner, _VALUES):
             yield inner
@@ -59,7 +59,10 @@ def _values_in(part: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def _worded(part: exp.Expr, text: str, expression: exp.Expr) -> Error:
-    """PostgreSQL's error where it has one for a value, a cast or an operator; else what is not supported, by name."""
+    """Return PostgreSQL's error where it has one for a value, a cast or an operator.
+
+    Else name what is not supported.
+    """
     position = position_of(part) or position_of(expression)
     worded = in_postgres_words(text)
     is_value = worded is not None and (worded.sqlstate[:2] == "22" or worded.sqlstate == errors.CANNOT_COERCE)
@@ -71,7 +74,7 @@ def _worded(part: exp.Expr, text: str, expression: exp.Expr) -> Error:
 
 
 def _called(part: exp.Expr) -> str:
-    """What a part of an expression is called in a message."""
+    """Return the name of a part of an expression for a message."""
     call = as_call(part)
     if call is not None:
         return f"{call[0]} with these arguments"

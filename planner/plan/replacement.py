@@ -1,8 +1,8 @@
-"""Whether a view can get another definition under those that read it (ALTER MATERIALIZED VIEW … AS).
+"""Checks whether a view can get another definition under its readers (ALTER MATERIALIZED VIEW … AS).
 
-RisingWave wants the same columns (src/frontend/src/handler/alter_mv.rs). Here they may be others as long as what is
-made of the view stays what it is: its readers have the same plans as before, and take the difference between the old
-rows and the new ones up like any other change.
+RisingWave wants the same columns (src/frontend/src/handler/alter_mv.rs). Here the columns may differ as long as the
+readers of the view keep their plans. They take the difference between the old and the new rows as a change like any
+other.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sparkwave.planner.plan.stream_plan import StreamPlan, plan_definition
 
 
 def with_relation(catalog: Catalog, relation: Relation) -> Catalog:
-    """The catalog in which a relation is another one."""
+    """Return the catalog with another version of a relation."""
     return _with_relations(catalog, [relation])
 
 
@@ -29,17 +29,17 @@ def _with_relations(catalog: Catalog, changed: Iterable[Relation]) -> Catalog:
 
 
 def readers(catalog: Catalog, view: Relation) -> list[Relation]:
-    """What depends on a view, but for the rows that are to take its place."""
+    """Return the relations that depend on a view, except for the one that is to replace it."""
     return [reader for reader in catalog.dependents(view.id) if reader.replaces != view.id]
 
 
 @dataclass(frozen=True)
 class Readers:
-    """What depends on a view that gets another definition, directly, and what else has to know.
+    """The relations that directly depend on a view that gets another definition, and the effects on further ones.
 
-    Where its columns can be NULL that never were, those of its readers can, and so on: `relaxed` are such relations as
-    they are from now on, and `plans` those, by id, that do without what is no longer certain. They are right for the
-    old rows too.
+    If a column of the view can be NULL only with the new definition, columns of its readers can be, and so on.
+    `relaxed` are these relations in their new form, and `plans` the plans, by relation id, that do not rely on the
+    columns being never NULL. The plans are right for the old rows, too.
     """
 
     direct: tuple[Relation, ...]
@@ -48,9 +48,10 @@ class Readers:
 
 
 def check_readers(before: Relation, after: Relation, catalog: Catalog) -> Readers:
-    """Whether everything that depends on a view goes on when it is another one.
+    """Check that all readers of a view can go on with its new definition, and return them.
 
-    Raises Error 55006 for what is being created, 0A000 for a subscription, 2BP01 for what would not be what it is.
+    Raises Error 55006 for a reader that is being created, 0A000 for a subscription, 2BP01 for a reader that would
+    change.
     """
     found = readers(catalog, before)
     subscriptions = [f"subscription {r.qualified_name} is on it" for r in found if r.is_subscription]
@@ -95,13 +96,13 @@ def _relaxed(before: Relation, after: Relation, catalog: Catalog) -> tuple[list[
 
 
 def _with_nulls(relation: Relation, present: Collection[str]) -> Relation:
-    """The relation, of whose columns only these are never NULL."""
+    """Return the relation with only these columns as never NULL."""
     columns = (replace(c, not_null=c.not_null and c.name in present) for c in relation.columns)
     return replace(relation, columns=tuple(columns))
 
 
 def _differences(reader: Relation, before: Relation, catalog: Catalog, changed: Catalog) -> Iterator[str]:
-    """Why a reader would not be what it is in the changed catalog."""
+    """Return why a reader would change with the changed catalog, in words."""
     what, after = f"{reader.kind} {reader.qualified_name}", changed.by_id[before.id]
     old = plan_definition(reader, catalog) if reader.is_streaming else None
     read = lake_columns_read(reader, before, catalog) if old is None else scanned_columns(before, [old], of_key=False)
@@ -122,7 +123,7 @@ def _differences(reader: Relation, before: Relation, catalog: Catalog, changed: 
 
 
 def _lost(before: Relation, after: Relation) -> Iterator[tuple[Column, str]]:
-    """The columns that would be missing or of another type."""
+    """Return the columns that would be missing or of another type."""
     types = {column.name: column.type for column in after.visible}
     for column in before.visible:
         if column.name not in types:
@@ -138,7 +139,7 @@ def _differences_of_plan(old: StreamPlan, new: StreamPlan, before: Relation, wha
 
 
 def _same(old: StreamPlan, new: StreamPlan, view: Relation) -> bool:
-    """Whether two plans do the same, whatever else there is of a view."""
+    """Return whether two plans do the same, whatever else the view has."""
 
     def bare(node: Node) -> Node:
         if isinstance(node, Scan) and node.relation.id == view.id:
@@ -152,8 +153,10 @@ def _same(old: StreamPlan, new: StreamPlan, view: Relation) -> bool:
 
 
 def scanned_columns(view: Relation, plans: Iterable[StreamPlan], of_key: bool = True) -> tuple[str, ...]:
-    """The columns of a view that plans read, by their names in the lake; those of its key, which they all do, only if
-    they use them or `of_key`."""
+    """Return the columns of a view that plans read, by their names in the lake.
+
+    All plans scan its key; without `of_key` its columns count only if they are used.
+    """
     scans = (scan for plan in plans for scan in plan.scans if scan.relation.id == view.id)
     read = (scan.relation.in_lake(scan.columns if of_key else scan.output) for scan in scans)
     return tuple(dict.fromkeys(name for names in read for name in names))

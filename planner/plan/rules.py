@@ -44,16 +44,20 @@ from sparkwave.planner.plan.nodes import (
 from sparkwave.planner.plan.outputs import limit_outputs
 from sparkwave.planner.plan.sharing import share_states
 
-# A relation keeps the version by which it was planned first: what is stored for it fits no other plan.
+# A relation keeps the version that planned it first, because its stored rows fit no other plan.
 PLANNER = 5
-# Before, avg() of integers and numerics was of double precision.
+# In earlier versions, avg() of integers and numerics was of double precision.
 EXACT_AVERAGES_SINCE = 4
-# Before, quotients of numerics that are no averages had ten places, and elements of arrays that are cast three.
+# In earlier versions, quotients of numerics other than averages had ten decimal places, and cast array elements
+# three.
 EXACT_NUMERICS_SINCE = 5
 
 
 def apply_rules(root: Project, is_stored: bool = True, version: int = PLANNER) -> Project:
-    """Run the RULES that a version of the planner has over a plan, whose rows are stored or only handed on."""
+    """Run the RULES of a version of the planner over a plan.
+
+    `is_stored` tells whether its rows are stored or only sent on.
+    """
     for rule in RULES:
         if (rule is keep_state_in_view and not is_stored) or _SINCE.get(rule, 1) > version:
             continue
@@ -66,10 +70,10 @@ def apply_rules(root: Project, is_stored: bool = True, version: int = PLANNER) -
 
 
 def push_filters(root: Node) -> Node:
-    """Move conjuncts of a filter into the join below it, and from there to the side they are about.
+    """Move conjuncts of a filter into the join below it, and from there to the side whose fields they read.
 
-    `Filter(a = b AND c > 1, Join(L, R))` becomes `Join(L, Filter(c > 1, R), a = b)`. Past an outer, semi or anti
-    join goes only what is about its left side.
+    `Filter(a = b AND c > 1, Join(L, R))` becomes `Join(L, Filter(c > 1, R), a = b)`. Past an outer, semi or anti join
+    only conjuncts over its left side go.
     """
 
     def push(node: Node) -> Node:
@@ -86,7 +90,7 @@ def push_filters(root: Node) -> Node:
 
 
 def _spread(join: Join) -> Join:
-    """What the condition of a join says of one side only filters that side, where rows without a match go."""
+    """Move conjuncts of a join's condition to the side they read, if that side's rows without a match are dropped."""
     if join.kind == INNER:
         placed = _place(replace(join, condition=None), list(join.conjuncts))
         assert isinstance(placed, Join)
@@ -122,7 +126,7 @@ def _filtered(node: Node, parts: list[exp.Expr]) -> Node:
 
 
 def connect_joins(root: Node) -> Node:
-    """Order the inputs of inner joins so that each meets one it has an equality with, where there is any.
+    """Order the inputs of inner joins so that each has an equality with an earlier one, where there is any.
 
     `FROM a, b, c WHERE a.x = c.x AND b.y = c.y` joins a, c, b instead of starting with a cross product.
     """
@@ -180,9 +184,9 @@ def limit_windows(root: Node) -> Node:
 
 
 def drop_known_places(root: Node) -> Node:
-    """A filter need not say of rows what `limit_windows` has made true of them: that they are the first n.
+    """Drop a filter by row number where `limit_windows` has made it true for all rows.
 
-    Unless somebody reads their places, the window goes then too.
+    Unless the row numbers are read elsewhere, the window is dropped, too.
     """
 
     def drop(node: Node) -> Node:
@@ -194,7 +198,7 @@ def drop_known_places(root: Node) -> Node:
         if not isinstance(first, TopN) or first.limit is None or not {*first.partition} <= {*window.partition}:
             return node
         bounds = ((part, _upper_bound(part, name)) for part in conjuncts(filter_.predicate))
-        # `= n` says more than that the place is at most n, but of the first.
+        # `= n` says more than `<= n`, except for n = 1.
         unknown = [
             part
             for part, bound in bounds
@@ -206,7 +210,7 @@ def drop_known_places(root: Node) -> Node:
 
 
 def place_rows(root: Node) -> Node:
-    """The first rows of partitions are numbered where they are found, not by a window above."""
+    """Number the first rows of partitions in the top-n itself, instead of in a window above it."""
 
     def place(node: Node) -> Node:
         if not _numbers_rows(node) or not isinstance(node.input, TopN):
@@ -221,7 +225,7 @@ def place_rows(root: Node) -> Node:
 
 
 def _numbered_rows(node: Node) -> tuple[Filter, OverWindow, str | None] | None:
-    """A filter of rows with their row numbers, the window below it, and what it knows the number as."""
+    """Return a filter on row numbers, the window below it, and the filter's name for the number; None if it is none."""
     if not (isinstance(node, Filter) and isinstance(node.input, Project | OverWindow)):
         return None
     window = node.input.input if isinstance(node.input, Project) else node.input
@@ -237,7 +241,7 @@ def _numbers_rows(node: Node) -> TypeGuard[OverWindow]:
 
 
 def _upper_bound(part: exp.Expr, name: str | None) -> int | None:
-    """The n of `name <= n`, or of what says that too."""
+    """Return the n of `name <= n`, or of an equivalent comparison."""
     if not isinstance(part, exp.LTE | exp.LT | exp.EQ):
         return None
     left, right = part.this.unnest(), part.expression.unnest()
@@ -247,7 +251,7 @@ def _upper_bound(part: exp.Expr, name: str | None) -> int | None:
 
 
 def prune_columns(root: Node) -> Node:
-    """Compute and scan only what something above reads, and the key of scans."""
+    """Compute and scan only the columns that are read above, and the keys of scans."""
     return _prune(root, names_of(root))
 
 
@@ -255,7 +259,7 @@ def _prune(node: Node, needed: set[str]) -> Node:
     match node:
         case Scan():
             kept = [n for n in node.columns if f"{node.alias}.{n}" in needed or n in node.relation.key]
-            # A query has at least one column. The key of what has one row has none.
+            # A query has at least one column, while a relation of one row has no key.
             return replace(node, columns=tuple(kept) or node.columns[:1])
         case Values():
             return node
@@ -271,7 +275,7 @@ def _prune(node: Node, needed: set[str]) -> Node:
         case Join():
             below = needed | (columns_in(node.condition) if node.condition is not None else set())
             if node.kind == INNER and node.condition is not None and has_one_row(node.right):
-                # Nothing but the condition reads the one row: no value of it is in the result.
+                # Only the condition reads the one row: none of its values is in the result.
                 node = node if needed & names_of(node.right) else replace(node, kind=DYNAMIC)
             return replace(node, left=_prune(node.left, below), right=_prune(node.right, below))
         case UnionAll():
@@ -299,7 +303,7 @@ def _prune(node: Node, needed: set[str]) -> Node:
 
 
 def merge_projects(root: Node) -> Node:
-    """Two projections, one over the other, become one where either only picks and renames fields."""
+    """Merge two projections, one over the other, where either only picks and renames fields."""
 
     def merge(node: Node) -> Node:
         if not (isinstance(node, Project) and isinstance(node.input, Project)):
@@ -325,9 +329,9 @@ def _substituted(item: Item, inner: dict[str, Item]) -> exp.Expr:
 
 
 def carry_keys(root: Node) -> Node:
-    """Let every projection pass on the stream key of its input, and every union tell its branches apart.
+    """Let every projection pass on the stream key of its input, and every union distinguish its branches.
 
-    What is below an aggregate needs no key: its groups are one.
+    Below an aggregate no key is needed: its groups are the key.
     """
     if isinstance(root, Aggregate):
         below = root.input
@@ -344,7 +348,7 @@ def carry_keys(root: Node) -> Node:
         case Join():
             left = node.left
             if node.kind == FULL:
-                # Rows of either side alone have NULLs for the other's key: this tells them apart.
+                # Rows of one side alone have NULLs for the other's key; the marker distinguishes them.
                 left = Project(
                     left,
                     (
@@ -362,11 +366,11 @@ def _carried_below(node: Node) -> Node:
 
 
 def _apart_from(left: Node, right: Node) -> Node:
-    """Rename the keys that both sides of a join carry: those of a CTE read twice. Nothing above names them."""
+    """Rename the keys that both sides of a join carry, as for a CTE read twice. No operator above uses these names."""
     taken = names_of(left)
     if not any(f.name in taken for f in right.fields):
         return right
-    # What need not be renamed keeps its name, and no other gets that.
+    # A key that need not be renamed keeps its name, which no renamed key may get.
     kept = {f.name for f in right.fields if free_name(f.name, taken) == f.name}
     taken = taken | kept
     items: list[Item] = []
@@ -387,7 +391,10 @@ def _pass_on(node: Node, names: list[str], taken: set[str]) -> tuple[Item, ...]:
 
 
 def free_name(name: str, taken: set[str]) -> str:
-    """The name, or one like it that is not taken, also not in other letters: engines do not tell "A" from a."""
+    """Return the name, or a similar one that is not taken in any case of letters.
+
+    Engines do not distinguish "A" from a.
+    """
     lowered = {each.lower() for each in taken}
     while name.lower() in lowered:
         name += "_"
@@ -413,7 +420,7 @@ def _key_branches(union: UnionAll) -> UnionAll:
 
 
 def keep_state_in_view(root: Node) -> Node:
-    """A projection right over the topmost aggregate or top-n passes on all of its state, so the view is its state."""
+    """Let a projection over the topmost aggregate or top-n pass on all of its state, so that the view is its state."""
     if not isinstance(root, Project):
         return root
     below = root.input
@@ -430,12 +437,12 @@ RULES: tuple[Callable[[Node], Node], ...] = (
     limit_windows,
     drop_known_places,
     prune_columns,  # before keys are carried: it keeps the keys of scans by itself
-    place_rows,  # of what reads them
+    place_rows,  # where an operator reads them
     merge_projects,
     carry_keys,
-    keep_state_in_view,  # after all that changes what is on top
-    limit_outputs,  # it looks at what all the others left
-    share_states,  # last: it looks for what is equal in all of that
+    keep_state_in_view,  # after all rules that change the topmost operators
+    limit_outputs,  # after all rules that change what is read
+    share_states,  # last: it looks for equal operators in the final plan
 )
-# The version with which a rule came, if not the first.
+# The version in which a rule was added, if not the first.
 _SINCE: dict[Callable[[Node], Node], int] = {drop_known_places: 2, place_rows: 2, share_states: 2}

@@ -1,4 +1,4 @@
-"""Operators that keep the same state do so once: a CTE or a subquery that a query reads twice is kept once.
+"""Merges operators that keep the same state: a CTE or subquery that a query reads twice keeps its state once.
 
 RisingWave shares such subplans too (`StreamShare`, src/frontend/src/optimizer/plan_node/logical_share.rs).
 """
@@ -13,13 +13,13 @@ from sqlglot import exp
 from sparkwave.catalog.model import Relation
 from sparkwave.planner.plan.nodes import Item, Node, Project, column, keeps_state, walk, with_inputs
 
-# Of nodes and their parts: what holds names of fields, and what only tells one occurrence from another.
+# Attributes of nodes and their parts: those with names of fields, and those that only identify an occurrence.
 _NAMES = frozenset({"name", "keys", "partition", "argument", "marker", "branch_key", "number", "position"})
 _OCCURRENCE = frozenset({"input", "alias"})
 
 
 def share_states(root: Node) -> Node:
-    """Let every operator with state that is like one before it, but for the names of its fields, be that one."""
+    """Replace every operator with state that equals an earlier one, except for the names of its fields, by that one."""
     made: dict[Hashable, Node] = {}
 
     def share(node: Node) -> Node:
@@ -35,7 +35,7 @@ def share_states(root: Node) -> Node:
 
 
 def _renamed(node: Node, other: Node) -> Node:
-    """A node with the names of another's fields."""
+    """Return a node with the names of another's fields."""
     if node.fields == other.fields:
         return node
     pairs = zip(node.fields, other.fields, strict=True)
@@ -43,7 +43,7 @@ def _renamed(node: Node, other: Node) -> Node:
 
 
 def _form(root: Node) -> Hashable:
-    """What two plans have in common that differ in nothing but names: those are numbered as they come."""
+    """Return a form that is equal for two plans that differ only in names, which are numbered by appearance."""
     numbers: dict[str, int] = {}
 
     def number(name: str) -> int:
@@ -67,7 +67,7 @@ def _form(root: Node) -> Hashable:
             case Relation():
                 return value.id
         if isinstance(value, Node):
-            return None  # it comes before what reads it
+            return None  # a node is compared before its readers
         return parts(value) if is_dataclass(value) else value
 
     return tuple((parts(node), form(node.fields, False)) for node in walk(root))

@@ -1,4 +1,4 @@
-"""The stream plan of what a job keeps: its nodes with keys carried, what it stores, its state, and its strategy."""
+"""The stream plan of a streaming job: its nodes with keys carried, its states, and its strategy."""
 
 from __future__ import annotations
 
@@ -56,9 +56,10 @@ from sparkwave.planner.statements import CreateSink, CreateStreaming
 
 @dataclass(frozen=True)
 class State:
-    """What an operator keeps between epochs, fields as columns: a row a group, or the first rows of each partition.
+    """The state of an operator between epochs, with fields as columns.
 
-    `columns` maps each field to the stored column. With `in_view` the view's own table holds them.
+    It has a row a group, or the first rows of each partition. `columns` maps each field to the stored column. With
+    `in_view` the view's own table has the rows.
     """
 
     name: str
@@ -68,34 +69,36 @@ class State:
 
     @property
     def target(self) -> str | None:
-        """The state whose internal table has the rows; None where the view's own has."""
+        """The state whose internal table has the rows; None if the view's own table has them."""
         return None if self.in_view else self.name
 
     @property
     def operator(self) -> str:
-        """As RisingWave's names of internal tables end."""
+        """The suffix of the internal table's name, as in RisingWave."""
         return "hashagg" if isinstance(self.node, Aggregate) else "grouptopn" if self.node.partition else "topn"
 
 
 @dataclass(frozen=True, eq=False)
 class StreamPlan:
-    """Everything the executor needs to fill and maintain one view. Compared by identity: what is compiled from it
-    is cached."""
+    """All that the executor needs to fill and maintain one view.
+
+    Compared by identity, because compiled programs are cached by plan.
+    """
 
     root: Project
     width: int  # visible columns; the rest are hidden
     states: tuple[State, ...]
     strategy: str
     reason: str
-    notices: tuple[str, ...] = ()  # what the choice of the strategy has to tell the user
+    notices: tuple[str, ...] = ()  # for the user, from the choice of the strategy
     order: tuple[tuple[int, int], ...] = ()  # ids of upstreams: the first is read to its end before the second starts
-    clustering: tuple[Order, ...] = ()  # the order of rows that are written together
-    details: Details | None = None  # what an index or a sink is besides a relation
+    clustering: tuple[Order, ...] = ()  # the order in which rows are written together
+    details: Details | None = None  # the properties of an index or a sink besides those of a relation
     planner: int = PLANNER
 
     @lazy
     def columns(self) -> tuple[Column, ...]:
-        """Those of the relation. What stores its rows has them under the names of the fields."""
+        """The columns of the relation. The stored columns have the names of the fields."""
         columns: list[Column] = []
         for index, field in enumerate(self.root.fields):
             name = field.name
@@ -141,11 +144,11 @@ class StreamPlan:
         return next(state for state in self.states if state.node == node)
 
     def states_in(self, target: str | None) -> list[State]:
-        """The states whose rows a table has: a state's own, or for None the view's."""
+        """Return the states whose rows a table has: the table of the state `target`, or the view's for None."""
         return [state for state in self.states if state.target == target]
 
     def types_in(self, target: str | None) -> dict[str, Type]:
-        """The types of the columns of a table: a state's own, or for None the view's."""
+        """Return the types of a table's columns: the table of the state `target`, or the view's for None."""
         nodes = {state.target: state.node for state in self.states}
         return {field.name: field.type for field in (self.root if target is None else nodes[target]).fields}
 
@@ -157,10 +160,10 @@ def plan_view(
     settings: BackfillSettings = DEFAULTS,
     made: Relation | None = None,
 ) -> StreamPlan:
-    """Plan what a CREATE asks to be kept. Pure. Raises Error with a position in the statement.
+    """Plan the query of a CREATE statement. Pure. Raises Error with a position in the statement.
 
-    `settings` are the session's. A definition is planned again without them, for the relation that it `made`: what they
-    decided is in the job.
+    `settings` are the session's. A stored definition is planned again without them, for the relation `made` by it,
+    because the job has the settings' results.
     """
     try:
         return _planned(statement, catalog, scope, settings, made)
@@ -214,7 +217,7 @@ def _clustering(streaming: Streaming, version: int) -> tuple[Order, ...]:
 
 
 def _built(streaming: Streaming, catalog: Catalog, scope: Scope, escapes: bool) -> Project:
-    """The plan of a query with its outputs as they are asked for."""
+    """Return the plan of a query with the wanted outputs."""
     bound = bind(streaming.query, catalog, scope)
     type_literals(bound)
     if not escapes:
@@ -227,7 +230,7 @@ def _built(streaming: Streaming, catalog: Catalog, scope: Scope, escapes: bool) 
 
 
 def plan_definition(relation: Relation, catalog: Catalog) -> StreamPlan:
-    """Plan a stored definition again, as the version of the planner does that planned it first."""
+    """Plan a stored definition again, by the rules of the planner's version that planned it first."""
     statement = parse_statement(relation.definition)
     assert isinstance(statement, CreateStreaming)
     return plan_view(statement, catalog, scope_of(relation), made=relation)
@@ -242,11 +245,11 @@ def _details(
 
 
 def _check_time(root: Node) -> None:
-    """Raise Error 0A000 where `now()` is something else than compared with in a filter."""
+    """Raise Error 0A000 where `now()` is used otherwise than in a filter's comparison."""
     for node in walk(root):
         for expression in expressions(node):
             _check_stable(expression)
-            if not isinstance(node, Aggregate | OverWindow):  # whose calls are in DuckDB's terms already
+            if not isinstance(node, Aggregate | OverWindow):  # their calls are in DuckDB's terms already
                 check_functions(expression)
                 _check_scalar(expression)
                 _check_spelling(expression)
@@ -261,7 +264,7 @@ def _check_time(root: Node) -> None:
 
 
 def _check_spelling(expression: exp.Expr) -> None:
-    """Raise the Error that writing it for an engine would raise: a pattern or a cast that we do not have."""
+    """Raise the Error of spelling the expression for an engine, for a pattern or a cast that is not supported."""
     try:
         for_duckdb(expression, lenient=True)
     except Error as error:
@@ -270,7 +273,7 @@ def _check_spelling(expression: exp.Expr) -> None:
 
 
 def _check_scalar(expression: exp.Expr) -> None:
-    """Raise an error for a call that has a row for itself where a value is wanted, such as an aggregate in WHERE."""
+    """Raise an error for a call that computes a whole row where a value is wanted, such as an aggregate in WHERE."""
     for part in expression.walk():
         if isinstance(part, exp.Window):
             what, sqlstate = "a window function", errors.WINDOWING_ERROR
@@ -284,7 +287,7 @@ def _check_scalar(expression: exp.Expr) -> None:
 
 
 def _check_stable(expression: exp.Expr) -> None:
-    """Raise Error 0A000 for a function whose value changes though the tables do not."""
+    """Raise Error 0A000 for a function whose value changes while the tables do not."""
     part = unstable_call(expression)
     if part is not None:
         raise Error(
@@ -296,7 +299,10 @@ def _check_stable(expression: exp.Expr) -> None:
 
 
 def _check_temporal_joins(node: Node, is_linear: bool) -> None:
-    """A temporal join's result cannot be asked for again: nothing above it may need more than its changes."""
+    """Raise Error 0A000 for a temporal join below an operator that needs more than its changes.
+
+    The result of a temporal join cannot be computed again.
+    """
     if isinstance(node, Join) and node.kind in (TEMPORAL, TEMPORAL_LEFT) and not is_linear:
         raise Error(
             "a temporal join below an operator that looks its input up again is not supported",
@@ -328,7 +334,7 @@ def _ordinal(number: int) -> str:
 
 
 def _states(root: Project, is_stored: bool) -> tuple[State, ...]:
-    """The states of a plan; what stores no rows of its own cannot hold one."""
+    """Return the states of a plan. Only a plan whose rows are stored can have a state in its own table."""
     states: list[State] = []
     for node in dict.fromkeys(filter(keeps_state, walk(root))):
         in_view = is_stored and root.input is node and not (isinstance(node, TopN) and node.offset)

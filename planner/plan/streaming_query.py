@@ -1,4 +1,4 @@
-"""What a streaming job keeps, whatever statement made it: a query, its outputs, how its rows lie, who stores them."""
+"""The query of a streaming job, whatever its statement, with its outputs, order of rows and storage."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ KINDS: dict[type, str] = {CreateMaterializedView: MATERIALIZED_VIEW, CreateIndex
 class Streaming:
     """`shape` names the outputs of the query's plan, and casts them where they have to fit a table.
 
-    `clustering` is the order of rows that are written together. What does not keep its rows itself (`is_stored`) hands
-    their changes on. `index` is what an index is besides a relation.
+    `clustering` is the order in which rows are written together. Without `is_stored` the changes of rows are sent on
+    and not kept. `index` has the properties of an index besides those of a relation.
     """
 
     query: exp.Query
@@ -39,9 +39,9 @@ class Streaming:
 
 
 def streaming_of(statement: CreateStreaming, catalog: Catalog, scope: Scope, made: Relation | None = None) -> Streaming:
-    """What a statement asks to be kept up to date. Raises Error 42P01, 42703, 42809, 42601 or 22023.
+    """Return the streaming query of a statement. Raises Error 42P01, 42703, 42809, 42601 or 22023.
 
-    `made` is the relation that the statement made, if it is a stored one: its columns are what they were then.
+    `made` is the stored relation that the statement made earlier: its columns are as they were then.
     """
     match statement:
         case CreateMaterializedView():
@@ -67,7 +67,7 @@ def streaming_of(statement: CreateStreaming, catalog: Catalog, scope: Scope, mad
 
 
 def _as_made(statement: CreateSink, made: Relation, catalog: Catalog, scope: Scope) -> exp.Query:
-    """The query of a stored sink, whose source may have got more columns, and another name."""
+    """Return the query of a stored sink, whose source may have more columns, and another name, by now."""
     if statement.source is None:
         return statement.query
     query = statement.query.copy()
@@ -75,7 +75,7 @@ def _as_made(statement: CreateSink, made: Relation, catalog: Catalog, scope: Sco
     first = first_name(resolve(catalog, scope, statement.source), made)
     [table] = query.find_all(exp.Table)
     table.set("alias", exp.TableAlias(this=exp.to_identifier(first, quoted=True)))
-    if made.target is not None:  # where its columns are called otherwise
+    if made.target is not None:  # the table's columns have other names
         return query
     return query.select(*(exp.column(exp.to_identifier(c.name, quoted=True)) for c in made.visible), append=False)
 

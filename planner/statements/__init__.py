@@ -1,4 +1,4 @@
-"""What a client can ask for, as data. `planner.parse` makes these; `server.dispatch` maps each to its handler."""
+"""Statements of clients as data. `planner.parse` makes them; `server.dispatch` maps each to its handler."""
 
 from sparkwave.planner.statements.alterations import (
     AddColumn,

@@ -1,4 +1,4 @@
-"""What is changed of relations and jobs."""
+"""Statements that change relations and jobs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sparkwave.planner.statements.relation_names import Name
 
 @dataclass(frozen=True)
 class AlterQuery:
-    """ALTER MATERIALIZED VIEW … AS: `text` is that of the query, with what follows it."""
+    """ALTER MATERIALIZED VIEW … AS: `text` is the text of the query and of its trailing clauses."""
 
     name: Name
     query: exp.Query
@@ -62,7 +62,7 @@ class AlterParallelism:
 
 @dataclass(frozen=True)
 class AlterBackfillParallelism:
-    """ALTER … SET BACKFILL_PARALLELISM: None is that of the job."""
+    """ALTER … SET BACKFILL_PARALLELISM: None means that of the job."""
 
     kind: str
     name: Name
@@ -72,7 +72,7 @@ class AlterBackfillParallelism:
 
 @dataclass(frozen=True)
 class AlterResourceGroup:
-    """ALTER … SET RESOURCE_GROUP; `group` None is that of the database."""
+    """ALTER … SET RESOURCE_GROUP; `group` None means that of the database."""
 
     kind: str
     name: Name
@@ -155,7 +155,7 @@ class SetType:
 
 @dataclass(frozen=True)
 class AddConstraint:
-    """ADD CHECK, whose name may be "", or a kind of constraint that nobody enforces."""
+    """ADD CHECK, whose name may be "", or a kind of constraint that is not enforced."""
 
     position: int
     check: Check | None
@@ -194,7 +194,7 @@ ColumnAction = (
 
 @dataclass(frozen=True)
 class AlterTable:
-    """ALTER TABLE or SOURCE with what is done to its columns, one after the other."""
+    """ALTER TABLE or SOURCE with its actions on columns, in order."""
 
     name: Name
     actions: tuple[ColumnAction, ...]
@@ -204,7 +204,7 @@ class AlterTable:
 
 @dataclass(frozen=True)
 class Comment:
-    """COMMENT ON; `column` is with its position, `text` None removes the comment."""
+    """COMMENT ON; `column` has its position, `text` None removes the comment."""
 
     kind: str  # "table" for any relation, another kind of one, "column", "schema" or "database"
     name: Name

@@ -1,4 +1,4 @@
-"""What is made, and dropped again."""
+"""Statements that create and drop objects."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sparkwave.planner.statements.relation_names import Name
 
 @dataclass(frozen=True)
 class SequenceOptions:
-    """What CREATE or ALTER SEQUENCE says of how a sequence counts; None, or False, is what it does not say.
+    """The options of CREATE or ALTER SEQUENCE; None, or False, for an option that is not given.
 
     "" for `minimum` and `maximum` is NO MINVALUE and NO MAXVALUE; `restart` True is RESTART without a number.
     `owned_by` is a table and its column, () is OWNED BY NONE.
@@ -36,8 +36,8 @@ class SequenceOptions:
 class ColumnDefinition:
     """A column as `catalog.model.Column` has it; with `counts` its default is the next number of a sequence.
 
-    `identity` is of which kind an identity column is (`catalog.relation_details.Sequence`), None for any other.
-    `length` is that of varchar(n), None for any. `checks` have a name or "".
+    `identity` is the kind of an identity column (`catalog.relation_details.Sequence`), None for any other column.
+    `length` is that of varchar(n), None for any length. `checks` have a name or "".
     """
 
     name: str
@@ -75,9 +75,9 @@ class Connector:
 
 @dataclass(frozen=True)
 class CreateTable:
-    """`connector` is what delivers rows to it. Without `columns` it has those of what is delivered.
+    """CREATE TABLE. `connector` delivers its rows, if there is one; without `columns` the table has the connector's.
 
-    `checks` are those of all columns too, and have names. `unenforced` are kinds of constraints that nobody enforces.
+    `checks` are those of all columns too, and have names. `unenforced` are kinds of constraints that are not enforced.
     """
 
     name: Name
@@ -96,7 +96,7 @@ class CreateTable:
 
 @dataclass(frozen=True)
 class CreateSource:
-    """`table` is the statement as if it made a table."""
+    """CREATE SOURCE: `table` is the statement in the form of a CREATE TABLE."""
 
     table: CreateTable
 
@@ -126,7 +126,10 @@ class Option:
 
 @dataclass(frozen=True)
 class CreateTableAs:
-    """CREATE TABLE … AS: `columns` rename the first of the query's; `with_data` is whether its rows are stored."""
+    """CREATE TABLE … AS: `columns` rename the first columns of the query.
+
+    `with_data` is whether its rows are stored.
+    """
 
     name: Name
     columns: tuple[str, ...]
@@ -160,7 +163,7 @@ class CreateView:
 
 @dataclass(frozen=True)
 class CreateSubscription:
-    """CREATE SUBSCRIPTION: the changes of `upstream` are kept for so many seconds."""
+    """CREATE SUBSCRIPTION: the changes of `upstream` are kept for a number of seconds."""
 
     name: Name
     upstream: Name
@@ -171,9 +174,9 @@ class CreateSubscription:
 
 @dataclass(frozen=True)
 class CreateIndex:
-    """`keys` are columns or expressions; no `include` is all visible columns. Names of columns have their positions.
+    """CREATE INDEX. `keys` are columns or expressions; no `include` means all visible columns. Columns have positions.
 
-    `is_unique`: UNIQUE was written, which nobody enforces.
+    With `is_unique` UNIQUE was written, which is not enforced.
     """
 
     name: Name
@@ -189,9 +192,9 @@ class CreateIndex:
 
 @dataclass(frozen=True)
 class CreateFunction:
-    """CREATE FUNCTION … LANGUAGE SQL: `arguments` have names or none (""); `body` is an expression's text.
+    """CREATE FUNCTION … LANGUAGE SQL: `arguments` have names or none (""); `body` is the text of an expression.
 
-    `body_position` is where that starts in the statement, `replaces` whether OR REPLACE is in it.
+    `body_position` is the start of the text in the statement, `replaces` tells whether OR REPLACE is in it.
     """
 
     name: Name
@@ -223,7 +226,7 @@ class CreateDomain:
 
 @dataclass(frozen=True)
 class AddLabel:
-    """ALTER TYPE … ADD VALUE: at the end, or before or after `neighbour`."""
+    """ALTER TYPE … ADD VALUE: the label goes to the end, or before or after `neighbour`."""
 
     name: Name
     label: str
@@ -241,7 +244,7 @@ class DropType:
 
 @dataclass(frozen=True)
 class DropFunction:
-    """DROP FUNCTION: of each its name and the types of its arguments, None where they are not given."""
+    """DROP FUNCTION: the name of each function and the types of its arguments, None where they are not given."""
 
     functions: tuple[tuple[Name, tuple[Type, ...] | None], ...]
     if_exists: bool
@@ -260,9 +263,9 @@ class SinkFormat:
 
 @dataclass(frozen=True)
 class CreateSink:
-    """CREATE SINK … FROM `source` or AS `query`, which of a source is all of it. INTO gives `target` and its columns.
+    """CREATE SINK … FROM `source` or AS `query`; for a source the query reads all of it.
 
-    Without `options` there is no WITH.
+    INTO gives `target` and its columns. Without `options` there is no WITH.
     """
 
     name: Name

@@ -42,7 +42,7 @@ class RenameDatabase:
 
 @dataclass(frozen=True)
 class CreateSchema:
-    """The name may have the schema's database in front, which is then `name.schema`. `owner` is with its position."""
+    """CREATE SCHEMA. A database before the schema's name is in `name.schema`. `owner` has its position."""
 
     name: Name
     owner: tuple[str, int] | None

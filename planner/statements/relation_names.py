@@ -1,4 +1,4 @@
-"""What statements call relations."""
+"""Names of relations in statements."""
 
 from __future__ import annotations
 
@@ -21,5 +21,5 @@ class Name:
 
     @property
     def sql(self) -> str:
-        """The name as SQL has to spell it."""
+        """The name in SQL, quoted where needed."""
         return ".".join(quote_if_needed(part) for part in (self.database, self.schema, self.name) if part)

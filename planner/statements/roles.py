@@ -1,4 +1,4 @@
-"""Users, and what they may."""
+"""Statements on users and privileges."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class DropUser:
 
 @dataclass(frozen=True)
 class Privilege:
-    """What GRANT and REVOKE name: upper case, on single columns if there are some, with their positions."""
+    """A privilege in GRANT and REVOKE, in upper case, on single columns if there are some, with their positions."""
 
     name: str
     position: int
@@ -66,7 +66,10 @@ class Privilege:
 
 @dataclass(frozen=True)
 class ChangeMembership:
-    """GRANT of roles, or REVOKE if `is_revoke`; all with their positions. `admin_option` is that of either."""
+    """GRANT of roles, or REVOKE if `is_revoke`; all with their positions.
+
+    `admin_option` is WITH ADMIN OPTION or its REVOKE.
+    """
 
     is_revoke: bool
     roles: tuple[tuple[str, int], ...]
@@ -79,9 +82,9 @@ class ChangeMembership:
 class ChangePrivileges:
     """GRANT, or REVOKE if `is_revoke`.
 
-    `privileges` are none for ALL. `kind` is "schema", "database", or as in
-    `Relation.kind`; None for a relation of any kind. With `all_in`, `names` are the schemas that hold the relations.
-    `grant_option` is WITH GRANT OPTION or GRANT OPTION FOR.
+    `privileges` is empty for ALL. `kind` is "schema", "database", or as in `Relation.kind`; None for a relation of any
+    kind. With `all_in`, `names` are the schemas of the relations. `grant_option` is WITH GRANT OPTION or GRANT OPTION
+    FOR.
     """
 
     is_revoke: bool

@@ -20,7 +20,7 @@ class Query:
 
 @dataclass(frozen=True)
 class Upsert:
-    """PostgreSQL's ON CONFLICT of an INSERT: `target` are the columns it names, None for none.
+    """PostgreSQL's ON CONFLICT of an INSERT: `target` are its columns, None without any.
 
     `tree` has the assignments and the condition of DO UPDATE; None is DO NOTHING.
     """
@@ -33,9 +33,9 @@ class Upsert:
 
 @dataclass(frozen=True)
 class Insert:
-    """`columns` is empty when the statement names none; `source` None is DEFAULT VALUES.
+    """INSERT. `columns` is empty when the statement names none; `source` None is DEFAULT VALUES.
 
-    `alias` is what RETURNING may call the table. Of constant `rows` the source has one like the first.
+    `alias` is the table's name in RETURNING. For constant `rows`, the source has one row like the first of them.
     `overrides_identity` is OVERRIDING SYSTEM VALUE.
     """
 
@@ -77,7 +77,7 @@ class Truncate:
 
 @dataclass(frozen=True)
 class Condition:
-    """What is behind COPY's WHERE: its tree, with places in the statement, and its text."""
+    """The condition of COPY's WHERE: its tree, with positions in the statement, and its text."""
 
     tree: exp.Expr
     sql: str
@@ -85,7 +85,7 @@ class Condition:
 
 @dataclass(frozen=True)
 class Copy:
-    """COPY of a table (with its columns) or, outwards only, of a query."""
+    """COPY of a table (with its columns) or, only for output, of a query."""
 
     table: Name | None
     columns: tuple[str, ...]
@@ -93,4 +93,4 @@ class Copy:
     is_from: bool
     format: str  # "text", "csv" or "binary"
     options: dict[str, str | bool | tuple[str, ...]]
-    where: Condition | None = None  # that of the rows that are stored
+    where: Condition | None = None  # the condition of stored rows

@@ -1,4 +1,4 @@
-"""What a server is asked to show or to do."""
+"""Statements that ask a server to show or do something."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ShowCreate:
 
 @dataclass(frozen=True)
 class Kill:
-    """KILL: stop what the session with this process id is running."""
+    """KILL: stop the work of the session with this process id."""
 
     process_id: int
 
@@ -56,7 +56,10 @@ class Recover:
 
 @dataclass(frozen=True)
 class Backup:
-    """`target` is a directory of the server's machine that is not there yet; its text starts at `position`, from 1."""
+    """BACKUP.
+
+    `target` is a directory of the server's machine that does not exist yet; its text starts at `position`, from 1.
+    """
 
     target: str
     position: int
@@ -64,7 +67,7 @@ class Backup:
 
 @dataclass(frozen=True)
 class Wait:
-    """`name` None waits for every job."""
+    """WAIT. `name` None waits for every job."""
 
     kind: str | None = None
     name: Name | None = None
@@ -77,7 +80,7 @@ class CancelJobs:
 
 @dataclass(frozen=True)
 class ExplainOptions:
-    """What EXPLAIN shows. `incremental` is ours: the delta SQL of each operator."""
+    """The output of EXPLAIN. `incremental` is Sparkwave's own: the delta SQL of each operator."""
 
     verbose: bool = False
     trace: bool = False
@@ -95,7 +98,7 @@ class Explain:
 
 @dataclass(frozen=True)
 class Vacuum:
-    """VACUUM and ANALYZE, of all tables when none is named: `tag` is the command tag."""
+    """VACUUM or ANALYZE, of all tables when none is named: `tag` is the command tag."""
 
     tag: str
     tables: tuple[Name, ...]

@@ -1,4 +1,4 @@
-"""What concerns the session alone: its variables, transaction, prepared statements and cursors."""
+"""Statements on the session itself: its variables, transaction, prepared statements and cursors."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ class SetVariable:
 class Transaction:
     """BEGIN, COMMIT, ROLLBACK, SAVEPOINT, SET TRANSACTION, …
 
-    `tag` is the command tag; `action` is "begin", "commit", "rollback", "set" or, for all to come, "characteristics";
-    of savepoints, which `savepoint` names, "savepoint", "release" or "rollback to".
-    `read_only` is None where the statement says nothing of it; `chains` is AND CHAIN. `modes` are "isolation" and
-    "deferrable" with their values, as far as the statement says them.
+    `tag` is the command tag; `action` is "begin", "commit", "rollback", "set" or, for all later transactions,
+    "characteristics"; for savepoints, which `savepoint` names, "savepoint", "release" or "rollback to". `read_only` is
+    None where the statement does not set it; `chains` is AND CHAIN. `modes` are "isolation" and "deferrable" with their
+    values, where the statement sets them.
     """
 
     tag: str
@@ -70,7 +70,7 @@ class Execute:
 
 @dataclass(frozen=True)
 class Deallocate:
-    """`name` None is ALL."""
+    """DEALLOCATE. `name` None is ALL."""
 
     name: str | None
 
@@ -99,8 +99,8 @@ class DeclareSubscriptionCursor:
 class Fetch:
     """FETCH, or MOVE when it `moves`.
 
-    `way` is "forward", "backward", "absolute" or "relative"; `count` None is ALL. `timeout_s` is for how long to wait
-    for a subscription's first row.
+    `way` is "forward", "backward", "absolute" or "relative"; `count` None is ALL. `timeout_s` is how many seconds to
+    wait for a subscription's first row.
     """
 
     cursor: str
@@ -112,7 +112,7 @@ class Fetch:
 
 @dataclass(frozen=True)
 class CloseCursor:
-    """`name` None is ALL."""
+    """CLOSE. `name` None is ALL."""
 
     name: str | None
 
