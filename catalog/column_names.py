@@ -42,13 +42,13 @@ _UNNAMED = re.compile(r"_col_\d+")
 
 
 def escaped(name: str) -> str:
-    """Returns the name of a user's column in the lake and in plans. Different names give different results."""
+    """Return the name of a user's column in the lake and in plans. Different names give different results."""
     is_plain = _PLAIN.fullmatch(name) and name == name.lower() and name not in _ENGINES_OWN
     return name if is_plain or _UNNAMED.fullmatch(name) else _MARK + "".join(map(_escape, name))
 
 
 def fold_case(name: str) -> str:
-    """Returns the form of a name that DuckDB compares."""
+    """Return the form of a name that DuckDB compares."""
     return name.translate(_FOLDED)
 
 
@@ -60,7 +60,7 @@ def _escape(character: str) -> str:
 
 
 def unescaped(name: str) -> str:
-    """Returns the user's name for a result of `escaped`; any other name is returned unchanged."""
+    """Return the user's name for a result of `escaped`; any other name is returned unchanged."""
     if not name.startswith(_MARK):
         return name
     found = _ESCAPED.sub(lambda match: chr(int(match[1])) if match[1] else match[2].upper(), name[1:])
@@ -68,12 +68,12 @@ def unescaped(name: str) -> str:
 
 
 def readable(text: str) -> str:
-    """Returns a text with escaped names replaced by the users' names."""
+    """Return a text with escaped names replaced by the users' names."""
     return _IN_TEXT.sub(lambda match: unescaped(match[0]), text) if _MARK in text else text
 
 
 def check_distinct(names: Iterable[str], position: int | None = None) -> None:
-    """Raises Error 42701 for a repeated name, 0A000 for names that differ only in case."""
+    """Raise Error 42701 for a repeated name, 0A000 for names that differ only in case."""
     seen: dict[str, str] = {}
     for name in names:
         other = seen.get(fold_case(name))

@@ -87,12 +87,12 @@ SERVING_MISSES = _counter(
 
 @functools.cache
 def statement_seconds(kind: str) -> Histogram:
-    """Returns the histogram of the seconds of a kind of statements."""
+    """Return the histogram of the seconds of a kind of statements."""
     return STATEMENT_SECONDS.labels(kind)
 
 
 def count_error(error: Error) -> None:
-    """Counts an error that is sent to a client."""
+    """Count an error that is sent to a client."""
     ERRORS.labels(error.sqlstate[:2]).inc()
 
 
@@ -109,7 +109,7 @@ class PerJob:
             self._counts[key] = self._counts.get(key, 0.0) + amount
 
     def of(self, jobs: Collection[int]) -> dict[tuple[int, int], float]:
-        """Returns the counts of these jobs; the counts of all other jobs are dropped."""
+        """Return the counts of these jobs; the counts of all other jobs are dropped."""
         with self._lock:
             self._counts = {key: count for key, count in self._counts.items() if key[0] in jobs}
             return dict(self._counts)

@@ -135,7 +135,7 @@ class Refused(Error):
 
 
 def used(kind: str, users: Sequence[str], hint: str, position: int | None = None) -> Error:
-    """Returns RisingWave's error for an object that cannot be dropped, since other objects depend on it."""
+    """Return RisingWave's error for an object that cannot be dropped, since other objects depend on it."""
     return Error(
         f"{kind} used by {len(users)} other objects.",
         DEPENDENT_OBJECTS_STILL_EXIST,
@@ -148,7 +148,7 @@ def used(kind: str, users: Sequence[str], hint: str, position: int | None = None
 def not_found(
     kind: str, name: str, *, sqlstate: str | None = None, position: int | None = None, hint: str | None = None
 ) -> Error:
-    """Returns PostgreSQL's error for a missing object.
+    """Return PostgreSQL's error for a missing object.
 
     The SQLSTATE is 42P01 for PostgreSQL's kinds of relations, else 42704, unless `sqlstate` is given.
     """
@@ -161,17 +161,17 @@ MISSING = frozenset({UNDEFINED_TABLE, UNDEFINED_OBJECT})  # the errors that IF E
 
 
 def cannot_write(what: object, error: OSError, sqlstate: str = IO_ERROR) -> Error:
-    """Returns the error for a failed write of a file: PostgreSQL's error if the disk is full."""
+    """Return the error for a failed write of a file: PostgreSQL's error if the disk is full."""
     if not is_full(error):
         return Error(f'"{what}" cannot be written: {error.strerror or error}', sqlstate)
     return Error(f'"{what}" cannot be written: {error.strerror}', DISK_FULL, hint=FREE_SPACE)
 
 
 def is_full(error: OSError) -> bool:
-    """Returns whether the disk, or the user's share of it, is full."""
+    """Return whether the disk, or the user's share of it, is full."""
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def canceled() -> Error:
-    """Returns the error for work that its user has cancelled."""
+    """Return the error for work that its user has cancelled."""
     return Error("canceling statement due to user request", QUERY_CANCELED)

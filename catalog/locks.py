@@ -56,7 +56,7 @@ class RankedLock:
         return f"{Rank(rank).name} {name}".rstrip()
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        """Works as `threading.Lock.acquire`. Raises Error XX000 for a lock out of order."""
+        """Work as `threading.Lock.acquire`. Raises Error XX000 for a lock out of order."""
         locks = _held.locks
         place = len(locks)
         if locks and locks[-1]._place >= self._place:
@@ -91,11 +91,11 @@ class RankedRLock(RankedLock):
 
 
 def is_free() -> bool:
-    """Returns whether this thread holds no lock."""
+    """Return whether this thread holds no lock."""
     return not _held.locks
 
 
 def check_free() -> None:
-    """Raises Error XX000 if this thread holds a lock, before it waits for other threads, which may need that lock."""
+    """Raise Error XX000 if this thread holds a lock, before it waits for other threads, which may need that lock."""
     if not is_free():
         raise Error(f"nobody may wait for others while the lock {_held.locks[-1]!r} is held")

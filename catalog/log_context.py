@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def fields() -> Mapping[str, object]:
-    """Returns the calling thread's fields."""
+    """Return the calling thread's fields."""
     return _FIELDS.get()
 
 
@@ -29,11 +29,11 @@ def logged(**more: object) -> Iterator[None]:
 
 
 def note(**more: object) -> None:
-    """Adds fields to all later log lines of the thread; they replace fields of the same names."""
+    """Add fields to all later log lines of the thread; they replace fields of the same names."""
     _FIELDS.set({**_FIELDS.get(), **more})
 
 
 def in_this_context(function: Callable[P, T]) -> Callable[P, T]:
-    """Returns the function with the present fields, for one call on another thread."""
+    """Return the function with the present fields, for one call on another thread."""
     context = copy_context()
     return lambda *args, **kwargs: context.run(function, *args, **kwargs)

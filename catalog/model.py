@@ -63,7 +63,7 @@ class Column:
         return self.type.from_lake(quote(self.lake_name))
 
     def name_for(self, reader: int) -> str:
-        """Returns the column's name in a definition with the id `reader`."""
+        """Return the column's name in a definition with the id `reader`."""
         return next((name for name, until in self.former if reader < until), self.name)
 
 
@@ -244,7 +244,7 @@ class Relation:
         return self.details if isinstance(self.details, Constraints) else NO_CONSTRAINTS
 
     def length_of(self, column: Column) -> int | None:
-        """Returns the most characters of a column's values; None without a limit."""
+        """Return the most characters of a column's values; None without a limit."""
         return dict(self.constraints.lengths).get(column.lake_name)
 
     @property
@@ -275,7 +275,7 @@ class Relation:
         return next((column for column in self.columns if column.name == name), None)
 
     def in_lake(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Returns the lake's names of some columns."""
+        """Return the lake's names of some columns."""
         found = {column.name: column.lake_name for column in self.columns}
         return tuple(found[name] for name in names)
 
@@ -290,7 +290,7 @@ class Relation:
         return any(column.lake_name != column.name or column.type.is_text_in_lake for column in self.columns)
 
     def as_of(self, reader: int | None) -> Relation:
-        """Returns the relation as the definition with the id `reader` sees it; for None, as it is now.
+        """Return the relation as the definition with the id `reader` sees it; for None, as it is now.
 
         The result has no later columns, and the names of that time, so that a definition's meaning never changes. A
         later column of the key is hidden.
@@ -546,19 +546,19 @@ class Catalog:
         return {type_.oid: type_ for type_ in listed}
 
     def steady_group(self, job: Job) -> str:
-        """Returns the resource group of a job after its creation."""
+        """Return the resource group of a job after its creation."""
         return job.specific_group or self.databases[self.by_id[job.id].database]
 
     def dependents(self, relation_id: int) -> Iterator[Relation]:
-        """Returns the relations that read this one directly, write to it or will replace it, in order of creation."""
+        """Return the relations that read this one directly, write to it or will replace it, in order of creation."""
         return (r for r in self.relations if relation_id in (*r.upstreams, r.target, r.replaces))
 
     def replacement(self, relation_id: int) -> Relation | None:
-        """Returns the relation that will replace this one, if any."""
+        """Return the relation that will replace this one, if any."""
         return next((relation for relation in self.relations if relation.replaces == relation_id), None)
 
     def closure(self, ids: Iterable[int]) -> set[int]:
-        """Returns the ids of these relations and of all that their rows come from: by queries, sinks, replacements."""
+        """Return the ids of these relations and of all that their rows come from: by queries, sinks, replacements."""
         found: set[int] = set()
         pending = list(ids)
         while pending:
@@ -570,7 +570,7 @@ class Catalog:
         return found
 
     def indexes(self, relation_id: int) -> list[Relation]:
-        """Returns the indexes of a relation, also those being created."""
+        """Return the indexes of a relation, also those being created."""
         return [relation for relation in self.dependents(relation_id) if relation.is_index]
 
     @lazy
@@ -582,12 +582,12 @@ class Catalog:
         return found
 
     def sequences_of(self, table: Relation, column: Column | None = None) -> list[Relation]:
-        """Returns the sequences behind columns of a table, or behind one of them."""
+        """Return the sequences behind columns of a table, or behind one of them."""
         found = self._sequences_of.get(table.id, [])
         return [s for s in found if column is None or s.sequence.column == column.lake_name]
 
     def in_dependency_order(self, ids: Iterable[int]) -> list[Relation]:
-        """Returns the relations with these ids; upstreams and the replacements of upstreams come first."""
+        """Return the relations with these ids; upstreams and the replacements of upstreams come first."""
         wanted = set(ids)
         return [relation for relation in self._upstreams_first if relation.id in wanted]
 

@@ -35,23 +35,23 @@ _RESERVED = frozenset(_RESERVED_WORDS.split())
 
 
 def is_temporary_schema(schema: str) -> bool:
-    """Returns whether a schema is for temporary tables: no other schema's name begins with `pg_temp_`."""
+    """Return whether a schema is for temporary tables: no other schema's name begins with `pg_temp_`."""
     return schema.startswith(f"{TEMPORARY_SCHEMA}_")
 
 
 def quote(name: str) -> str:
-    """Returns a double-quoted SQL identifier."""
+    """Return a double-quoted SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def quote_if_needed(name: str) -> str:
-    """Returns an identifier as Postgres prints it: bare if it is lower-case, plain and not reserved."""
+    """Return an identifier as Postgres prints it: bare if it is lower-case, plain and not reserved."""
     return name if _PLAIN.fullmatch(name) and name not in _RESERVED else quote(name)
 
 
 @lru_cache(maxsize=1000)
 def parse_search_path(text: str) -> tuple[str, ...]:
-    """Returns the schemas in a value of `search_path`: names separated by commas, folded unless quoted.
+    """Return the schemas in a value of `search_path`: names separated by commas, folded unless quoted.
 
     Raises ValueError for a text that is no such list.
     """
@@ -62,12 +62,12 @@ def parse_search_path(text: str) -> tuple[str, ...]:
 
 
 def literal(text: str) -> str:
-    """Returns a single-quoted SQL string."""
+    """Return a single-quoted SQL string."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def lake_schema(database: str, schema: str) -> str:
-    """Returns the lake schema for new relations of `database.schema`, in lower case, since DuckDB ignores case."""
+    """Return the lake schema for new relations of `database.schema`, in lower case, since DuckDB ignores case."""
     return f"{database}.{schema}".lower()
 
 
@@ -85,12 +85,12 @@ class LakeTable:
 
 
 def system_table(name: str) -> str:
-    """Returns the SQL name of one of Sparkwave's own relations."""
+    """Return the SQL name of one of Sparkwave's own relations."""
     return f"lake.{SYSTEM_SCHEMA}.{quote(name)}"
 
 
 def name_in_memory(table: LakeTable) -> str:
-    """Returns the name of the memory table for a lake table, within its memory schema.
+    """Return the name of the memory table for a lake table, within its memory schema.
 
     Names are quoted, so that names with dots stay different.
     """
@@ -98,5 +98,5 @@ def name_in_memory(table: LakeTable) -> str:
 
 
 def copy_name(relation_id: int) -> str:
-    """Returns the name of a relation's copy in memory, within its memory schema."""
+    """Return the name of a relation's copy in memory, within its memory schema."""
     return f"r{relation_id}"

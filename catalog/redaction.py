@@ -43,7 +43,7 @@ _PASSWORD = re.compile(r"\bpassword\Z", re.IGNORECASE)
 
 
 def redact(text: str) -> str:
-    """Returns the text without passwords, secrets, tokens and keys.
+    """Return the text without passwords, secrets, tokens and keys.
 
     These are literals after PASSWORD, values of options with such names, and the part between user and host of a
     URL.
@@ -70,7 +70,7 @@ class _Redaction:
         return "".join(self._done) + self._text[self._at :]
 
     def _after(self, sign: re.Match[str]) -> int:
-        """Masks the text after a sign if it is secret. Returns the position to go on at."""
+        """Mask the text after a sign if it is secret. Returns the position to go on at."""
         kind, end = sign.lastgroup, sign.end()
         if kind == "url":
             self._mask(sign.end("url"), end)
@@ -91,13 +91,13 @@ class _Redaction:
             self._in_secret = False
 
     def _mask_literal(self, word_end: int) -> int | None:
-        """Masks the literal that follows a word. Returns its end, None if no literal follows."""
+        """Mask the literal that follows a word. Returns its end, None if no literal follows."""
         start = self._skip(word_end)
         literal = _LITERAL.match(self._text, start) if start > word_end else None
         return self._mask(start, literal.end(), "'") if literal else None
 
     def _mask_value(self, word_end: int) -> int | None:
-        """Masks the value of an option. Returns its end, None if the option has none."""
+        """Mask the value of an option. Returns its end, None if the option has none."""
         is_quoted = self._text[word_end : word_end + 1] in ("'", '"')
         equals = _EQUALS.match(self._text, self._skip(word_end + is_quoted))
         if equals is None:

@@ -12,7 +12,7 @@ SEQUENCE = "sequence"
 
 
 def with_article(kind: str) -> str:
-    """Returns a kind with its article, e.g. `an index`, `a table`."""
+    """Return a kind with its article, e.g. `an index`, `a table`."""
     return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
 
 
@@ -141,7 +141,7 @@ Details = Index | Sink | Sequence | Constraints
 
 
 def dump_details(details: Details | None) -> str | None:
-    """Returns the JSON for `relations.details`."""
+    """Return the JSON for `relations.details`."""
     if details is None:
         return None
     listed = asdict(details)
@@ -153,7 +153,7 @@ def dump_details(details: Details | None) -> str | None:
 
 
 def load_details(kind: str, text: str | None) -> Details | None:
-    """Returns the details from a text of `dump_details`."""
+    """Return the details from a text of `dump_details`."""
     if text is None:
         return None
     found = json.loads(text)

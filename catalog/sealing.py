@@ -36,7 +36,7 @@ class Cipher:
         return _SEALED + self._fernet.encrypt(text.encode()).decode()
 
     def open(self, sealed: str) -> str:
-        """Returns the text of a sealed value. Raises Error XX001 for a value sealed with another key."""
+        """Return the text of a sealed value. Raises Error XX001 for a value sealed with another key."""
         try:
             return self._fernet.decrypt(sealed.removeprefix(_SEALED)).decode()
         except InvalidToken as error:
@@ -48,7 +48,7 @@ class Cipher:
 
 
 def open_cipher(file: Path) -> Cipher:
-    """Returns the cipher with the key in a file, which is created if it is missing.
+    """Return the cipher with the key in a file, which is created if it is missing.
 
     Raises Error F0000 for a file that others may read, or without a key. As with PostgreSQL's ssl_key_file, root's file
     may be readable by a group: Kubernetes passes secrets in this way to servers that do not run as root.
@@ -85,19 +85,19 @@ def _make_key(file: Path) -> None:
 
 
 def sealed(options: Mapping[str, str], cipher: Cipher) -> dict[str, str]:
-    """Returns the options with the values of secret options sealed."""
+    """Return the options with the values of secret options sealed."""
     return {name: cipher.seal(value) if is_secret(name) else value for name, value in options.items()}
 
 
 def named(by_option: Mapping[str, int], secrets: Mapping[int, Secret]) -> tuple[Secret, ...]:
-    """Returns the secrets that a connector's options refer to by id, as far as they exist."""
+    """Return the secrets that a connector's options refer to by id, as far as they exist."""
     return tuple(secrets[id_] for id_ in by_option.values() if id_ in secrets)
 
 
 def opened(
     options: Mapping[str, str], named: Mapping[str, int], secrets: Mapping[int, Secret], cipher: Cipher
 ) -> dict[str, str]:
-    """Returns the options for a connector: sealed values opened, and values of `named` secrets added.
+    """Return the options for a connector: sealed values opened, and values of `named` secrets added.
 
     Raises Error 42704 for a dropped secret, XX001.
     """

@@ -50,10 +50,10 @@ class Split:
 
 
 def masked(options: Mapping[str, str]) -> dict[str, str]:
-    """Returns the options with secret values masked."""
+    """Return the options with secret values masked."""
     return {name: MASK if is_secret(name) else value for name, value in options.items()}
 
 
 def is_secret(option: str) -> bool:
-    """Returns whether the value of an option is hidden."""
+    """Return whether the value of an option is hidden."""
     return any(word in option for word in SECRET_OPTIONS)

@@ -259,7 +259,7 @@ class Type:
         return name + "[]" * self.dimensions
 
     def cast(self, value: str) -> str:
-        """Returns DuckDB's SQL for a cast to this type; jsonb loses its spaces, so that equal documents are equal
+        """Return DuckDB's SQL for a cast to this type; jsonb loses its spaces, so that equal documents are equal
         texts.
         """
         if self.name != "jsonb":
@@ -269,7 +269,7 @@ class Type:
         return f"list_transform(CAST({value} AS {self.duckdb()}), lambda x: {self.element.cast('x')})"
 
     def holds(self, oid: int) -> bool:
-        """Returns whether it is the user's type with this OID, an array of it, or a struct with it."""
+        """Return whether it is the user's type with this OID, an array of it, or a struct with it."""
         is_same = self.named is not None and self.named.oid == oid
         return is_same or any(field.holds(oid) for _, field in self.fields)
 
@@ -279,14 +279,14 @@ class Type:
         return self.name in ("interval", "enum") or any(field.is_text_in_lake for _, field in self.fields)
 
     def in_lake(self) -> str:
-        """Returns DuckDB's type of a lake table's column."""
+        """Return DuckDB's type of a lake table's column."""
         if self.fields:
             fields = ", ".join(f"{quote(name)} {type_.in_lake()}" for name, type_ in self.fields)
             return f"STRUCT({fields})" + "[]" * self.dimensions
         return ("VARCHAR" + "[]" * self.dimensions) if self.is_text_in_lake else self.duckdb()
 
     def from_lake(self, stored: str) -> str:
-        """Returns DuckDB's SQL for a value of such a column. Older lakes store intervals as intervals."""
+        """Return DuckDB's SQL for a value of such a column. Older lakes store intervals as intervals."""
         if not self.is_text_in_lake:
             return stored
         if self.dimensions or self.fields or self.labels:
@@ -318,7 +318,7 @@ _FLOAT = re.compile(r""""(?:[^"]|"")*"|'(?:[^']|'')*'|\bFLOAT\b""")
 
 
 def duckdb_type(text: str) -> Type:
-    """Returns the type that DuckDB's name means. DuckDB's FLOAT has 32 bits, PostgreSQL's 64."""
+    """Return the type that DuckDB's name means. DuckDB's FLOAT has 32 bits, PostgreSQL's 64."""
     return parse_type(_FLOAT.sub(lambda match: "REAL" if match[0] == "FLOAT" else match[0], text))
 
 
@@ -329,7 +329,7 @@ _FIELD = re.compile(r"""\s*("(?:[^"]|"")*"|[^\s"<>()]+)\s+(\S.*)$""", re.DOTALL)
 
 
 def parse_type(text: str) -> Type:
-    """Returns the type of a Postgres or DuckDB spelling: `int4[]`, `DECIMAL(10,2)`, `STRUCT<a int>`, `STRUCT(a INT)`.
+    """Return the type of a Postgres or DuckDB spelling: `int4[]`, `DECIMAL(10,2)`, `STRUCT<a int>`, `STRUCT(a INT)`.
 
     Raises Error 42704 for an unknown type.
     """
@@ -356,18 +356,18 @@ def parse_type(text: str) -> Type:
 
 
 def enum_type(labels: Sequence[str], dimensions: int = 0) -> Type:
-    """Returns an enum with these labels; the last label may be the mark."""
+    """Return an enum with these labels; the last label may be the mark."""
     named = _named(labels[-1])[0] if labels and labels[-1].startswith(_MARK) else None
     return Type("enum", dimensions=dimensions, labels=tuple(labels), named=named)
 
 
 def is_of_ours(text: str) -> bool:
-    """Returns whether a text may be the stored form of a user's type, or DuckDB's; no user writes either."""
+    """Return whether a text may be the stored form of a user's type, or DuckDB's; no user writes either."""
     return _MARK in text or "ENUM(" in text
 
 
 def with_names(text: str) -> str:
-    """Returns an engine's message with enums under their users' names."""
+    """Return an engine's message with enums under their users' names."""
     return _ENUM.sub(lambda match: str(parse_type(match[0])), text) if _MARK in text else text
 
 
@@ -384,12 +384,12 @@ def _named(text: str) -> tuple[Named, str]:
 
 
 def unresolved(schema: str | None, name: str, dimensions: int, position: int | None) -> Type:
-    """Returns a type by its name alone, which may be a user's type."""
+    """Return a type by its name alone, which may be a user's type."""
     return Type(UNRESOLVED, dimensions=dimensions, named=Named(0, schema or "", name, position))
 
 
 def struct_type(fields: Iterable[tuple[str | None, Type]], dimensions: int = 0) -> Type:
-    """Returns a struct with these fields; text fields become varchar, RisingWave's only text type.
+    """Return a struct with these fields; text fields become varchar, RisingWave's only text type.
 
     Raises Error 42701.
     """
@@ -439,5 +439,5 @@ def _split(text: str) -> Iterator[str]:
 
 
 def type_of_oid(oid: int) -> Type | None:
-    """Returns the type with this OID; None for 0 (unspecified), 705 (unknown) and types that Sparkwave lacks."""
+    """Return the type with this OID; None for 0 (unspecified), 705 (unknown) and types that Sparkwave lacks."""
     return _BY_OID.get(oid)

@@ -45,7 +45,7 @@ class User:
     roles: frozenset[str] = frozenset()
 
     def acts_as(self, name: str) -> bool:
-        """Returns whether it is the user of this name, or a member of that role."""
+        """Return whether it is the user of this name, or a member of that role."""
         return name == self.name or name in self.roles
 
 
@@ -60,7 +60,7 @@ class Membership:
 
 
 def roles_of(name: str, memberships: Iterable[Membership]) -> frozenset[str]:
-    """Returns the roles that a user is a member of, directly or through others."""
+    """Return the roles that a user is a member of, directly or through others."""
     direct: dict[str, list[str]] = {}
     for membership in memberships:
         direct.setdefault(membership.member, []).append(membership.role)

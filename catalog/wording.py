@@ -317,7 +317,7 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str]], Error]], ...] = (
 
 
 def in_postgres_words(text: str) -> Error | None:
-    """Returns PostgreSQL's error for a message of DuckDB; None for messages without a rule."""
+    """Return PostgreSQL's error for a message of DuckDB; None for messages without a rule."""
     for pattern, make in _RULES:
         found = re.search(pattern, text)
         if found is not None:

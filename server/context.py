@@ -80,27 +80,27 @@ class Context:
     usage: Usage
 
     def follow(self) -> None:
-        """Reads the catalog changes that another server has committed, if this server only reads."""
+        """Read the catalog changes that another server has committed, if this server only reads."""
         if self.lake.read_only:
             self.store.follow()
 
     def users(self) -> Mapping[str, User]:
-        """Returns the users who may connect, by name."""
+        """Return the users who may connect, by name."""
         self.follow()
         return self.store.catalog.users
 
     def parameter(self, name: str) -> str:
-        """Returns the value of a system parameter."""
+        """Return the value of a system parameter."""
         return self.store.catalog.parameters.get(name, SYSTEM[name].default)
 
     def shortage(self) -> str | None:
-        """Returns a text of the cores or memory that serverless groups lack on this machine; None for enough."""
+        """Return a text of the cores or memory that serverless groups lack on this machine; None for enough."""
         size = _serverless_size(self.config, self.parameter)
         kept_ready = int(self.parameter("serverless_backfill_warm_groups"))
         return shortage(size, kept_ready, self.config.spark_master, of_this_machine())
 
     def close(self) -> None:
-        """Stops everything. Acknowledged writes are durable; creating jobs resume at the next start."""
+        """Stop everything. Acknowledged writes are durable; creating jobs resume at the next start."""
         self.usage.stop()
         for work in self.background:
             work.stop()
@@ -129,11 +129,11 @@ class SystemViews:
         self._columns = system_views.columns(self._cursor)
 
     def columns(self, schema: str, name: str) -> Mapping[str, Type]:
-        """Returns the columns of a system relation; none for an unknown one."""
+        """Return the columns of a system relation; none for an unknown one."""
         return self._columns.get((schema, name), {})
 
     def refresh(self) -> None:
-        """Applies the catalog's changes since the last refresh."""
+        """Apply the catalog's changes since the last refresh."""
         with self._lock:
             if self._version != self._store.version:
                 version = self._store.version
@@ -142,7 +142,7 @@ class SystemViews:
 
 
 def open_context(config: Config, parameters: dict[str, str], lease: Lease | None = None) -> Context:
-    """Opens the lake and starts the coordinator and the creating jobs.
+    """Open the lake and start the coordinator and the creating jobs.
 
     If the catalog is in a PostgreSQL and another server holds the lease, the server only reads and starts nothing.
     `parameters` come from the configuration file; they are stored as if set by ALTER SYSTEM. Raises Error when the
@@ -275,7 +275,7 @@ def _serverless_size(config: Config, parameter: Callable[[str], str]) -> Size:
 
 
 def _start(context: Context) -> None:
-    """Starts all parts that write the lake."""
+    """Start all parts that write the lake."""
     lacking = context.shortage() if context.parameter("serverless_backfill_enabled") == "true" else None
     if lacking is not None:
         logger.warning(lacking)
@@ -297,7 +297,7 @@ def _start(context: Context) -> None:
 
 
 def _warm_up(groups: Groups, lake: Lake) -> None:
-    """Starts Spark before the first view needs it."""
+    """Start Spark before the first view needs it."""
     try:
         warm_up(groups.get(), lake)
     except Error as error:

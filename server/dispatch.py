@@ -65,7 +65,7 @@ def _plain(handler: Callable[[Session, Any], Result]) -> Handler:
 
 
 def _execute(session: Session, statement: statements.Execute) -> Result:
-    """Runs EXECUTE and returns the named statement's result. Raises Error 26000, 42601 for a wrong number of values."""
+    """Run EXECUTE and return the named statement's result. Raises Error 26000, 42601 for a wrong number of values."""
     target = session.names.statement(statement.name)
     if not isinstance(target.prepared, Prepared) or is_execute(target.prepared):
         raise Error("a prepared EXECUTE cannot be executed by name", errors.FEATURE_NOT_SUPPORTED)
@@ -165,7 +165,7 @@ _ATTEMPTS = 10
 
 
 def run(session: Session, statement: Statement, oids: tuple[int, ...], values: tuple[object, ...]) -> Result:
-    """Runs a statement. Raises Error, with its position in the client's text if known."""
+    """Run a statement. Raises Error, with its position in the client's text if known."""
     if isinstance(statement, _WITH_TYPES):
         catalog = session.context.store.catalog
         statement = with_domains(with_types(statement, catalog, session.scope), catalog)

@@ -41,12 +41,12 @@ def attached(cursor: Cursor, file: Path) -> Iterator[str]:
 
 
 def copy_catalog(cursor: Cursor, name: str) -> None:
-    """Copies the catalog, as the cursor's transaction sees it, into an empty attached database."""
+    """Copy the catalog, as the cursor's transaction sees it, into an empty attached database."""
     cursor.execute(f"COPY FROM DATABASE {METADATA} TO {name}")
 
 
 def make_empty_catalog(file: Path) -> None:
-    """Creates a database file with DuckLake's tables, all empty."""
+    """Create a database file with DuckLake's tables, all empty."""
     with closing(without_lake()) as cursor:
         load_extension(cursor, "ducklake")
         cursor.execute(f"ATTACH {literal(f'ducklake:{file}')} AS lake (DATA_PATH {literal(str(file.parent))})")
@@ -58,7 +58,7 @@ def make_empty_catalog(file: Path) -> None:
 
 
 def copy_postgres_catalog(cursor: Cursor, name: str) -> None:
-    """Copies the catalog from a PostgreSQL, as the cursor's transaction sees it, into one of `make_empty_catalog`."""
+    """Copy the catalog from a PostgreSQL, as the cursor's transaction sees it, into one of `make_empty_catalog`."""
     for table in _tables(cursor, name):
         cursor.execute(f"INSERT INTO {name}.{table} BY NAME FROM {METADATA}.{table}")
     inlined = cursor.execute(
@@ -102,7 +102,7 @@ def new_postgres_catalog(cursor: Cursor, storage: Storage) -> Iterator[str]:
 
 
 def fill_postgres_catalog(cursor: Cursor, name: str, source: str) -> None:
-    """Copies a catalog without inlined rows and deletes into a catalog of `new_postgres_catalog`."""
+    """Copy a catalog without inlined rows and deletes into a catalog of `new_postgres_catalog`."""
     tables = [table for table in _tables(cursor, source) if not table.startswith("ducklake_inlined_")]
     with in_transaction(cursor):
         for table in tables:
@@ -147,12 +147,12 @@ _TYPES = {"int8": "TINYINT", "uint8": "UTINYINT", "uint16": "USMALLINT", "uint32
 
 
 def forget_deleted_files(cursor: Cursor, name: str) -> None:
-    """Removes from a copied catalog the files scheduled for deletion, which none of its snapshots has."""
+    """Remove from a copied catalog the files scheduled for deletion, which none of its snapshots has."""
     cursor.execute(f"DELETE FROM {name}.ducklake_files_scheduled_for_deletion")
 
 
 def finished_steps(cursor: Cursor) -> list[tuple[int, int, int]]:
-    """Returns the finished steps of creating jobs: job, fragment and slice."""
+    """Return the finished steps of creating jobs: job, fragment and slice."""
     return cursor.execute(
         f"SELECT DISTINCT job_id, fragment_id, slice_id FROM {system_table('finished_slices')} "
         f"JOIN {system_table('jobs')} j ON j.id = job_id WHERE j.status = '{CREATING}' ORDER BY ALL"

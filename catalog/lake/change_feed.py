@@ -41,7 +41,7 @@ _VIRTUAL = ("rowid", "snapshot_id", "filename", "file_row_number")
 
 
 def table_changes(table: LakeTable, after: int, upto: int, has_deletes: bool = True, listed: str = "rowid, *") -> str:
-    """Returns SQL of the rows changed in snapshots `after < s <= upto`: the columns `listed`, and `_weight`.
+    """Return SQL of the rows changed in snapshots `after < s <= upto`: the columns `listed`, and `_weight`.
 
     `listed` may contain DuckLake's virtual columns. Columns are matched by name.
     """
@@ -57,7 +57,7 @@ def keep_changes(
     cursor: Cursor, name: str, table: LakeTable, after: int, upto: int, has_deletes: bool, listed: str,
     make: Make = make_temporary,
 ) -> None:  # fmt: skip
-    """Stores the rows of `table_changes` in a temporary table of the cursor; rows that came and went may be missing.
+    """Store the rows of `table_changes` in a temporary table of the cursor; rows that came and went may be missing.
 
     `listed` has column names, no `*`.
     """
@@ -73,7 +73,7 @@ def keep_changes(
 
 
 def changed_rows(cursor: Cursor, table: LakeTable, after: int, upto: int, has_deletes: bool) -> tuple[str, str | None]:
-    """Returns SQL of the rows inserted in snapshots `after < s <= upto`, and of the deleted rows, if any.
+    """Return SQL of the rows inserted in snapshots `after < s <= upto`, and of the deleted rows, if any.
 
     A deleted row may appear twice. The relations have the virtual columns `rowid` and `snapshot_id`, and may be read in
     the cursor's transaction.
@@ -114,7 +114,7 @@ def _tells_twice(cursor: Cursor, table: LakeTable, after: int, upto: int) -> boo
 
 
 def count_inserted(cursor: Cursor, table: LakeTable, after: int, upto: int) -> int:
-    """Returns the number of rows inserted in snapshots `after < s <= upto`, updates included, without reading files."""
+    """Return the number of rows inserted in snapshots `after < s <= upto`, updates included, without reading files."""
     located = locate(cursor, table, upto)
     if located is None:
         return 0
@@ -145,7 +145,7 @@ _NONE = "SELECT ''::VARCHAR AS file, 0::BIGINT AS place, NULL::BIGINT AS born WH
 def _keep_net(
     cursor: Cursor, name: str, table: LakeTable, after: int, upto: int, listed: str, came: str, make: Make
 ) -> bool:
-    """Stores the changes without reading whole files. Returns whether that was possible."""
+    """Store the changes without reading whole files. Returns whether that was possible."""
     located = locate(cursor, table, upto)
     first_new = _first_new_file(cursor, located[0], after, upto) if located is not None else None
     if located is None or first_new is None:
@@ -188,7 +188,7 @@ def _rows_of(table: LakeTable, snapshot: int, gone: str, files: Sequence[str]) -
 
 
 def is_large(cursor: Cursor, table: LakeTable) -> bool:
-    """Returns whether the table is large enough for the queries to pay off.
+    """Return whether the table is large enough for the queries to pay off.
 
     Equal names in several schemas count together.
     """

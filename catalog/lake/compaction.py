@@ -58,7 +58,7 @@ class Table:
 
 
 def tables_to_compact(cursor: Cursor, data_path: str) -> list[Table]:
-    """Returns the lake tables that need work."""
+    """Return the lake tables that need work."""
     names = cursor.execute(
         f"SELECT t.table_id, s.schema_name, t.table_name, "
         "if(t.path_is_relative, if(s.path_is_relative, ? || s.path, s.path) || t.path, t.path) "
@@ -98,7 +98,7 @@ def _plan(name: LakeTable, inlined: int, files: Sequence[File]) -> Table:
 
 
 def all_tables(cursor: Cursor) -> list[LakeTable]:
-    """Returns the lake's tables."""
+    """Return the lake's tables."""
     rows = cursor.execute(
         f"SELECT s.schema_name, t.table_name FROM {METADATA}.ducklake_table t "
         f"JOIN {METADATA}.ducklake_schema s USING (schema_id) WHERE t.end_snapshot IS NULL AND s.end_snapshot IS NULL"
@@ -107,7 +107,7 @@ def all_tables(cursor: Cursor) -> list[LakeTable]:
 
 
 def flush(cursor: Cursor, table: LakeTable) -> None:
-    """Writes the table's inlined rows and deletes to files, in the cursor's transaction."""
+    """Write the table's inlined rows and deletes to files, in the cursor's transaction."""
     cursor.execute(
         "CALL ducklake_flush_inlined_data('lake', "
         f"schema_name => {literal(table.schema)}, table_name => {literal(table.name)})"
@@ -115,7 +115,7 @@ def flush(cursor: Cursor, table: LakeTable) -> None:
 
 
 def merge(cursor: Cursor, table: LakeTable, below: int) -> None:
-    """Merges adjacent files smaller than `below` bytes into one, in the cursor's transaction."""
+    """Merge adjacent files smaller than `below` bytes into one, in the cursor's transaction."""
     cursor.execute(
         f"CALL ducklake_merge_adjacent_files('lake', {literal(table.name)}, schema => {literal(table.schema)}, "
         f"max_file_size => {below}, max_compacted_files => 1)"
@@ -123,7 +123,7 @@ def merge(cursor: Cursor, table: LakeTable, below: int) -> None:
 
 
 def drop_dead(cursor: Cursor, table: LakeTable) -> None:
-    """Removes the files without any row left from a flushed table, in the cursor's transaction."""
+    """Remove the files without any row left from a flushed table, in the cursor's transaction."""
     cursor.execute(
         f"CALL ducklake_rewrite_data_files('lake', {literal(table.name)}, schema => {literal(table.schema)}, "
         "delete_threshold => 1.0)"
@@ -131,7 +131,7 @@ def drop_dead(cursor: Cursor, table: LakeTable) -> None:
 
 
 def rewrite(cursor: Cursor, table: LakeTable, files: Iterable[File]) -> None:
-    """Rewrites the remaining rows of some files to one file, in the cursor's transaction."""
+    """Rewrite the remaining rows of some files to one file, in the cursor's transaction."""
     row = cursor.execute(f"DESCRIBE {table.sql}").fetchone()
     assert row is not None
     column = quote(row[0])
@@ -140,7 +140,7 @@ def rewrite(cursor: Cursor, table: LakeTable, files: Iterable[File]) -> None:
 
 
 def forget_row_id_starts(lake: Lake, cursor: Cursor, table: LakeTable, files: Sequence[File]) -> None:
-    """Clears `row_id_start` of files that contain row ids, since it is wrong for them."""
+    """Clear `row_id_start` of files that contain row ids, since it is wrong for them."""
     paths = {file.path: file.id for file in files if file.has_row_id_start}
     if not paths:
         return

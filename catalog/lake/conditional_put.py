@@ -26,7 +26,7 @@ class ConditionUnknown(OSError):
 
 
 def put_new(s3: S3, key: str, content: bytes) -> None:
-    """Creates an object; `key` begins with the bucket. Raises FileExistsError, ConditionUnknown, or another OSError."""
+    """Create an object; `key` begins with the bucket. Raises FileExistsError, ConditionUnknown, or another OSError."""
     url = f"{_endpoint(s3)}/{quote(key)}"
     for attempt in range(1, _ATTEMPTS + 1):
         headers = {"If-None-Match": "*", **signature(s3, url, content, datetime.now(UTC))}
@@ -55,7 +55,7 @@ def _endpoint(s3: S3) -> str:
 
 
 def signature(s3: S3, url: str, content: bytes, now: datetime) -> Mapping[str, str]:
-    """Returns the headers that sign a PUT by Amazon's Signature Version 4."""
+    """Return the headers that sign a PUT by Amazon's Signature Version 4."""
     parts, digest = urlsplit(url), hashlib.sha256(content).hexdigest()
     time, day = now.strftime("%Y%m%dT%H%M%SZ"), now.strftime("%Y%m%d")
     signed = {"content-type": "application/octet-stream", "host": parts.netloc}

@@ -77,7 +77,7 @@ class Lake:
         spill_limit: str | None = None,
         read_only: bool = False,
     ) -> None:
-        """Opens or creates the lake; read-only if asked, or while another server holds the lease.
+        """Open or create the lake; read-only if asked, or while another server holds the lease.
 
         Raises Error 55006 if another server holds the directory, XX001 if its catalog cannot be read, 53100 if its disk
         is full, 57P03 if the writing server has not yet migrated it to this version; Refused if the directory is no
@@ -184,7 +184,7 @@ class Lake:
         )
 
     def confirm_identity(self) -> None:
-        """Records the catalog's newest snapshot beside the files.
+        """Record the catalog's newest snapshot beside the files.
 
         Raises Error when the files no longer belong to this lake, or its lease is lost.
         """
@@ -199,14 +199,14 @@ class Lake:
             identity.replace(self.data_path, replace(self.identity, snapshot=self.snapshot(cursor)))
 
     def _clear_spill(self) -> None:
-        """Deletes spilled data and files of sinks that a crash has left."""
+        """Delete spilled data and files of sinks that a crash has left."""
         for path in self.spill_path.glob("duckdb_temp_*"):
             path.unlink(missing_ok=True)
         for path in self.spill_path.glob("sink_*"):
             shutil.rmtree(path, ignore_errors=True)
 
     def _migrate(self, connection: Cursor) -> None:
-        """Runs the missing migrations one by one; for a new lake, all in one transaction, which is faster."""
+        """Run the missing migrations one by one; for a new lake, all in one transaction, which is faster."""
         connection.execute("CREATE SCHEMA IF NOT EXISTS lake.sparkwave")
         connection.execute("CREATE TABLE IF NOT EXISTS lake.sparkwave.migrations (version INTEGER)")
         done, newest = version_of(connection), len(MIGRATIONS)
@@ -224,7 +224,7 @@ class Lake:
             raise Error(message, errors.CANNOT_CONNECT_NOW)
 
     def close(self) -> None:
-        """Runs a checkpoint and closes the lake; then another server may use the directory."""
+        """Run a checkpoint and close the lake; then another server may use the directory."""
         if isinstance(self.data_path, Path):  # a bucket may be unreachable, and the older record stays valid
             with contextlib.suppress(Error, duckdb.Error):
                 self.confirm_identity()
@@ -238,14 +238,14 @@ class Lake:
         return self.lease.holder() if self.lease is not None else None
 
     def new_temporary(self, purpose: str) -> Place:
-        """Returns a path for a temporary directory below the staging path; the caller creates and removes it.
+        """Return a path for a temporary directory below the staging path; the caller creates and removes it.
 
         Its name identifies this server among others (`catalog.lake.orphans`).
         """
         return self.staging_path / f"{purpose}_{self.instance}_{uuid.uuid4().hex[:8]}"
 
     def cursor(self) -> Cursor:
-        """Returns a new connection, with its own temporary relations and transaction."""
+        """Return a new connection, with its own temporary relations and transaction."""
         return self._connection.cursor()
 
     @contextlib.contextmanager
@@ -264,7 +264,7 @@ class Lake:
         return self._keepers > 0
 
     def exclusive(self) -> RankedRLock:
-        """Returns the commit lock.
+        """Return the commit lock.
 
         While it is held, no other thread commits, between a commit and the work that follows it.
         """
@@ -320,7 +320,7 @@ class Lake:
 
     @contextlib.contextmanager
     def late_transaction(self, cursor: Cursor, tables: Callable[[], Collection[LakeTable]]) -> Iterator[None]:
-        """Works as `table_transaction`, but asks for the tables after BEGIN, before it reads the lake."""
+        """Work as `table_transaction`, but asks for the tables after BEGIN, before it reads the lake."""
         began = time.time()
         written: Collection[LakeTable] = ()
         cursor.execute("BEGIN")
@@ -338,7 +338,7 @@ class Lake:
             raise
 
     def _commit(self, cursor: Cursor) -> None:
-        """Commits with the commit time in the snapshot (`catalog.lake.history`), while the commit lock is held."""
+        """Commit with the commit time in the snapshot (`catalog.lake.history`), while the commit lock is held."""
         time_us = self._next_time_us()
         cursor.execute(f"CALL lake.set_commit_message(NULL, NULL, extra_info => '{time_us}')")
         self._end(cursor, time_us)
@@ -347,7 +347,7 @@ class Lake:
         return max(time.time_ns() // 1000, (self.commit_time_us // 1000 + 1) * 1000)
 
     def _end(self, cursor: Cursor, time_us: int, newest: int | None = None) -> None:
-        """Commits; afterwards the newest snapshot is `newest`, if known."""
+        """Commit; afterwards the newest snapshot is `newest`, if known."""
         if self.lease is not None:
             self.lease.check()
         self.commit_time_us = time_us
@@ -361,12 +361,12 @@ class Lake:
             self._committed.notify_all()
 
     def wait_for_commit(self, commits: int, seconds: float, is_over: Callable[[], bool] = lambda: False) -> None:
-        """Waits for more than `commits` transactions, or so many seconds, or until `is_over` (`wake`)."""
+        """Wait for more than `commits` transactions, or so many seconds, or until `is_over` (`wake`)."""
         with self._committed:
             self._committed.wait_for(lambda: self.commits > commits or is_over(), seconds)
 
     def wake(self) -> None:
-        """Has threads in `wait_for_commit` check whether their wait is over."""
+        """Have threads in `wait_for_commit` check whether their wait is over."""
         with self._committed:
             self._committed.notify_all()
 
@@ -392,13 +392,13 @@ class Lake:
         self._note(held, table)
 
     def _note(self, held: contextlib.ExitStack, table: LakeTable) -> None:
-        """Records an open write (`oldest_write_s`)."""
+        """Record an open write (`oldest_write_s`)."""
         if table not in self._writing:  # unless an outer context has
             self._writing[table] = time.monotonic()
             held.callback(self._writing.pop, table)
 
     def newest(self, cursor: Cursor, patience_s: float = -1) -> int:
-        """Returns the id of the newest committed snapshot, without a query of the lake if it is known.
+        """Return the id of the newest committed snapshot, without a query of the lake if it is known.
 
         Waits for a running COMMIT, since other threads may see its changes already; raises TimeoutError when that takes
         longer than `patience_s` seconds, unless that is -1. The known id is right because only transactions of this
@@ -416,7 +416,7 @@ class Lake:
             self._end_lock.release()
 
     def _delete_unfinished_files(self, cursor: Cursor, table: LakeTable, began: float) -> None:
-        """Deletes a table's files made since `began` that no snapshot knows, while no other thread writes the table.
+        """Delete a table's files made since `began` that no snapshot knows, while no other thread writes the table.
 
         DuckLake (1.5.5) leaves an unfinished file behind, which is large when the disk is full.
         """
@@ -438,7 +438,7 @@ class Lake:
         return below(self.data_path, located[1].rstrip("/")) if located is not None else None
 
     def schemas(self, cursor: Cursor) -> list[str]:
-        """Returns the committed schemas that hold users' relations."""
+        """Return the committed schemas that hold users' relations."""
         rows = cursor.execute(
             f"SELECT schema_name FROM {METADATA}.ducklake_schema "
             f"WHERE end_snapshot IS NULL AND schema_name NOT IN ('main', '{SYSTEM_SCHEMA}')"
@@ -446,18 +446,18 @@ class Lake:
         return [name for (name,) in rows]
 
     def oldest_write_s(self) -> float:
-        """Returns the age of the oldest open transaction, in seconds: DuckLake checks for conflicts since its start."""
+        """Return the age of the oldest open transaction, in seconds: DuckLake checks for conflicts since its start."""
         started = list(self._writing.values())
         return time.monotonic() - min(started) if started else 0.0
 
     def snapshot(self, cursor: Cursor) -> int:
-        """Returns the id of the newest committed snapshot."""
+        """Return the id of the newest committed snapshot."""
         row = first_row(cursor.execute("FROM ducklake_current_snapshot('lake')"))
         assert row is not None
         return row[0]
 
     def pin(self, before: int | None = None) -> int:
-        """Returns the newest snapshot, or an earlier one, and keeps it and all later ones until `unpin`.
+        """Return the newest snapshot, or an earlier one, and keeps it and all later ones until `unpin`.
 
         No lock is needed: snapshots as young as this one are kept anyway
         (`executor.maintenance.retention.Pace.settle_s`).
@@ -469,12 +469,12 @@ class Lake:
         return snapshot
 
     def unpin(self, snapshot: int | None) -> None:
-        """Undoes one `pin`; None does nothing."""
+        """Undo one `pin`; None does nothing."""
         if snapshot is not None:
             self.pinned.remove(snapshot)
 
     def changed_tables(self, cursor: Cursor, after: int, upto: int) -> ChangedTables:
-        """Returns the tables whose rows changed in snapshots `after < s <= upto`.
+        """Return the tables whose rows changed in snapshots `after < s <= upto`.
 
         Keys are (lake schema, table); a value is True if rows were deleted or updated.
         """
@@ -492,7 +492,7 @@ class Lake:
         return {self._table_names[id_]: has_deletes for id_, has_deletes in kinds.items() if id_ in self._table_names}
 
     def has_changed(self, cursor: Cursor, tables: Collection[LakeTable], after: int, upto: int | None = None) -> bool:
-        """Returns whether rows of these tables changed in snapshots `after < s <= upto`; None is the newest one.
+        """Return whether rows of these tables changed in snapshots `after < s <= upto`; None is the newest one.
 
         It reads in the cursor's transaction. Returns True also if some of the snapshots have expired.
         """
@@ -508,7 +508,7 @@ class Lake:
 
 
 def first_row(cursor: Cursor) -> tuple[Any, ...] | None:
-    """Returns the first row of a cursor's result; None without one.
+    """Return the first row of a cursor's result; None without one.
 
     It fetches the other rows too: an unfinished result keeps its transaction open, and with it every change of others
     in memory, until the cursor executes again. So cursors that live long do not use `fetchone`.
@@ -518,7 +518,7 @@ def first_row(cursor: Cursor) -> tuple[Any, ...] | None:
 
 
 def _keep_statistics(connection: Cursor) -> None:
-    """Gives DuckLake statistics of all of Sparkwave's own relations.
+    """Give DuckLake statistics of all of Sparkwave's own relations.
 
     For each statement that reads a table which never had a row, DuckLake (1.5.5) queries its catalog about every
     column, in 2 ms each.
@@ -540,13 +540,13 @@ def _keep_statistics(connection: Cursor) -> None:
 
 
 def version_of(cursor: Cursor) -> int:
-    """Returns the number of migrations that have run on a lake."""
+    """Return the number of migrations that have run on a lake."""
     row = first_row(cursor.execute("SELECT coalesce(max(version), 0) FROM lake.sparkwave.migrations"))
     return row[0] if row else 0
 
 
 def without_lake() -> Cursor:
-    """Returns a DuckDB connection with no database attached."""
+    """Return a DuckDB connection with no database attached."""
     return duckdb.connect(config=dict(_CONFIG))
 
 
@@ -572,7 +572,7 @@ def _last_commit_time(cursor: Cursor) -> int:
 
 
 def made_at(name: str) -> float | None:
-    """Returns the time (s since 1970) when DuckLake (1.5.5) made a file, from the UUID (version 7) in the file's name.
+    """Return the time (s since 1970) when DuckLake (1.5.5) made a file, from the UUID (version 7) in the file's name.
 
     None for a name of another form.
     """
@@ -595,7 +595,7 @@ class Change:
 
 
 def is_kept(cursor: Cursor, after: int, upto: int) -> bool:
-    """Returns whether no snapshot `after < s <= upto` has expired, so that all changes are known. Ids have no gaps."""
+    """Return whether no snapshot `after < s <= upto` has expired, so that all changes are known. Ids have no gaps."""
     cursor.execute(
         f"SELECT count(*) FROM {METADATA}.ducklake_snapshot WHERE snapshot_id > ? AND snapshot_id <= ?", [after, upto]
     )
@@ -603,7 +603,7 @@ def is_kept(cursor: Cursor, after: int, upto: int) -> bool:
 
 
 def changes_made(cursor: Cursor, after: int, upto: int) -> list[Change]:
-    """Returns the changes of tables in snapshots `after < s <= upto` that have not expired."""
+    """Return the changes of tables in snapshots `after < s <= upto` that have not expired."""
     rows = cursor.execute(
         f"SELECT snapshot_id, changes_made FROM {METADATA}.ducklake_snapshot_changes "
         "WHERE snapshot_id > ? AND snapshot_id <= ?",
@@ -621,7 +621,7 @@ _HAVE_FILES: WeakKeyDictionary[Cursor, bool] = WeakKeyDictionary()
 
 
 def has_file(cursor: Cursor) -> bool:
-    """Returns whether the lake's catalog is a DuckDB file."""
+    """Return whether the lake's catalog is a DuckDB file."""
     if cursor not in _HAVE_FILES:
         row = first_row(cursor.execute("SELECT catalog_type FROM ducklake_settings('lake')"))
         _HAVE_FILES[cursor] = row == ("duckdb",)
@@ -629,12 +629,12 @@ def has_file(cursor: Cursor) -> bool:
 
 
 def ask(cursor: Cursor, question: str) -> Cursor:
-    """Runs a query of the lake's catalog with a constant text; prepared if the catalog is a file."""
+    """Run a query of the lake's catalog with a constant text; prepared if the catalog is a file."""
     return run(cursor, question) if has_file(cursor) else cursor.execute(question)
 
 
 def locate(cursor: Cursor, table: LakeTable, snapshot: int = NEWEST) -> tuple[int, str] | None:
-    """Returns the lake's number of a table, and the directory of its files with a slash at the end; None if unknown."""
+    """Return the lake's number of a table, and the directory of its files with a slash at the end; None if unknown."""
     ask(
         cursor,
         "SELECT t.table_id, if(s.path_is_relative, m.value || s.path, s.path), t.path, t.path_is_relative, "
@@ -650,7 +650,7 @@ def locate(cursor: Cursor, table: LakeTable, snapshot: int = NEWEST) -> tuple[in
 
 
 def files_with_column(cursor: Cursor, paths: Collection[str], column: str) -> set[str]:
-    """Returns the Parquet files that have a column."""
+    """Return the Parquet files that have a column."""
     if not paths:
         return set()
     listed = ", ".join(map(literal, paths))
@@ -659,13 +659,13 @@ def files_with_column(cursor: Cursor, paths: Collection[str], column: str) -> se
 
 
 def inlined_tables(cursor: Cursor, table_id: int) -> list[str]:
-    """Returns the tables of the lake's catalog with inlined rows of a table, one for each shape it has had."""
+    """Return the tables of the lake's catalog with inlined rows of a table, one for each shape it has had."""
     query = f"SELECT table_name FROM {METADATA}.ducklake_inlined_data_tables WHERE table_id = {table_id}"
     return [name for (name,) in ask(cursor, query).fetchall()]
 
 
 def inlined_deletes(cursor: Cursor, table_id: int) -> str | None:
-    """Returns the table of the lake's catalog that lists deleted rows of a table's files; None if there is none yet."""
+    """Return the table of the lake's catalog that lists deleted rows of a table's files; None if there is none yet."""
     name = f"ducklake_inlined_delete_{table_id}"
     # DuckDB's catalog functions do not list tables of the metadata database.
     try:
@@ -692,7 +692,7 @@ def at_version(lake_name: str, snapshot: int) -> str:
 
 
 def register_files(cursor: Cursor, table: LakeTable, files: Sequence[str]) -> None:
-    """Adds Parquet files to a table by one statement, inside the cursor's transaction.
+    """Add Parquet files to a table by one statement, inside the cursor's transaction.
 
     If the files are a whole directory, a pattern is given: DuckLake needs 3 ms for each listed file, and a tenth of
     that for a file found by a pattern (1.5.5, 100 and 400 files).
@@ -709,14 +709,14 @@ def register_files(cursor: Cursor, table: LakeTable, files: Sequence[str]) -> No
 
 
 def registered_files(cursor: Cursor, table: LakeTable) -> list[str]:
-    """Returns the Parquet files of a table to which files were added and nothing else was done."""
+    """Return the Parquet files of a table to which files were added and nothing else was done."""
     schema = literal(table.schema)
     cursor.execute(f"SELECT data_file FROM ducklake_list_files('lake', {literal(table.name)}, schema => {schema})")
     return [file for (file,) in cursor.fetchall()]
 
 
 def load_extensions(cursor: Cursor, storage: Storage) -> None:
-    """Loads the extensions, and creates the secrets, that a lake needs. Raises the errors of `load_extension`."""
+    """Load the extensions, and creates the secrets, that a lake needs. Raises the errors of `load_extension`."""
     extensions, secrets = file_access(storage.root)
     for extension in ("ducklake", *(("postgres_scanner",) if storage.catalog else ()), *extensions):
         load_extension(cursor, extension)
@@ -725,12 +725,12 @@ def load_extensions(cursor: Cursor, storage: Storage) -> None:
 
 
 def file_access(root: Place) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Returns what DuckDB needs for files below a place: names of extensions, and SQL that contains keys."""
+    """Return what DuckDB needs for files below a place: names of extensions, and SQL that contains keys."""
     return (("httpfs",), (root.s3.secret(str(root)),)) if isinstance(root, BucketPath) else ((), ())
 
 
 def load_extension(cursor: Cursor, name: str) -> None:
-    """Loads an installed extension of DuckDB. Raises Error if it is not installed."""
+    """Load an installed extension of DuckDB. Raises Error if it is not installed."""
     cursor.execute(f"LOAD {literal(str(_extension_file(name)))}")
 
 

@@ -22,12 +22,12 @@ from sparkwave.catalog.names import quote
 
 
 def last_snapshot_before(cursor: Cursor, seconds_ago: float) -> int | None:
-    """Returns the snapshot that was current so many seconds ago; None if there was none."""
+    """Return the snapshot that was current so many seconds ago; None if there was none."""
     return snapshot_at(cursor, time.time_ns() // 1000 - int(seconds_ago * 1_000_000))
 
 
 def expire(cursor: Cursor, before: int, most: int) -> int:
-    """Expires at most `most` snapshots before `before`, the oldest first. Returns their number."""
+    """Expire at most `most` snapshots before `before`, the oldest first. Returns their number."""
     rows = cursor.execute(
         f"SELECT snapshot_id FROM {METADATA}.ducklake_snapshot WHERE snapshot_id < ? ORDER BY snapshot_id LIMIT ?",
         [before, most],
@@ -39,7 +39,7 @@ def expire(cursor: Cursor, before: int, most: int) -> int:
 
 
 def delete_dead_rows(cursor: Cursor) -> int:
-    """Deletes inlined rows that no snapshot sees: those that ended at or before the oldest. Returns their number."""
+    """Delete inlined rows that no snapshot sees: those that ended at or before the oldest. Returns their number."""
     tables = cursor.execute(f"SELECT table_name FROM {METADATA}.ducklake_inlined_data_tables").fetchall()
     oldest = f"(SELECT min(snapshot_id) FROM {METADATA}.ducklake_snapshot)"
     deleted = 0
@@ -50,7 +50,7 @@ def delete_dead_rows(cursor: Cursor) -> int:
 
 
 def delete_files(cursor: Cursor, scheduled_seconds_ago: float) -> int:
-    """Deletes the files that were scheduled for deletion so many seconds ago. Returns their number."""
+    """Delete the files that were scheduled for deletion so many seconds ago. Returns their number."""
     rows = cursor.execute(
         "CALL ducklake_cleanup_old_files('lake', "
         f"older_than => now() - to_microseconds({int(scheduled_seconds_ago * 1_000_000)}))"

@@ -31,14 +31,14 @@ class Commit:
 
 
 def oldest(cursor: Cursor) -> Commit:
-    """Returns the oldest snapshot that has not expired."""
+    """Return the oldest snapshot that has not expired."""
     row = cursor.execute(f"{_TIMES} ORDER BY snapshot_id LIMIT 1").fetchone()
     assert row is not None
     return Commit(*row)
 
 
 def snapshot_at(cursor: Cursor, time_us: int) -> int | None:
-    """Returns the newest snapshot at a time; None for a time before all remaining ones."""
+    """Return the newest snapshot at a time; None for a time before all remaining ones."""
     row = cursor.execute(
         f"WITH t AS ({_TIMES}) SELECT max(snapshot_id) FROM t "
         "WHERE snapshot_id < coalesce((SELECT min(snapshot_id) FROM t WHERE time_us > ?), 9223372036854775807)",
@@ -51,7 +51,7 @@ OPERATIONS = ("Insert", "UpdateInsert", "UpdateDelete", "Delete")  # RisingWave'
 
 
 def change_log(relation: Relation, after: int, upto: int, has_deletes: bool) -> str:
-    """Returns SQL of the changes of a relation in snapshots `after < s <= upto`.
+    """Return SQL of the changes of a relation in snapshots `after < s <= upto`.
 
     Its columns are the visible ones, `op`, and `rw_timestamp`, the millisecond of the commit; rows are in the order of
     commits and, in each commit, of keys. If a commit removes and adds a row of one key, the two rows are an update.
@@ -90,7 +90,7 @@ _SNAPSHOT, _ROW, _SUM = (quote(f"\u2009{name}") for name in ("snapshot", "row", 
 
 
 def all_rows(relation: Relation, snapshot: int) -> str:
-    """Returns SQL of a relation's rows at a snapshot, in the order of its key, with the columns of `change_log`."""
+    """Return SQL of a relation's rows at a snapshot, in the order of its key, with the columns of `change_log`."""
     columns = ", ".join(f"{column.from_lake} AS {quote(column.name)}" for column in relation.visible)
     is_row_id = relation.is_table and relation.key == (ROW_ID,)
     key = [_ROW] if is_row_id else [quote(name) for name in relation.in_lake(relation.key)]

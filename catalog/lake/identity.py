@@ -74,7 +74,7 @@ class _Stored:
 
 
 def claim(cursor: Cursor, storage: Storage) -> Identity:
-    """Returns the identity of a lake before it is opened for writing; a new identity if it has none.
+    """Return the identity of a lake before it is opened for writing; a new identity if it has none.
 
     A lake of an earlier version has none; it gets one if its catalog names existing files. Raises Refused when catalog
     and files do not belong together, Error 08006 or 58030 when one cannot be reached.
@@ -101,7 +101,7 @@ def claim(cursor: Cursor, storage: Storage) -> Identity:
 
 
 def verify(cursor: Cursor, storage: Storage, is_reader: bool) -> None:
-    """Checks the identity of a lake that is only read. A missing identity is no error, but a reader waits for it.
+    """Check the identity of a lake that is only read. A missing identity is no error, but a reader waits for it.
 
     Raises Refused as `claim` does, Error 57P03 for a reader.
     """
@@ -120,7 +120,7 @@ _NOT_YET = "{name} is not of this version"
 
 
 def establish(cursor: Cursor, metadata: str, storage: Storage, identity: Identity) -> None:
-    """Records the identity in the catalog, whose tables are in `metadata`, and then beside the files, if missing.
+    """Record the identity in the catalog, whose tables are in `metadata`, and then beside the files, if missing.
 
     In this order, a server that is interrupted in between does it again. Raises Refused when another server was
     faster.
@@ -139,7 +139,7 @@ def establish(cursor: Cursor, metadata: str, storage: Storage, identity: Identit
 
 
 def renew(cursor: Cursor, metadata: str) -> Identity:
-    """Gives a copied catalog a new identity. Its files do not record it yet."""
+    """Give a copied catalog a new identity. Its files do not record it yet."""
     identity = Identity(str(uuid.uuid4()))
     cursor.execute(f"DELETE FROM {metadata}.ducklake_metadata WHERE key = ?", [_KEY])
     cursor.execute(f"INSERT INTO {metadata}.ducklake_metadata (key, value) VALUES (?, ?)", [_KEY, identity.lake])
@@ -147,7 +147,7 @@ def renew(cursor: Cursor, metadata: str) -> Identity:
 
 
 def database_of(storage: Storage) -> str | None:
-    """Returns the id of the PostgreSQL database with the catalog, None for a file. Raises Error 08006."""
+    """Return the id of the PostgreSQL database with the catalog, None for a file. Raises Error 08006."""
     if storage.catalog is None:
         return None
     with _postgres(storage) as connection:
@@ -155,7 +155,7 @@ def database_of(storage: Storage) -> str | None:
 
 
 def read(data_path: Place) -> Identity | None:
-    """Returns the identity beside the files; None if there is none.
+    """Return the identity beside the files; None if there is none.
 
     Raises Refused for an unreadable one, Error 58030.
     """
@@ -173,7 +173,7 @@ def read(data_path: Place) -> Identity | None:
 
 
 def write(data_path: Place, identity: Identity) -> None:
-    """Writes the identity beside the files, completely or not at all, unless there is one.
+    """Write the identity beside the files, completely or not at all, unless there is one.
 
     If several servers do so at once, one of them succeeds. Raises Error 53100 or 58030.
     """
@@ -190,7 +190,7 @@ def write(data_path: Place, identity: Identity) -> None:
 
 
 def replace(data_path: Place, identity: Identity) -> None:
-    """Replaces the identity beside the files, completely or not at all. Raises Error 53100 or 58030."""
+    """Replace the identity beside the files, completely or not at all. Raises Error 53100 or 58030."""
     file, text = data_path / IDENTITY_FILE, _text(identity)
     try:
         if isinstance(file, Path):
@@ -222,7 +222,7 @@ def _written(file: Path, text: str) -> Iterator[Path]:
 
 
 def _name_new(written: Path, file: Path, text: str) -> None:
-    """Gives a file its name. Raises FileExistsError if another file has it."""
+    """Give a file its name. Raises FileExistsError if another file has it."""
     try:
         os.link(written, file)
     except FileExistsError:
@@ -291,7 +291,7 @@ def _compare(storage: Storage, beside: Identity, lake: str | None, database: str
 
 
 def _require_no_files(storage: Storage, beside: Identity | None) -> None:
-    """Raises Refused if a lake without its catalog has left files."""
+    """Raise Refused if a lake without its catalog has left files."""
     file = storage.catalog_file
     parts = [] if storage.catalog is not None or file.exists() else sorted(file.parent.glob(f"{file.name}.*"))
     if parts:
@@ -304,7 +304,7 @@ def _require_no_files(storage: Storage, beside: Identity | None) -> None:
 
 
 def _require_own_files(storage: Storage, stored: _Stored, is_identified: bool) -> None:
-    """Accepts files without an identity if the catalog names some of them.
+    """Accept files without an identity if the catalog names some of them.
 
     All files of an identified catalog must exist: another place may have files that claim to be its own.
     """

@@ -37,7 +37,7 @@ class InlinedRows:
 
 
 def inlined_rows(cursor: Cursor, table: LakeTable, after: int, upto: int, has_deletes: bool) -> InlinedRows:
-    """Returns the inlined changes in snapshots `after < s <= upto`, to be read in the cursor's transaction."""
+    """Return the inlined changes in snapshots `after < s <= upto`, to be read in the cursor's transaction."""
     if not has_file(cursor):
         return InlinedRows()
     located = locate(cursor, table, after)

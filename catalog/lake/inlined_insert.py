@@ -77,7 +77,7 @@ class Stored:
 
 
 def may_fit(target: Relation) -> bool:
-    """Returns whether new rows of a table can ever be inserted here."""
+    """Return whether new rows of a table can ever be inserted here."""
     columns = target.visible
     is_plain = all(c.type.name in _TYPES and not c.type.dimensions and not c.type.is_text_in_lake for c in columns)
     has_own_names = not any(column.lake_name in _CATALOG_COLUMNS for column in columns)
@@ -91,7 +91,7 @@ class InlinedInserts:
         self._stored: dict[LakeTable, Stored] = {}
 
     def insert(self, cursor: Cursor, target: Relation, staged: str, snapshot: Snapshot) -> Stored:
-        """Inserts the rows of a temporary table with the table's columns, as `snapshot`, in the open transaction.
+        """Insert the rows of a temporary table with the table's columns, as `snapshot`, in the open transaction.
 
         Returns the entries to `keep` after the commit. Raises Unfit.
         """
@@ -111,7 +111,7 @@ class InlinedInserts:
         )
 
     def keep(self, target: Relation, stored: Stored) -> None:
-        """Remembers a table's entries. They are valid until another transaction commits, which their snapshot shows."""
+        """Remember a table's entries. They are valid until another transaction commits, which their snapshot shows."""
         if len(self._stored) >= MOST_TABLES:
             self._stored.clear()
         self._stored[target.lake_table] = stored

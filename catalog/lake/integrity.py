@@ -38,12 +38,12 @@ class KnownFile:
 
 
 def is_current(cursor: Cursor) -> bool:
-    """Returns whether the catalog is of this version, neither older nor newer."""
+    """Return whether the catalog is of this version, neither older nor newer."""
     return version_of(cursor) == len(MIGRATIONS)
 
 
 def known_files(lake: Lake, cursor: Cursor) -> list[KnownFile]:
-    """Returns the files of all snapshots."""
+    """Return the files of all snapshots."""
     newest = "QUALIFY row_number() OVER (PARTITION BY {0} ORDER BY begin_snapshot DESC) = 1"
     rows = cursor.execute(
         f"WITH schemas AS (FROM {METADATA}.ducklake_schema {newest.format('schema_id')}), "
@@ -65,7 +65,7 @@ def known_files(lake: Lake, cursor: Cursor) -> list[KnownFile]:
 
 
 def check_files(lake: Lake, cursor: Cursor, files: Sequence[KnownFile]) -> Iterator[str]:
-    """Yields the faults of the files below the data path: missing, of another size, unreadable, or of no snapshot.
+    """Yield the faults of the files below the data path: missing, of another size, unreadable, or of no snapshot.
 
     It reads sizes and footers, not the rows.
     """
@@ -121,7 +121,7 @@ def _scheduled(lake: Lake, cursor: Cursor) -> set[str]:
 
 
 def check_references(store: Store, cursor: Cursor) -> Iterator[str]:
-    """Yields dangling references in Sparkwave's own relations: to tables, relations, snapshots, rows of jobs."""
+    """Yield dangling references in Sparkwave's own relations: to tables, relations, snapshots, rows of jobs."""
     yield from _check_tables(store, cursor)
     yield from _check_snapshots(store, cursor)
     yield from _check_progress(store, cursor)

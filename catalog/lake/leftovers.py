@@ -14,7 +14,7 @@ from sparkwave.catalog.stores.job_store import STEPS
 
 
 def forget_leftovers(cursor: Cursor) -> None:
-    """Deletes such rows, in the cursor's transaction, and all epochs and ids except the newest."""
+    """Delete such rows, in the cursor's transaction, and all epochs and ids except the newest."""
     for table in STEPS:
         _keep(cursor, table, "job_id", f"SELECT id FROM {system_table('jobs')} WHERE status = '{CREATING}'")
     _keep(cursor, COMPUTE_ERRORS.name, "relation_id", f"SELECT id FROM {system_table('relations')}")
@@ -24,7 +24,7 @@ def forget_leftovers(cursor: Cursor) -> None:
 
 
 def _keep(cursor: Cursor, table: str, column: str, kept: str) -> None:
-    """Deletes the rows of a table except those with the ids of a query."""
+    """Delete the rows of a table except those with the ids of a query."""
     others = f"FROM {system_table(table)} WHERE {column} NOT IN ({kept})"
     if cursor.execute(f"SELECT 1 {others} LIMIT 1").fetchone():
         cursor.execute(f"DELETE {others}")

@@ -9,7 +9,7 @@ from sparkwave.catalog.lake.translation import Cursor, DuckDBError
 
 
 def rollback(cursor: Cursor) -> None:
-    """Rolls back if a transaction is open."""
+    """Roll back if a transaction is open."""
     with suppress(DuckDBError):
         cursor.execute("ROLLBACK")
 

@@ -34,12 +34,12 @@ class Deleted:
 
 
 def is_own(path: str) -> bool:
-    """Returns whether a file below the data path has a name that only DuckLake or a job gives."""
+    """Return whether a file below the data path has a name that only DuckLake or a job gives."""
     return bool(_OF_TABLE.fullmatch(path) or _OF_JOB.fullmatch(path))
 
 
 def delete_orphans(lake: Lake, cursor: Cursor, grace_s: float) -> Deleted:
-    """Deletes files that no snapshot knows and that are `grace_s` seconds older than the oldest open write.
+    """Delete files that no snapshot knows and that are `grace_s` seconds older than the oldest open write.
 
     A file that is about to be committed is younger than its transaction, or belongs to a creating job.
     """
@@ -63,7 +63,7 @@ def delete_orphans(lake: Lake, cursor: Cursor, grace_s: float) -> Deleted:
 
 
 def delete_temporary(lake: Lake, creating: Collection[int], grace_s: float) -> Deleted:
-    """Deletes staging files last written `grace_s` seconds ago, except those of creating jobs and this server."""
+    """Delete staging files last written `grace_s` seconds ago, except those of creating jobs and this server."""
     if not lake.staging_path.exists():
         return Deleted()
     before, count, size = time.time() - grace_s, 0, 0
@@ -82,7 +82,7 @@ def delete_temporary(lake: Lake, creating: Collection[int], grace_s: float) -> D
 
 
 def creating_jobs(cursor: Cursor) -> set[int]:
-    """Returns the ids of jobs with files that no snapshot knows yet."""
+    """Return the ids of jobs with files that no snapshot knows yet."""
     states = f"'{INITIAL}', '{CREATING}'"
     return {
         id_ for (id_,) in cursor.execute(f"SELECT id FROM {system_table('jobs')} WHERE status IN ({states})").fetchall()

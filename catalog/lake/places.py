@@ -53,7 +53,7 @@ class BucketPath:
         return replace(self, key=self.key.rpartition("/")[0])
 
     def mkdir(self, parents: bool = True, exist_ok: bool = True) -> None:
-        """Does nothing, since a bucket has no directories."""
+        """Do nothing, since a bucket has no directories."""
 
     def exists(self) -> bool:
         return bool(self.s3.filesystem.get_file_info(self.key).type != fs.FileType.NotFound)
@@ -63,7 +63,7 @@ class BucketPath:
             yield replace(self, key=info.path)
 
     def glob(self, pattern: str) -> Iterator[BucketPath]:
-        """Yields the objects, not prefixes, whose names below this one match; `*` matches within a name."""
+        """Yield the objects, not prefixes, whose names below this one match; `*` matches within a name."""
         wanted = pattern.split("/")
         for info in self._listed():
             names = info.path[len(self.key) + 1 :].split("/")
@@ -71,11 +71,11 @@ class BucketPath:
                 yield replace(self, key=info.path)
 
     def sizes(self) -> dict[str, int]:
-        """Returns the sizes of all objects below, in bytes."""
+        """Return the sizes of all objects below, in bytes."""
         return {f"s3://{info.path}": info.size for info in self._listed() if info.is_file}
 
     def modified(self) -> dict[str, tuple[float, int]]:
-        """Returns for all objects below the modification time, in seconds since 1970, and the bytes."""
+        """Return for all objects below the modification time, in seconds since 1970, and the bytes."""
         return {f"s3://{i.path}": (i.mtime_ns / 1e9, i.size) for i in self._listed() if i.is_file}
 
     def unlink(self, missing_ok: bool = False) -> None:
@@ -94,7 +94,7 @@ class BucketPath:
             stream.write(text.encode())
 
     def create_text(self, text: str) -> None:
-        """Writes a new object. Raises FileExistsError if it exists.
+        """Write a new object. Raises FileExistsError if it exists.
 
         In a store without conditions, an object that another server creates at the same instant is overwritten.
         """
@@ -104,7 +104,7 @@ class BucketPath:
             self.write_text(text)
 
     def copy_to(self, target: Place) -> None:
-        """Copies an object; within a store, without reading it."""
+        """Copy an object; within a store, without reading it."""
         if isinstance(target, BucketPath):
             self.s3.filesystem.copy_file(self.key, target.key)
             return
@@ -112,12 +112,12 @@ class BucketPath:
             shutil.copyfileobj(stream, file)
 
     def copy_from(self, source: Path) -> None:
-        """Writes an object with a file's content."""
+        """Write an object with a file's content."""
         with open(source, "rb") as file, self.s3.filesystem.open_output_stream(self.key) as stream:
             shutil.copyfileobj(file, stream)
 
     def check(self) -> None:
-        """Raises Error F0000 when the bucket does not exist or cannot be used."""
+        """Raise Error F0000 when the bucket does not exist or cannot be used."""
         bucket = self.key.partition("/")[0]
         try:
             found = self.s3.filesystem.get_file_info(bucket)
@@ -135,19 +135,19 @@ Place = Path | BucketPath
 
 
 def below(root: Place, path: str) -> Place:
-    """Returns the place, below another one, of a path given as text."""
+    """Return the place, below another one, of a path given as text."""
     return root / path.removeprefix(f"{root}/")
 
 
 def check_url(text: str) -> str:
-    """Returns the URL of a bucket, or of a prefix in it, without a final slash. Raises ValueError for another text."""
+    """Return the URL of a bucket, or of a prefix in it, without a final slash. Raises ValueError for another text."""
     if not re.fullmatch(r"s3://[a-z0-9][a-z0-9.-]+(/[^/?#*\[]+)*/?", text):
         raise ValueError(text)
     return text.rstrip("/")
 
 
 def remove_tree(place: Place) -> None:
-    """Deletes a place with everything below, as far as possible, including files that are added meanwhile."""
+    """Delete a place with everything below, as far as possible, including files that are added meanwhile."""
     if isinstance(place, Path):
         for _ in range(_PASSES):
             shutil.rmtree(place, ignore_errors=True)
@@ -159,14 +159,14 @@ def remove_tree(place: Place) -> None:
 
 
 def sizes_below(place: Place) -> dict[str, int]:
-    """Returns the sizes of all files below, in bytes, by path."""
+    """Return the sizes of all files below, in bytes, by path."""
     if isinstance(place, Path):
         return {str(path): path.stat().st_size for path in place.rglob("*") if not path.is_dir()}
     return place.sizes()
 
 
 def modified_below(place: Place) -> dict[str, tuple[float, int]]:
-    """Returns for all files below the modification time, in seconds since 1970, and the bytes, by path."""
+    """Return for all files below the modification time, in seconds since 1970, and the bytes, by path."""
     if not isinstance(place, Path):
         return place.modified()
     found = {}
@@ -178,7 +178,7 @@ def modified_below(place: Place) -> dict[str, tuple[float, int]]:
 
 
 def flush(path: Path) -> None:
-    """Writes a file, or the names in a directory, to the disk. Raises OSError."""
+    """Write a file, or the names in a directory, to the disk. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -187,7 +187,7 @@ def flush(path: Path) -> None:
 
 
 def delete_unused(directory: Place, used: Collection[str], levels: int) -> None:
-    """Deletes the unused Parquet files below a directory.
+    """Delete the unused Parquet files below a directory.
 
     Then empty directories are removed: those below, the directory itself and `levels` parents.
     """
@@ -201,12 +201,12 @@ def delete_unused(directory: Place, used: Collection[str], levels: int) -> None:
 
 
 def keep_list(directory: Place, files: Collection[str]) -> None:
-    """Records the valid files of a directory, for `listed`: it may also have files of failed Spark tasks."""
+    """Record the valid files of a directory, for `listed`: it may also have files of failed Spark tasks."""
     (directory / _LIST).write_text("\n".join(files))
 
 
 def listed(place: Place, pattern: str) -> list[str]:
-    """Returns the valid Parquet files of the matching directories; without a list (older versions), all files."""
+    """Return the valid Parquet files of the matching directories; without a list (older versions), all files."""
     found = [file for note in place.glob(f"{pattern}/{_LIST}") for file in note.read_text().splitlines()]
     if isinstance(place, Path):
         bare = (directory for directory in place.glob(pattern) if not (directory / _LIST).exists())

@@ -44,19 +44,19 @@ _preparing = RankedLock()
 
 
 def define(cursor: Cursor, statement: str) -> Cursor:
-    """Creates or drops temporary tables or views of the cursor."""
+    """Create or drop temporary tables or views of the cursor."""
     _PREPARED.pop(cursor, None)
     return cursor.execute(statement)
 
 
 def make_temporary(cursor: Cursor, name: str, query: str) -> int:
-    """Creates or replaces a temporary table with the rows of a query. Returns their number."""
+    """Create or replace a temporary table with the rows of a query. Returns their number."""
     [(count,)] = define(cursor, f"CREATE OR REPLACE TEMPORARY TABLE {name} AS {query}").fetchall()
     return count
 
 
 def define_shared(cursor: Cursor, statement: str) -> Cursor:
-    """Creates or drops tables or views in the buffer."""
+    """Create or drop tables or views in the buffer."""
     global _shared
     try:
         return cursor.execute(statement)
@@ -65,7 +65,7 @@ def define_shared(cursor: Cursor, statement: str) -> Cursor:
 
 
 def run(cursor: Cursor, statement: str) -> Cursor:
-    """Executes a statement, prepared from the second time on.
+    """Execute a statement, prepared from the second time on.
 
     It must have no parameters, since with parameters it would be planned each time.
     """
@@ -84,7 +84,7 @@ def run(cursor: Cursor, statement: str) -> Cursor:
 
 
 def _prepare(cursor: Cursor, name: str, statement: str) -> None:
-    """Prepares a statement without statistics; meanwhile other threads plan without them too, which is only slower."""
+    """Prepare a statement without statistics; meanwhile other threads plan without them too, which is only slower."""
     disabled = ",".join((*DISABLED_OPTIMIZERS, *_BY_STATISTICS))
     with _preparing:
         cursor.execute(f"SET GLOBAL disabled_optimizers = '{disabled}'")

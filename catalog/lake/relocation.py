@@ -21,7 +21,7 @@ _WITH_PATHS = ("ducklake_data_file", "ducklake_delete_file", "ducklake_files_sch
 
 
 def relocate(cursor: Cursor, catalog: Path, data_path: Place) -> None:
-    """Makes a catalog file that is not attached name the directory of the files that were moved with it."""
+    """Make a catalog file that is not attached name the directory of the files that were moved with it."""
     cursor.execute(f"ATTACH {literal(str(catalog))} AS moved")
     try:
         old = _data_path(cursor, "moved")
@@ -33,7 +33,7 @@ def relocate(cursor: Cursor, catalog: Path, data_path: Place) -> None:
 
 
 def move_files(cursor: Cursor, name: str, data_path: Place) -> None:
-    """Records in an attached catalog, in one transaction, that its files are below another path."""
+    """Record in an attached catalog, in one transaction, that its files are below another path."""
     old, new = _data_path(cursor, name), f"{data_path}/"
     assert old is not None, "a DuckLake has a data path"
     with in_transaction(cursor):

@@ -16,7 +16,7 @@ ROW, SNAPSHOT, IS_THERE = '"?rowid"', '"?snapshot"', '"?is_there"'
 
 
 def row_history(cursor: Cursor, table: LakeTable, columns: str, after: int, upto: int, has_deletes: bool) -> str:
-    """Returns SQL of the changes of rows in snapshots `after < s <= upto`, with `columns` as they were then.
+    """Return SQL of the changes of rows in snapshots `after < s <= upto`, with `columns` as they were then.
 
     The last entry of a row counts: the newest snapshot's, and in that snapshot the insertion. The SQL may be run in the
     cursor's transaction.
@@ -30,7 +30,7 @@ def row_history(cursor: Cursor, table: LakeTable, columns: str, after: int, upto
 
 
 def last_entries(history: str, columns: str) -> str:
-    """Returns SQL of the row ids and columns of the rows that exist at the end of a history."""
+    """Return SQL of the row ids and columns of the rows that exist at the end of a history."""
     return (
         f"SELECT {ROW}, {columns} FROM {history} QUALIFY {IS_THERE} AND "
         f"row_number() OVER (PARTITION BY {ROW} ORDER BY {SNAPSHOT} DESC, {IS_THERE} DESC) = 1"

@@ -16,7 +16,7 @@ class RowIds:
     ranges: tuple[tuple[int, int | None], ...]
 
     def condition(self, column: str) -> str:
-        """Returns SQL, for both engines, that tests whether a column's row id is in the set."""
+        """Return SQL, for both engines, that tests whether a column's row id is in the set."""
         if self == ALL:
             return "TRUE"
         parts = (f"({column} >= {start}" + (f" AND {column} < {stop})" if stop is not None else ")")
@@ -24,15 +24,15 @@ class RowIds:
         return "(" + " OR ".join(parts) + ")" if self.ranges else "FALSE"
 
     def overlaps(self, start: int, stop: int) -> bool:
-        """Returns whether any row id `start <= id < stop` may be in the set."""
+        """Return whether any row id `start <= id < stop` may be in the set."""
         return any(first < stop and (last is None or last > start) for first, last in self.ranges)
 
     def covers(self, start: int, stop: int) -> bool:
-        """Returns whether all row ids `start <= id < stop` are in the set."""
+        """Return whether all row ids `start <= id < stop` are in the set."""
         return any(first <= start and (last is None or stop <= last) for first, last in self.ranges)
 
     def minus(self, other: RowIds) -> RowIds:
-        """Returns the ids of this set that are not in the other."""
+        """Return the ids of this set that are not in the other."""
         left: list[tuple[int, int | None]] = []
         for start, stop in self.ranges:
             at = start
@@ -51,7 +51,7 @@ class RowIds:
 
 
 def union(ranges: list[tuple[int, int | None]]) -> RowIds:
-    """Returns the set of ascending, disjoint ranges; empty ones are dropped and touching ones merged."""
+    """Return the set of ascending, disjoint ranges; empty ones are dropped and touching ones merged."""
     merged: list[tuple[int, int | None]] = []
     for start, stop in ranges:
         if start == stop:

@@ -30,7 +30,7 @@ class S3:
         return _filesystem(self)
 
     def secret(self, scope: str) -> str:
-        """Returns SQL that gives DuckDB the keys, for URLs that begin with `scope`, until the process ends."""
+        """Return SQL that gives DuckDB the keys, for URLs that begin with `scope`, until the process ends."""
         given = {"KEY_ID": self.access_key, "SECRET": self.secret_key, "REGION": self.region, "SCOPE": scope}
         if self.session_token:
             given["SESSION_TOKEN"] = self.session_token

@@ -18,18 +18,18 @@ _USED = re.compile(
 
 
 def reads_sizes(sql: str) -> bool:
-    """Returns whether a query over the system catalogs may read sizes: by name, or by a star over pg_class."""
+    """Return whether a query over the system catalogs may read sizes: by name, or by a star over pg_class."""
     return _USED.search(sql) is not None or ("pg_class" in sql and "*" in sql)
 
 
 def set_sizes(cursor: Cursor) -> None:
-    """Sets a connection's variable with the sizes of all relations."""
+    """Set a connection's variable with the sizes of all relations."""
     with at_one_moment(cursor):
         cursor.execute(f"SET VARIABLE relation_sizes = ({_sizes(cursor)})")
 
 
 def relation_sizes(cursor: Cursor) -> dict[int, dict[str, int]]:
-    """Returns by relation id its `rows`, its `bytes`, and the `total` bytes with the state of its operators."""
+    """Return by relation id its `rows`, its `bytes`, and the `total` bytes with the state of its operators."""
     with at_one_moment(cursor):
         row = first_row(cursor.execute(_sizes(cursor)))
     return (row[0] if row else None) or {}

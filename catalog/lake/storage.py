@@ -36,7 +36,7 @@ _NAME_BYTES = 63
 
 
 def check_catalog(text: str) -> str:
-    """Returns a connection string of PostgreSQL, if it names a database. Raises ValueError for another text."""
+    """Return a connection string of PostgreSQL, if it names a database. Raises ValueError for another text."""
     try:
         if "dbname" not in conninfo_to_dict(text):
             raise ValueError("no database")
@@ -72,7 +72,7 @@ class Storage:
         return self.root / "staging"
 
     def check(self) -> None:
-        """Raises Error F0000 when the bucket cannot be used."""
+        """Raise Error F0000 when the bucket cannot be used."""
         if isinstance(self.root, BucketPath):
             self.root.check()
 
@@ -82,7 +82,7 @@ class Storage:
         return self.directory.absolute() / CATALOG_FILE
 
     def require_catalog(self) -> None:
-        """Raises Error F0000 if the catalog file is missing."""
+        """Raise Error F0000 if the catalog file is missing."""
         if not self.catalog_file.exists():
             message = f'there is no catalog in the directory "{self.directory.absolute()}"'
             raise Error(message, errors.CONFIG_FILE_ERROR)
@@ -96,7 +96,7 @@ class Storage:
         return f'catalog "{known.get("dbname", "")}" at {known.get("host", "localhost")}:{known.get("port", 5432)}'
 
     def target(self, read_only: bool) -> str:
-        """Returns the text for DuckDB's ATTACH."""
+        """Return the text for DuckDB's ATTACH."""
         if self.catalog is None:
             return f"ducklake:{self.catalog_file}"
         name = _READER if read_only else _WRITER
@@ -132,7 +132,7 @@ class Lease:
             raise Error(f"the catalog cannot be reached: {_first_line(error)}", errors.CONNECTION_FAILURE) from error
 
     def try_acquire(self) -> bool:
-        """Tries to get the lease, and returns whether this server holds it. Raises Error 08006."""
+        """Try to get the lease, and returns whether this server holds it. Raises Error 08006."""
         with self._asking() as connection:
             row = connection.execute("SELECT pg_try_advisory_lock(%s)", [_LOCK]).fetchone()
             self.is_held = row is not None and row[0]
@@ -146,7 +146,7 @@ class Lease:
             return True
 
     def holder(self) -> str | None:
-        """Returns the address of the server that holds the lease; None if none does. Raises Error 08006."""
+        """Return the address of the server that holds the lease; None if none does. Raises Error 08006."""
         with self._asking() as connection:
             row = connection.execute(
                 "SELECT split_part(a.application_name, ' ', 3) FROM pg_locks l JOIN pg_stat_activity a USING (pid) "
@@ -157,12 +157,12 @@ class Lease:
             return row[0] if row else None
 
     def check(self) -> None:
-        """Raises Error 08006 if the lease is lost with its connection."""
+        """Raise Error 08006 if the lease is lost with its connection."""
         with self._asking() as connection:
             connection.execute("SELECT 1")
 
     def close(self) -> None:
-        """Returns the lease."""
+        """Return the lease."""
         self._connection.close()
 
     @contextlib.contextmanager
@@ -175,7 +175,7 @@ class Lease:
 
 
 def lock_directory(directory: Path) -> IO[str]:
-    """Creates the directory if needed, and locks it as long as the returned file is open.
+    """Create the directory if needed, and locks it as long as the returned file is open.
 
     Raises Refused for a directory with other uses, Error 55006 if another server holds it, F0000 when it cannot be
     used, 53100 when the disk is full.
@@ -213,7 +213,7 @@ def lock_directory(directory: Path) -> IO[str]:
 
 
 def _require_own(directory: Path) -> None:
-    """Raises Refused for a directory that is neither empty nor a server's or a backup.
+    """Raise Refused for a directory that is neither empty nor a server's or a backup.
 
     The names in a server's directory are common ones: other files below `data` or `scratch` would be lost.
     """

@@ -62,21 +62,21 @@ _ADVICE = re.compile(
 
 
 def error_named(kind: str, text: str) -> duckdb.Error:
-    """Returns a DuckDB error by the name of its class, for an error raised in another process."""
+    """Return a DuckDB error by the name of its class, for an error raised in another process."""
     found = getattr(duckdb, kind, duckdb.Error)
     made: duckdb.Error = found(text)
     return made
 
 
 def disk_full(text: str) -> Error:
-    """Returns PostgreSQL's error for a full disk, with the line of an engine's message that names the file."""
+    """Return PostgreSQL's error for a full disk, with the line of an engine's message that names the file."""
     line = next(line for line in text.splitlines() if DISK_FULL in line).strip()
     message = re.sub(r"^(([A-Za-z]+ )+Error: |Caused by: |([a-z]+\.)+[A-Za-z]+: )*", "", line)
     return Error(message, errors.DISK_FULL, hint=errors.FREE_SPACE)
 
 
 def translate(error: duckdb.Error) -> Error:
-    """Returns a DuckDB error as the user sees it: its first line, without the class prefix, with a SQLSTATE."""
+    """Return a DuckDB error as the user sees it: its first line, without the class prefix, with a SQLSTATE."""
     text = with_names(str(error))
     message = re.sub(r"^[A-Za-z ]+ Error: (Python exception .* UDF: Error: )?", "", with_names(first_line(error)))
     message = _ADVICE.sub("", message)
@@ -116,7 +116,7 @@ Cursor = duckdb.DuckDBPyConnection
 
 
 def restored(error: Exception) -> duckdb.Error:
-    """Returns DuckDB's error from the one that pyarrow raises during a read, which has the text but not the class."""
+    """Return DuckDB's error from the one that pyarrow raises during a read, which has the text but not the class."""
     kind = re.match(r"([A-Za-z ]+) Error: ", str(error))
     name = kind[1].title().replace(" ", "") + "Exception" if kind else ""
     found = getattr(duckdb, name, duckdb.Error)
@@ -129,7 +129,7 @@ def is_interrupt(error: duckdb.Error) -> bool:
 
 
 def is_passing(error: duckdb.Error) -> bool:
-    """Returns whether the statement may succeed if it is repeated at once.
+    """Return whether the statement may succeed if it is repeated at once.
 
     DuckLake (1.5.5) may read a table of inlined deletes that another transaction has created since this one began.
     """
@@ -137,10 +137,10 @@ def is_passing(error: duckdb.Error) -> bool:
 
 
 def is_conflict(error: duckdb.Error) -> bool:
-    """Returns whether a transaction has failed only because of other transactions' commits since it began."""
+    """Return whether a transaction has failed only because of other transactions' commits since it began."""
     return isinstance(error, duckdb.TransactionException) or is_passing(error)
 
 
 def first_line(error: Exception) -> str:
-    """Returns the first line of an engine's message, or the error's class if it has no message."""
+    """Return the first line of an engine's message, or the error's class if it has no message."""
     return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

@@ -30,7 +30,7 @@ MOST_EMPTY_GROUPS = 8
 
 
 def vacuum(connection: Cursor, catalog: Path) -> bool:
-    """Rewrites a catalog that has large blocks, or a table of mostly deleted rows. Returns whether it did.
+    """Rewrite a catalog that has large blocks, or a table of mostly deleted rows. Returns whether it did.
 
     The catalog must not be attached. A failure, such as a full disk, leaves it unchanged.
     """

@@ -36,7 +36,7 @@ def next_id(cursor: Cursor) -> int:
 
 
 def add(cursor: Cursor, row: ApplicationRow) -> None:
-    """Stores an application that is being provisioned."""
+    """Store an application that is being provisioned."""
     cursor.execute(
         f"INSERT INTO {_TABLE} VALUES (?, ?, ?, ?, '{PROVISIONING}', ?, ?, ?, ?, NULL, now(), NULL, now())",
         [row.id, row.name, row.resource_group, row.is_serverless, row.port, row.replicas, row.cores, row.memory_bytes],
@@ -44,7 +44,7 @@ def add(cursor: Cursor, row: ApplicationRow) -> None:
 
 
 def set_state(cursor: Cursor, id_: int, state: str, reason: str | None = None) -> None:
-    """Stores an application's state and the reason for it, if there is a special one."""
+    """Store an application's state and the reason for it, if there is a special one."""
     ready = ", ready_at = coalesce(ready_at, now())" if state == READY else ""
     cursor.execute(
         f"UPDATE {_TABLE} SET state = ?, reason = ?, changed_at = now(){ready} WHERE id = ?", [state, reason, id_]
@@ -52,7 +52,7 @@ def set_state(cursor: Cursor, id_: int, state: str, reason: str | None = None) -
 
 
 def destroy_all(cursor: Cursor, reason: str) -> list[str]:
-    """Marks all applications as destroyed, and removes old ones. Returns the names of those that were alive."""
+    """Mark all applications as destroyed, and removes old ones. Returns the names of those that were alive."""
     names = cursor.execute(f"SELECT name FROM {_TABLE} WHERE state <> '{DESTROYED}' ORDER BY id").fetchall()
     if names:
         cursor.execute(

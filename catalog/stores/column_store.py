@@ -25,7 +25,7 @@ _STORED = (
 
 
 def load_columns(cursor: Cursor, ids: Collection[int]) -> dict[int, tuple[Column, ...]]:
-    """Returns the columns of the relations with these ids."""
+    """Return the columns of the relations with these ids."""
     found: dict[int, list[Column]] = {id_: [] for id_ in ids}
     listed = ", ".join(map(str, ids))
     for id_, _, name, type_, is_hidden, not_null, default, generated, lake_name, since, names, until in cursor.execute(
@@ -38,7 +38,7 @@ def load_columns(cursor: Cursor, ids: Collection[int]) -> dict[int, tuple[Column
 
 
 def put_columns(cursor: Cursor, relation_id: int, columns: Sequence[Column]) -> None:
-    """Stores the columns of a relation that has no stored columns."""
+    """Store the columns of a relation that has no stored columns."""
     rows = [
         [
             relation_id,
@@ -62,13 +62,13 @@ def put_columns(cursor: Cursor, relation_id: int, columns: Sequence[Column]) -> 
 
 
 def replace_columns(cursor: Cursor, relation: Relation) -> None:
-    """Stores the columns of an altered relation in place of its old ones."""
+    """Store the columns of an altered relation in place of its old ones."""
     cursor.execute(f"DELETE FROM {_TABLE} WHERE relation_id = ?", [relation.id])
     put_columns(cursor, relation.id, relation.columns)
 
 
 def free_lake_name(relation: Relation, name: str, change: int) -> str:
-    """Returns a name for a new column of the lake table; with the change's id at the end if the name was used."""
+    """Return a name for a new column of the lake table; with the change's id at the end if the name was used."""
     had = {name.lower() for name in (*relation.dropped, *(column.lake_name for column in relation.columns))}
     name = escaped(name)
     while name.lower() in had:
@@ -77,7 +77,7 @@ def free_lake_name(relation: Relation, name: str, change: int) -> str:
 
 
 def add_lake_column(cursor: Cursor, relation: Relation, column: Column, value: str | None) -> None:
-    """Adds a column to a lake table; stored rows get a value, given as text.
+    """Add a column to a lake table; stored rows get a value, given as text.
 
     Raises Error 0A000 for a value of an array or struct, since DuckLake accepts values as literals only.
     """
@@ -96,7 +96,7 @@ def drop_lake_column(cursor: Cursor, relation: Relation, column: Column) -> None
 
 
 def widen_lake_column(cursor: Cursor, relation: Relation, column: Column, type_: Type) -> None:
-    """Gives a column of a lake table a wider type.
+    """Give a column of a lake table a wider type.
 
     Raises Error 0A000 for a type that does not have all values of the old.
     """
@@ -120,7 +120,7 @@ _WIDER = {
 
 
 def holds(wide: Type, narrow: Type) -> bool:
-    """Returns whether a type has all values of another, stored so that both engines read the files with either type."""
+    """Return whether a type has all values of another, stored so that both engines read the files with either type."""
     if wide.dimensions or narrow.dimensions or wide.fields or narrow.fields:
         return False
     if wide.name == narrow.name == "numeric":
@@ -138,7 +138,7 @@ def cannot_widen(column: Column, type_: Type) -> Error:
 
 
 def allow_lake_nulls(cursor: Cursor, relation: Relation, column: Column) -> None:
-    """Removes NOT NULL from a column of the lake table, if it is there: ALTER TABLE does not add it there."""
+    """Remove NOT NULL from a column of the lake table, if it is there: ALTER TABLE does not add it there."""
     table = relation.lake_table
     row = cursor.execute(
         f"SELECT c.nulls_allowed FROM {METADATA}.ducklake_column c "

@@ -14,12 +14,12 @@ _TABLE = system_table("comments")
 
 
 def load_commented(cursor: Cursor) -> frozenset[int]:
-    """Returns the ids of the objects with comments."""
+    """Return the ids of the objects with comments."""
     return frozenset(id_ for (id_,) in cursor.execute(f"SELECT DISTINCT object_id FROM {_TABLE}").fetchall())
 
 
 def put_comment(cursor: Cursor, object_id: int, column: str | None, text: str | None) -> None:
-    """Replaces the comment on an object, or on one of its columns; None or "" removes it."""
+    """Replace the comment on an object, or on one of its columns; None or "" removes it."""
     cursor.execute(
         f"DELETE FROM {_TABLE} WHERE object_id = ? AND column_name IS NOT DISTINCT FROM ?", [object_id, column]
     )
@@ -28,14 +28,14 @@ def put_comment(cursor: Cursor, object_id: int, column: str | None, text: str | 
 
 
 def forget_comments(cursor: Cursor, object_ids: Iterable[int]) -> None:
-    """Removes the comments on dropped objects."""
+    """Remove the comments on dropped objects."""
     listed = ", ".join(map(str, object_ids))
     if listed:
         cursor.execute(f"DELETE FROM {_TABLE} WHERE object_id IN ({listed})")
 
 
 def rename_comment(cursor: Cursor, object_id: int, column: str, name: str) -> None:
-    """Moves a comment to a column's new name."""
+    """Move a comment to a column's new name."""
     cursor.execute(
         f"UPDATE {_TABLE} SET column_name = ? WHERE object_id = ? AND column_name = ?", [name, object_id, column]
     )

@@ -26,13 +26,13 @@ class ComputeErrors:
 
 
 def add_errors(cursor: Cursor, relation_id: int, errors: ComputeErrors | None) -> None:
-    """Counts more failed rows of a relation, by a new row: an UPDATE would cost a checkpoint as much as a view does."""
+    """Count more failed rows of a relation, by a new row: an UPDATE would cost a checkpoint as much as a view does."""
     if errors is not None:
         cursor.execute(f"INSERT INTO {_TABLE} VALUES (?, ?, ?, now())", [relation_id, errors.rows, errors.message])
 
 
 def compute_errors(cursor: Cursor, relation_id: int | None = None) -> dict[int, tuple[ComputeErrors, datetime]]:
-    """Returns the counts of one relation or all, by id, each with the time of the last failure."""
+    """Return the counts of one relation or all, by id, each with the time of the last failure."""
     rows = cursor.execute(
         "SELECT relation_id, sum(row_count)::BIGINT, max_by(message, failed_at), max(failed_at) "
         f"FROM {_TABLE} WHERE coalesce(relation_id = $1, true) GROUP BY 1",
@@ -52,6 +52,6 @@ def add_up(cursor: Cursor) -> None:
 
 
 def move_errors(cursor: Cursor, made_id: int, relation_id: int) -> None:
-    """Gives a relation the counts of its replacement, in place of its own."""
+    """Give a relation the counts of its replacement, in place of its own."""
     cursor.execute(f"DELETE FROM {_TABLE} WHERE relation_id = ?", [relation_id])
     cursor.execute(f"UPDATE {_TABLE} SET relation_id = ? WHERE relation_id = ?", [relation_id, made_id])

@@ -46,7 +46,7 @@ def add_function(cursor: Cursor, function: Function) -> None:
 
 
 def replace_function(cursor: Cursor, function: Function) -> None:
-    """Gives an existing function another body, and other names of its arguments."""
+    """Give an existing function another body, and other names of its arguments."""
     names = [name for name, _ in function.arguments]
     cursor.execute(
         f"UPDATE {_TABLE} SET argument_names = ?, body = ?, definition = ? WHERE id = ?",
@@ -59,10 +59,10 @@ def drop_function(cursor: Cursor, function: Function) -> None:
 
 
 def drop_functions_in(cursor: Cursor, database: str, schema: str) -> None:
-    """Removes the functions of a dropped schema."""
+    """Remove the functions of a dropped schema."""
     cursor.execute(f"DELETE FROM {_TABLE} WHERE database = ? AND schema = ?", [database, schema])
 
 
 def put_functions(cursor: Cursor, database: str, schema: str, renamed: str) -> None:
-    """Moves the functions of a renamed schema."""
+    """Move the functions of a renamed schema."""
     cursor.execute(f"UPDATE {_TABLE} SET schema = ? WHERE database = ? AND schema = ?", [renamed, database, schema])

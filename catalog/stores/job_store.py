@@ -85,7 +85,7 @@ def add_job(cursor: Cursor, job: Job) -> None:
 
 
 def set_job_waiting(cursor: Cursor, job_id: int, reason: str | None) -> None:
-    """Stores the reason why a creating job makes no progress; None when it does."""
+    """Store the reason why a creating job makes no progress; None when it does."""
     since = "NULL" if reason is None else "now()"
     cursor.execute(
         f"UPDATE {system_table('jobs')} SET waiting = ?, waiting_since = {since} "
@@ -95,7 +95,7 @@ def set_job_waiting(cursor: Cursor, job_id: int, reason: str | None) -> None:
 
 
 def set_job_control(cursor: Cursor, job: Job) -> None:
-    """Stores the rate limit, the parallelisms and the resource groups that ALTER has set."""
+    """Store the rate limit, the parallelisms and the resource groups that ALTER has set."""
     cursor.execute(
         f"UPDATE {system_table('jobs')} SET rate_limit = ?, parallelism = ?, backfill_parallelism = ?, "
         "resource_group = ?, specific_group = ? WHERE id = ?",
@@ -115,18 +115,18 @@ def set_job_group(cursor: Cursor, job_id: int, group: str) -> None:
 
 
 def add_started_job(cursor: Cursor, job: Job, start: Start) -> None:
-    """Adds a job that starts at once."""
+    """Add a job that starts at once."""
     add_job(cursor, replace(job, status=CREATING, snapshot=start.epoch.snapshot, time_us=start.epoch.time_us))
     _add_steps(cursor, job.id, start)
 
 
 def add_created_job(cursor: Cursor, job: Job) -> None:
-    """Adds the job of a relation that is created without a backfill."""
+    """Add the job of a relation that is created without a backfill."""
     add_job(cursor, replace(job, status=CREATED))
 
 
 def start_job(cursor: Cursor, job: Job, start: Start) -> None:
-    """Pins the epoch of a planned backfill and stores its slices or positions, in place of earlier slices."""
+    """Pin the epoch of a planned backfill and store its slices or positions, in place of earlier slices."""
     if job.status == CREATING:
         cursor.execute(f"DELETE FROM {system_table('slices')} WHERE job_id = ?", [job.id])
     cursor.execute(
@@ -147,7 +147,7 @@ def _add_steps(cursor: Cursor, job_id: int, start: Start) -> None:
 
 
 def load_positions(cursor: Cursor, job_id: int) -> tuple[int, tuple[Positions, ...]]:
-    """Returns the last step number of a job that reads in order, and the positions of its scans."""
+    """Return the last step number of a job that reads in order, and the positions of its scans."""
     row = cursor.execute(
         f"SELECT coalesce(max(slice_id), 0) FROM {system_table('finished_slices')} WHERE job_id = ?", [job_id]
     ).fetchone()
@@ -163,7 +163,7 @@ def load_positions(cursor: Cursor, job_id: int) -> tuple[int, tuple[Positions, .
 
 
 def add_positions(cursor: Cursor, job_id: int, positions: Iterable[Positions]) -> None:
-    """Stores the start positions of a job's scans."""
+    """Store the start positions of a job's scans."""
     rows = [
         f"({job_id}, {p.fragment_id}, {p.upstream_id}, {literal(p.input)}, "
         f"{v.number}, {v.first}, {v.stop}, {v.position}, {v.row_total})"
@@ -175,7 +175,7 @@ def add_positions(cursor: Cursor, job_id: int, positions: Iterable[Positions]) -
 
 
 def move_positions(cursor: Cursor, job_id: int, old: Iterable[Positions], new: Iterable[Positions]) -> None:
-    """Stores the positions that differ between `old` and `new`."""
+    """Store the positions that differ between `old` and `new`."""
     moved = [
         (after.fragment_id, v.number, v.position)
         for before, after in zip(old, new, strict=True)
@@ -192,7 +192,7 @@ def move_positions(cursor: Cursor, job_id: int, old: Iterable[Positions], new: I
 
 
 def check_step(cursor: Cursor, job_id: int, step: int, fragments: Iterable[int]) -> None:
-    """Raises AlreadyDone for a step, or a slice, that has been committed."""
+    """Raise AlreadyDone for a step, or a slice, that has been committed."""
     done = cursor.execute(
         f"SELECT 1 FROM {system_table('finished_slices')} "
         f"WHERE job_id = ? AND fragment_id IN ({', '.join(map(str, fragments))}) AND slice_id = ?",
@@ -203,17 +203,17 @@ def check_step(cursor: Cursor, job_id: int, step: int, fragments: Iterable[int])
 
 
 def finish_step(cursor: Cursor, job_id: int, step: int, row_counts: Mapping[int, int]) -> None:
-    """Stores that a step has read so many rows of the fragments' upstreams. Raises AlreadyDone the second time."""
+    """Store that a step has read so many rows of the fragments' upstreams. Raises AlreadyDone the second time."""
     _finish(cursor, job_id, [(fragment_id, step, rows) for fragment_id, rows in row_counts.items()])
 
 
 def finish_slices(cursor: Cursor, job_id: int, slices: Iterable[Slice]) -> None:
-    """Stores that slices have been read. Raises AlreadyDone the second time."""
+    """Store that slices have been read. Raises AlreadyDone the second time."""
     _finish(cursor, job_id, [(slice_.fragment_id, slice_.id, slice_.row_count) for slice_ in slices])
 
 
 def _finish(cursor: Cursor, job_id: int, read: Sequence[tuple[int, int, int]]) -> None:
-    """Stores finished steps or slices, as (fragment, step, rows)."""
+    """Store finished steps or slices, as (fragment, step, rows)."""
     finished = system_table("finished_slices")
     ids = ", ".join(f"({fragment_id}, {step})" for fragment_id, step, _ in read)
     done = f"SELECT 1 FROM {finished} WHERE job_id = {job_id} AND (fragment_id, slice_id) IN ({ids}) LIMIT 1"
@@ -224,7 +224,7 @@ def _finish(cursor: Cursor, job_id: int, read: Sequence[tuple[int, int, int]]) -
 
 
 def move_job_epoch(cursor: Cursor, job_id: int, old: Epoch, new: Epoch) -> None:
-    """Stores the epoch up to which a creating job has applied its upstreams.
+    """Store the epoch up to which a creating job has applied its upstreams.
 
     Raises AlreadyDone unless it was at `old`.
     """
@@ -237,7 +237,7 @@ def move_job_epoch(cursor: Cursor, job_id: int, old: Epoch, new: Epoch) -> None:
 
 
 def move_delivery(cursor: Cursor, job: Job, upto: int | None) -> None:
-    """Stores that a creating sink has delivered its rows before a row id, or for None all its rows.
+    """Store that a creating sink has delivered its rows before a row id, or for None all its rows.
 
     Raises AlreadyDone when the stored position is not that of `job`.
     """
@@ -251,7 +251,7 @@ def move_delivery(cursor: Cursor, job: Job, upto: int | None) -> None:
 
 
 def finish_job(cursor: Cursor, job_id: int, group: str) -> None:
-    """Marks the relation as created, and moves its job to its permanent resource group."""
+    """Mark the relation as created, and moves its job to its permanent resource group."""
     cursor.execute(
         f"UPDATE {system_table('jobs')} SET status = '{CREATED}', snapshot = NULL, waiting = NULL, "
         "waiting_since = NULL, resource_group = ? WHERE id = ?",
@@ -265,7 +265,7 @@ STEPS = ("slices", "finished_slices", "positions")
 
 
 def leave_behind(cursor: Cursor, job_id: int, position: Position | None, reason: str, has_failed: bool) -> None:
-    """Stores that a created job stays at a position while the others go on; no query may read it if `has_failed`.
+    """Store that a created job stays at a position while the others go on; no query may read it if `has_failed`.
 
     `position` None: the position is unknown.
     """
@@ -285,7 +285,7 @@ def leave_behind(cursor: Cursor, job_id: int, position: Position | None, reason:
 
 
 def catch_up(cursor: Cursor, job: Job) -> None:
-    """Stores that a job that was behind has caught up. Raises AlreadyDone when it is not at its stored position."""
+    """Store that a job that was behind has caught up. Raises AlreadyDone when it is not at its stored position."""
     row = cursor.execute(
         f"UPDATE {system_table('jobs')} SET status = '{CREATED}', error = NULL, snapshot = NULL, views_at = NULL, "
         "waiting_since = NULL WHERE id = ? AND status = ? AND snapshot IS NOT DISTINCT FROM ? "
@@ -297,7 +297,7 @@ def catch_up(cursor: Cursor, job: Job) -> None:
 
 
 def load_slices(cursor: Cursor, job_id: int) -> tuple[list[Slice], set[tuple[int, int]]]:
-    """Returns all slices of a job, and (fragment, slice) of the finished ones."""
+    """Return all slices of a job, and (fragment, slice) of the finished ones."""
     rows = cursor.execute(
         "SELECT fragment_id, slice_id, upstream_id, input, row_id_from, row_id_to, row_count "
         f"FROM {system_table('slices')} WHERE job_id = ? ORDER BY fragment_id, slice_id",
@@ -310,7 +310,7 @@ def load_slices(cursor: Cursor, job_id: int) -> tuple[list[Slice], set[tuple[int
 
 
 def finished_rows(cursor: Cursor, job_id: int) -> dict[int, int]:
-    """Returns the rows that a job's finished steps have read, by fragment."""
+    """Return the rows that a job's finished steps have read, by fragment."""
     finished = system_table("finished_slices")
     rows = cursor.execute(
         f"SELECT fragment_id, sum(row_count)::BIGINT FROM {finished} WHERE job_id = ? GROUP BY 1", [job_id]

@@ -22,13 +22,13 @@ _OWNED = {"database": "databases", "schema": "schemas", "function": "functions",
 
 
 def create_schema(store: Store, cursor: Cursor, database: str, name: str, owner: str) -> None:
-    """Adds a schema, which at first only its owner may use."""
+    """Add a schema, which at first only its owner may use."""
     values = [store.next_id(cursor), database, name, owner]
     cursor.execute(f"INSERT INTO {system_table('schemas')} VALUES (?, ?, ?, ?)", values)
 
 
 def drop_schema(store: Store, cursor: Cursor, schema: Securable, dropped: Collection[int]) -> None:
-    """Removes a schema whose relations (`dropped`, by id) this transaction has dropped."""
+    """Remove a schema whose relations (`dropped`, by id) this transaction has dropped."""
     forget_grants(cursor, (schema.id,))
     forget_comments(cursor, (schema.id,))
     cursor.execute(f"DELETE FROM {system_table('schemas')} WHERE id = ?", [schema.id])
@@ -36,19 +36,19 @@ def drop_schema(store: Store, cursor: Cursor, schema: Securable, dropped: Collec
 
 
 def rename_schema(cursor: Cursor, schema: Securable, name: str) -> None:
-    """Renames a schema; the caller then calls `place` for its relations."""
+    """Rename a schema; the caller then calls `place` for its relations."""
     cursor.execute(f"UPDATE {system_table('schemas')} SET name = ? WHERE id = ?", [name, schema.id])
 
 
 def rename_database(cursor: Cursor, database: Securable, name: str) -> None:
-    """Renames a database and its objects; the caller then calls `place` for definitions that name it."""
+    """Rename a database and its objects; the caller then calls `place` for definitions that name it."""
     cursor.execute(f"UPDATE {system_table('databases')} SET name = ? WHERE id = ?", [name, database.id])
     for table in ("schemas", "relations", "functions", "types"):
         cursor.execute(f"UPDATE {system_table(table)} SET database = ? WHERE database = ?", [name, database.name])
 
 
 def place(cursor: Cursor, relations: Iterable[Relation]) -> None:
-    """Stores the names, schemas, definitions and details of relations."""
+    """Store the names, schemas, definitions and details of relations."""
     for relation in relations:
         cursor.execute(
             f"UPDATE {system_table('relations')} SET schema = ?, name = ?, definition = ?, shown = ?, details = ? "
@@ -65,7 +65,7 @@ def place(cursor: Cursor, relations: Iterable[Relation]) -> None:
 
 
 def set_owner(cursor: Cursor, thing: Securable, owner: str) -> None:
-    """Gives an object another owner, who replaces the old owner as grantor."""
+    """Give an object another owner, who replaces the old owner as grantor."""
     table = system_table(_OWNED.get(thing.kind, "relations"))
     cursor.execute(f"UPDATE {table} SET owner = ? WHERE id = ?", [owner, thing.id])
     move_grants(cursor, thing, owner)

@@ -33,14 +33,14 @@ class Vnode:
         return self.rows_to(self.stop)
 
     def rows_to(self, position: int) -> int:
-        """Returns the approximate number of rows from the vnode's position to another; exact for the whole vnode."""
+        """Return the approximate number of rows from the vnode's position to another; exact for the whole vnode."""
         return self._rows_before(position) - self._rows_before(self.position)
 
     def _rows_before(self, position: int) -> int:
         return self.row_total * (position - self.first) // max(self.stop - self.first, 1)
 
     def moved(self, rows: int) -> Vnode:
-        """Returns the vnode after reading about `rows` more rows, at least one row id."""
+        """Return the vnode after reading about `rows` more rows, at least one row id."""
         if rows >= self.remaining:
             return replace(self, position=self.stop)
         ids = -(-rows * (self.stop - self.first) // self.row_total)
@@ -72,7 +72,7 @@ class Positions:
         return sum(v.remaining for v in self.vnodes)
 
     def extended(self, rows: int, actors: int) -> Positions:
-        """Returns the positions after about `rows` more rows, shared by actors that read adjacent vnodes in order."""
+        """Return the positions after about `rows` more rows, shared by actors that read adjacent vnodes in order."""
         moved: dict[int, Vnode] = {}
         unread = [v for v in self.vnodes if v.position < v.stop]
         actors = max(min(actors, len(unread)), 1)
@@ -86,12 +86,12 @@ class Positions:
         return replace(self, vnodes=tuple(moved.get(v.number, v) for v in self.vnodes))
 
     def rows_since(self, earlier: Positions) -> int:
-        """Returns the approximate number of rows read since earlier positions."""
+        """Return the approximate number of rows read since earlier positions."""
         pairs = zip(earlier.vnodes, self.vnodes, strict=True)
         return sum(before.rows_to(now.position) for before, now in pairs)
 
     def moved_since(self, earlier: Positions) -> tuple[Vnode, ...]:
-        """Returns the vnodes that have changed since earlier positions."""
+        """Return the vnodes that have changed since earlier positions."""
         return tuple(now for before, now in zip(earlier.vnodes, self.vnodes, strict=True) if now != before)
 
 
@@ -102,7 +102,7 @@ def _parts(vnodes: list[Vnode], count: int) -> Iterable[list[Vnode]]:
 
 
 def cut(stop: int, row_count: int, count: int) -> tuple[Vnode, ...]:
-    """Cuts the row ids below `stop`, with `row_count` rows, into at most `count` vnodes of equal width."""
+    """Cut the row ids below `stop`, with `row_count` rows, into at most `count` vnodes of equal width."""
     width = max(-(-stop // count), 1)
     starts = range(0, max(stop, 1), width)
     rows = [row_count * min(start, stop) // max(stop, 1) for start in (*starts, stop)]

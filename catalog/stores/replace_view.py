@@ -14,7 +14,7 @@ from sparkwave.catalog.stores.user_store import move_column_grants
 
 
 def replaced(before: Relation, made: Relation, change: int) -> Relation:
-    """Returns the view after the change with the id `change`; `made` is the relation with its new rows.
+    """Return the view after the change with the id `change`; `made` is the relation with its new rows.
 
     New columns do not exist for definitions made before. A column that was nullable stays nullable, so that its readers
     go on when a later definition allows NULL.
@@ -41,7 +41,7 @@ def replaced(before: Relation, made: Relation, change: int) -> Relation:
 
 
 def put_replaced(store: Store, cursor: Cursor, relation: Relation, group: str) -> None:
-    """Stores a view as `replaced` returns it. Its job is created and belongs to the resource group `group`.
+    """Store a view as `replaced` returns it. Its job is created and belongs to the resource group `group`.
 
     The view's old tables and state are dropped; comments and privileges stay on the columns that it still has.
     """

@@ -28,12 +28,12 @@ def load_position(cursor: Cursor, sequence_id: int) -> Position:
 
 
 def add_position(cursor: Cursor, sequence_id: int, position: Position) -> None:
-    """Stores the position of a new sequence, in the open transaction."""
+    """Store the position of a new sequence, in the open transaction."""
     query = f"INSERT INTO {system_table('sequences')} VALUES (?, ?, ?)"
     cursor.execute(query, [sequence_id, position.last, position.is_called])
 
 
 def put_position(cursor: Cursor, sequence_id: int, position: Position) -> None:
-    """Stores a sequence's new position, in the open transaction."""
+    """Store a sequence's new position, in the open transaction."""
     query = f"UPDATE {system_table('sequences')} SET last_value = ?, is_called = ? WHERE relation_id = ?"
     cursor.execute(query, [position.last, position.is_called, sequence_id])

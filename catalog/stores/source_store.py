@@ -20,7 +20,7 @@ class Moved(Exception):
 
 
 def load_sources(cursor: Cursor) -> dict[int, Source]:
-    """Returns all sources by the id of their relation."""
+    """Return all sources by the id of their relation."""
     rows = cursor.execute(
         "SELECT relation_id, connector, options, format, encode, encode_options, includes, rate_limit, "
         "coalesce(secrets, '{}') "
@@ -60,12 +60,12 @@ def add_source(cursor: Cursor, source: Source) -> None:
 
 
 def set_rate_limit(cursor: Cursor, relation_id: int, limit: int | None) -> None:
-    """Stores the rows a second of a source; None is no limit, 0 a pause."""
+    """Store the rows a second of a source; None is no limit, 0 a pause."""
     cursor.execute(f"UPDATE {_SOURCES} SET rate_limit = ? WHERE relation_id = ?", [limit, relation_id])
 
 
 def load_splits(cursor: Cursor, relation_id: int) -> dict[str, Split]:
-    """Returns by name the splits of a source that have delivered rows."""
+    """Return by name the splits of a source that have delivered rows."""
     rows = cursor.execute(
         f"SELECT split, position, row_count, is_finished FROM {_SPLITS} WHERE relation_id = ?", [relation_id]
     ).fetchall()
@@ -73,7 +73,7 @@ def load_splits(cursor: Cursor, relation_id: int) -> dict[str, Split]:
 
 
 def move_splits(cursor: Cursor, relation_id: int, old: Iterable[Split], new: Iterable[Split]) -> None:
-    """Replaces the stored positions `old` by `new`; new splits are in `new` only.
+    """Replace the stored positions `old` by `new`; new splits are in `new` only.
 
     Raises Moved when the stored positions differ from `old`, so that the transaction is rolled back.
     """
@@ -93,13 +93,13 @@ def move_splits(cursor: Cursor, relation_id: int, old: Iterable[Split], new: Ite
 
 
 def put_failure(cursor: Cursor, relation_id: int, split: str, reason: str) -> None:
-    """Stores why a split does not go on; "" stands for the whole source."""
+    """Store why a split does not go on; "" stands for the whole source."""
     clear_failures(cursor, relation_id, (split,))
     cursor.execute(f"INSERT INTO {_FAILURES} VALUES (?, ?, ?, now())", [relation_id, split, reason])
 
 
 def clear_failures(cursor: Cursor, relation_id: int, splits: Iterable[str] | None = None) -> None:
-    """Removes the failures of these splits, for None of all."""
+    """Remove the failures of these splits, for None of all."""
     named = None if splits is None else list(splits)
     listed = "" if named is None else f" AND split IN ({', '.join('?' for _ in named)})"
     if named is None or named:

@@ -35,7 +35,7 @@ from sparkwave.catalog.users import PUBLIC, ROOT, Grant, Securable
 
 
 def already_exists(relation: Relation) -> Error:
-    """Returns PostgreSQL's error for a name in use."""
+    """Return PostgreSQL's error for a name in use."""
     suffix = "" if relation.created else " and is still being created"
     return Error(f'relation "{relation.name}" already exists{suffix}', errors.DUPLICATE_TABLE)
 
@@ -67,7 +67,7 @@ class Store:
     """Holds the catalog in memory; reads it at the start and after each change."""
 
     def __init__(self, lake: Lake, key_file: Path | None = None) -> None:
-        """Raises Error F0000 when the file with the key of secrets is unfit; None is the file in the data directory."""
+        """Raise Error F0000 when the file with the key of secrets is unfit; None is the file in the data directory."""
         self.lake = lake
         self.cipher = open_cipher(key_file or lake.directory / KEY_FILE)
         self._cursor = lake.cursor()
@@ -83,7 +83,7 @@ class Store:
             self._load(_LOADED)
 
     def watch(self, watcher: Callable[[Catalog], None]) -> None:
-        """Calls the watcher with the present catalog, and with each new one before any other reader sees it."""
+        """Call the watcher with the present catalog, and with each new one before any other reader sees it."""
         with self.lake.exclusive():
             watcher(self.catalog)
             self._watchers.append(watcher)
@@ -94,7 +94,7 @@ class Store:
         return self._snapshot
 
     def reload(self) -> None:
-        """Reads the changes committed since the last time, by reading the changed tables again."""
+        """Read the changes committed since the last time, by reading the changed tables again."""
         with self.lake.exclusive():
             snapshot = self.lake.newest(self._cursor)
             if is_kept(self._cursor, self._snapshot, snapshot):
@@ -108,13 +108,13 @@ class Store:
             self._snapshot = snapshot
 
     def follow(self) -> None:
-        """Calls `reload` if another server has committed since."""
+        """Call `reload` if another server has committed since."""
         with self.lake.exclusive():
             if self.lake.newest(self._cursor) != self._snapshot:
                 self.reload()
 
     def _load(self, changed: Collection[str]) -> None:
-        """Reads the changed system tables in one transaction, so that all rows are of one snapshot."""
+        """Read the changed system tables in one transaction, so that all rows are of one snapshot."""
         found: dict[str, Any] = {}
         with at_one_moment(self._cursor):
             for tables, load in (
@@ -189,7 +189,7 @@ class Store:
         return {"parameters": dict(rows)}
 
     def _load_columns(self, ids: set[int]) -> None:
-        """Loads the columns of relations that are new or were altered."""
+        """Load the columns of relations that are new or were altered."""
         self._columns = {id_: columns for id_, columns in self._columns.items() if id_ in ids}
         new = ids - set(self._columns)
         if new:
@@ -207,7 +207,7 @@ class Store:
             self.reload()
 
     def next_id(self, cursor: Cursor, least: int = 0) -> int:
-        """Returns an id that no object has had, from `least` on.
+        """Return an id that no object has had, from `least` on.
 
         Clients see ids as OIDs, so the OIDs of PostgreSQL's own catalogs are skipped.
         """
@@ -221,12 +221,12 @@ class Store:
         return id_
 
     def next_type_id(self, cursor: Cursor) -> int:
-        """Returns an id that is no OID of PostgreSQL's types; the next two ids are reserved too."""
+        """Return an id that is no OID of PostgreSQL's types; the next two ids are reserved too."""
         first, _, _ = (self.next_id(cursor, _FIRST_FREE_OID) for _ in range(3))
         return first
 
     def create_database(self, cursor: Cursor, name: str, resource_group: str, owner: str = ROOT) -> None:
-        """Adds a database with the schema `public`; every user may connect to the database and use the schema."""
+        """Add a database with the schema `public`; every user may connect to the database and use the schema."""
         database, schema = self.next_id(cursor), self.next_id(cursor)
         cursor.execute(
             f"INSERT INTO {system_table('databases')} VALUES (?, ?, ?, ?)", [database, name, owner, resource_group]
@@ -237,7 +237,7 @@ class Store:
         put_grants(cursor, (), (Grant(database, PUBLIC, "CONNECT", owner), Grant(schema, PUBLIC, "USAGE", owner)))
 
     def drop_database(self, cursor: Cursor, name: str, dropped: Collection[int]) -> None:
-        """Removes a database and its schemas, whose relations (`dropped`, by id) this transaction has dropped."""
+        """Remove a database and its schemas, whose relations (`dropped`, by id) this transaction has dropped."""
         gone = [s.id for key, s in self.catalog.securables.items() if key[0] == name]
         forget_grants(cursor, gone)
         forget_comments(cursor, gone)
@@ -246,14 +246,14 @@ class Store:
         self.drop_lake_schemas(cursor, dropped)
 
     def drop_lake_schemas(self, cursor: Cursor, dropped: Collection[int] = ()) -> None:
-        """Drops the lake schemas that are empty once this transaction has dropped the relations `dropped` (ids)."""
+        """Drop the lake schemas that are empty once this transaction has dropped the relations `dropped` (ids)."""
         used = {r.lake_table.schema for r in self.catalog.relations if r.id not in dropped and r.is_stored}
         for schema in self.lake.schemas(cursor):
             if schema not in used:
                 cursor.execute(f"DROP SCHEMA lake.{quote(schema)}")
 
     def set_database_group(self, cursor: Cursor, name: str, resource_group: str) -> None:
-        """Moves a database to a resource group, with its jobs that have no group of their own."""
+        """Move a database to a resource group, with its jobs that have no group of their own."""
         cursor.execute(
             f"UPDATE {system_table('databases')} SET resource_group = ? WHERE name = ?", [resource_group, name]
         )
@@ -265,7 +265,7 @@ class Store:
         )
 
     def create_relation(self, cursor: Cursor, relation: Relation) -> Relation:
-        """Adds a relation and its empty lake table, if it stores rows, and returns it with the lake table's name.
+        """Add a relation and its empty lake table, if it stores rows, and returns it with the lake table's name.
 
         Raises Error 42P07 for a name in use, 3F000.
         """
@@ -318,21 +318,21 @@ class Store:
         return relation
 
     def replace_columns(self, cursor: Cursor, relation: Relation) -> None:
-        """Stores the columns of a relation in place of its old ones."""
+        """Store the columns of a relation in place of its old ones."""
         self._columns.pop(relation.id, None)
         replace_columns(cursor, relation)
 
     def put_fingerprint(self, cursor: Cursor, relation_id: int, text: str) -> None:
-        """Stores the fingerprint of a relation's plan."""
+        """Store the fingerprint of a relation's plan."""
         cursor.execute(f"UPDATE {system_table('relations')} SET fingerprint = ? WHERE id = ?", [text, relation_id])
 
     def put_details(self, cursor: Cursor, relation: Relation) -> None:
-        """Stores the details of a relation."""
+        """Store the details of a relation."""
         query = f"UPDATE {system_table('relations')} SET details = ? WHERE id = ?"
         cursor.execute(query, [dump_details(relation.details), relation.id])
 
     def alter_columns(self, cursor: Cursor, relation: Relation) -> None:
-        """Stores a table after ALTER TABLE: its columns, and the fields that name columns."""
+        """Store a table after ALTER TABLE: its columns, and the fields that name columns."""
         self.replace_columns(cursor, relation)
         cursor.execute(
             f"UPDATE {system_table('relations')} SET key = ?, definition = ?, watermark_column = ?, "
@@ -359,7 +359,7 @@ class Store:
         return replace(own, name=next(name for name in names if (own.schema, name.lower()) not in taken))
 
     def create_table(self, cursor: Cursor, name: str, columns: tuple[Column, ...]) -> None:
-        """Creates a lake table without a relation, for the state of an operator."""
+        """Create a lake table without a relation, for the state of an operator."""
         listed = ", ".join(
             f"{quote(column.lake_name)} {column.type.in_lake()}{' NOT NULL' if column.not_null else ''}"
             for column in columns
@@ -367,18 +367,18 @@ class Store:
         cursor.execute(f"CREATE TABLE {name} ({listed})")
 
     def add_state(self, cursor: Cursor, job: Relation, internal: str, columns: tuple[Column, ...]) -> None:
-        """Creates an internal table of a job."""
+        """Create an internal table of a job."""
         self.create_table(cursor, replace(job.lake_table, name=internal).sql, columns)
         cursor.execute(f"INSERT INTO {system_table('states')} VALUES (?, ?)", [job.id, internal])
 
     def drop_tables(self, cursor: Cursor, relation: Relation) -> None:
-        """Drops the lake tables of a relation and its job."""
+        """Drop the lake tables of a relation and its job."""
         for state in self._states.get(relation.id, ()):
             cursor.execute(f"DROP TABLE IF EXISTS {replace(relation.lake_table, name=state).sql}")
         cursor.execute(f"DROP TABLE IF EXISTS {relation.lake_name}")
 
     def drop_relation(self, cursor: Cursor, relation: Relation) -> None:
-        """Removes a relation, its job and all their rows.
+        """Remove a relation, its job and all their rows.
 
         DELETE is the slowest statement of a lake, so it runs only where there are rows. Rows of the dropped relation
         that no query reads are deleted later (`catalog.lake.leftovers`).
@@ -403,23 +403,23 @@ class Store:
         forget_comments(cursor, self._commented & {id_, relation.key_index_id})
 
     def epoch(self, cursor: Cursor) -> Epoch:
-        """Returns the epoch that every created view has applied; neither of its numbers ever falls."""
+        """Return the epoch that every created view has applied; neither of its numbers ever falls."""
         row = first_row(cursor.execute(f"SELECT max(snapshot), max(time_us) FROM {system_table('epoch')}"))
         assert row is not None
         return Epoch(*row)
 
     def set_epoch(self, cursor: Cursor, epoch: Epoch) -> None:
-        """Stores a new epoch in a new row: a DELETE of the old one would cost a checkpoint as much as a view does."""
+        """Store a new epoch in a new row: a DELETE of the old one would cost a checkpoint as much as a view does."""
         cursor.execute(f"INSERT INTO {system_table('epoch')} VALUES (?, ?)", [epoch.snapshot, epoch.time_us])
 
     def set_parameter(self, cursor: Cursor, name: str, value: str | None) -> None:
-        """Stores a system parameter or a default of a session variable; None removes it."""
+        """Store a system parameter or a default of a session variable; None removes it."""
         cursor.execute(f"DELETE FROM {system_table('parameters')} WHERE name = ?", [name])
         if value is not None:
             cursor.execute(f"INSERT INTO {system_table('parameters')} VALUES (?, ?)", [name, value])
 
     def add_event(self, cursor: Cursor, event_type: str, job_id: int | None, info: Mapping[str, object]) -> None:
-        """Adds an event to RisingWave's event log (proto/meta.proto, EventLog)."""
+        """Add an event to RisingWave's event log (proto/meta.proto, EventLog)."""
         shown = {name: redact(value) if isinstance(value, str) else value for name, value in info.items()}
         cursor.execute(
             f"INSERT INTO {system_table('events')} VALUES (now(), ?, ?, ?)", [event_type, job_id, json.dumps(shown)]

@@ -26,11 +26,11 @@ def add_subscription(cursor: Cursor, subscription: Subscription) -> None:
 
 
 def first_kept(cursor: Cursor, subscription: Subscription, now_us: int) -> int:
-    """Returns the snapshot from which changes are kept: of the subscription's creation, or its retention ago."""
+    """Return the snapshot from which changes are kept: of the subscription's creation, or its retention ago."""
     found = history.snapshot_at(cursor, now_us - subscription.retention_s * 1_000_000)
     return max(subscription.snapshot, found or 0)
 
 
 def kept_by(cursor: Cursor, subscriptions: Iterable[Subscription], now_us: int) -> list[int]:
-    """Returns for each subscription the oldest snapshot that it needs."""
+    """Return for each subscription the oldest snapshot that it needs."""
     return [first_kept(cursor, subscription, now_us) for subscription in subscriptions]

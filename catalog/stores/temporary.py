@@ -10,7 +10,7 @@ from sparkwave.catalog.stores.store import Store
 
 
 def create_temporary_schema(store: Store, cursor: Cursor, database: str, owner: str) -> str:
-    """Creates a schema for a session, in the transaction that makes its first table. Returns its name."""
+    """Create a schema for a session, in the transaction that makes its first table. Returns its name."""
     id_ = store.next_id(cursor)
     name = f"{TEMPORARY_SCHEMA}_{id_}"
     cursor.execute(f"INSERT INTO {system_table('schemas')} VALUES (?, ?, ?, ?)", [id_, database, name, owner])
@@ -18,7 +18,7 @@ def create_temporary_schema(store: Store, cursor: Cursor, database: str, owner: 
 
 
 def drop_temporary_schemas(store: Store, cursor: Cursor, schemas: Iterable[tuple[str, str]]) -> None:
-    """Drops schemas, given as (database, schema), and all their relations."""
+    """Drop schemas, given as (database, schema), and all their relations."""
     dropped = []
     for database, schema in schemas:
         for relation in store.catalog.relations:
@@ -30,7 +30,7 @@ def drop_temporary_schemas(store: Store, cursor: Cursor, schemas: Iterable[tuple
 
 
 def forget_temporary_schemas(store: Store) -> None:
-    """Drops the temporary schemas that sessions of an earlier server have left."""
+    """Drop the temporary schemas that sessions of an earlier server have left."""
     left = [(database, schema) for database, schema in store.catalog.schemas if is_temporary_schema(schema)]
     if left:
         with store.change() as cursor:

@@ -33,7 +33,7 @@ def _domain(text: str | None) -> Domain | None:
 
 
 def add_type(cursor: Cursor, made: UserType, field_oids: list[int]) -> None:
-    """Stores a new type with the OIDs of its fields' types as the user wrote them.
+    """Store a new type with the OIDs of its fields' types as the user wrote them.
 
     They may differ from the stored types: text fields are stored as varchar. A domain has one OID, its base type's.
     """
@@ -50,12 +50,12 @@ def drop_type(cursor: Cursor, made: UserType) -> None:
 
 
 def drop_types_in(cursor: Cursor, database: str, schema: str) -> None:
-    """Removes the types of a dropped schema."""
+    """Remove the types of a dropped schema."""
     cursor.execute(f"DELETE FROM {_TABLE} WHERE database = ? AND schema = ?", [database, schema])
 
 
 def replace_enum(cursor: Cursor, before: Type, after: Type) -> None:
-    """Replaces an enum by another in types and functions."""
+    """Replace an enum by another in types and functions."""
     values = [before.stored, after.stored]
     for table, column in (("types", "type"), ("functions", "result_type")):
         name = system_table(table)

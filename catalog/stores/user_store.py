@@ -41,7 +41,7 @@ def load_grants(cursor: Cursor) -> frozenset[Grant]:
 
 
 def put_user(cursor: Cursor, user: User) -> None:
-    """Stores a user, replacing the user with the same id; a new name is stored everywhere."""
+    """Store a user, replacing the user with the same id; a new name is stored everywhere."""
     row = cursor.execute(f"SELECT name FROM {system_table('users')} WHERE id = ?", [user.id]).fetchone()
     if row is not None and row[0] != user.name:
         _rename(cursor, row[0], user.name)
@@ -59,13 +59,13 @@ def _rename(cursor: Cursor, old: str, new: str) -> None:
 
 
 def drop_user(cursor: Cursor, user: User) -> None:
-    """Removes a user, who owns nothing and holds no grants, and all memberships of and in the user."""
+    """Remove a user, who owns nothing and holds no grants, and all memberships of and in the user."""
     cursor.execute(f"DELETE FROM {system_table('users')} WHERE id = ?", [user.id])
     cursor.execute(f"DELETE FROM {system_table('memberships')} WHERE ? IN (role, member)", [user.name])
 
 
 def put_memberships(cursor: Cursor, removed: Iterable[Membership], added: Iterable[Membership]) -> None:
-    """Removes memberships, then adds others."""
+    """Remove memberships, then adds others."""
     for each in removed:
         cursor.execute(
             f"DELETE FROM {system_table('memberships')} WHERE role = ? AND member = ?", [each.role, each.member]
@@ -76,7 +76,7 @@ def put_memberships(cursor: Cursor, removed: Iterable[Membership], added: Iterab
 
 
 def put_grants(cursor: Cursor, removed: Iterable[Grant], added: Iterable[Grant]) -> None:
-    """Removes grants, then adds others. To change a grant, `removed` has the old one."""
+    """Remove grants, then adds others. To change a grant, `removed` has the old one."""
     for grant in removed:
         cursor.execute(
             f"DELETE FROM {system_table('grants')} "
@@ -92,7 +92,7 @@ def put_grants(cursor: Cursor, removed: Iterable[Grant], added: Iterable[Grant])
 
 
 def move_grants(cursor: Cursor, thing: Securable, owner: str) -> None:
-    """Makes a new owner the grantor of the old owner's grants, and removes the new owner's own privileges."""
+    """Make a new owner the grantor of the old owner's grants, and removes the new owner's own privileges."""
     grants = system_table("grants")
     cursor.execute(f"DELETE FROM {grants} WHERE object_id = ? AND grantee = ?", [thing.id, owner])
     cursor.execute(
@@ -109,7 +109,7 @@ def move_grants(cursor: Cursor, thing: Securable, owner: str) -> None:
 
 
 def move_column_grants(cursor: Cursor, object_id: int, column: str, name: str | None) -> None:
-    """Moves the grants on a column to its new name, or removes them for None."""
+    """Move the grants on a column to its new name, or removes them for None."""
     where = "WHERE object_id = ? AND column_name = ?"
     if name is None:
         cursor.execute(f"DELETE FROM {system_table('grants')} {where}", [object_id, column])
@@ -118,7 +118,7 @@ def move_column_grants(cursor: Cursor, object_id: int, column: str, name: str | 
 
 
 def forget_grants(cursor: Cursor, object_ids: Iterable[int]) -> None:
-    """Removes the grants on dropped objects."""
+    """Remove the grants on dropped objects."""
     listed = ", ".join(map(str, object_ids))
     if listed:
         cursor.execute(f"DELETE FROM {system_table('grants')} WHERE object_id IN ({listed})")

@@ -25,7 +25,7 @@ _UNUSED_SECONDS = 30 * 24 * 3600
 
 
 def path_of(made_from: Iterable[str]) -> Path:
-    """Returns the path of the file that is made from these texts, whether or not it exists."""
+    """Return the path of the file that is made from these texts, whether or not it exists."""
     digest = hashlib.sha256("\0".join((ENGINE_VERSION, *made_from)).encode()).hexdigest()[:16]
     return _cache() / "sparkwave" / f"system-{digest}.duckdb"
 
@@ -42,7 +42,7 @@ def _cache() -> Path:
 
 
 def open_definitions(cursor: Cursor, path: Path, define: Callable[[], None]) -> None:
-    """Opens the definitions from the file, or makes them and the file by `define`.
+    """Open the definitions from the file, or makes them and the file by `define`.
 
     If no file can be written, the definitions are in memory. No transaction may be open. Raises the errors of
     `define`.
@@ -73,7 +73,7 @@ def _open(cursor: Cursor, path: Path) -> bool:
 
 
 def _make(cursor: Cursor, path: Path, define: Callable[[], None]) -> bool:
-    """Writes the file. Returns whether that succeeded."""
+    """Write the file. Returns whether that succeeded."""
     made = path.with_name(f"{path.stem}.{uuid.uuid4().hex}.new")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -91,7 +91,7 @@ def _make(cursor: Cursor, path: Path, define: Callable[[], None]) -> bool:
 
 
 def _exchange(cursor: Cursor, target: str, options: str = "") -> None:
-    """Attaches another file, or none, as the database `memory`.
+    """Attach another file, or none, as the database `memory`.
 
     Raises DuckDBError, also when the last writes of the file before it fail; that file is detached anyway.
     """

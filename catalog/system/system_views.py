@@ -136,12 +136,12 @@ _VIEWS = re.compile(
 
 
 def is_system(schema: str, name: str) -> bool:
-    """Returns whether `schema.name` is a system relation or, for the schema `pgf`, one of Sparkwave's functions."""
+    """Return whether `schema.name` is a system relation or, for the schema `pgf`, one of Sparkwave's functions."""
     return name in (FUNCTIONS if schema == FUNCTION_SCHEMA else SYSTEM_RELATIONS.get(schema, ()))
 
 
 def define_signal(cursor: Cursor, signal: Callable[[str, int, str], bool]) -> None:
-    """Has pg_cancel_backend and pg_terminate_backend call `signal(user, process id, "cancel" or "terminate")`.
+    """Have pg_cancel_backend and pg_terminate_backend call `signal(user, process id, "cancel" or "terminate")`.
 
     Call it once, before `install`.
     """
@@ -149,7 +149,7 @@ def define_signal(cursor: Cursor, signal: Callable[[str, int, str], bool]) -> No
 
 
 def install(cursor: Cursor, is_standby: bool = False) -> None:
-    """Creates the system catalogs, or creates them again. Call it once when the lake is open and not yet in use."""
+    """Create the system catalogs, or creates them again. Call it once when the lake is open and not yet in use."""
     schemas = ("pgc", "pgf")
     cursor.execute("; ".join(f"CREATE SCHEMA IF NOT EXISTS {COPIES}.{schema}" for schema in schemas))
     _execute(cursor, f"CREATE OR REPLACE TABLE pgc._server AS SELECT {is_standby} AS __is_standby")
@@ -160,7 +160,7 @@ def install(cursor: Cursor, is_standby: bool = False) -> None:
 
 
 def _define(cursor: Cursor, fixed: str) -> None:
-    """Runs all scripts in order, in several transactions, since no transaction can write two databases."""
+    """Run all scripts in order, in several transactions, since no transaction can write two databases."""
     place = _FILES.index("copies")
     _execute(cursor, fixed, *(_SCRIPTS[name] for name in _FILES[:place]))
     refresh(cursor)
@@ -168,12 +168,12 @@ def _define(cursor: Cursor, fixed: str) -> None:
 
 
 def scalar_functions() -> str:
-    """Returns SQL that creates the functions of queries and views, in a database without a lake."""
+    """Return SQL that creates the functions of queries and views, in a database without a lake."""
     return f"CREATE SCHEMA IF NOT EXISTS memory.{SCALAR_SCHEMA}; {_qualified(_SCRIPTS['scalar'])}"
 
 
 def refresh(cursor: Cursor) -> None:
-    """Makes the copies again. Call it after each change of relations (also `created`), columns or schemas.
+    """Make the copies again. Call it after each change of relations (also `created`), columns or schemas.
 
     It runs in a separate transaction, since one cannot write both the lake and the copies; two calls must not
     overlap.
@@ -182,7 +182,7 @@ def refresh(cursor: Cursor) -> None:
 
 
 def columns(cursor: Cursor) -> dict[tuple[str, str], dict[str, Type]]:
-    """Returns the columns of each system relation, by schema and name. Call it after `install`."""
+    """Return the columns of each system relation, by schema and name. Call it after `install`."""
     rows = cursor.execute(
         "SELECT schema_name, table_name, column_name, data_type FROM duckdb_columns() WHERE database_name = 'memory'"
     ).fetchall()
@@ -196,7 +196,7 @@ def columns(cursor: Cursor) -> dict[tuple[str, str], dict[str, Type]]:
 
 
 def _execute(cursor: Cursor, *scripts: str) -> None:
-    """Runs scripts in one transaction."""
+    """Run scripts in one transaction."""
     cursor.execute("BEGIN")
     try:
         for script in scripts:

@@ -1,8 +1,8 @@
 """The usage of this machine by every node: processors and memory, now and over the last quarter of an hour.
 
 Nodes have the names of `rw_catalog.rw_worker_nodes` (`risingwave-compute-1-0`, `risingwave-backfill-2-0`). Further
-names are `sparkwave-server`, and `<application>-driver` for a driver that is no node. Executors on other machines have no
-numbers.
+names are `sparkwave-server`, and `<application>-driver` for a driver that is no node. Executors on other machines have
+no numbers.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ _OF_THE_LAKE = {"data", "catalog", "shared", "s3_endpoint", "s3_region"}
 
 
 def parser() -> argparse.ArgumentParser:
-    """Returns the parser of all commands; its result has the command's name in `command`."""
+    """Return the parser of all commands; its result has the command's name in `command`."""
     made = argparse.ArgumentParser(prog="sparkwave", description="Materialized views, backfilled on Spark.")
     made.add_argument("--version", action="version", version=f"sparkwave {metadata.version('sparkwave')}")
     commands = made.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -48,7 +48,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _add_client(command: argparse.ArgumentParser) -> None:
-    """Adds the arguments of a command that connects to a running server."""
+    """Add the arguments of a command that connects to a running server."""
     command.add_argument("--listen", help=f"HOST:PORT of the server (default {Settings.listen})", metavar="LISTEN")
     command.add_argument("--user", help="who to connect as (default root)", metavar="USER", default="root")
     command.add_argument("--database", help="the database (default dev)", metavar="DATABASE", default="dev")

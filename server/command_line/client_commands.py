@@ -38,7 +38,7 @@ class Target:
     database: str
 
     def connect(self) -> psycopg.Connection[tuple[object, ...]]:
-        """Returns a connection that commits each statement by itself.
+        """Return a connection that commits each statement by itself.
 
         Raises Error 08006 when the server cannot be reached.
         """
@@ -56,7 +56,7 @@ class Target:
 
 
 def status(target: Target) -> int:
-    """Prints a server's state. Returns 1 if a view has failed or is behind. Raises Error 08006 without a server."""
+    """Print a server's state. Returns 1 if a view has failed or is behind. Raises Error 08006 without a server."""
     with target.connect() as connection:
         [(version, reads_only)] = connection.execute(_ROLE).fetchall()
         [(following, creating, behind, failed)] = connection.execute(_JOBS).fetchall()
@@ -72,7 +72,7 @@ def status(target: Target) -> int:
 
 
 def sql(target: Target, texts: Sequence[str]) -> int:
-    """Runs psql, or a small prompt if psql is missing. Returns the exit code; 1 when a statement has failed."""
+    """Run psql, or a small prompt if psql is missing. Returns the exit code; 1 when a statement has failed."""
     psql = shutil.which("psql")
     if psql is not None:
         arguments = ["-h", target.host, "-p", str(target.port), "-U", target.user, "-d", target.database]
@@ -85,7 +85,7 @@ def sql(target: Target, texts: Sequence[str]) -> int:
 
 
 def _prompt(connection: psycopg.Connection[tuple[object, ...]]) -> int:
-    """Runs statements from standard input, each up to a line that ends with a semicolon. Returns the exit code."""
+    """Run statements from standard input, each up to a line that ends with a semicolon. Returns the exit code."""
     is_terminal, lines, is_fine = sys.stdin.isatty(), list[str](), True
     if is_terminal:
         print("psql is not installed; statements end with ;  and Ctrl-D ends this prompt.")
@@ -104,7 +104,7 @@ def _prompt(connection: psycopg.Connection[tuple[object, ...]]) -> int:
 
 
 def _run(connection: psycopg.Connection[tuple[object, ...]], text: str) -> bool:
-    """Runs a text and prints its results. Returns whether it succeeded."""
+    """Run a text and print its results. Returns whether it succeeded."""
     try:
         cursor = psycopg.ClientCursor(connection)
         cursor.execute(text.encode())
@@ -121,7 +121,7 @@ def _run(connection: psycopg.Connection[tuple[object, ...]], text: str) -> bool:
 
 
 def _print_table(names: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Prints rows in psql's layout, with all columns aligned to the left."""
+    """Print rows in psql's layout, with all columns aligned to the left."""
     cells = [["" if value is None else str(value) for value in row] for row in rows]
     widths = [max(len(name), *(len(row[at]) for row in cells), 0) for at, name in enumerate(names)]
     print("|".join(f" {name.ljust(width)} " for name, width in zip(names, widths, strict=True)).rstrip())

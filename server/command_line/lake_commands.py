@@ -11,7 +11,7 @@ from sparkwave.server.statements.backups import ask_for_backup
 
 
 def check(config: Config, views: bool) -> int:
-    """Prints the faults of a lake. Returns 1 if there are any. Raises Error when the lake cannot be read."""
+    """Print the faults of a lake. Returns 1 if there are any. Raises Error when the lake cannot be read."""
     report = check_storage(config.storage, views, config.duckdb_memory)
     for finding in report.findings:
         print(finding)
@@ -23,7 +23,7 @@ def check(config: Config, views: bool) -> int:
 
 
 def back_up(config: Config, is_stopped: bool, user: str, target: Path) -> int:
-    """Backs up a data directory that no server holds, or has the running server do so. Raises Error when it fails."""
+    """Back up a data directory that no server holds, or has the running server do so. Raises Error when it fails."""
     target = target.absolute()
     if is_stopped:
         done = backup.back_up_storage(config.storage, target)
@@ -34,7 +34,7 @@ def back_up(config: Config, is_stopped: bool, user: str, target: Path) -> int:
 
 
 def restore(config: Config, source: Path) -> int:
-    """Makes a lake from a backup. Raises Error when it fails."""
+    """Make a lake from a backup. Raises Error when it fails."""
     backup.restore(source, config.storage)
     others = ", --catalog and --shared as here" if config.catalog else ""
     print(f"restored: sparkwave serve --data {config.data}{others}")

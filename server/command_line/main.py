@@ -11,7 +11,7 @@ from sparkwave.server.command_line.arguments import parser
 
 
 def main() -> None:
-    """Runs a command; on an error, exits with code 1 and one clear line."""
+    """Run a command; on an error, exits with code 1 and one clear line."""
     arguments = parser().parse_args()
     if arguments.command == "completion":
         import shtab

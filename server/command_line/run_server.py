@@ -31,7 +31,7 @@ STOP_SECONDS = 9.0  # for all parts to stop; container systems kill a server aft
 
 
 def serve(config: Config, parameters: dict[str, str]) -> None:
-    """Serves until SIGTERM or SIGINT. Raises Error when the server cannot start."""
+    """Serve until SIGTERM or SIGINT. Raises Error when the server cannot start."""
     config.storage.check()
     stop = threading.Event()
     # Python calls signal handlers in the main thread, which may be inside a library's call or hold a lock that the
@@ -53,7 +53,7 @@ def serve(config: Config, parameters: dict[str, str]) -> None:
 
 
 def _end(told: int, stop: threading.Event) -> None:
-    """Stops the server after a signal, and ends the process if that takes too long: acknowledged writes are durable."""
+    """Stop the server after a signal, and ends the process if that takes too long: acknowledged writes are durable."""
     while not {*os.read(told, 64)} & {signal.SIGTERM, signal.SIGINT}:
         pass
     signal.setitimer(signal.ITIMER_REAL, STOP_SECONDS + 1)  # kills the process if one thread blocks all others
@@ -93,7 +93,7 @@ def _serve(config: Config, parameters: dict[str, str], lease: Lease | None, stop
 
 
 def serve_metrics(address: tuple[str, int] | None, context: Context) -> MetricsServer | None:
-    """Starts the metrics server, None if it is off.
+    """Start the metrics server, None if it is off.
 
     An unusable address only gives a warning: SQL is served without metrics.
     """
@@ -125,7 +125,7 @@ def _listen(config: Config, context: Context) -> WireServer:
 
 
 def _open_dashboard(config: Config, context: Context) -> Dashboard | None:
-    """Starts the dashboard, None if it is off. An unusable address only gives a warning."""
+    """Start the dashboard, None if it is off. An unusable address only gives a warning."""
     address = config.dashboard_address
     if address is None:
         return None

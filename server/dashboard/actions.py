@@ -13,7 +13,7 @@ from sparkwave.server.dashboard.pages import BACKFILLING, Reader, run, session
 
 
 def cancel(context: Context, reader: Reader, body: Mapping[str, Any]) -> dict[str, Any]:
-    """Runs CANCEL JOBS for `id`. Raises Error 42501 for another user's job, 22023 if `id` is no number."""
+    """Run CANCEL JOBS for `id`. Raises Error 42501 for another user's job, 22023 if `id` is no number."""
     id_ = body.get("id")
     if not isinstance(id_, int) or isinstance(id_, bool):
         raise Error("the id of a job is a number", errors.INVALID_PARAMETER_VALUE)
@@ -23,7 +23,7 @@ def cancel(context: Context, reader: Reader, body: Mapping[str, Any]) -> dict[st
 
 
 def set_parameter(context: Context, reader: Reader, body: Mapping[str, Any]) -> dict[str, Any]:
-    """Runs ALTER SYSTEM SET for one of `BACKFILLING`.
+    """Run ALTER SYSTEM SET for one of `BACKFILLING`.
 
     Raises Error 42501 unless a superuser asks, 22023 for a wrong value.
     """

@@ -51,7 +51,7 @@ _STATUS = {
 
 
 def make_app(context: Context, port: int, is_encrypted: bool) -> ASGIApp:
-    """Returns the dashboard's application for a server; `port` names its cookie."""
+    """Return the dashboard's application for a server; `port` names its cookie."""
     site = _Site(context, port, is_encrypted)
     app = Starlette(
         routes=[

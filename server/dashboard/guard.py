@@ -58,7 +58,7 @@ class Refused(Exception):
 
 
 def is_local(request: Request) -> bool:
-    """Returns whether the client runs on this machine, and addressed the server without a name or a proxy."""
+    """Return whether the client runs on this machine, and addressed the server without a name or a proxy."""
     if request.client is None or any(name in request.headers for name in _FORWARDED):
         return False
     return is_this_machine(request.client.host) and _is_address(request.headers)
@@ -80,7 +80,7 @@ def _is_address(headers: Headers) -> bool:
 
 
 def check_site(request: Request) -> None:
-    """Raises Refused for a request from another site's page."""
+    """Raise Refused for a request from another site's page."""
     site = request.headers.get("sec-fetch-site", "same-origin")
     own = f"{request.url.scheme}://{request.headers.get('host', '')}"
     if site not in ("same-origin", "none") or request.headers.get("origin", own) != own:
@@ -88,13 +88,13 @@ def check_site(request: Request) -> None:
 
 
 def check_change(request: Request) -> None:
-    """Raises Refused unless the dashboard's own page asks for a change: forms of other sites cannot send JSON."""
+    """Raise Refused unless the dashboard's own page asks for a change: forms of other sites cannot send JSON."""
     check_site(request)
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise Refused(415, "a change is JSON")
 
 
 def check_token(request: Request, login: Login) -> None:
-    """Raises Refused unless the request has the login's token."""
+    """Raise Refused unless the request has the login's token."""
     if not secrets.compare_digest(request.headers.get(TOKEN_HEADER, "").encode(), login.token.encode()):
         raise Refused(403, "the token of the session is missing or wrong")

@@ -84,7 +84,7 @@ class Dashboard:
         self._server.run(sockets=[self._socket])
 
     def close(self) -> None:
-        """Ends the connections and the thread."""
+        """End the connections and the thread."""
         self._server.should_exit = True
         self._thread.join(5)
         self._socket.close()

@@ -51,7 +51,7 @@ class Throttle:
         self._lock = RankedLock()
 
     def count(self, address: str, user: str) -> None:
-        """Counts a guess. Raises TooManyGuesses, and does not count, when the limit is reached."""
+        """Count a guess. Raises TooManyGuesses, and does not count, when the limit is reached."""
         now = time.monotonic()
         keys = (("address", address), ("user", user))
         with self._lock:
@@ -67,7 +67,7 @@ class Throttle:
                 guesses.append(now)
 
     def forgive(self, address: str, user: str) -> None:
-        """Takes back the last guess, which was right."""
+        """Take back the last guess, which was right."""
         with self._lock:
             for key in (("address", address), ("user", user)):
                 if self._guesses.get(key):
@@ -98,14 +98,14 @@ class Logins:
         return not has_passwords(self._users())
 
     def enter(self, name: str, password: str, address: str, is_local: bool) -> str:
-        """Returns a key for the right password. Raises Error 28P01 or 28000, TooManyGuesses."""
+        """Return a key for the right password. Raises Error 28P01 or 28000, TooManyGuesses."""
         self._throttle.count(address, name)
         user = check_password(name, password, self._users(), is_local)
         self._throttle.forgive(address, name)
         return self._add(user)
 
     def enter_open(self) -> str:
-        """Returns a key for root, for a client on this machine when no user has a password. Raises Error 28000."""
+        """Return a key for root, for a client on this machine when no user has a password. Raises Error 28000."""
         return self._add(check_password(ROOT, "", self._users(), True))
 
     def _add(self, user: User) -> str:
@@ -117,7 +117,7 @@ class Logins:
         return key
 
     def find(self, key: str | None, is_local: bool) -> Login | None:
-        """Returns the login of a key, None for an invalid one.
+        """Return the login of a key, None for an invalid one.
 
         A login without a password is valid on this machine only.
         """
@@ -146,6 +146,6 @@ class Logins:
         )
 
     def leave(self, key: str | None) -> None:
-        """Ends a key's login."""
+        """End a key's login."""
         with self._lock:
             self._logins.pop(key or "", None)

@@ -85,7 +85,7 @@ def session(context: Context, reader: Reader, **variables: str) -> Iterator[Clie
 
 
 def run(client: Client, sql: str, *values: object) -> Rows:
-    """Returns the rows of a statement. Raises Error."""
+    """Return the rows of a statement. Raises Error."""
     oids = (BIGINT.oid,) * len(values)
     with closing(client.execute(client.prepare(sql, oids), values)) as result:
         names = [column.name for column in result.columns or ()]
@@ -106,7 +106,7 @@ class Pages:
         self._lock = RankedLock()
 
     def show(self, reader: Reader, name: str, id_: int | None) -> dict[str, Any]:
-        """Returns a page's content. Raises Error 42704 for an unknown page, and the errors of its queries."""
+        """Return a page's content. Raises Error 42704 for an unknown page, and the errors of its queries."""
         page = PAGES.get(name)
         if page is None or page.has_id != (id_ is not None):
             raise not_found("page", name)
@@ -123,7 +123,7 @@ class Pages:
             return answer.content
 
     def forget(self) -> None:
-        """Drops the cached answers after a change."""
+        """Drop the cached answers after a change."""
         with self._lock:
             self._answers.clear()
 

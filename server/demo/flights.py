@@ -107,12 +107,12 @@ def rows(table: str) -> pd.DataFrame:
 
 
 def is_held_back(flights: pd.DataFrame) -> pd.Series:
-    """Returns which flights are inserted later, while views are being created."""
+    """Return which flights are inserted later, while views are being created."""
     return flights["month"] == HELD_BACK_MONTH
 
 
 def to_csv(frame: pd.DataFrame) -> bytes:
-    """Returns rows as CSV for COPY: integers without a fraction (pandas made them floats), an empty field for NULL."""
+    """Return rows as CSV for COPY: integers without a fraction (pandas made them floats), an empty field for NULL."""
     integers = {name: "Int64" for name in frame.select_dtypes("float") if (frame[name].dropna() % 1 == 0).all()}
     text: str = frame.astype(integers).to_csv(index=False, header=False)
     return text.encode()

@@ -28,7 +28,7 @@ class LocalServer:
     """A running `sparkwave serve`, its data directory and its log."""
 
     def __init__(self, *options: str) -> None:
-        """Starts the server with more command-line options. Raises ServerError when it does not start."""
+        """Start the server with more command-line options. Raises ServerError when it does not start."""
         self.directory = Path(tempfile.mkdtemp(prefix="sparkwave-"))
         self.data = self.directory / "data"
         self.port = free_port()
@@ -57,7 +57,7 @@ class LocalServer:
         raise ServerError(f"the server was not ready within {START_TIMEOUT_S} s:\n{self.log_tail()}")
 
     def connect(self) -> psycopg.Connection:
-        """Returns a new connection that commits each statement by itself."""
+        """Return a new connection that commits each statement by itself."""
         return psycopg.connect(
             host="127.0.0.1", port=self.port, user="root", dbname="dev", autocommit=True, connect_timeout=10
         )
@@ -67,12 +67,12 @@ class LocalServer:
         return self._process.pid
 
     def log_tail(self, lines: int = 15) -> str:
-        """Returns the last lines of the server's log, without the line that says it is ready."""
+        """Return the last lines of the server's log, without the line that says it is ready."""
         text = self._log.read_text(errors="replace") if self._log.exists() else ""
         return "\n".join([line for line in text.splitlines() if "sparkwave ready" not in line][-lines:])
 
     def stop(self) -> None:
-        """Stops the server and removes its directory."""
+        """Stop the server and remove its directory."""
         self._process.terminate()
         try:
             self._process.wait(STOP_TIMEOUT_S)

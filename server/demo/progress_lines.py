@@ -57,7 +57,7 @@ class Track:
     _samples: list[tuple[float, int]] = field(default_factory=list)
 
     def update(self, now_s: float, progress: Progress, node: str = "") -> None:
-        """Notes the server's present progress."""
+        """Note the server's present progress."""
         if self.progress == PLANNED and progress != PLANNED:
             self.started_s = now_s
         self.progress = progress
@@ -68,7 +68,7 @@ class Track:
             self._samples.append((now_s, progress.read))
 
     def rate(self) -> float:
-        """Returns the rows a second of the last seconds."""
+        """Return the rows a second of the last seconds."""
         if not self._samples:
             return 0.0
         end_s, read = self._samples[-1]
@@ -79,12 +79,12 @@ class Track:
         return (read - before) / (end_s - start_s) if end_s > start_s else 0.0
 
     def left_s(self) -> float | None:
-        """Returns the seconds until the backfill ends at this rate; None when no rate is known."""
+        """Return the seconds until the backfill ends at this rate; None when no rate is known."""
         rate = self.rate()
         return (self.progress.total - self.progress.read) / rate if rate and self.progress.total else None
 
     def status(self) -> str:
-        """Returns the rate and time left, or the phase."""
+        """Return the rate and time left, or the phase."""
         match self.progress.phase:
             case "backfill":
                 left_s = self.left_s()
@@ -106,7 +106,7 @@ def bar(fraction: float, width: int = BAR_WIDTH) -> str:
 
 
 def bar_line(track: Track, name_width: int) -> str:
-    """Returns the line of one view, for a terminal that is redrawn."""
+    """Return the line of one view, for a terminal that is redrawn."""
     progress = track.progress
     counts = f"{progress.read:,} / {progress.total:,}" if progress.total else ""
     percent = f"{100 * progress.fraction:5.1f} %"
@@ -115,7 +115,7 @@ def bar_line(track: Track, name_width: int) -> str:
 
 
 def cell(track: Track) -> str:
-    """Returns one view's progress in a few characters, for a row of the plain table."""
+    """Return one view's progress in a few characters, for a row of the plain table."""
     match track.progress.phase:
         case "planned":
             return "·"

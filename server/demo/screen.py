@@ -30,27 +30,27 @@ class Screen:
         return f"\033[2m{text}\033[0m" if self._has_colour else text
 
     def step(self, text: str) -> None:
-        """Writes a heading."""
+        """Write a heading."""
         self.write("")
         self.write(self.bold(text))
 
     def statement(self, sql: str) -> None:
-        """Writes SQL as it is sent."""
+        """Write SQL as it is sent."""
         for line in f"{sql};".splitlines():
             self.write(self.dim(f"    {line}"))
 
     def write(self, text: str) -> None:
-        """Writes a line, above the live part if there is one."""
+        """Write a line, above the live part if there is one."""
         self._erase()
         print(text, flush=True)
 
     def table(self, header: Sequence[str], rows: Iterable[Sequence[object]], *, indent: int = 2) -> None:
-        """Writes aligned columns, numbers to the right."""
+        """Write aligned columns, numbers to the right."""
         for line in format_table(header, rows):
             self.write(" " * indent + line)
 
     def progress(self, tracks: Sequence[Track], now_s: float) -> None:
-        """Writes the progress of all views: redrawn bars on a terminal, else a line when something has changed."""
+        """Write the progress of all views: redrawn bars on a terminal, else a line when something has changed."""
         if self.is_live:
             width = max(len(track.name) for track in tracks)
             lines = [bar_line(track, width) for track in tracks]
@@ -70,7 +70,7 @@ class Screen:
             self._last_cells, self._last_line_s = states, now_s
 
     def keep_progress(self) -> None:
-        """Leaves the live part as it is; later output goes below it."""
+        """Leave the live part as it is; later output goes below it."""
         self._drawn = 0
 
     def _erase(self) -> None:

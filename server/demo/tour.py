@@ -42,7 +42,7 @@ class DemoError(Exception):
 
 
 def main() -> int:
-    """Runs the demo. Returns the exit code."""
+    """Run the demo. Returns the exit code."""
     screen = Screen()
     try:
         with local_server("--spark-start", "eager") as server:
@@ -76,7 +76,7 @@ class Demo:
         self._accepted: set[str] = set()
 
     def run(self) -> None:
-        """Runs all steps. Raises DemoError when the server does not do as expected."""
+        """Run all steps. Raises DemoError when the server does not do as expected."""
         started = time.monotonic()
         self._screen.write(f"Sparkwave is listening on 127.0.0.1:{self._server.port}, on {os.cpu_count()} cores.")
         self._timed("load four small tables, and flights up to November", self._load)
@@ -132,7 +132,7 @@ class Demo:
         self._connection.execute("FLUSH")
 
     def _create(self, pool: Executor, view: flights.View) -> Future[None]:
-        """Creates a view on a separate connection, since the statement waits for its Spark resources."""
+        """Create a view on a separate connection, since the statement waits for its Spark resources."""
         for sql in (*view.session, view.statement):
             self._screen.statement(sql)
 
@@ -145,7 +145,7 @@ class Demo:
         return pool.submit(create)
 
     def _watch(self, pool: Executor) -> None:
-        """Follows the views until all are created; inserts December once the first view has read some rows."""
+        """Follow the views until all are created; inserts December once the first view has read some rows."""
         started = time.monotonic()
         tracks = {view.name: Track(view.name) for view in flights.VIEWS}
         work: list[Future[None]] = [self._create(pool, view) for view in flights.VIEWS if view.upstream is None]
@@ -210,7 +210,7 @@ class Demo:
         return next((str(info) for (info,) in reversed(events) if name in str(info)), "no reason in rw_event_logs")
 
     def _create_ready(self, pool: Executor, tracks: dict[str, Track], now_s: float) -> list[Future[None]]:
-        """Creates the views over views whose upstream is created."""
+        """Create the views over views whose upstream is created."""
         created = []
         for view in flights.VIEWS:
             is_ready = view.upstream is not None and tracks[view.upstream].finished_s is not None
@@ -221,7 +221,7 @@ class Demo:
         return created
 
     def _insert_december(self) -> None:
-        """Copies the remaining flights on a separate connection."""
+        """Copy the remaining flights on a separate connection."""
         frame = flights.rows("flights")
         data = flights.to_csv(frame[flights.is_held_back(frame)])
         with self._server.connect() as connection:
@@ -290,7 +290,7 @@ def one_row(connection: Connection, sql: str) -> tuple[int, ...]:
 
 
 def copy_csv(connection: Connection, table: str, data: bytes) -> int:
-    """Copies rows into a table. Returns their number."""
+    """Copy rows into a table. Returns their number."""
     cursor = connection.cursor()
     with cursor.copy(f"COPY {table} FROM STDIN (FORMAT csv)") as copy:
         copy.write(data)

@@ -89,7 +89,7 @@ class Config(Settings):
         return server_context(self.tls_certificate, self.tls_key)
 
     def check_parameter(self, name: str, value: str | None) -> None:
-        """Raises Error 22023 for a system parameter's value that the configuration does not allow."""
+        """Raise Error 22023 for a system parameter's value that the configuration does not allow."""
         if name == "serverless_backfill_sku" and value is not None and value not in self.skus:
             raise Error(
                 f"Invalid value `{value}` for `{name}`: unknown SKU",
@@ -121,7 +121,7 @@ class Config(Settings):
 def load_config(
     arguments: Mapping[str, Any], environment: Mapping[str, str], file: Path | None
 ) -> tuple[Config, dict[str, str]]:
-    """Returns the configuration, and the parameters (session variables and system parameters) that the file sets.
+    """Return the configuration, and the parameters (session variables and system parameters) that the file sets.
 
     `arguments` are the options given on the command line. An environment variable is `SPARKWAVE_` and a field's name in
     upper case; Amazon's own variables (`_OF_S3`) count after the file. The file has the fields at its top level,

@@ -60,7 +60,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def start_logging(level: str, format_: str) -> None:
-    """Starts logging to standard error, from a level on, as `text` or `json`."""
+    """Start logging to standard error, from a level on, as `text` or `json`."""
     handler = logging.StreamHandler()
     handler.addFilter(_WithFields())
     text = TextFormatter("%(asctime)s %(levelname)s %(name)s%(place)s: %(message)s")

@@ -23,7 +23,7 @@ class Memory:
         self._is_due = threading.Event()
 
     def sent(self, size: int) -> None:
-        """Notes that a message of so many bytes has been handled."""
+        """Note that a message of so many bytes has been handled."""
         if size >= LARGE_BYTES and not self._is_due.is_set():
             self._is_due.set()
             later = threading.Timer(DELAY_SECONDS, self._give_back)
@@ -38,7 +38,7 @@ class Memory:
 
 
 def keep_what_there_is() -> None:
-    """Excludes all present objects from garbage collection, since they live as long as the process."""
+    """Exclude all present objects from garbage collection, since they live as long as the process."""
     gc.collect()
     gc.freeze()
 

@@ -92,7 +92,7 @@ class _Patient:
         self._read_at: float | None = None
 
     def get(self) -> tuple[list[Metric], float | None]:
-        """Returns the newest result unless it is too old, and its age in seconds; None before the first result."""
+        """Return the newest result unless it is too old, and its age in seconds; None before the first result."""
         with self._lock:
             if not self._is_running:
                 self._is_running, self._done = True, threading.Event()
@@ -370,5 +370,5 @@ def _node_limits(cursor: Cursor) -> Iterator[Metric]:
 
 
 def register(context: Context) -> None:
-    """Adds the server's metrics to the registry of the counters."""
+    """Add the server's metrics to the registry of the counters."""
     REGISTRY.register(ServerCollector(context))

@@ -20,7 +20,7 @@ Serve = Callable[[Lease, threading.Event], None]
 
 
 def take_turns(config: Config, stop: threading.Event, serve: Serve) -> None:
-    """Serves until `stop` is set, in the role that the lease gives this server.
+    """Serve until `stop` is set, in the role that the lease gives this server.
 
     Raises Refused when the files do not belong to the catalog, and Error when the catalog cannot be reached at the
     start. Later the server tries again until the catalog can be reached.
@@ -42,7 +42,7 @@ def take_turns(config: Config, stop: threading.Event, serve: Serve) -> None:
 
 
 def _serve_as_long(lease: Lease, stop: threading.Event, serve: Serve) -> None:
-    """Serves until `stop`, or until a reader gets the lease. Raises Error 08006 when the catalog cannot be reached."""
+    """Serve until `stop`, or until a reader gets the lease. Raises Error 08006 when the catalog cannot be reached."""
     is_writer = lease.is_held
     over = threading.Event()
     lost: list[Error] = []

@@ -20,14 +20,14 @@ BATCH_ROWS = 16_384
 
 
 def given(cursor: Cursor, batch: Batch, values: tuple[object, ...]) -> list[object] | dict[str, object] | None:
-    """Returns the values of a query's parameters: by name if planning has made some constant, else as a list."""
+    """Return the values of a query's parameters: by name if planning has made some constant, else as a list."""
     if batch.constants:
         return bindings(cursor, batch.sql, values)
     return list(values) if batch.parameters else None
 
 
 def execute(cursor: Cursor, sql: str, values: list[object] | dict[str, object] | None) -> None:
-    """Runs a query; repeats it after a passing error."""
+    """Run a query; repeats it after a passing error."""
     for last in (False, False, True):
         try:
             cursor.execute(sql, values)
@@ -38,7 +38,7 @@ def execute(cursor: Cursor, sql: str, values: list[object] | dict[str, object] |
 
 
 def bindings(cursor: Cursor, sql: str, values: tuple[object, ...]) -> dict[str, object] | None:
-    """Returns by name the values of the parameters that a text has, which may be some of the statement's parameters."""
+    """Return by name the values of the parameters that a text has, which may be some of the statement's parameters."""
     if not values:
         return None
     used = cursor.extract_statements(sql)[0].named_parameters

@@ -34,13 +34,13 @@ from sparkwave.server.writes.sequence_numbers import describe_with
 
 
 def check_plan(session: Session, plan: StreamPlan) -> None:
-    """Raises Error if DuckDB cannot run a view's plan, so that the view's job would fail."""
+    """Raise Error if DuckDB cannot run a view's plan, so that the view's job would fail."""
     with closing(session.context.lake.cursor()) as cursor, session.running(cursor):
         check_binds(cursor, plan)
 
 
 def run(session: Session, plan: Plan, values: tuple[object, ...] = (), keeps: bool = False) -> Result:
-    """Runs a planned query; works as `query`, but keeps the columns and the rows of a constant query in the plan."""
+    """Run a planned query; works as `query`, but keeps the columns and the rows of a constant query in the plan."""
     if plan.rows is not None:
         return Result("SELECT", plan.columns, iter(plan.rows), counts_rows=True)
     oldest = min(plan.environment.versions.values(), default=None)
@@ -62,7 +62,7 @@ def query(
     columns: tuple[ResultColumn, ...] | None = None,
     oldest: int | None = None,
 ) -> Result:
-    """Runs a query and streams its rows.
+    """Run a query and streams its rows.
 
     With `keeps`, the query's snapshot stays pinned until the client has read the rows. `columns` are the query's
     columns if known, `oldest` is the oldest snapshot that the query names.
@@ -97,7 +97,7 @@ def query(
 
 
 def _set_sequences(session: Session, draws: Draws, rows: pa.Table) -> None:
-    """Runs the calls of `setval` in a query, whose rows have the numbers."""
+    """Run the calls of `setval` in a query, whose rows have the numbers."""
     for setting in draws.settings:
         for number in rows.column(setting.output).drop_null().to_pylist():
             session.context.sequence_numbers.set(setting.sequence, Position(number, setting.is_called))
@@ -108,7 +108,7 @@ def _set_sequences(session: Session, draws: Draws, rows: pa.Table) -> None:
 def run_indexed(
     session: Session, cursor: Cursor, batch: Batch, values: list[object] | dict[str, object] | None
 ) -> bool:
-    """Runs a query over indexes, if they can serve it and have all rows of their tables. Returns whether it ran.
+    """Run a query over indexes, if they can serve it and have all rows of their tables. Returns whether it ran.
 
     The query runs in a transaction, which ends with the cursor, so that indexes and tables are read at one snapshot.
     """
@@ -170,7 +170,7 @@ def stream(
     kept: int | None = None,
     again: Callable[[], pa.RecordBatchReader] | None = None,
 ) -> Result:
-    """Returns the rows of the query that a cursor has just run.
+    """Return the rows of the query that a cursor has just run.
 
     `kept` is a snapshot to unpin after the last row; `again` runs the query anew, as in `Batches`.
     """
@@ -184,7 +184,7 @@ def _run_again(cursor: Cursor, sql: str, values: list[object] | dict[str, object
 
 
 def _set_variables(session: Session, cursor: Cursor, sql: str) -> None:
-    """Sets the DuckDB variables of the live system catalogs, about this and other sessions."""
+    """Set the DuckDB variables of the live system catalogs, about this and other sessions."""
     if session.database != DEFAULT_DATABASE:
         cursor.execute(f"SET VARIABLE database = {literal(session.database)}")
     if reads_sizes(sql):
@@ -194,14 +194,14 @@ def _set_variables(session: Session, cursor: Cursor, sql: str) -> None:
 
 
 def describe(session: Session, plan: Plan) -> tuple[ResultColumn, ...]:
-    """Returns the columns of a planned query without running it."""
+    """Return the columns of a planned query without running it."""
     if plan.columns is None:
         plan.columns = describe_batch(session, plan.batch)
     return plan.columns
 
 
 def describe_batch(session: Session, batch: Batch) -> tuple[ResultColumn, ...]:
-    """Returns the columns of a query without running it."""
+    """Return the columns of a query without running it."""
     cursor = session.context.lake.cursor()
     describe_with(cursor, batch.draws)
     samples = tuple(map(_sample, batch.parameters))

@@ -11,7 +11,7 @@ from sparkwave.server.wire.result import Result
 
 
 def serve(session: Session, plan: Plan, values: tuple[object, ...]) -> Result | None:
-    """Returns the rows of a planned query from copies; None when the lake has to be read.
+    """Return the rows of a planned query from copies; None when the lake has to be read.
 
     A query that fails is left to the lake: a copy may have been dropped meanwhile, and the error must name lake
     objects.

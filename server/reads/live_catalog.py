@@ -24,7 +24,7 @@ from sparkwave.server.session.variables import SESSION, SYSTEM
 
 
 def live_variables(session: Session, sql: str) -> Iterator[tuple[str, str]]:
-    """Yields the DuckDB variables that a statement over the system catalogs needs, with their values as text."""
+    """Yield the DuckDB variables that a statement over the system catalogs needs, with their values as text."""
     for name, value in _VARIABLES.items():
         if name in sql:
             yield name, value(session)
@@ -240,7 +240,7 @@ def _compute_errors(session: Session) -> str:
 
 
 def backfill_rows(context: Context) -> str:
-    """Returns the rows that creating jobs have read so far; the lake stores them only at the end of a step."""
+    """Return the rows that creating jobs have read so far; the lake stores them only at the end of a step."""
     return _as_json(
         [
             {"job_id": job_id, "fragment_id": fragment_id, "rows": rows}

@@ -29,7 +29,7 @@ from sparkwave.server.wire.result import Notice, Result, ResultColumn
 def distributed(
     session: Session, statement: Query, environment: Environment, width: Callable[[], int]
 ) -> Distributed | None:
-    """Returns the Spark plan of a query; None where DuckDB runs it: in another mode, or without stored relations.
+    """Return the Spark plan of a query; None where DuckDB runs it: in another mode, or without stored relations.
 
     `width` returns the number of the query's output columns. Raises Error 0A000 for a query that Spark cannot run.
     """
@@ -39,7 +39,7 @@ def distributed(
 
 
 def run(session: Session, query: Distributed, plan: Plan) -> Result:
-    """Runs a query on the Spark of the session's database. Raises Error 57014 when cancelled, and Spark's errors."""
+    """Run a query on the Spark of the session's database. Raises Error 57014 when cancelled, and Spark's errors."""
     lake, columns = session.context.lake, execution.describe(session, plan)
     group = session.context.groups.get(plan.environment.catalog.databases[session.database], session.is_cancelled)
     session.check_cancelled()
@@ -69,7 +69,7 @@ def run(session: Session, query: Distributed, plan: Plan) -> Result:
 
 
 def or_on_spark(session: Session, statement: Query, plan: Plan, query: Callable[[], Result]) -> Result:
-    """Returns a query's result in the server; with `query_mode = auto`, from Spark if the server lacks memory.
+    """Return a query's result in the server; with `query_mode = auto`, from Spark if the server lacks memory.
 
     Raises Error 53200 with the reason when Spark cannot run the query.
     """

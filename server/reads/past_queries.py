@@ -20,7 +20,7 @@ from sparkwave.server.session.session import Session
 
 
 def environment_at(session: Session, asked: Mapping[str, Point]) -> Environment:
-    """Returns the session's environment with the snapshots of the points in time that a statement names.
+    """Return the session's environment with the snapshots of the points in time that a statement names.
 
     Raises Error 72000 for a time or snapshot that is too old, 22023 for one that does not exist.
     """
@@ -45,7 +45,7 @@ _EPOCHS_SINCE_MS, _EPOCH_BITS = 1_617_235_200_000, 16
 
 
 def at_epoch(session: Session, environment: Environment, epoch: int) -> Environment:
-    """Returns the environment with all relations as they were at an epoch, for `query_epoch`. Raises Error 72000."""
+    """Return the environment with all relations as they were at an epoch, for `query_epoch`. Raises Error 72000."""
     session.store_views()
     time_us = ((epoch >> _EPOCH_BITS) + _EPOCHS_SINCE_MS) * 1000
     with contextlib.closing(session.context.lake.cursor()) as cursor:
@@ -92,7 +92,7 @@ def _checked(cursor: Cursor, version: int, point: Point) -> int:
 
 
 def expired(cursor: Cursor, what: str, position: int | None) -> Error:
-    """Returns the error for a snapshot that has expired."""
+    """Return the error for a snapshot that has expired."""
     oldest = history.oldest(cursor)
     return Error(
         f"Time-travel version expired: {what}",

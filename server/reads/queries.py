@@ -36,7 +36,7 @@ from sparkwave.server.writes.sequence_numbers import describe_with
 
 
 def select(session: Session, statement: Query, oids: tuple[int, ...], values: tuple[object, ...]) -> Result:
-    """Runs a query over copies, the lake, or on Spark, at one snapshot. `set_config` in the query takes effect."""
+    """Run a query over copies, the lake, or on Spark, at one snapshot. `set_config` in the query takes effect."""
     result = _select(session, statement, oids, values)
     for lock in statement.tree.args.get("locks") or ():
         result.notices.append(Notice(f"{lock.sql(dialect='postgres')} locks nothing here"))
@@ -71,7 +71,7 @@ def _select(session: Session, statement: Query, oids: tuple[int, ...], values: t
 def plan(
     session: Session, statement: Query | DeclareCursor, oids: tuple[int, ...], values: tuple[object, ...] | None = None
 ) -> Plan:
-    """Returns the plan of a query or of a cursor's query; with `values`, a plan that can run."""
+    """Return the plan of a query or of a cursor's query; with `values`, a plan that can run."""
     tree = statement.tree if isinstance(statement, Query) else statement.query
     environment = environment_at(session, points(tree)) if statement.reads_past else None
     if session.get("query_epoch") != "0":
@@ -85,7 +85,7 @@ def plan(
 
 
 def explain(session: Session, statement: Explain) -> Result:
-    """Returns the planner's plan of a statement, or DuckDB's plan of a query without operators. Nothing runs."""
+    """Return the planner's plan of a statement, or DuckDB's plan of a query without operators. Nothing runs."""
     check(statement)
     target = statement.statement
     environment = session.environment

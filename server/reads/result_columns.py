@@ -14,14 +14,14 @@ from sparkwave.server.wire.result import Result, ResultColumn
 
 
 def result_columns(cursor: Cursor, origins: tuple[Origin | None, ...] = ()) -> tuple[ResultColumn, ...]:
-    """Returns the columns of the query that a cursor has just run."""
+    """Return the columns of the query that a cursor has just run."""
     return described_columns([(name, str(type_)) for name, type_, *_ in cursor.description or ()], origins)
 
 
 def described_columns(
     described: Sequence[tuple[str, str]], origins: tuple[Origin | None, ...]
 ) -> tuple[ResultColumn, ...]:
-    """Returns columns from DuckDB's names and types and the planner's origins of the columns."""
+    """Return columns from DuckDB's names and types and the planner's origins of the columns."""
     known = origins if len(origins) == len(described) else (None,) * len(described)
     return tuple(
         _column(name, duckdb_type(kind), origin) for (name, kind), origin in zip(described, known, strict=True)
@@ -50,7 +50,7 @@ def _as_written(type_: Type) -> Type:
 
 
 def rows_result(tag: str, names: tuple[str, ...], rows: list[tuple[object, ...]], types: tuple[Type, ...]) -> Result:
-    """Returns a small result made by the server. `rows` hold Python values that fit `types`."""
+    """Return a small result made by the server. `rows` hold Python values that fit `types`."""
     arrays = [pa.array([row[index] for row in rows], _ARROW[type_.name]) for index, type_ in enumerate(types)]
     batch = pa.RecordBatch.from_arrays(arrays, names=list(names))
     return Result(tag, tuple(map(ResultColumn, names, types)), iter((batch,)), counts_rows=False)

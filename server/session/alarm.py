@@ -20,7 +20,7 @@ class Alarms:
         self._thread: threading.Thread | None = None
 
     def set(self, seconds: float, ring: Callable[[], None]) -> int:
-        """Has `ring` called after so many seconds. Returns a number for `call_off`."""
+        """Have `ring` called after so many seconds. Returns a number for `call_off`."""
         with self._changed:
             number = next(self._numbers)
             heapq.heappush(self._pending, (time.monotonic() + seconds, number, ring))
@@ -32,7 +32,7 @@ class Alarms:
             return number
 
     def call_off(self, number: int) -> None:
-        """Cancels an alarm: once this has returned, its function is not called. Call it at most once for each alarm."""
+        """Cancel an alarm: once this has returned, its function is not called. Call it at most once for each alarm."""
         with self._changed:
             if any(pending[1] == number for pending in self._pending):
                 self._off.add(number)

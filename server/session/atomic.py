@@ -61,12 +61,12 @@ _BEGINS_PIPELINE = (
 
 
 def applies(session: Session) -> bool:
-    """Returns whether transaction statements mean atomic transactions. Within a block, its BEGIN has decided."""
+    """Return whether transaction statements mean atomic transactions. Within a block, its BEGIN has decided."""
     return session.block is not None or (session.flag(VARIABLE) and not session.names.in_block)
 
 
 def begins_pipeline(session: Session, statement: Statement) -> bool:
-    """Returns whether this statement begins a transaction of all messages up to Sync.
+    """Return whether this statement begins a transaction of all messages up to Sync.
 
     A statement that cannot be in a block, and stands before such a statement, runs and commits by itself, as in
     PostgreSQL.
@@ -80,7 +80,7 @@ def begins_pipeline(session: Session, statement: Statement) -> bool:
 
 
 def check(session: Session, statement: Statement) -> None:
-    """Raises Error 25P02 for a statement that a failed transaction refuses, 25001 for one that no block may contain."""
+    """Raise Error 25P02 for a statement that a failed transaction refuses, 25001 for one that no block may contain."""
     if session.block is None:
         return
     check_failed(session, statement)
@@ -97,12 +97,12 @@ def check(session: Session, statement: Statement) -> None:
 
 
 def is_part(session: Session, statement: Statement) -> bool:
-    """Returns whether the session has no transaction, or the statement can run as part of it."""
+    """Return whether the session has no transaction, or the statement can run as part of it."""
     return session.block is None or isinstance(statement, (*_PARTS, statements.Discard, statements.Vacuum))
 
 
 def run_between(session: Session, statement: Statement, run: Callable[[], Result]) -> Result:
-    """Commits the transaction, runs a statement that cannot be part of one, and goes on with another transaction.
+    """Commit the transaction, run a statement that cannot be part of one, and go on with another transaction.
 
     The new transaction has savepoints with the old names. Raises the errors of `commit` and of `run`.
     """
@@ -127,7 +127,7 @@ def run_between(session: Session, statement: Statement, run: Callable[[], Result
 
 
 def check_failed(session: Session, statement: Statement) -> None:
-    """Raises Error 25P02 if the transaction has failed and the statement does not end it."""
+    """Raise Error 25P02 if the transaction has failed and the statement does not end it."""
     if session.block is None or not session.block.has_failed or isinstance(statement, statements.Empty):
         return
     if not isinstance(statement, Transaction) or statement.action not in ("commit", "rollback", "rollback to"):
@@ -136,7 +136,7 @@ def check_failed(session: Session, statement: Statement) -> None:
 
 
 def transaction(session: Session, statement: Transaction) -> Result:
-    """Runs a transaction statement (BEGIN, COMMIT, SAVEPOINT, ...) in atomic mode. Raises Error 40001, 25P01, 3B001."""
+    """Run a transaction statement (BEGIN, COMMIT, SAVEPOINT, ...) in atomic mode. Raises Error 40001, 25P01, 3B001."""
     block = session.block
     match statement.action:
         case "begin":
@@ -161,7 +161,7 @@ def transaction(session: Session, statement: Transaction) -> Result:
 
 
 def begin(session: Session, implicit: bool = False) -> None:
-    """Starts a transaction; an implicit transaction becomes an explicit block unless `implicit`."""
+    """Start a transaction; an implicit transaction becomes an explicit block unless `implicit`."""
     if session.block is None:
         session.pin()
         assert session.pinned is not None and session.pinned.snapshot is not None
@@ -194,7 +194,7 @@ def _savepoint(session: Session, block: Block, statement: Transaction) -> None:
 
 
 def _restore(session: Session, mark: Mark) -> None:
-    """Resets the variables to a savepoint's and closes cursors opened after it."""
+    """Reset the variables to a savepoint's and close cursors opened after it."""
     session.variables = mark.variables
     session.names.close_portals(lambda portal: not any(portal is old for old in mark.portals))
 
@@ -220,7 +220,7 @@ def _end(session: Session, statement: Transaction) -> Result:
 
 
 def commit(session: Session) -> None:
-    """Commits the transaction. Raises Error 40001, or the error of a held cursor's query; then nothing is stored."""
+    """Commit the transaction. Raises Error 40001, or the error of a held cursor's query; then nothing is stored."""
     block = session.block
     assert block is not None
     cursor = session.context.lake.cursor()
@@ -240,7 +240,7 @@ def commit(session: Session) -> None:
 
 
 def abandon(session: Session) -> None:
-    """Rolls the transaction back."""
+    """Roll the transaction back."""
     block = session.block
     if block is None:
         return
@@ -257,7 +257,7 @@ def _leave(session: Session, block: Block) -> None:
 
 
 def fail(session: Session) -> None:
-    """Marks the transaction as failed after a statement's error; an implicit transaction is rolled back."""
+    """Mark the transaction as failed after a statement's error; an implicit transaction is rolled back."""
     block = session.block
     if block is None:
         return

@@ -39,7 +39,7 @@ class Connected(Protocol):
         """The value of a session variable or system parameter, as SHOW prints it."""
 
     def cancel(self, reason: str = ...) -> None:
-        """Stops the running statement."""
+        """Stop the running statement."""
 
 
 @dataclass
@@ -57,7 +57,7 @@ class Backend:
     query_start: datetime | None = None
 
     def begin(self, query: str) -> None:
-        """Notes that a statement starts."""
+        """Note that a statement starts."""
         self.query, self.query_start = _clipped(query), _now()
         self.state, self.state_change = "active", self.query_start
 
@@ -67,7 +67,7 @@ class Backend:
         return redact(self.query)
 
     def rest(self, in_transaction: bool, has_failed: bool = False) -> None:
-        """Notes that the session waits for its client."""
+        """Note that the session waits for its client."""
         state = f"idle in transaction{' (aborted)' if has_failed else ''}" if in_transaction else "idle"
         if state != self.state:
             self.state, self.state_change = state, _now()
@@ -90,12 +90,12 @@ class Backends:
             self._backends.pop(process_id, None)
 
     def all(self) -> list[Backend]:
-        """Returns the sessions in the order of their process ids."""
+        """Return the sessions in the order of their process ids."""
         with self._lock:
             return [self._backends[process_id] for process_id in sorted(self._backends)]
 
     def signal(self, user: str, process_id: int, how: str) -> bool:
-        """Cancels a session's statement, or ends the session; `how` is "cancel" or "terminate".
+        """Cancel a session's statement, or ends the session; `how` is "cancel" or "terminate".
 
         Returns False when no session has this process id. Raises Error 42501 unless the user is a superuser, or owns
         the session, or is a member of its role.

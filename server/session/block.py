@@ -55,7 +55,7 @@ class Block:
         return dict.fromkeys(self._overlays, self.schema)
 
     def overlay(self, target: Relation) -> Overlay:
-        """Returns a table's overlay, which the first write creates.
+        """Return a table's overlay, which the first write creates.
 
         Raises Error 0A000 for a table with a column "rowid".
         """
@@ -88,7 +88,7 @@ class Block:
         return self.entries
 
     def forget(self, mark: Mark) -> None:
-        """Drops the writes since a savepoint."""
+        """Drop the writes since a savepoint."""
         cursor = self.lake.cursor()
         try:
             for overlay in self._overlays.values():
@@ -97,7 +97,7 @@ class Block:
             cursor.close()
 
     def discard(self) -> None:
-        """Drops all overlays."""
+        """Drop all overlays."""
         if self._overlays:
             cursor = self.lake.cursor()
             try:
@@ -108,7 +108,7 @@ class Block:
             self._overlays.clear()
 
     def commit(self, cursor: Cursor, newest_catalog: Callable[[], Catalog]) -> bool:
-        """Writes everything in one transaction of the lake. Returns whether there was a write.
+        """Write everything in one transaction of the lake. Returns whether there was a write.
 
         Raises Error 40001 when another transaction has changed one of the rows, or added one of the keys, since the
         snapshot. Locks are taken only here, all at once and in one order, so that no two blocks wait for each other.
@@ -136,7 +136,7 @@ class Block:
 
 
 def _refuse_altered(catalog: Catalog, overlays: Iterable[Overlay]) -> None:
-    """Raises Error 40001 if a table was dropped or altered since the block first wrote it."""
+    """Raise Error 40001 if a table was dropped or altered since the block first wrote it."""
     for overlay in overlays:
         table = catalog.by_id.get(overlay.target.id)
         if table is None:
@@ -146,7 +146,7 @@ def _refuse_altered(catalog: Catalog, overlays: Iterable[Overlay]) -> None:
 
 
 def _refuse_conflict(cursor: Cursor, overlay: Overlay, changes: str) -> None:
-    """Raises Error 40001 if other transactions changed rows, or added keys, that are in the block's log.
+    """Raise Error 40001 if other transactions changed rows, or added keys, that are in the block's log.
 
     With a watermark any change is a conflict: which rows are late depends on all stored rows.
     """
@@ -160,7 +160,7 @@ def _refuse_conflict(cursor: Cursor, overlay: Overlay, changes: str) -> None:
 
 
 def _apply(cursor: Cursor, overlay: Overlay) -> None:
-    """Writes the changes of the log to the stored table."""
+    """Write the changes of the log to the stored table."""
     stored, target = Stored(overlay.target), overlay.target
     cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {_NEWEST_ENTRIES} AS FROM {overlay.log} {NEWEST}")
     gone = f"FROM {_NEWEST_ENTRIES} WHERE NOT {LIVE} AND {ROW_ID} >= 0"

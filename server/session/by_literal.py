@@ -34,7 +34,7 @@ class ByLiteral:
 
 @lru_cache(maxsize=64)  # `split` and then `prepare` ask for the same text
 def by_literal(sql: str) -> ByLiteral | None:
-    """Returns the parts of a single statement that may be a lookup by its last literal, else None."""
+    """Return the parts of a single statement that may be a lookup by its last literal, else None."""
     match = _LAST_LITERAL.fullmatch(sql) if len(sql) <= LONGEST_TEXT else None
     if match is None:
         return None
@@ -43,7 +43,7 @@ def by_literal(sql: str) -> ByLiteral | None:
 
 
 def prepare_lookup(session: Session, given: ByLiteral) -> Prepared | None:
-    """Returns the prepared lookup; None if the query is no lookup or has an error."""
+    """Return the prepared lookup; None if the query is no lookup or has an error."""
     try:
         statement = parse(given.template)
         if not isinstance(statement, Query):

@@ -37,17 +37,17 @@ class Identity:
         return self._user(self._login)
 
     def session_user(self, variables: Variables) -> User:
-        """Returns the user of SET SESSION AUTHORIZATION, by default the one who has connected."""
+        """Return the user of SET SESSION AUTHORIZATION, by default the one who has connected."""
         name = variables.get(AUTHORIZATION)
         return self.login if name is None else self._user(self._ids[name])
 
     def current_user(self, variables: Variables) -> User:
-        """Returns the user whose privileges count."""
+        """Return the user whose privileges count."""
         name = variables.get(ROLE)
         return self.session_user(variables) if name is None else self._user(self._ids[name])
 
     def check(self, variable: str, name: str | None, variables: Variables) -> str | None:
-        """Returns the value to store for `session_authorization` or `role`, None for the default.
+        """Return the value to store for `session_authorization` or `role`, None for the default.
 
         Raises Error 22023 for an unknown user, 42501 for a user that the session may not become.
         """

@@ -68,12 +68,12 @@ class Plan:
         return len(self.batch.sql)
 
     def is_valid(self, environment: Environment) -> bool:
-        """Returns whether planning in `environment` would give the same plan."""
+        """Return whether planning in `environment` would give the same plan."""
         is_same = environment is self.environment or _same(self.environment, environment)
         return is_same and self.reads_same(environment)
 
     def reads_same(self, environment: Environment) -> bool:
-        """Returns whether the settings that planning has read have the same values in `environment`."""
+        """Return whether the settings that planning has read have the same values in `environment`."""
         settings = environment.settings
         return all(settings[name] == value for name, value in self.read.items())
 
@@ -102,7 +102,7 @@ class PlanCache:
         environment: Environment,
         make: Callable[[Environment], Batch],
     ) -> Plan:
-        """Returns the plan of a statement, made with `make` unless a valid one is cached. Raises the errors of `make`.
+        """Return the plan of a statement, made with `make` unless a valid one is cached. Raises the errors of `make`.
 
         Statements are compared by identity: `parse` returns the same object for the same text.
         """
@@ -129,14 +129,14 @@ class PlanCache:
 
 
 def split(sql: str) -> tuple[tuple[str, int], ...]:
-    """Returns the statements of a text, each with its offset. Raises Error 42601."""
+    """Return the statements of a text, each with its offset. Raises Error 42601."""
     if constant_rows(sql) is not None:
         return ((sql, 0),)
     return _split(sql) if len(sql) <= LONGEST_TEXT else _split.__wrapped__(sql)
 
 
 def parse(sql: str) -> Statement:
-    """Returns the statement of a text. It is shared and must not be changed. Raises Error."""
+    """Return the statement of a text. It is shared and must not be changed. Raises Error."""
     found = constant_rows(sql)
     if found is None:
         return parse_all(sql)
@@ -151,7 +151,7 @@ def _split(sql: str) -> tuple[tuple[str, int], ...]:
 
 
 def parse_all(sql: str) -> Statement:
-    """Parses like `parse`, but keeps every row of an INSERT in the parse tree."""
+    """Parse like `parse`, but keeps every row of an INSERT in the parse tree."""
     return _parse(sql) if len(sql) <= LONGEST_TEXT else _parse.__wrapped__(sql)
 
 

@@ -54,7 +54,7 @@ class Statement:
         )
 
     def decode(self, bind: Bind, encoding: Encoding = UTF8) -> tuple[object, ...]:
-        """Returns the parameter values of a Bind.
+        """Return the parameter values of a Bind.
 
         Raises Error 08P01 for a wrong number, 22P02 or 22P03 for a bad value.
         """
@@ -83,11 +83,11 @@ class Rows:
         self.ended = False
 
     def keep(self, spool: Spool) -> None:
-        """Takes the remaining rows from a spool that was made of this result's batches."""
+        """Take the remaining rows from a spool that was made of this result's batches."""
         self._batches = spool.rows(1)
 
     def take(self, limit: int = 0) -> Iterator[pa.RecordBatch]:
-        """Yields batches of `limit` rows in total, fewer when the result ends before; 0 takes all rows."""
+        """Yield batches of `limit` rows in total, fewer when the result ends before; 0 takes all rows."""
         left = limit
         while not self.ended and (not limit or left):
             batch = next(self._batches, None) if self._rest is None else self._rest
@@ -121,13 +121,13 @@ class Feed(Protocol):
         """The milliseconds since the last FETCH."""
 
     def wait(self, seconds: float) -> None:
-        """Waits for changes, at most so many seconds."""
+        """Wait for changes, at most so many seconds."""
 
     def take(self, count: int | None) -> Iterator[pa.RecordBatch]:
-        """Yields the next changes, at most `count` rows; None: all changes that there are."""
+        """Yield the next changes, at most `count` rows; None: all changes that there are."""
 
     def close(self) -> None:
-        """Drops changes that were read ahead."""
+        """Drop changes that were read ahead."""
 
 
 @dataclass
@@ -153,7 +153,7 @@ class Portal:
     made_at: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     def hold(self) -> None:
-        """Lets the cursor outlive its transaction: all its rows are read and kept. Raises the query's Error."""
+        """Let the cursor outlive its transaction: all its rows are read and kept. Raises the query's Error."""
         if self.spool is not None and self.result is not None and not self.survives:
             self.spool.fill()
             self.result.close()
@@ -190,27 +190,27 @@ class Names:
         self.in_block = False
 
     def statement(self, name: str) -> Statement:
-        """Returns the prepared statement of a name. Raises Error 26000."""
+        """Return the prepared statement of a name. Raises Error 26000."""
         if name not in self.statements:
             what = f'prepared statement "{name}"' if name else "unnamed prepared statement"
             raise Error(f"{what} does not exist", UNDEFINED_PREPARED_STATEMENT)
         return self.statements[name]
 
     def add_statement(self, name: str, make: Callable[[], Statement]) -> None:
-        """Adds a prepared statement. Raises Error 42P05 for a name in use; the unnamed statement is replaced."""
+        """Add a prepared statement. Raises Error 42P05 for a name in use; the unnamed statement is replaced."""
         if name and name in self.statements:
             raise Error(f'prepared statement "{name}" already exists', DUPLICATE_PREPARED_STATEMENT)
         self.statements.pop(name, None)
         self.statements[name] = make()
 
     def portal(self, name: str, what: str = "portal") -> Portal:
-        """Returns the portal of a name. Raises Error 34000."""
+        """Return the portal of a name. Raises Error 34000."""
         if name not in self.portals:
             raise Error(f'{what} "{name}" does not exist', UNDEFINED_CURSOR)
         return self.portals[name]
 
     def free_portal(self, name: str) -> None:
-        """Frees a name for a new portal: the unnamed portal is closed. Raises Error 42P03 for a name in use."""
+        """Free a name for a new portal: the unnamed portal is closed. Raises Error 42P03 for a name in use."""
         if name and name in self.portals:
             raise Error(f'cursor "{name}" already exists', DUPLICATE_CURSOR)
         self.close_portal(name)
@@ -225,12 +225,12 @@ class Names:
             self.close_portal(name)
 
     def sync(self) -> None:
-        """Ends the messages' transaction at Sync: outside a block, its portals are closed."""
+        """End the messages' transaction at Sync: outside a block, its portals are closed."""
         if self.portals:
             self.close_portals(lambda portal: not portal.is_cursor and (portal.finished or not self.in_block))
 
     def commit(self) -> None:
-        """Closes the portals that do not outlive the block.
+        """Close the portals that do not outlive the block.
 
         Raises the Error of a query whose rows WITH HOLD has to read first.
         """

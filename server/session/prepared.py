@@ -152,12 +152,12 @@ class Prepared:
 
 
 def is_execute(prepared: object) -> bool:
-    """Returns whether a prepared statement is an EXECUTE, which could name itself."""
+    """Return whether a prepared statement is an EXECUTE, which could name itself."""
     return isinstance(prepared, Prepared) and isinstance(prepared.statement, statements.Execute)
 
 
 def prepare(session: Session, statement: statements.Prepare) -> Result:
-    """Runs PREPARE. The statement is planned now, so that its errors show now. Raises Error 42P05."""
+    """Run PREPARE. The statement is planned now, so that its errors show now. Raises Error 42P05."""
     oids = tuple(type_.oid for type_ in statement.types)
     prepared = Prepared(session, statement.statement, oids, session.running_text)
 
@@ -171,7 +171,7 @@ def prepare(session: Session, statement: statements.Prepare) -> Result:
 
 
 def deallocate(session: Session, statement: statements.Deallocate) -> Result:
-    """Runs DEALLOCATE. Raises Error 26000."""
+    """Run DEALLOCATE. Raises Error 26000."""
     if statement.name is None:
         session.names.statements.clear()
         return Result("DEALLOCATE ALL")
@@ -181,7 +181,7 @@ def deallocate(session: Session, statement: statements.Deallocate) -> Result:
 
 
 def arguments(session: Session, statement: statements.Execute, target: portal.Statement) -> tuple[object, ...]:
-    """Returns the argument values of an EXECUTE, as if the client had sent them.
+    """Return the argument values of an EXECUTE, as if the client had sent them.
 
     Raises Error 42601 for a wrong number.
     """

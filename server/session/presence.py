@@ -30,7 +30,7 @@ class Client(Protocol):
 
 
 def probe(connection: socket.socket) -> None:
-    """Turns on TCP keepalive probes for a connection."""
+    """Turn on TCP keepalive probes for a connection."""
     with suppress(OSError):
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for option, value in _PROBES.items():
@@ -38,7 +38,7 @@ def probe(connection: socket.socket) -> None:
 
 
 def has_gone(connection: socket.socket) -> bool:
-    """Returns whether the client has closed its side of the connection, or the connection is closed."""
+    """Return whether the client has closed its side of the connection, or the connection is closed."""
     poll = select.poll()
     try:
         poll.register(connection.fileno(), _GONE)
@@ -48,7 +48,7 @@ def has_gone(connection: socket.socket) -> bool:
 
 
 def watch(clients: Callable[[], Iterable[Client]], stopping: threading.Event) -> None:
-    """Ends the sessions of clients that have gone, until `stopping` is set."""
+    """End the sessions of clients that have gone, until `stopping` is set."""
     while not stopping.wait(CHECK_SECONDS):
         for client in clients():
             if has_gone(client.connection):

@@ -32,7 +32,7 @@ class Running:
         self._lock = RankedLock()  # held to interrupt and to clear a cancel: no late interrupt hits the next
 
     def add(self, cursor: Interruptible) -> None:
-        """Raises Error 57014 if the statement has been cancelled."""
+        """Raise Error 57014 if the statement has been cancelled."""
         self._cursors.add(cursor)
         try:
             self.check()
@@ -44,7 +44,7 @@ class Running:
         self._cursors.discard(cursor)
 
     def cancel(self, reason: str) -> None:
-        """Stops the statement. Called from another thread."""
+        """Stop the statement. Called from another thread."""
         self._reason = reason
         self._cancelled.set()
         self._interrupt()
@@ -58,13 +58,13 @@ class Running:
             ALARMS.set(_AGAIN_S, self._interrupt)
 
     def forget_cancel(self) -> None:
-        """Clears the cancel of the previous statement, when the next one starts."""
+        """Clear the cancel of the previous statement, when the next one starts."""
         if self._cancelled.is_set():
             with self._lock:
                 self._cancelled.clear()
 
     def check(self) -> None:
-        """Raises Error 57014 if the statement has been cancelled."""
+        """Raise Error 57014 if the statement has been cancelled."""
         if self._cancelled.is_set():
             raise Error(f"canceling statement due to {self._reason}", QUERY_CANCELED)
 

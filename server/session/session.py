@@ -50,7 +50,7 @@ class Session:
     """The state of one connection."""
 
     def __init__(self, context: Context, startup: dict[str, str]) -> None:
-        """Raises Error 3D000 for an unknown database, and the errors of SET for startup parameters."""
+        """Raise Error 3D000 for an unknown database, and the errors of SET for startup parameters."""
         self.context = context
         name = startup.get("user", ROOT)
         if name not in context.store.catalog.users:
@@ -105,7 +105,7 @@ class Session:
     # Variables.
 
     def get(self, name: str) -> str:
-        """Returns the value of a session variable or system parameter, as SHOW prints it."""
+        """Return the value of a session variable or system parameter, as SHOW prints it."""
         defaults, shown = self._shown
         if defaults is not self.context.store.catalog.parameters:
             defaults, shown = self._shown = self.context.store.catalog.parameters, {}
@@ -133,13 +133,13 @@ class Session:
         return self._variables.get(resolved, stored)
 
     def set_local(self, name: str, value: str | None) -> None:
-        """Sets a variable until the block ends (SET LOCAL); `end_block` restores it."""
+        """Set a variable until the block ends (SET LOCAL); `end_block` restores it."""
         resolved = find(name, system=False).name
         self._before_block.setdefault(resolved, self._variables.get(resolved))
         self.set(name, value)
 
     def end_block(self) -> None:
-        """Restores the variables that were set for the block only, after COMMIT or ROLLBACK."""
+        """Restore the variables that were set for the block only, after COMMIT or ROLLBACK."""
         for name, value in self._before_block.items():
             self.set(name, value)
         self._before_block.clear()
@@ -154,7 +154,7 @@ class Session:
         return (self.pinned is not None and self.block is None) or self.get("default_transaction_read_only") == "on"
 
     def set(self, name: str, value: str | None) -> None:
-        """Sets a variable (SET); None resets it to the default."""
+        """Set a variable (SET); None resets it to the default."""
         variable = find(name, system=False)
         if variable.name == "atomic_transactions" and (self.names.in_block or self.block is not None):
             message = f"{variable.name} cannot be set in a transaction block"
@@ -181,13 +181,13 @@ class Session:
         self._forget_derived()
 
     def reset_all(self, and_user: bool = False) -> None:
-        """Resets all variables but the user's; `and_user` resets the user too."""
+        """Reset all variables but the user's; `and_user` resets the user too."""
         kept = () if and_user else (AUTHORIZATION, ROLE)
         self._variables = {name: value for name, value in self._variables.items() if name in kept}
         self._forget_derived()
 
     def _forget_derived(self) -> None:
-        """Drops the values that are computed from the variables."""
+        """Drop the values that are computed from the variables."""
         self._reported = self._environment = None
         self._shown = (self._shown[0], {})
 
@@ -268,7 +268,7 @@ class Session:
         make: Callable[[Environment], Batch],
         environment: Environment | None = None,
     ) -> Plan:
-        """Returns the plan of a statement, made with `make` unless a valid one is cached.
+        """Return the plan of a statement, made with `make` unless a valid one is cached.
 
         Without `environment`, the plan is for the session's environment.
         """
@@ -285,7 +285,7 @@ class Session:
         return plan
 
     def pin(self) -> None:
-        """Pins the current snapshot of the lake and the catalog: reads see them until `unpin`."""
+        """Pin the current snapshot of the lake and the catalog: reads see them until `unpin`."""
         if self.pinned is None:
             self.store_views()
             lake, applied = self.context.lake, self.context.coordinator.stored_snapshot  # before the pin
@@ -293,7 +293,7 @@ class Session:
                 self.pinned = Pinned(lake.pin(), self.context.store.catalog, applied)
 
     def store_views(self) -> None:
-        """Tries to store the views in the lake as they are shown now, for readers of the lake.
+        """Try to store the views in the lake as they are shown now, for readers of the lake.
 
         If that fails, the lake keeps the views as they were.
         """
@@ -314,15 +314,15 @@ class Session:
         )
 
     def statement(self) -> RunningStatement:
-        """Returns a context in which one statement runs: a cancel or the time limit stops it."""
+        """Return a context in which one statement runs: a cancel or the time limit stops it."""
         return RunningStatement(self._running, milliseconds(self.get("statement_timeout")))
 
     def forget_cancel(self) -> None:
-        """Clears the cancel of the previous statement, when the next one starts."""
+        """Clear the cancel of the previous statement, when the next one starts."""
         self._running.forget_cancel()
 
     def idle_limit(self, in_transaction: bool) -> tuple[float, Error] | None:
-        """Returns the seconds to wait for the client and the error after them; None: no limit."""
+        """Return the seconds to wait for the client and the error after them; None: no limit."""
         if in_transaction:
             name, sqlstate, what = _IN_TRANSACTION
         else:
@@ -332,7 +332,7 @@ class Session:
         return (limit / 1000, error) if limit else None
 
     def reported(self) -> dict[str, str]:
-        """Returns the parameters for ParameterStatus, the same object as long as no parameter has changed."""
+        """Return the parameters for ParameterStatus, the same object as long as no parameter has changed."""
         defaults = self.context.store.catalog.parameters
         if self._reported is None or self._reported_defaults is not defaults:
             self._reported, self._reported_defaults = self._report(), defaults
@@ -352,24 +352,24 @@ class Session:
         }
 
     def cancel(self, reason: str = "user request") -> None:
-        """Stops the running statement. Called from another thread."""
+        """Stop the running statement. Called from another thread."""
         self._running.cancel(reason)
 
     def check_cancelled(self) -> None:
-        """Raises Error 57014 if the running statement has been cancelled."""
+        """Raise Error 57014 if the running statement has been cancelled."""
         self._running.check()
 
     def is_cancelled(self) -> bool:
         return self._running.is_cancelled()
 
     def committed(self) -> None:
-        """Tells the coordinator of committed rows, so that views follow; with `implicit_flush` waits for the views."""
+        """Tell the coordinator of committed rows, so that views follow; with `implicit_flush` waits for the views."""
         self.context.coordinator.notify()
         if self.flag("implicit_flush"):
             self.flush()
 
     def flush(self) -> None:
-        """Waits until this session, and other servers on the same catalog, see all committed changes in views.
+        """Wait until this session, and other servers on the same catalog, see all committed changes in views.
 
         Raises the errors of `Coordinator.flush`.
         """
@@ -398,20 +398,20 @@ class Session:
     # Running DuckDB.
 
     def running(self, cursor: Interruptible) -> RunningCursor:
-        """Returns a context in which a cancel interrupts `cursor`, or other interruptible work."""
+        """Return a context in which a cancel interrupts `cursor`, or other interruptible work."""
         return RunningCursor(self._running, cursor)
 
     def note_numbers(self, last: dict[int, int]) -> None:
-        """Keeps the last number that a statement has taken of each sequence, by id, for `currval` and `lastval`."""
+        """Keep the last number that a statement has taken of each sequence, by id, for `currval` and `lastval`."""
         for id_, number in last.items():
             self.last_numbers[id_] = self.last_numbers[None] = number
 
     def forget_last_numbers(self) -> None:
-        """Clears the last numbers (DISCARD SEQUENCES)."""
+        """Clear the last numbers (DISCARD SEQUENCES)."""
         self.last_numbers.clear()
 
     def cursor(self) -> Cursor:
-        """Returns a connection to DuckDB in this session's time zone."""
+        """Return a connection to DuckDB in this session's time zone."""
         cursor = self.context.lake.cursor()
         if self.get("timezone") != "UTC":
             cursor.execute(f"SET TimeZone = {literal(self.get('timezone'))}")

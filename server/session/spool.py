@@ -31,7 +31,7 @@ class Spool:
         return self._ends[-1] if self._ends else 0
 
     def fill(self, upto: int | None = None) -> int:
-        """Reads rows until `upto` rows are kept, or all. Returns the number of kept rows."""
+        """Read rows until `upto` rows are kept, or all. Returns the number of kept rows."""
         while not self._complete and (upto is None or self.kept < upto):
             batch = next(self._batches, None)
             if batch is None:
@@ -45,7 +45,7 @@ class Spool:
         return self.kept
 
     def rows(self, first: int, last: int | None = None) -> Iterator[pa.RecordBatch]:
-        """Yields the rows from `first` to `last`, or to the end, as far as rows exist."""
+        """Yield the rows from `first` to `last`, or to the end, as far as rows exist."""
         while last is None or first <= last:
             if self.fill(first) < first:
                 return
@@ -56,7 +56,7 @@ class Spool:
             first += batch.num_rows
 
     def backwards(self, first: int, last: int) -> Iterator[pa.RecordBatch]:
-        """Yields the rows from `last` down to `first`."""
+        """Yield the rows from `last` down to `first`."""
         while last >= first:
             number = bisect.bisect_left(self._ends, last)
             start = self._ends[number - 1] if number else 0
@@ -82,7 +82,7 @@ class Scroll:
         self._at = 0
 
     def fetch(self, way: str, count: int | None) -> Iterator[pa.RecordBatch]:
-        """Returns the rows of a FETCH, and moves the cursor as they are taken (PostgreSQL's page on FETCH).
+        """Return the rows of a FETCH, and moves the cursor as they are taken (PostgreSQL's page on FETCH).
 
         `way` is "forward", "backward", "absolute" or "relative"; `count` None means all rows.
         """

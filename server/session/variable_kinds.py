@@ -51,7 +51,7 @@ def one_of(*words: str) -> Callable[[str], str]:
 
 
 def schemas(text: str) -> str:
-    """Returns a list of schemas as PostgreSQL prints it."""
+    """Return a list of schemas as PostgreSQL prints it."""
     return ", ".join(map(quote_if_needed, parse_search_path(text)))
 
 
@@ -61,7 +61,7 @@ _POSIX = re.compile(r"(?:[A-Za-z]{3,}|<[^<>]+>)?([+-]?\d{1,2})(?::?(\d\d))?")
 
 
 def time_zone(text: str) -> str:
-    """Returns the name of a time zone, for a name in any case or an offset (PostgreSQL's docs, 8.5.3 and B.5)."""
+    """Return the name of a time zone, for a name in any case or an offset (PostgreSQL's docs, 8.5.3 and B.5)."""
     if text.upper() in ("UTC", "GMT"):
         return "UTC"
     name = _zone_names().get(text.lower())
@@ -91,7 +91,7 @@ _MILLISECONDS = {"us": 0.001, "ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000,
 
 
 def duration(text: str) -> str:
-    """Converts a duration, by default in ms, to the largest unit that holds it whole, as PostgreSQL does."""
+    """Convert a duration, by default in ms, to the largest unit that holds it whole, as PostgreSQL does."""
     match = re.fullmatch(r"\s*(-?\d+(?:\.\d*)?|\.\d+)\s*([a-zA-Z]*)\s*", text)
     if match is None or (match[2] or "ms") not in _MILLISECONDS:
         raise ValueError("a duration expected, such as 30s; units are us, ms, s, min, h and d")
@@ -109,7 +109,7 @@ def duration_text(milliseconds: int) -> str:
 
 @lru_cache(maxsize=256)
 def milliseconds(shown: str) -> int:
-    """Returns the milliseconds of a duration that `duration` has printed."""
+    """Return the milliseconds of a duration that `duration` has printed."""
     match = re.fullmatch(r"(\d+)([a-z]+)", shown)
     assert match is not None
     return int(match[1]) * int(_MILLISECONDS[match[2]])

@@ -232,7 +232,7 @@ def resolve_name(name: str) -> str:
 
 
 def find(name: str, *, system: bool) -> Variable:
-    """Returns the variable of a name.
+    """Return the variable of a name.
 
     Raises Error 42704 for an unknown one, 55P02 for one that has no system default.
     """
@@ -249,7 +249,7 @@ def find(name: str, *, system: bool) -> Variable:
 
 
 def normalise(variable: Variable, value: str, current: str = "") -> str:
-    """Returns the value as SHOW prints it; `current` is the present one.
+    """Return the value as SHOW prints it; `current` is the present one.
 
     Raises Error 22023, 55P02 for a fixed variable.
     """

@@ -71,7 +71,7 @@ from sparkwave.server.writes.sequence_numbers import describe_with
 
 
 def alter_table(session: Session, statement: AlterTable) -> Result:
-    """Runs all actions of an ALTER TABLE, or none.
+    """Run all actions of an ALTER TABLE, or none.
 
     Raises Error 42P01, 42809, 42501; 55006 while a view over the table is being created; the errors of each action.
     """
@@ -107,7 +107,7 @@ def alter_table(session: Session, statement: AlterTable) -> Result:
 
 
 def _show_anew(session: Session, cursor: Cursor, before: Relation, table: Relation, dropped: list[Relation]) -> None:
-    """Stores the definitions of relations that name the table, as SHOW CREATE prints them from now on."""
+    """Store the definitions of relations that name the table, as SHOW CREATE prints them from now on."""
     catalog = session.context.store.catalog
     gone = {relation.id for relation in dropped}
     relations = tuple(table if r.id == table.id else r for r in catalog.relations if r.id not in gone)
@@ -143,7 +143,7 @@ class _Change:
     dropped: list[Relation]  # the views dropped with columns
 
     def column(self, name: str, position: int) -> Column:
-        """Raises Error 42703."""
+        """Raise Error 42703."""
         found = next((column for column in self.table.visible if column.name == name), None)
         if found is None:
             message = f'column "{name}" of relation "{self.table.name}" does not exist'
@@ -165,7 +165,7 @@ class _Change:
         return replace(self.table, columns=columns)
 
     def check_free(self, name: str, position: int) -> None:
-        """Raises Error 42701 for a column name in use (DuckDB ignores case), 42611 for a system column's name."""
+        """Raise Error 42701 for a column name in use (DuckDB ignores case), 42611 for a system column's name."""
         if name in RESERVED_COLUMNS:
             message = f'column name "{name}" conflicts with a system column name'
             raise Error(message, errors.INVALID_COLUMN_DEFINITION, position=position)
@@ -187,7 +187,7 @@ def _refuse_creating_readers(change: _Change) -> None:
 
 
 def _add(change: _Change, action: AddColumn) -> Relation:
-    """Adds a column; stored rows get its default, computed once.
+    """Add a column; stored rows get its default, computed once.
 
     Raises Error 42701, 0A000, and the default's errors.
     """
@@ -242,7 +242,7 @@ def _evaluated(change: _Change, column: Column) -> str | None:
 
 
 def _drop(change: _Change, action: DropColumn) -> Relation:
-    """Drops a column.
+    """Drop a column.
 
     Raises Error 42703, 2BP01 without CASCADE for a column that is read, 0A000 for a column of the key.
     """
@@ -295,7 +295,7 @@ def _refuse_drop(change: _Change, column: Column, position: int) -> None:
 
 
 def _drop_views(change: _Change, readers: list[Relation]) -> None:
-    """Drops views and their readers, in the transaction. Raises Error 55006 for a view that is being created."""
+    """Drop views and their readers, in the transaction. Raises Error 55006 for a view that is being created."""
     if not readers:
         return
     gone = {relation.id for relation in change.dropped}
@@ -307,7 +307,7 @@ def _drop_views(change: _Change, readers: list[Relation]) -> None:
 
 
 def _rename(change: _Change, action: RenameColumn) -> Relation:
-    """Renames a column; views keep their own names for it. Raises Error 42703, 42701, 42611."""
+    """Rename a column; views keep their own names for it. Raises Error 42703, 42701, 42611."""
     column = change.column(action.name, action.position)
     if action.new_name.lower() != column.name.lower() or action.new_name == column.name:
         change.check_free(action.new_name, action.new_position)
@@ -317,7 +317,7 @@ def _rename(change: _Change, action: RenameColumn) -> Relation:
 
 
 def _set_type(change: _Change, action: SetType) -> Relation:
-    """Gives a column a wider type.
+    """Give a column a wider type.
 
     Raises Error 42703, 0A000 also for a column that a view or generated column reads.
     """
@@ -348,7 +348,7 @@ def _set_type(change: _Change, action: SetType) -> Relation:
 
 
 def _set_default(change: _Change, action: SetDefault) -> Relation:
-    """Sets the default of future rows. Raises Error 42703, 42601 for a generated column, and the default's errors."""
+    """Set the default of future rows. Raises Error 42703, 42601 for a generated column, and the default's errors."""
     column = change.column(action.name, action.position)
     if column.generated is not None:
         message = f'column "{column.name}" of relation "{change.table.name}" is a generated column'
@@ -360,7 +360,7 @@ def _set_default(change: _Change, action: SetDefault) -> Relation:
 
 
 def _set_not_null(change: _Change, action: SetNotNull) -> Relation:
-    """Sets or drops NOT NULL.
+    """Set or drop NOT NULL.
 
     Raises Error 42703, 23502 for stored NULLs, 42P16 for a key, 2BP01 for views that rely on NOT NULL.
     """
@@ -390,7 +390,7 @@ def _set_not_null(change: _Change, action: SetNotNull) -> Relation:
 
 
 def _add_constraint(change: _Change, action: AddConstraint) -> Relation:
-    """Adds a CHECK. Raises Error 23514 for a stored row, 42710, 42703, 42804. Other constraints only give a notice."""
+    """Add a CHECK. Raises Error 23514 for a stored row, 42710, 42703, 42804. Other constraints only give a notice."""
     if action.check is None:
         change.notices.append(unenforced_notice(action.unenforced))
         return change.table
@@ -398,7 +398,7 @@ def _add_constraint(change: _Change, action: AddConstraint) -> Relation:
 
 
 def _drop_constraint(change: _Change, action: DropConstraint) -> Relation:
-    """Drops a CHECK. Raises Error 42704, and 0A000 for the primary key."""
+    """Drop a CHECK. Raises Error 42704, and 0A000 for the primary key."""
     try:
         return without_check(change.table, action.name, action.position)
     except Error as error:

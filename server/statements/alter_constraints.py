@@ -20,7 +20,7 @@ from sparkwave.server.writes.row_checks import too_long
 
 
 def add_check(session: Session, cursor: Cursor, table: Relation, check: Check) -> Relation:
-    """Returns the table with a CHECK. Raises Error 23514 for a stored row, 42710 for a name in use, 42703, 42804."""
+    """Return the table with a CHECK. Raises Error 23514 for a stored row, 42710 for a name in use, 42703, 42804."""
     there = table.constraints
     taken = [each.name for each in there.checks] + [table.key_index or ""]
     if check.name in taken:
@@ -38,7 +38,7 @@ def add_check(session: Session, cursor: Cursor, table: Relation, check: Check) -
 
 
 def without_check(table: Relation, name: str, position: int) -> Relation:
-    """Returns the table without a CHECK. Raises Error 42704 for an unknown constraint, 0A000 for the primary key."""
+    """Return the table without a CHECK. Raises Error 42704 for an unknown constraint, 0A000 for the primary key."""
     there = table.constraints
     if name == table.key_index:
         message = "dropping the primary key is not supported"
@@ -50,7 +50,7 @@ def without_check(table: Relation, name: str, position: int) -> Relation:
 
 
 def without_column(table: Relation, column: Column) -> Relation:
-    """Returns the table without the constraints that read a column: like PostgreSQL, DROP COLUMN drops them too."""
+    """Return the table without the constraints that read a column: like PostgreSQL, DROP COLUMN drops them too."""
     there = table.constraints
     checks = tuple(check for check in there.checks if column.name not in columns_read(check.condition))
     lengths = tuple((name, length) for name, length in there.lengths if name != column.lake_name)
@@ -58,7 +58,7 @@ def without_column(table: Relation, column: Column) -> Relation:
 
 
 def with_length(table: Relation, column: Column, length: int | None) -> Relation:
-    """Returns the table with a column limited to `length` characters, None for no limit."""
+    """Return the table with a column limited to `length` characters, None for no limit."""
     lengths = dict(table.constraints.lengths)
     lengths.pop(column.lake_name, None)
     if length is not None:
@@ -67,7 +67,7 @@ def with_length(table: Relation, column: Column, length: int | None) -> Relation
 
 
 def check_lengths(cursor: Cursor, table: Relation, column: Column) -> None:
-    """Raises Error 22001 if a stored value is longer than the column's limit."""
+    """Raise Error 22001 if a stored value is longer than the column's limit."""
     length, name = table.length_of(column), quote(column.lake_name)
     if length is None:
         return

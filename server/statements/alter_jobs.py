@@ -24,12 +24,12 @@ _DEFERRED = Notice(
 
 
 def set_rate_limit(session: Session, statement: AlterRateLimit) -> Result:
-    """Sets the rows a second that the backfill of a view may read; a running backfill follows at once."""
+    """Set the rows a second that the backfill of a view may read; a running backfill follows at once."""
     return _change(session, statement, lambda job: replace(job, rate_limit=statement.limit))
 
 
 def set_parallelism(session: Session, statement: AlterParallelism) -> Result:
-    """Sets the parallelism of a view. Raises Error 55000 when a backfill prevents it."""
+    """Set the parallelism of a view. Raises Error 55000 when a backfill prevents it."""
 
     def changed(job: Job) -> Job:
         catalog = session.context.store.catalog
@@ -42,7 +42,7 @@ def set_parallelism(session: Session, statement: AlterParallelism) -> Result:
 
 
 def set_backfill_parallelism(session: Session, statement: AlterBackfillParallelism) -> Result:
-    """Sets the parallelism of a view's backfill. Raises Error 55000 when the backfill cannot change it."""
+    """Set the parallelism of a view's backfill. Raises Error 55000 when the backfill cannot change it."""
 
     def changed(job: Job) -> Job:
         if _is_blocked(job, statement.is_deferred):
@@ -54,7 +54,7 @@ def set_backfill_parallelism(session: Session, statement: AlterBackfillParalleli
 
 
 def set_resource_group(session: Session, statement: AlterResourceGroup) -> Result:
-    """Sets the resource group that runs a view; a backfill moves with its next step, a serverless one when it is done.
+    """Set the resource group that runs a view; a backfill moves with its next step, a serverless one when it is done.
 
     Raises Error 42704 for an unknown group.
     """
@@ -77,7 +77,7 @@ Alteration = AlterRateLimit | AlterParallelism | AlterBackfillParallelism | Alte
 def _change(
     session: Session, statement: Alteration, changed: Callable[[Job], Job], is_deferred: bool = False
 ) -> Result:
-    """Stores a job's changed settings and informs the job."""
+    """Store a job's changed settings and informs the job."""
     store = session.context.store
     with store.change() as cursor:  # the lookup is inside, so that no other ALTER or DROP comes between
         job = changed(_job(session, statement))

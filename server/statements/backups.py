@@ -22,7 +22,7 @@ COLUMNS = ("Snapshot", "Files", "Bytes")
 
 
 def backup(session: Session, statement: statements.Backup) -> Result:
-    """Writes a backup of the server into a directory of its machine.
+    """Write a backup of the server into a directory of its machine.
 
     Raises Error 42501 unless the user is a superuser, 42602 for a relative path, and the errors of `back_up`.
     """
@@ -40,7 +40,7 @@ def backup(session: Session, statement: statements.Backup) -> Result:
 
 
 def ask_for_backup(address: tuple[str, int], user: str, target: Path) -> Backup:
-    """Has a running server write a backup to `target`, an absolute path on the server's machine. Raises Error.
+    """Have a running server write a backup to `target`, an absolute path on the server's machine. Raises Error.
 
     The password comes from libpq's sources: PGPASSWORD, PGPASSFILE.
     """

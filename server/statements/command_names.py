@@ -59,7 +59,7 @@ _WRITES: dict[type, str] = {
 
 
 def writing_command(statement: Statement) -> str | None:
-    """Returns the name of a statement that writes; None for a statement that only reads."""
+    """Return the name of a statement that writes; None for a statement that only reads."""
     match statement:
         case statements.Drop(kind=kind):
             return f"DROP {kind.upper()}"

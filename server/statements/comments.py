@@ -15,7 +15,7 @@ from sparkwave.server.wire.result import Notice, Result
 
 
 def comment(session: Session, statement: Comment) -> Result:
-    """Stores or removes a comment. Raises Error 42704, 42809, 42703, 3F000, 3D000 or 42501."""
+    """Store or remove a comment. Raises Error 42704, 42809, 42703, 3F000, 3D000 or 42501."""
     if statement.kind == "constraint":
         _thing(session, statement)
         return Result("COMMENT", notices=[Notice("comments on constraints are not kept")])

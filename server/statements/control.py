@@ -20,7 +20,7 @@ _NAMED = 10
 
 
 def flush(session: Session, statement: Flush) -> Result:
-    """Waits until every view has applied all earlier commits; warns of views that have failed."""
+    """Wait until every view has applied all earlier commits; warns of views that have failed."""
     session.flush()
     return Result("FLUSH", notices=_failed(session))
 
@@ -39,7 +39,7 @@ def _failed(session: Session) -> list[Notice]:
 
 
 def refresh(session: Session, statement: Refresh) -> Result:
-    """Runs FLUSH: a view follows its tables by itself, so after a FLUSH it has applied all earlier commits.
+    """Run FLUSH: a view follows its tables by itself, so after a FLUSH it has applied all earlier commits.
 
     Raises Error 42704 or 42809 for a name that is no materialized view, 42501 for another user's view, and the error of
     reading the view when it is not created or has failed.
@@ -54,7 +54,7 @@ def refresh(session: Session, statement: Refresh) -> Result:
 
 
 def wait(session: Session, statement: Wait) -> Result:
-    """Waits until the named job, or every job, has finished."""
+    """Wait until the named job, or every job, has finished."""
     jobs = session.context.jobs
     if statement.name is None:
         jobs.wait_for_all(session.check_cancelled)
@@ -65,7 +65,7 @@ def wait(session: Session, statement: Wait) -> Result:
 
 
 def recover(session: Session, statement: Recover) -> Result:
-    """Stops the creating jobs and resumes them at their position. Raises Error 42501 unless the user is a superuser."""
+    """Stop the creating jobs and resume them at their position. Raises Error 42501 unless the user is a superuser."""
     if not session.user.is_super:
         raise permission_denied("only superusers can trigger adhoc recovery")
     session.context.jobs.recover_now(session.check_cancelled)
@@ -73,7 +73,7 @@ def recover(session: Session, statement: Recover) -> Result:
 
 
 def cancel_jobs(session: Session, statement: CancelJobs) -> Result:
-    """Cancels jobs and returns their ids, without those of no running job.
+    """Cancel jobs and return their ids, without those of no running job.
 
     Raises Error 42501 for another user's job.
     """
@@ -86,7 +86,7 @@ def cancel_jobs(session: Session, statement: CancelJobs) -> Result:
 
 
 def discard(session: Session, statement: Discard) -> Result:
-    """Runs RESET ALL and DISCARD.
+    """Run RESET ALL and DISCARD.
 
     RESET ALL resets the session's variables. DISCARD ALL also closes its prepared statements and portals and ends its
     transaction. DISCARD TEMP and DISCARD ALL drop temporary tables.
@@ -106,14 +106,14 @@ def discard(session: Session, statement: Discard) -> Result:
 
 
 def vacuum(session: Session, statement: Vacuum) -> Result:
-    """Accepts VACUUM and ANALYZE, whose work runs in the background anyway. Raises Error 42P01 for an unknown table."""
+    """Accept VACUUM and ANALYZE, whose work runs in the background anyway. Raises Error 42P01 for an unknown table."""
     for table in statement.tables:
         resolve_readable(session.context.store.catalog, session.scope, table)
     return Result(statement.tag)
 
 
 def kill(session: Session, statement: Kill) -> Result:
-    """Cancels the running statement of a session (KILL). Raises Error 42704 for an unknown process id, 42501."""
+    """Cancel the running statement of a session (KILL). Raises Error 42704 for an unknown process id, 42501."""
     if not session.context.backends.signal(session.user.name, statement.process_id, "cancel"):
         raise Error(f"process {statement.process_id} does not exist", errors.UNDEFINED_OBJECT)
     return Result("KILL")

@@ -44,7 +44,7 @@ from sparkwave.server.writes.writing import store_staged
 
 
 def copy(session: Session, statement: Copy) -> Result:
-    """Starts a COPY; its rows then pass over the wire."""
+    """Start a COPY; its rows then pass over the wire."""
     make = {"text": text_copy, "csv": csv_copy, "binary": binary_copy}[statement.format]
     options = make(**_with_encoding(statement.options))
     if not statement.is_from:
@@ -89,7 +89,7 @@ def _with_encoding(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_forced(options: CopyOptions, columns: Collection[str], target: Relation | None = None) -> None:
-    """Raises Error 42703 or 42P10 for a column of a FORCE option that does not exist or is not copied."""
+    """Raise Error 42703 or 42P10 for a column of a FORCE option that does not exist or is not copied."""
     for option in ("force_quote", "force_not_null", "force_null"):
         for name in set(getattr(options, option)) - {"*", *columns}:
             if target is not None and name in {column.name for column in target.visible}:

@@ -27,7 +27,7 @@ _MOST_BYTES = 63  # of a label (PostgreSQL: NAMEDATALEN - 1)
 
 
 def create_type(session: Session, statement: CreateType) -> Result:
-    """Creates an enum or a composite type.
+    """Create an enum or a composite type.
 
     Raises Error 42710 for a name in use, 42602 for labels, 42701 for fields, 3F000 or 42501.
     """
@@ -50,7 +50,7 @@ def create_type(session: Session, statement: CreateType) -> Result:
 
 
 def create_domain(session: Session, statement: CreateDomain) -> Result:
-    """Creates a domain. Raises Error 42710, 0A000 for a domain over a user's type, and the errors of its conditions."""
+    """Create a domain. Raises Error 42710, 0A000 for a domain over a user's type, and the errors of its conditions."""
     store, name, value = session.context.store, statement.name, statement.value
     with store.change() as cursor:
         schema = _free_schema(session, statement)
@@ -97,7 +97,7 @@ def _check_labels(labels: Iterable[str]) -> None:
 
 
 def add_label(session: Session, statement: AddLabel) -> Result:
-    """Adds a label to an enum (ALTER TYPE).
+    """Add a label to an enum (ALTER TYPE).
 
     Raises Error 42704, 42809 for a type that is no enum, 42710 for an existing label, 22023 for an unknown neighbor.
     """
@@ -133,7 +133,7 @@ def add_label(session: Session, statement: AddLabel) -> Result:
 
 
 def drop_types(session: Session, statement: DropType) -> Result:
-    """Drops types. Raises Error 42704, 42501, or 2BP01 for a type in use, even with CASCADE."""
+    """Drop types. Raises Error 42704, 42501, or 2BP01 for a type in use, even with CASCADE."""
     store, notices, dropped = session.context.store, list[Notice](), dict[int, UserType]()
     with store.change() as cursor:
         for name in statement.names:

@@ -25,7 +25,7 @@ from sparkwave.server.wire.result import Result
 
 
 def declare(session: Session, statement: DeclareCursor, oids: tuple[int, ...], values: tuple[object, ...]) -> Result:
-    """Declares a cursor and starts its query. Raises Error 42P03 for a name in use.
+    """Declare a cursor and start its query. Raises Error 42P03 for a name in use.
 
     PostgreSQL demands a transaction unless the cursor is WITH HOLD. Here a cursor may be declared without one, and
     lives until it is closed.
@@ -64,7 +64,7 @@ def declare(session: Session, statement: DeclareCursor, oids: tuple[int, ...], v
 
 
 def fetch(session: Session, statement: Fetch) -> Result:
-    """Returns the next rows of a cursor, or for MOVE their number.
+    """Return the next rows of a cursor, or for MOVE their number.
 
     Raises Error 34000 for an unknown cursor, 55000 for a step back in a cursor without SCROLL.
     """
@@ -88,7 +88,7 @@ def fetch(session: Session, statement: Fetch) -> Result:
 
 
 def _start(session: Session, portal: Portal) -> None:
-    """Runs the query of a portal that the protocol has bound but not yet executed."""
+    """Run the query of a portal that the protocol has bound but not yet executed."""
     prepared = portal.statement.prepared
     if portal.result is None and isinstance(prepared, Prepared) and isinstance(prepared.statement, Query):
         portal.result = queries.select(session, prepared.statement, prepared.oids, portal.values)
@@ -140,7 +140,7 @@ def _taken(portal: Portal, rows: Rows, count: int | None) -> Iterator[pa.RecordB
 
 
 def _failing(portal: Portal, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Closes a cursor whose query fails, since its next rows would not be the right ones."""
+    """Close a cursor whose query fails, since its next rows would not be the right ones."""
     try:
         yield from batches
     except Exception:
@@ -149,7 +149,7 @@ def _failing(portal: Portal, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
 
 
 def close(session: Session, statement: CloseCursor) -> Result:
-    """Closes a cursor, or all. Raises Error 34000 for an unknown cursor."""
+    """Close a cursor, or all. Raises Error 34000 for an unknown cursor."""
     if statement.name is None:
         session.names.close_portals()
         return Result("CLOSE CURSOR ALL")

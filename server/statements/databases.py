@@ -24,7 +24,7 @@ from sparkwave.server.wire.result import Notice, Result
 
 
 def create_database(session: Session, statement: CreateDatabase) -> Result:
-    """Creates a database with the schema `public` and a resource group for its views.
+    """Create a database with the schema `public` and a resource group for its views.
 
     Raises Error 42P04, 42704 or 42501.
     """
@@ -46,7 +46,7 @@ def create_database(session: Session, statement: CreateDatabase) -> Result:
 
 
 def drop_database(session: Session, statement: DropDatabase) -> Result:
-    """Drops a database with all its objects; no session may be connected to it.
+    """Drop a database with all its objects; no session may be connected to it.
 
     Raises Error 3D000, 42501, 55006, or 2BP01 when an object in another database depends on one in it.
     """
@@ -84,7 +84,7 @@ def drop_database(session: Session, statement: DropDatabase) -> Result:
 
 
 def _refuse_referenced(catalog: Catalog, inside: list[Relation], statement: DropDatabase) -> None:
-    """Raises Error 2BP01, in RisingWave's words, when an object in another database reads one of the relations."""
+    """Raise Error 2BP01, in RisingWave's words, when an object in another database reads one of the relations."""
     found = [d for r in inside for d in catalog.dependents(r.id) if d.database != statement.name]
     if found:
         raise Error(
@@ -96,7 +96,7 @@ def _refuse_referenced(catalog: Catalog, inside: list[Relation], statement: Drop
 
 
 def alter_database(session: Session, statement: AlterDatabase) -> Result:
-    """Moves a database to a resource group, with its views that have no group of their own.
+    """Move a database to a resource group, with its views that have no group of their own.
 
     Raises Error 3D000 or 42704.
     """
@@ -112,7 +112,7 @@ def alter_database(session: Session, statement: AlterDatabase) -> Result:
 
 
 def rename_database(session: Session, statement: RenameDatabase) -> Result:
-    """Renames a database, also in the definitions that name it; no session may be connected to it.
+    """Rename a database, also in the definitions that name it; no session may be connected to it.
 
     Raises Error 3D000, 42501, 42P04, 55006, or 0A000 for the session's database and the default database.
     """
@@ -155,7 +155,7 @@ def _backends(session: Session, name: str) -> list[Backend]:
 
 
 def _wait_until_unused(session: Session, name: str) -> None:
-    """Waits up to five seconds for ending sessions, as PostgreSQL does (CountOtherDBBackends)."""
+    """Wait up to five seconds for ending sessions, as PostgreSQL does (CountOtherDBBackends)."""
     deadline = time.monotonic() + 5
     while _backends(session, name) and time.monotonic() < deadline:
         session.check_cancelled()
@@ -175,7 +175,7 @@ def _refuse_in_use(session: Session, name: str, position: int) -> None:
 
 
 def find_database(session: Session, name: str, position: int) -> Securable:
-    """Returns the database of a name, if the user owns it. Raises Error 3D000 or 42501."""
+    """Return the database of a name, if the user owns it. Raises Error 3D000 or 42501."""
     found = session.context.store.catalog.securables.get((name,))
     if found is None:
         raise _unknown(name, position)

@@ -23,7 +23,7 @@ from sparkwave.server.wire.result import Notice, Result
 
 
 def create_function(session: Session, statement: CreateFunction) -> Result:
-    """Creates or replaces a SQL function.
+    """Create or replace a SQL function.
 
     Raises Error 42723 for an existing function, 42P13 for a body of another type than declared, and the errors of the
     body. With OR REPLACE: 42501 for another user's function, 42P13 for another result type, 2BP01 for a function in
@@ -86,7 +86,7 @@ def _is_replaced(session: Session, statement: CreateFunction, function: Function
 
 
 def _check_type(session: Session, statement: CreateFunction, probe: Probe) -> None:
-    """Raises Error 42P13 for a body of another type than declared, and DuckDB's errors for the body."""
+    """Raise Error 42P13 for a body of another type than declared, and DuckDB's errors for the body."""
     try:
         execution.describe_batch(session, plan_query(probe.call, session.environment))
         [found] = execution.describe_batch(session, plan_query(probe.body, session.environment))
@@ -115,7 +115,7 @@ def _fits(found: Type, declared: Type) -> bool:
 
 
 def drop_function(session: Session, statement: DropFunction) -> Result:
-    """Drops functions. Raises Error 42883, 42725 for an ambiguous name, 42501, or 2BP01 for a function in use."""
+    """Drop functions. Raises Error 42883, 42725 for an ambiguous name, 42501, or 2BP01 for a function in use."""
     store = session.context.store
     notices = []
     with store.change() as cursor:
@@ -154,7 +154,7 @@ def _find(session: Session, name: Name, types: tuple[Type, ...] | None) -> Funct
 
 
 def find_functions(session: Session, name: Name) -> list[Function]:
-    """Returns the functions of a name, in the first schema that has any."""
+    """Return the functions of a name, in the first schema that has any."""
     for schema in (name.schema,) if name.schema else session.scope.path:
         found = [
             function

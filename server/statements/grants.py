@@ -22,7 +22,7 @@ _Held = tuple[str, str | None]
 
 
 def change_privileges(session: Session, statement: ChangePrivileges) -> Result:
-    """Runs GRANT or REVOKE of privileges.
+    """Run GRANT or REVOKE of privileges.
 
     Raises Error 42501 without the right to grant, 42704 for an unknown user, 0LP01 for a privilege that the object
     cannot have, 2BP01 when other users' grants depend on a revoked one.
@@ -115,7 +115,7 @@ def _grantable(
 
 
 def _check_columns(catalog: Catalog, thing: Securable, privilege: Privilege) -> None:
-    """Raises Error 0LP01 for an object without columns, 42703 for an unknown column."""
+    """Raise Error 0LP01 for an object without columns, 42703 for an unknown column."""
     if not privilege.columns:
         return
     relation = catalog.by_id.get(thing.id)

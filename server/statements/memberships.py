@@ -15,7 +15,7 @@ from sparkwave.server.wire.result import Notice, Result
 
 
 def change_membership(session: Session, statement: ChangeMembership) -> Result:
-    """Grants or revokes roles. Raises Error 42501 without the right, 42704 for an unknown role, 0LP01 for a circle."""
+    """Grant or revokes roles. Raises Error 42501 without the right, 42704 for an unknown role, 0LP01 for a circle."""
     store = session.context.store
     notices: list[Notice] = []
     with store.change() as cursor:
@@ -48,7 +48,7 @@ def _grantor(me: User, statement: ChangeMembership) -> str:
 
 
 def _check_admin(me: User, role: User, found: _Found, position: int) -> None:
-    """Raises Error 42501 without the right. As in PostgreSQL 15, CREATEROLE may change any role but a superuser's."""
+    """Raise Error 42501 without the right. As in PostgreSQL 15, CREATEROLE may change any role but a superuser's."""
     if me.is_super:
         return
     if role.is_super:

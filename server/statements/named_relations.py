@@ -14,7 +14,7 @@ from sparkwave.server.session.session import Session
 
 
 def find_of_kind(session: Session, name: Name, kind: str) -> Relation:
-    """Returns the relation of a name and kind. Raises Error 42P01 or 42704 if there is none, 42809 for another kind."""
+    """Return the relation of a name and kind. Raises Error 42P01 or 42704 if there is none, 42809 for another kind."""
     relation = find_named(session, name, kind)
     if relation.kind != kind:
         right = relation.kind
@@ -24,7 +24,7 @@ def find_of_kind(session: Session, name: Name, kind: str) -> Relation:
 
 
 def find_to_alter(session: Session, name: Name, kind: str) -> Relation:
-    """Works as `find_of_kind`, for ALTER and COMMENT, where TABLE is any relation, as in Postgres."""
+    """Work as `find_of_kind`, for ALTER and COMMENT, where TABLE is any relation, as in Postgres."""
     relation = find_named(session, name, "relation" if kind in _POSTGRES else kind)
     if kind not in ("table", relation.kind):
         raise Error(f'"{name}" is not {with_article(kind)}', errors.WRONG_OBJECT_TYPE, position=name.position)
@@ -32,7 +32,7 @@ def find_to_alter(session: Session, name: Name, kind: str) -> Relation:
 
 
 def find_named(session: Session, name: Name, kind: str) -> Relation:
-    """Returns the relation of a name, of any kind. Raises Error 42P01 or 42704 in the words of `kind`."""
+    """Return the relation of a name, of any kind. Raises Error 42P01 or 42704 in the words of `kind`."""
     return resolve(session.context.store.catalog, session.scope, name, kind)
 
 
@@ -41,6 +41,6 @@ _POSTGRES = frozenset({"table", "view", "materialized view", "index", "sequence"
 
 
 def check_name(name: str, position: int) -> None:
-    """Raises Error 42939 for the name of a system relation found without a schema: it would hide the new one."""
+    """Raise Error 42939 for the name of a system relation found without a schema: it would hide the new one."""
     if is_reserved(name, is_system):
         raise Error(f'relation name "{name}" is reserved', errors.RESERVED_NAME, position=position)

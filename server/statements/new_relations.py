@@ -61,7 +61,7 @@ def _is_temporary(statement: Creation) -> bool:
 
 
 def target_schema(session: Session, statement: Creation) -> str:
-    """Returns the schema of a new object; `pg_temp` if the session has no schema for temporary tables yet.
+    """Return the schema of a new object; `pg_temp` if the session has no schema for temporary tables yet.
 
     Raises Error 3F000, 42939, 0A000, 42501 without the privilege CREATE on it, 42P16 for another session's schema.
     """
@@ -86,7 +86,7 @@ def target_schema(session: Session, statement: Creation) -> str:
 
 
 def made_schema(session: Session, cursor: Cursor, statement: Creation) -> str:
-    """Works as `target_schema`, but also creates the session's schema of temporary tables if it is needed."""
+    """Work as `target_schema`, but also creates the session's schema of temporary tables if it is needed."""
     schema = target_schema(session, statement)
     if schema != TEMPORARY_SCHEMA:
         return schema
@@ -94,13 +94,13 @@ def made_schema(session: Session, cursor: Cursor, statement: Creation) -> str:
 
 
 def take_temporary(session: Session, relation: Relation) -> None:
-    """Notes a temporary relation's schema in the session, which then finds the relation, and drops it at its end."""
+    """Note a temporary relation's schema in the session, which then finds the relation, and drops it at its end."""
     if relation.is_temporary:
         session.temporary_schema = relation.schema
 
 
 def refuse_temporary(session: Session, upstreams: Iterable[int]) -> None:
-    """Raises Error 0A000 for a permanent view that would read a session's temporary tables or views."""
+    """Raise Error 0A000 for a permanent view that would read a session's temporary tables or views."""
     by_id = session.context.store.catalog.by_id
     read = [by_id[id_].name for id_ in upstreams if id_ in by_id and by_id[id_].is_temporary]
     if read:
@@ -108,7 +108,7 @@ def refuse_temporary(session: Session, upstreams: Iterable[int]) -> None:
 
 
 def existing_notice(session: Session, statement: Creation) -> Notice | None:
-    """Returns a notice for an existing name with IF NOT EXISTS, None for a free name. Raises Error 42P07 otherwise."""
+    """Return a notice for an existing name with IF NOT EXISTS, None for a free name. Raises Error 42P07 otherwise."""
     assert not isinstance(statement, CreateType | CreateDomain)
     name = statement.name
     found = session.context.store.catalog.find(session.database, target_schema(session, statement), name.name)

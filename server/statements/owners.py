@@ -13,7 +13,7 @@ from sparkwave.server.wire.result import Notice, Result
 
 
 def alter_owner(session: Session, statement: AlterOwner) -> Result:
-    """Changes the owner of an object; the indexes of a table follow.
+    """Change the owner of an object; the indexes of a table follow.
 
     As in Postgres, the new owner needs the right to create the object there. Raises Error 42704, 42809, 42501, 3F000 or
     3D000.

@@ -20,7 +20,7 @@ from sparkwave.server.wire.result import Notice, Result, ResultColumn
 
 
 def create_view(session: Session, statement: CreateView) -> Result:
-    """Creates a view: a named query, with its columns of this moment."""
+    """Create a view: a named query, with its columns of this moment."""
     existing = existing_notice(session, statement)
     if existing is not None:
         return Result("CREATE_VIEW", notices=[existing])
@@ -64,7 +64,7 @@ def _view_columns(statement: CreateView, outputs: tuple[ResultColumn, ...]) -> t
 
 
 def drop(session: Session, statement: Drop) -> Result:
-    """Drops relations with their indexes, and with CASCADE their dependents. A relation being created is cancelled."""
+    """Drop relations with their indexes, and with CASCADE their dependents. A relation being created is cancelled."""
     tag = f"DROP_{statement.kind.upper().replace(' ', '_')}"
     notices_, targets = [], []
     for name in statement.names:
@@ -89,7 +89,7 @@ def drop(session: Session, statement: Drop) -> Result:
 
 
 def with_dependents(session: Session, targets: list[Relation], cascade: bool) -> list[Relation]:
-    """Returns relations and their dependents.
+    """Return relations and their dependents.
 
     Without `cascade`, raises Error 2BP01 for dependents other than indexes.
     """
@@ -110,7 +110,7 @@ def with_dependents(session: Session, targets: list[Relation], cascade: bool) ->
 
 
 def refuse_creating(dependents: list[Relation]) -> None:
-    """Raises Error 55006 for relations being created: CASCADE cancels no job, as in RisingWave."""
+    """Raise Error 55006 for relations being created: CASCADE cancels no job, as in RisingWave."""
     creating = [relation for relation in dependents if not relation.created]
     if creating:
         raise Error(

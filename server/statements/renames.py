@@ -26,7 +26,7 @@ from sparkwave.server.wire.result import Notice, Result
 
 
 def rename_relation(session: Session, statement: RenameRelation) -> Result:
-    """Renames a relation. Raises Error 42P01, 42704, 42809, 42501, 42939, or 42P07 for a name in use."""
+    """Rename a relation. Raises Error 42P01, 42704, 42809, 42501, 42939, or 42P07 for a name in use."""
     store = session.context.store
     with store.change() as cursor:
         relation = find_altered(session, statement)
@@ -42,7 +42,7 @@ def rename_relation(session: Session, statement: RenameRelation) -> Result:
 
 
 def move_relation(session: Session, statement: MoveRelation) -> Result:
-    """Moves a relation and its indexes to another schema.
+    """Move a relation and its indexes to another schema.
 
     Raises Error 42P01, 42704, 42809, 42501, 3F000, or 42P07 for a name in use.
     """
@@ -65,7 +65,7 @@ def move_relation(session: Session, statement: MoveRelation) -> Result:
 
 
 def swap_relations(session: Session, statement: SwapRelations) -> Result:
-    """Swaps the names of two relations of one kind; views over one of them go on reading the same relation.
+    """Swap the names of two relations of one kind; views over one of them go on reading the same relation.
 
     Raises Error 42P01, 42704, 42809 also for two kinds, 42501, 55000 for a view that is still being created, or 55006
     for a view whose query is being altered.
@@ -91,7 +91,7 @@ def swap_relations(session: Session, statement: SwapRelations) -> Result:
 
 
 def check_created(relation: Relation, name: Name) -> None:
-    """Raises Error 55000 for a relation that is still being created."""
+    """Raise Error 55000 for a relation that is still being created."""
     if not relation.created:
         raise Error(
             f'{relation.kind} "{name}" is still being created',
@@ -108,7 +108,7 @@ def _with_replacement(catalog: Catalog, relation: Relation) -> list[Relation]:
 
 
 def store_places(session: Session, cursor: Cursor, places: Mapping[int, Place]) -> None:
-    """Stores new schemas and names of relations, by id, and the definitions that name them.
+    """Store new schemas and names of relations, by id, and the definitions that name them.
 
     Raises Error XX000, before it stores anything, when a view would change its meaning.
     """
@@ -123,7 +123,7 @@ def store_places(session: Session, cursor: Cursor, places: Mapping[int, Place]) 
 
 
 def with_shown(relations: Iterable[Relation], catalog: Catalog) -> Iterator[Relation]:
-    """Returns the relations with their definitions as clients see them."""
+    """Return the relations with their definitions as clients see them."""
     for relation in relations:
         yield replace(relation, shown=shown(relation, catalog)) if relation.names_others else relation
 
@@ -147,7 +147,7 @@ def _shape(columns: Iterable[Column]) -> list[tuple[object, ...]]:
 def find_altered(
     session: Session, statement: RenameRelation | MoveRelation | AlterOwner | AlterQuery
 ) -> Relation | Notice:
-    """Returns the relation to alter, or with IF EXISTS a notice that it does not exist."""
+    """Return the relation to alter, or with IF EXISTS a notice that it does not exist."""
     try:
         return _owned(session, statement.name, statement.kind)
     except Error as error:

@@ -27,7 +27,7 @@ from sparkwave.server.wire.result import Notice, Result
 
 
 def create_schema(session: Session, statement: CreateSchema) -> Result:
-    """Creates a schema in the session's database. Raises Error 42P06, 42939, 42704 or 42501."""
+    """Create a schema in the session's database. Raises Error 42P06, 42939, 42704 or 42501."""
     store = session.context.store
     with store.change() as cursor:
         catalog, me = store.catalog, session.user
@@ -43,7 +43,7 @@ def create_schema(session: Session, statement: CreateSchema) -> Result:
 
 
 def drop_schema(session: Session, statement: DropSchema) -> Result:
-    """Drops schemas: empty ones, or with CASCADE all their objects and dependents.
+    """Drop schemas: empty ones, or with CASCADE all their objects and dependents.
 
     Raises Error 3F000, 42501 or 2BP01.
     """
@@ -120,7 +120,7 @@ def _types(session: Session, schemas: set[str]) -> list[UserType]:
 
 
 def _check_untyped(session: Session, schemas: set[str], dropped: Collection[str] = ()) -> None:
-    """Raises Error 2BP01 if a type in the schemas is used by an object that is not dropped too."""
+    """Raise Error 2BP01 if a type in the schemas is used by an object that is not dropped too."""
     catalog, types = session.context.store.catalog, _types(session, schemas)
     ids = {made.id for made in types}
     users = (user for made in types for user in users_of_type(catalog, made, ids))
@@ -135,7 +135,7 @@ def _functions(session: Session, schemas: set[str]) -> list[Function]:
 
 
 def _check_uncalled(session: Session, schemas: set[str], dropped: Collection[str] = ()) -> None:
-    """Raises Error 2BP01 if a function in the schemas is called from outside, where it names the schema."""
+    """Raise Error 2BP01 if a function in the schemas is called from outside, where it names the schema."""
     called = callers(session.context.store.catalog, _functions(session, schemas))
     names = [each.rpartition(" ")[2] for each in called]
     found = [
@@ -153,7 +153,7 @@ def _check_uncalled(session: Session, schemas: set[str], dropped: Collection[str
 
 
 def _check_unused(session: Session, schemas: set[str], dropped: Collection[int]) -> None:
-    """Raises Error 2BP01 if a secret in the schemas is used by a source or sink that is not dropped too."""
+    """Raise Error 2BP01 if a secret in the schemas is used by a source or sink that is not dropped too."""
     used = users_of(session.context.store.catalog, secrets_in(session, schemas), dropped)
     if used:
         raise Error(
@@ -165,7 +165,7 @@ def _check_unused(session: Session, schemas: set[str], dropped: Collection[int])
 
 
 def find_schema(session: Session, name: Name) -> Securable:
-    """Returns the schema of a name, if the user owns it. Raises Error 3F000, 42501, 0A000 or 2BP01."""
+    """Return the schema of a name, if the user owns it. Raises Error 3F000, 42501, 0A000 or 2BP01."""
     own = _own(session, name)
     if own in SCHEMAS:
         message = f"schema {own} is required by the database system"

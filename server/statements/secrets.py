@@ -19,7 +19,7 @@ from sparkwave.server.wire.result import Notice, Result
 
 
 def create_secret(session: Session, statement: CreateSecret) -> Result:
-    """Creates a secret. Raises Error 42710 for a name in use, 3F000 or 42501."""
+    """Create a secret. Raises Error 42710 for a name in use, 3F000 or 42501."""
     store = session.context.store
     with store.change() as cursor:
         schema = store.catalog.securables[session.database, target_schema(session, statement)]
@@ -35,7 +35,7 @@ def create_secret(session: Session, statement: CreateSecret) -> Result:
 
 
 def alter_secret(session: Session, statement: AlterSecret) -> Result:
-    """Gives a secret another value, which its sources and sinks use from then on. Raises Error 42704 or 42501."""
+    """Give a secret another value, which its sources and sinks use from then on. Raises Error 42704 or 42501."""
     store, name = session.context.store, statement.name
     with store.change() as cursor:
         secret = _find_owned(session, name, statement.if_exists)
@@ -47,7 +47,7 @@ def alter_secret(session: Session, statement: AlterSecret) -> Result:
 
 
 def drop_secret(session: Session, statement: DropSecret) -> Result:
-    """Drops secrets. Raises Error 42704, 42501, or without CASCADE 2BP01 for a secret that a source or sink uses."""
+    """Drop secrets. Raises Error 42704, 42501, or without CASCADE 2BP01 for a secret that a source or sink uses."""
     catalog = session.context.store.catalog
     secrets, dropped, notices = [], [], []
     for name in statement.names:
@@ -74,7 +74,7 @@ def drop_secret(session: Session, statement: DropSecret) -> Result:
 
 
 def users_of(catalog: Catalog, secrets: Iterable[Secret], apart: Iterable[int] = ()) -> list[Relation]:
-    """Returns the sources and sinks that use any of the secrets, without the ids in `apart`."""
+    """Return the sources and sinks that use any of the secrets, without the ids in `apart`."""
     ids = {secret.id for secret in secrets}
     found = []
     for relation in catalog.relations:
@@ -87,14 +87,14 @@ def users_of(catalog: Catalog, secrets: Iterable[Secret], apart: Iterable[int] =
 
 
 def secrets_in(session: Session, schemas: set[str]) -> list[Secret]:
-    """Returns the secrets in schemas of the session's database."""
+    """Return the secrets in schemas of the session's database."""
     catalog = session.context.store.catalog
     ids = {catalog.securables[session.database, name].id for name in schemas}
     return [secret for secret in catalog.secrets.values() if secret.schema_id in ids]
 
 
 def named_secrets(session: Session, options: Iterable[Option]) -> dict[str, int]:
-    """Returns the ids of the secrets in options, by option name. Raises Error 42704 for an unknown secret, 42501."""
+    """Return the ids of the secrets in options, by option name. Raises Error 42704 for an unknown secret, 42501."""
     found = {}
     for option in options:
         if option.secret is not None:

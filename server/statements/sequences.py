@@ -25,7 +25,7 @@ from sparkwave.server.wire.result import Notice, Result
 
 
 def create_sequence(session: Session, statement: CreateSequence) -> Result:
-    """Creates a sequence. Raises Error 42P07, 22023, 42P01 and 42703 for an unknown owner."""
+    """Create a sequence. Raises Error 42P07, 22023, 42P01 and 42703 for an unknown owner."""
     existing = existing_notice(session, statement)
     if existing is not None:
         return Result("CREATE_SEQUENCE", notices=[existing])
@@ -40,7 +40,7 @@ def create_sequence(session: Session, statement: CreateSequence) -> Result:
 
 
 def add_sequence(session: Session, cursor: Cursor, id_: int, schema: str, name: str, made: Sequence) -> Relation:
-    """Stores a new sequence, in the open transaction."""
+    """Store a new sequence, in the open transaction."""
     relation = Relation(
         id=id_,
         database=session.database,
@@ -89,7 +89,7 @@ def _owned(session: Session, made: Sequence, options: SequenceOptions, schema: s
 
 
 def alter_sequence(session: Session, statement: AlterSequence) -> Result:
-    """Changes a sequence.
+    """Change a sequence.
 
     Raises Error 42P01, 42809, 42501, 22023, and 0A000 for OWNED BY of an identity column's sequence.
     """
@@ -132,7 +132,7 @@ def _restarted(made: Sequence, options: SequenceOptions, given: Position) -> Pos
 def counting_columns(
     session: Session, cursor: Cursor, schema: str, table: int, name: str, definitions: Iterable[ColumnDefinition]
 ) -> tuple[tuple[Column, ...], list[tuple[int, str, Sequence]]]:
-    """Returns a new table's columns, and (id, name, details) of sequences behind serial or identity columns."""
+    """Return a new table's columns, and (id, name, details) of sequences behind serial or identity columns."""
     store, catalog = session.context.store, session.context.store.catalog
     columns: list[Column] = []
     sequences: list[tuple[int, str, Sequence]] = []
@@ -157,7 +157,7 @@ def counting_columns(
 
 
 def left_without_default(session: Session, dropped: list[Relation], cascade: bool) -> list[Relation]:
-    """Returns the tables that lose defaults when sequences are dropped, without those defaults.
+    """Return the tables that lose defaults when sequences are dropped, without those defaults.
 
     Raises Error 2BP01 for such a default without `cascade`, and for the sequence of an identity column.
     """
@@ -183,7 +183,7 @@ def left_without_default(session: Session, dropped: list[Relation], cascade: boo
 
 
 def settled_default(session: Session, default: str | None) -> str | None:
-    """Returns a default with sequences named by their ids, so that it survives their renames."""
+    """Return a default with sequences named by their ids, so that it survives their renames."""
     if default is None or not draws(default):
         return default
     return settled(default, session.context.store.catalog, session.scope)

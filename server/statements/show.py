@@ -66,13 +66,13 @@ _Rows = list[tuple[object, ...]]
 
 
 def columns_of(statement: Show) -> tuple[tuple[str, ...], tuple[Type, ...]]:
-    """Returns the names and types of a SHOW's columns."""
+    """Return the names and types of a SHOW's columns."""
     columns = _COLUMNS.get(statement.what, _NAME)
     return tuple(name for name, _ in columns), tuple(type_ for _, type_ in columns)
 
 
 def show(session: Session, statement: Show) -> Result:
-    """Runs a SHOW or DESCRIBE. Raises Error 42P01 for an unknown relation."""
+    """Run a SHOW or DESCRIBE. Raises Error 42P01 for an unknown relation."""
     if statement.what in ("COLUMNS", "DESCRIBE"):
         return _describe(session, statement)
     if statement.what == "INDEXES":
@@ -269,7 +269,7 @@ def _is_like(name: object, pattern: str | None) -> bool:
 
 
 def show_create(session: Session, statement: ShowCreate) -> Result:
-    """Returns the statement that made a relation, or the statements of all functions of a name."""
+    """Return the statement that made a relation, or the statements of all functions of a name."""
     if statement.kind == "function":
         functions = find_functions(session, statement.name)
         if not functions:
@@ -288,7 +288,7 @@ def show_variable(session: Session, statement: ShowVariable) -> Result:
 
 
 def set_variable(session: Session, statement: SetVariable) -> Result:
-    """Runs SET, RESET, and ALTER SYSTEM SET of a system parameter or of a session variable's default."""
+    """Run SET, RESET, and ALTER SYSTEM SET of a system parameter or of a session variable's default."""
     if statement.is_local:
         if not session.names.in_block:
             find(statement.name, system=False)

@@ -16,7 +16,7 @@ TEXT = (
 
 
 def watch(session: Session, what: str) -> Callable[[], None]:
-    """Returns a function to call while waiting: it raises when the client cancels, and sends the NOTICE when it is due.
+    """Return a function to call while waiting: it raises when the client cancels, and sends the NOTICE when it is due.
 
     `slow_ddl_notification_secs` is the time until the NOTICE, 0 for never. As in RisingWave, it is sent once; its first
     words are RisingWave's.

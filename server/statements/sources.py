@@ -42,7 +42,7 @@ from sparkwave.server.wire.result import Result
 
 
 def with_source(session: Session, statement: CreateTable, clause: Connector) -> tuple[CreateTable, Source]:
-    """Returns the statement with all columns, and the source for its table, after a test that it can be read.
+    """Return the statement with all columns, and the source for its table, after a test that it can be read.
 
     Raises Error 22023 for options, 42701 for a repeated column, 42501, 58P01 or 0A000.
     """
@@ -79,7 +79,7 @@ def with_source(session: Session, statement: CreateTable, clause: Connector) -> 
 
 
 def _check_superuser(session: Session, source: Source, clause: Connector) -> None:
-    """Raises Error 42501 for connectors with the rights of the server's system user, unless a superuser asks."""
+    """Raise Error 42501 for connectors with the rights of the server's system user, unless a superuser asks."""
     if session.user.is_super:
         return
     if source.connector == "posix_fs":
@@ -114,14 +114,14 @@ def _of_table(source: Source, statement: CreateTable, clause: Connector) -> Sour
 
 
 def upstreams(session: Session, statement: CreateTable) -> tuple[int, ...]:
-    """Returns the id of the shared source that a table is read from, if any."""
+    """Return the id of the shared source that a table is read from, if any."""
     if statement.connector is None or statement.connector.shared is None:
         return ()
     return (find_of_kind(session, statement.connector.shared, "source").id,)
 
 
 def refuse_altering(session: Session, table: Relation, actions: Sequence[ColumnAction]) -> None:
-    """Raises Error 0A000 for changes of columns that the table's connector delivers by name."""
+    """Raise Error 0A000 for changes of columns that the table's connector delivers by name."""
     source = session.context.store.catalog.sources.get(table.id)
     if source is None:
         return
@@ -137,7 +137,7 @@ def refuse_altering(session: Session, table: Relation, actions: Sequence[ColumnA
 
 
 def check_altered(session: Session, table: Relation) -> None:
-    """Raises the errors of CREATE TABLE for the columns that a table with a connector has now."""
+    """Raise the errors of CREATE TABLE for the columns that a table with a connector has now."""
     source = session.context.store.catalog.sources.get(table.id)
     if source is None:
         return
@@ -148,7 +148,7 @@ def check_altered(session: Session, table: Relation) -> None:
 
 
 def refuse_constraints(statement: CreateTable) -> None:
-    """Raises Error 0A000 for constraints that a source cannot guarantee for its rows."""
+    """Raise Error 0A000 for constraints that a source cannot guarantee for its rows."""
     position = statement.name.position
     if statement.primary_key:
         raise Error(
@@ -164,7 +164,7 @@ def refuse_constraints(statement: CreateTable) -> None:
 
 
 def set_rate_limit(session: Session, statement: AlterSourceRateLimit) -> Result:
-    """Sets the rows a second that a source delivers, from its next batch on.
+    """Set the rows a second that a source delivers, from its next batch on.
 
     Raises Error 42704, 42809, 42501, or 55000 for a table without a connector.
     """

@@ -43,7 +43,7 @@ from sparkwave.server.wire.result import Notice, Result
 
 
 def create_streaming(session: Session, statement: CreateStreaming) -> Result:
-    """Plans the relation, starts its job, and waits for it unless `background_ddl` is on.
+    """Plan the relation, start its job, and wait for it unless `background_ddl` is on.
 
     A plan error, a wrong option or a disabled feature raises before any resource is reserved or provisioned.
     """
@@ -60,7 +60,7 @@ def create_streaming(session: Session, statement: CreateStreaming) -> Result:
 
 
 def run_job(session: Session, statement: CreateStreaming, what: str, replaces: Relation | None = None) -> Result:
-    """Plans a statement, starts its job, and waits for it unless `background_ddl` is on.
+    """Plan a statement, start its job, and wait for it unless `background_ddl` is on.
 
     If `replaces` is given, the new relation takes that view's place in the end. Then the function also raises the
     errors of `executor.epochs.takeover.replacement`, 55006 for a view that is being replaced, and 0A000 for a
@@ -118,7 +118,7 @@ def run_job(session: Session, statement: CreateStreaming, what: str, replaces: R
 
 
 def _wait_for(session: Session, job: BackfillJob, what: str) -> None:
-    """Waits for a job, which is cancelled if the statement fails."""
+    """Wait for a job, which is cancelled if the statement fails."""
     try:
         session.context.jobs.wait_for(job, watch(session, what))
     except Error:
@@ -195,7 +195,7 @@ def _details(session: Session, statement: CreateStreaming, details: Details | No
 
 
 def _check_sink(session: Session, statement: CreateSink, plan: StreamPlan, upstreams: frozenset[int]) -> None:
-    """Checks that the user may write the sink's target, and that the rows fit.
+    """Check that the user may write the sink's target, and that the rows fit.
 
     Raises Error 42501, 0A000, 22023 or 58030.
     """
@@ -221,7 +221,7 @@ def _check_sink(session: Session, statement: CreateSink, plan: StreamPlan, upstr
 
 
 def _check_receiver(session: Session, relation: Relation, position: int) -> None:
-    """Checks that a sink's receiver accepts rows. Raises Error 42501, 0A000, 22023, 42704, 58P01 or 08006."""
+    """Check that a sink's receiver accepts rows. Raises Error 42501, 0A000, 22023, 42704, 58P01 or 08006."""
     if dict(relation.sink.options).get("enable_config_load", "").lower() == "true" and not session.user.is_super:
         raise permission_denied("must be superuser to use the server's own credentials", position)
     try:
@@ -232,7 +232,7 @@ def _check_receiver(session: Session, relation: Relation, position: int) -> None
 
 
 def _check_directory(session: Session, path: Path, position: int) -> None:
-    """Creates a sink's directory if it is missing.
+    """Create a sink's directory if it is missing.
 
     Raises Error 22023 for a directory in the lake's, which deletes unknown files, or 58030.
     """

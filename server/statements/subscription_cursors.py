@@ -76,11 +76,11 @@ class ChangeFeed:
         return found.name if found is not None else ""
 
     def read_all(self) -> None:
-        """Starts with all rows of the relation at `position`."""
+        """Start with all rows of the relation at `position`."""
         self._read(history.all_rows(self._relation(), self._position))
 
     def wait(self, seconds: float) -> None:
-        """Reads ahead until there is a row, at most so many seconds. Raises Error 57014 when cancelled."""
+        """Read ahead until there is a row, at most so many seconds. Raises Error 57014 when cancelled."""
         lake, deadline = self._session.context.lake, time.monotonic() + seconds
         while True:
             commits = lake.commits
@@ -93,7 +93,7 @@ class ChangeFeed:
             lake.wait_for_commit(commits, min(left, 0.1))
 
     def take(self, count: int | None) -> Iterator[pa.RecordBatch]:
-        """Yields `count` rows, or for None all, as far as there are rows now."""
+        """Yield `count` rows, or for None all, as far as there are rows now."""
         left = count
         while left != 0 and self._has_more():
             assert self._next is not None
@@ -139,7 +139,7 @@ class ChangeFeed:
         return relation
 
     def _read_on(self, cursor: Cursor, relation: Relation) -> bool:
-        """Reads the changes of the next snapshots. Returns whether there were any snapshots."""
+        """Read the changes of the next snapshots. Returns whether there were any snapshots."""
         lake = self._session.context.lake
         newest = lake.snapshot(cursor)
         if newest <= self._position:
@@ -172,7 +172,7 @@ class ChangeFeed:
             result.close()
 
     def _keep(self, batches: Iterator[pa.RecordBatch]) -> None:
-        """Keeps a query's rows: one batch in memory, more in a file."""
+        """Keep a query's rows: one batch in memory, more in a file."""
         filled = (batch for batch in batches if batch.num_rows)
         first, second = next(filled, None), next(filled, None)
         self._drop_rows()
@@ -204,7 +204,7 @@ def _recycled() -> Error:
 
 
 def declare(session: Session, statement: DeclareSubscriptionCursor) -> Result:
-    """Declares a subscription cursor.
+    """Declare a subscription cursor.
 
     Raises Error 42704 for an unknown subscription, 42P03 for a name in use, 22023 for a time out of reach, 42501.
     """
@@ -251,7 +251,7 @@ def _start(session: Session, cursor: Cursor, statement: DeclareSubscriptionCurso
 
 
 def fetch(feed: Feed, statement: Fetch) -> Result:
-    """Returns the next changes; if there are none, waits for them until the timeout.
+    """Return the next changes; if there are none, wait for them until the timeout.
 
     Raises Error 55000 for a direction other than forward, and errors of a dropped subscription.
     """

@@ -17,7 +17,7 @@ from sparkwave.server.wire.result import Result
 
 
 def create_subscription(session: Session, statement: CreateSubscription) -> Result:
-    """Creates a subscription.
+    """Create a subscription.
 
     Raises Error 42P01, 42809 for a plain view, 55000 for a view that is being created or has failed, 42710, 42501.
     """
@@ -51,7 +51,7 @@ def create_subscription(session: Session, statement: CreateSubscription) -> Resu
 
 
 def followed(session: Session, name: Name) -> Relation:
-    """Returns the table or materialized view of a name, if the user may read its rows."""
+    """Return the table or materialized view of a name, if the user may read its rows."""
     catalog = session.context.store.catalog
     relation = resolve_readable(catalog, session.scope, name)
     if not relation.is_stored:

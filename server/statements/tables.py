@@ -30,12 +30,12 @@ from sparkwave.server.writes.writing import stage_query
 
 
 def create_table(session: Session, statement: CreateTable) -> Result:
-    """Creates a table; without a primary key, the lake's row id is its key."""
+    """Create a table; without a primary key, the lake's row id is its key."""
     return _create(session, statement, "table")
 
 
 def create_source(session: Session, statement: CreateSource) -> Result:
-    """Creates a source: a table that only grows, by the rows that its connector delivers from now on."""
+    """Create a source: a table that only grows, by the rows that its connector delivers from now on."""
     refuse_constraints(statement.table)
     return _create(session, statement.table, "source")
 
@@ -89,12 +89,12 @@ def _constraints(statement: CreateTable) -> Constraints | None:
 
 
 def unenforced_notice(kind: str) -> Notice:
-    """Returns the notice for a constraint that is accepted, but not enforced, for DDL of other systems."""
+    """Return the notice for a constraint that is accepted, but not enforced, for DDL of other systems."""
     return Notice(f"{kind} is not enforced here; PRIMARY KEY, NOT NULL and CHECK are")
 
 
 def try_expressions(session: Session, columns: tuple[Column, ...], checks: tuple[Check, ...]) -> None:
-    """Checks that defaults, generated columns and checks have the right types.
+    """Check that defaults, generated columns and checks have the right types.
 
     Raises Error, also for an unknown name.
     """
@@ -114,7 +114,7 @@ def try_expressions(session: Session, columns: tuple[Column, ...], checks: tuple
 
 
 def try_check(session: Session, cursor: Cursor, check: Check, columns: tuple[Column, ...], rows: str) -> None:
-    """Checks that a CHECK is a condition over rows. Raises Error 42804, 0A000, also for an unknown name or function."""
+    """Check that a CHECK is a condition over rows. Raises Error 42804, 0A000, also for an unknown name or function."""
     if draws(check.condition):
         raise Error("nextval in a check constraint is not supported", errors.FEATURE_NOT_SUPPORTED)
     condition = condition_text(check.condition, columns, session.environment)
@@ -125,7 +125,7 @@ def try_check(session: Session, cursor: Cursor, check: Check, columns: tuple[Col
 
 
 def create_table_as(session: Session, statement: CreateTableAs) -> Result:
-    """Creates a table with the rows of a query.
+    """Create a table with the rows of a query.
 
     The query runs first; one transaction then stores the table and its rows.
     """

@@ -30,7 +30,7 @@ def transaction(session: Session, statement: Transaction) -> Result:
 
 
 def _show_modes(session: Session, statement: Transaction) -> None:
-    """Stores the modes that a client asks for, which SHOW prints. They do not change the isolation."""
+    """Store the modes that a client asks for, which SHOW prints. They do not change the isolation."""
     said = dict(statement.modes)
     for name in ("isolation", "deferrable"):
         value = said.get(name) or (statement.action == "begin" and session.get(f"default_transaction_{name}"))
@@ -69,7 +69,7 @@ _STAYS = Notice(
 
 
 def note_committed(session: Session, statement: Statement) -> None:
-    """Notes, for a warning at ROLLBACK, that a statement in a block has committed a write."""
+    """Note, for a warning at ROLLBACK, that a statement in a block has committed a write."""
     if session.names.in_block and session.block is None and writing_command(statement) is not None:
         session.has_committed = True
 
@@ -81,7 +81,7 @@ def _set_mode(session: Session, read_only: bool | None) -> None:
 
 
 def check_writable(session: Session, statement: Statement) -> None:
-    """Raises Error 25006 for a write in a read-only transaction, or on a server that only reads."""
+    """Raise Error 25006 for a write in a read-only transaction, or on a server that only reads."""
     only_reads = session.context.lake.read_only
     if not only_reads and not session.is_read_only:
         return

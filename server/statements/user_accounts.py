@@ -27,7 +27,7 @@ _EMPTY = Notice("empty string is not a valid password, clearing password")
 
 
 def create_user(session: Session, statement: CreateUser) -> Result:
-    """Creates a user, or a role, which may not log in. Raises Error 42710, 42939 or 42501."""
+    """Create a user, or a role, which may not log in. Raises Error 42710, 42939 or 42501."""
     _check_name(statement.name, statement.position)
     store = session.context.store
     with store.change() as cursor:
@@ -46,7 +46,7 @@ def create_user(session: Session, statement: CreateUser) -> Result:
 
 
 def alter_user(session: Session, statement: AlterUser) -> Result:
-    """Changes a user's rights or password; all users may change their own password. Raises Error 42704 or 42501."""
+    """Change a user's rights or password; all users may change their own password. Raises Error 42704 or 42501."""
     store = session.context.store
     with store.change() as cursor:
         me, user = session.user, find_user(store.catalog, statement.name, statement.position)
@@ -66,7 +66,7 @@ def alter_user(session: Session, statement: AlterUser) -> Result:
 
 
 def rename_user(session: Session, statement: RenameUser) -> Result:
-    """Renames a user, who keeps objects and privileges. Raises Error 42704, 42710, 42501 or 0A000."""
+    """Rename a user, who keeps objects and privileges. Raises Error 42704, 42710, 42501 or 0A000."""
     _check_name(statement.new_name, statement.new_position)
     store = session.context.store
     with store.change() as cursor:
@@ -84,7 +84,7 @@ def rename_user(session: Session, statement: RenameUser) -> Result:
 
 
 def drop_user(session: Session, statement: DropUser) -> Result:
-    """Drops users who own nothing and hold no privileges. Raises Error 42704, 42501, 55006 or 2BP01."""
+    """Drop users who own nothing and hold no privileges. Raises Error 42704, 42501, 55006 or 2BP01."""
     store = session.context.store
     notices = []
     with store.change() as cursor:

@@ -55,7 +55,7 @@ class Verifier:
 
 
 def read_verifier(text: str) -> Verifier | None:
-    """Returns the verifier that a text holds; None for any other text, such as a password."""
+    """Return the verifier that a text holds; None for any other text, such as a password."""
     try:
         mechanism, parameters, keys = text.split("$")
         iterations, salt = parameters.split(":")
@@ -68,7 +68,7 @@ def read_verifier(text: str) -> Verifier | None:
 
 
 def make_verifier(password: str, salt: bytes | None = None, iterations: int = ITERATIONS) -> Verifier:
-    """Returns the verifier of a password. Without `salt`, the salt is random."""
+    """Return the verifier of a password. Without `salt`, the salt is random."""
     salt = secrets.token_bytes(16) if salt is None else salt
     salted = hashlib.pbkdf2_hmac("sha256", saslprep(password).encode(), salt, iterations)
     stored_key = hashlib.sha256(_hmac(salted, b"Client Key")).digest()
@@ -90,7 +90,7 @@ _PROHIBITED = (
 
 
 def saslprep(password: str) -> str:
-    """Prepares a password by RFC 4013. As in Postgres, a password that RFC 4013 prohibits is returned unchanged."""
+    """Prepare a password by RFC 4013. As in Postgres, a password that RFC 4013 prohibits is returned unchanged."""
     spaced = (" " if stringprep.in_table_c12(c) else c for c in password if not stringprep.in_table_b1(c))
     prepared = unicodedata.normalize("NFKC", "".join(spaced))
     right_to_left = [stringprep.in_table_d1(c) for c in prepared]
@@ -115,7 +115,7 @@ class Challenge:
         return f"r={self.nonce},s={_base64(self.verifier.salt)},i={self.verifier.iterations}"
 
     def answer(self, client_final: bytes) -> str | None:
-        """Returns the server's last message; None when the client does not know the password. Raises Error 08P01."""
+        """Return the server's last message; None when the client does not know the password. Raises Error 08P01."""
         text = _text(client_final)
         without_proof, comma, proof = text.rpartition(",p=")
         binding, nonce = _attributes(without_proof, "cr")
@@ -135,7 +135,7 @@ class Challenge:
 
 
 def challenge(client_first: bytes, verifier: Verifier, nonce: str) -> Challenge:
-    """Starts the exchange that a client's first message asks for; `nonce` is the server's part.
+    """Start the exchange that a client's first message asks for; `nonce` is the server's part.
 
     Raises Error 08P01 or 0A000.
     """
@@ -151,7 +151,7 @@ def challenge(client_first: bytes, verifier: Verifier, nonce: str) -> Challenge:
 
 
 def authenticate(channel: Channel, name: str, users: Mapping[str, User], is_local: bool) -> None:
-    """Checks by an exchange of messages that the client is the user whose name it gives.
+    """Check by an exchange of messages that the client is the user whose name it gives.
 
     Raises Error 28P01 for a wrong password, 28000 for a user who may not connect (from the client's machine).
     """
@@ -159,7 +159,7 @@ def authenticate(channel: Channel, name: str, users: Mapping[str, User], is_loca
 
 
 def check_password(name: str, password: str, users: Mapping[str, User], is_local: bool) -> User:
-    """Checks a password that the client sends in plain text and returns the user.
+    """Check a password that the client sends in plain text and return the user.
 
     Raises the errors of `authenticate`.
     """
@@ -167,7 +167,7 @@ def check_password(name: str, password: str, users: Mapping[str, User], is_local
 
 
 def _admit(name: str, users: Mapping[str, User], is_local: bool, prove: Callable[[str | None], None]) -> User:
-    """Returns the user, after `prove` has checked the password where one is needed, also for an unknown user."""
+    """Return the user, after `prove` has checked the password where one is needed, also for an unknown user."""
     user = users.get(name)
     if not has_passwords(users):
         if not is_local:
@@ -187,23 +187,23 @@ def _admit(name: str, users: Mapping[str, User], is_local: bool, prove: Callable
 
 
 def is_this_machine(address: str) -> bool:
-    """Returns whether an IP address is a loopback address, so that its client runs on this machine."""
+    """Return whether an IP address is a loopback address, so that its client runs on this machine."""
     parsed = ipaddress.ip_address(address)
     return (getattr(parsed, "ipv4_mapped", None) or parsed).is_loopback
 
 
 def has_passwords(users: Mapping[str, User]) -> bool:
-    """Returns whether any user has a password."""
+    """Return whether any user has a password."""
     return any(user.verifier for user in users.values())
 
 
 def has_expired(user: User) -> bool:
-    """Returns whether the user's password has expired."""
+    """Return whether the user's password has expired."""
     return user.valid_until is not None and user.valid_until < datetime.now(UTC)
 
 
 def _compare(name: str, password: str, stored: str | None) -> None:
-    """Raises Error 28P01 unless the password is right, after the same work for an unknown user."""
+    """Raise Error 28P01 unless the password is right, after the same work for an unknown user."""
     verifier = read_verifier(stored) if stored else _mock(name)
     assert verifier is not None
     given = make_verifier(password, verifier.salt, verifier.iterations)

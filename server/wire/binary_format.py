@@ -33,7 +33,7 @@ NEGATIVE, NAN = 0x4000, 0xC000  # sign words of numeric
 
 
 def binary_array(array: pa.Array, type: Type) -> pa.Array:
-    """Returns the values of `array` in Postgres' binary format as a `binary` array; NULLs stay null.
+    """Return the values of `array` in Postgres' binary format as a `binary` array; NULLs stay null.
 
     Raises Error 0A000 for arrays of more than one dimension.
     """
@@ -145,7 +145,7 @@ def _valid(array: pa.Array) -> np.ndarray:
 
 
 def _numeric_words(unscaled: np.ndarray, scale: int) -> pa.Array:
-    """Encodes int64 values with a common scale of at most 16."""
+    """Encode int64 values with a common scale of at most 16."""
     count, groups = len(unscaled), -(-scale // 4)
     whole, fraction = np.divmod(np.abs(unscaled), np.int64(10**scale))
     fraction *= np.int64(10 ** (4 * groups - scale))
@@ -173,13 +173,13 @@ def _numeric_words(unscaled: np.ndarray, scale: int) -> pa.Array:
 
 
 def _numeric_by_value(array: pa.Array, type: Type) -> pa.Array:
-    """Encodes value by value: for numbers beyond 64 bits and for numbers of different scales."""
+    """Encode value by value: for numbers beyond 64 bits and for numbers of different scales."""
     texts = text_array(array, type).to_pylist()
     return pa.array([None if text is None else numeric_bytes(Decimal(text)) for text in texts], pa.binary())
 
 
 def numeric_bytes(value: Decimal) -> bytes:
-    """Returns one numeric in Postgres' binary format, NaN included."""
+    """Return one numeric in Postgres' binary format, NaN included."""
     if value.is_nan():
         return struct.pack("!hhHh", 0, 0, NAN, 0)
     sign, digits, exponent = value.as_tuple()
@@ -201,7 +201,7 @@ def numeric_bytes(value: Decimal) -> bytes:
 
 
 def length_prefixes(array: pa.Array) -> pa.Array:
-    """Returns four bytes for each value of a `binary` array: its length, or -1 for NULL."""
+    """Return four bytes for each value of a `binary` array: its length, or -1 for NULL."""
     lengths = pc.binary_length(array).fill_null(-1).to_numpy(zero_copy_only=False).astype(">i4")
     return fixed(lengths.tobytes(), len(array), 4)
 

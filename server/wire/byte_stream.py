@@ -52,7 +52,7 @@ class Input:
         self._at = 0  # bytes of `_data` already taken
 
     def take(self, count: int) -> bytes:
-        """Returns exactly `count` bytes. They are read in pieces, so that memory is used only for bytes that arrive."""
+        """Return exactly `count` bytes. They are read in pieces, so that memory is used only for bytes that arrive."""
         start, self._at = self._at, self._at + count
         if self._at <= len(self._data):
             return self._data[start : self._at]
@@ -68,7 +68,7 @@ class Input:
         return b"".join(pieces)
 
     def next_is(self, code: bytes) -> bool:
-        """Returns whether the next byte has arrived and equals `code`. Does not wait and does not take the byte."""
+        """Return whether the next byte has arrived and equals `code`. Does not wait and does not take the byte."""
         if self._at == len(self._data):
             before = self._connection.gettimeout()
             try:
@@ -90,4 +90,4 @@ class Input:
         return piece
 
     def close(self) -> None:
-        """Does nothing: the handler closes the connection."""
+        """Do nothing: the handler closes the connection."""

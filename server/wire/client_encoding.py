@@ -28,7 +28,7 @@ class Encoding:
         return self.codec == "utf-8"
 
     def concerns(self, type: Type) -> bool:
-        """Returns whether the binary format of a type is text that has to be converted.
+        """Return whether the binary format of a type is text that has to be converted.
 
         Raises Error 0A000 for an array or a row, unless the encoding is UTF-8.
         """
@@ -39,7 +39,7 @@ class Encoding:
         return type.is_text or type.name in ("jsonb", "enum")
 
     def decode(self, data: bytes) -> str:
-        """Returns the text of `data`.
+        """Return the text of `data`.
 
         Raises Error 22021 for bytes that are no text in the encoding, 22P05 for a character that UTF-8 does not have.
         """
@@ -49,11 +49,11 @@ class Encoding:
             raise self._malformed(error) from None
 
     def to_utf8(self, data: bytes) -> bytes:
-        """Converts `data` from this encoding to UTF-8. Raises the errors of `decode`."""
+        """Convert `data` from this encoding to UTF-8. Raises the errors of `decode`."""
         return data if self.is_utf8 else self.decode(data).encode()
 
     def encode_array(self, array: pa.Array) -> pa.Array:
-        """Converts a `binary` array of UTF-8 texts to this encoding.
+        """Convert a `binary` array of UTF-8 texts to this encoding.
 
         Raises Error 22P05 for a character that it does not have.
         """
@@ -62,18 +62,18 @@ class Encoding:
         return pa.array([None if value is None else self.from_utf8(value) for value in array.to_pylist()], pa.binary())
 
     def from_utf8(self, data: bytes) -> bytes:
-        """Converts UTF-8 to this encoding. Raises Error 22P05 for a character that the encoding does not have."""
+        """Convert UTF-8 to this encoding. Raises Error 22P05 for a character that the encoding does not have."""
         try:
             return data if self.is_utf8 else data.decode().encode(self.codec)
         except UnicodeEncodeError as error:
             raise _untranslatable(error.object[error.start].encode(), "UTF8", self.name) from None
 
     def stream(self) -> codecs.IncrementalDecoder:
-        """Returns a decoder for a text that arrives in pieces, cut at any byte."""
+        """Return a decoder for a text that arrives in pieces, cut at any byte."""
         return codecs.getincrementaldecoder(self.codec)()
 
     def decode_piece(self, decoder: codecs.IncrementalDecoder, data: bytes, last: bool = False) -> bytes:
-        """Returns the next piece of such a text in UTF-8. Raises the errors of `decode`."""
+        """Return the next piece of such a text in UTF-8. Raises the errors of `decode`."""
         try:
             return decoder.decode(data, last).encode()
         except UnicodeDecodeError as error:
@@ -146,7 +146,7 @@ _SPELLINGS |= dict.fromkeys(("abc", "tcvn", "tcvn5712", "vscii"), "WIN1258")
 
 
 def encoding_name(text: str) -> str:
-    """Returns PostgreSQL's name of an encoding, for any spelling. Raises ValueError for an unknown encoding."""
+    """Return PostgreSQL's name of an encoding, for any spelling. Raises ValueError for an unknown encoding."""
     name = _SPELLINGS.get(re.sub(r"[^a-z0-9]", "", text.lower()))
     if name is None:
         raise ValueError(f"one of {', '.join(sorted(ENCODINGS))} expected")

@@ -24,43 +24,43 @@ class ClientSession(Protocol):
         """The session's prepared statements and portals, including those made by protocol messages."""
 
     def attach(self, process_id: int, address: tuple[str, int], terminate: Callable[[], None]) -> None:
-        """Tells the session its process id and address, and a function that ends the connection from any thread."""
+        """Tell the session its process id and address, and a function that ends the connection from any thread."""
 
     def split(self, sql: str) -> Iterable[tuple[str, int]]:
-        """Returns the statements of a simple query, each with its offset in the text.
+        """Return the statements of a simple query, each with its offset in the text.
 
         Raises Error for a syntax error.
         """
 
     def prepare(self, sql: str, parameter_oids: tuple[int, ...]) -> Prepared:
-        """Parses and plans one statement without running it. The OID 0 means that the parameter's type is inferred."""
+        """Parse and plan one statement without running it. The OID 0 means that the parameter's type is inferred."""
 
     def execute(self, prepared: Prepared, values: tuple[object, ...]) -> Result:
-        """Runs a prepared statement with Python values for its parameters, None for NULL."""
+        """Run a prepared statement with Python values for its parameters, None for NULL."""
 
     def begin_implicit(self) -> None:
-        """Announces the next of several statements that belong together: one transaction if transactions are atomic."""
+        """Announce the next of several statements that belong together: one transaction if transactions are atomic."""
 
     def begins_pipeline(self, prepared: Prepared) -> bool:
-        """Returns whether this statement and all that follow up to Sync belong together."""
+        """Return whether this statement and all that follow up to Sync belong together."""
 
     def end_implicit(self) -> None:
-        """Ends and commits the statements that belong together, if any. Raises Error when the commit fails."""
+        """End and commit the statements that belong together, if any. Raises Error when the commit fails."""
 
     def fail(self) -> None:
-        """Marks an atomic transaction as failed, after the client has been told of an error."""
+        """Mark an atomic transaction as failed, after the client has been told of an error."""
 
     def transaction_status(self) -> bytes:
-        """Returns the status for ReadyForQuery: b"I" (idle), b"T" (in a transaction) or b"E" (in a failed one)."""
+        """Return the status for ReadyForQuery: b"I" (idle), b"T" (in a transaction) or b"E" (in a failed one)."""
 
     def idle_limit(self) -> tuple[float, Error] | None:
-        """Returns the seconds to wait for the client's next message and the FATAL error after them; None: no limit."""
+        """Return the seconds to wait for the client's next message and the FATAL error after them; None: no limit."""
 
     def parameters(self) -> dict[str, str]:
-        """Returns the parameters for ParameterStatus, the same object as long as no parameter has changed."""
+        """Return the parameters for ParameterStatus, the same object as long as no parameter has changed."""
 
     def cancel(self) -> None:
-        """Stops the running statement, which then raises Error 57014. Called from another thread."""
+        """Stop the running statement, which then raises Error 57014. Called from another thread."""
 
     def close(self) -> None:
-        """Ends the session, after its client has gone."""
+        """End the session, after its client has gone."""

@@ -22,5 +22,5 @@ _POSTGRES = {
 
 
 def postgres_tag(tag: str) -> str:
-    """Returns PostgreSQL's tag for a tag of RisingWave, which may end in a number of rows."""
+    """Return PostgreSQL's tag for a tag of RisingWave, which may end in a number of rows."""
     return _POSTGRES.get(tag) or tag.replace("_", " ")

@@ -85,7 +85,7 @@ class WireHandler(BuenaVistaHandler):
     # Startup
 
     def handle_startup(self) -> None:
-        """Answers requests for encryption, then serves a cancel request or a whole session."""
+        """Answer requests for encryption, then serves a cancel request or a whole session."""
         if self.server.tls is not None and self._first_byte() == TLS_HANDSHAKE:
             self._encrypt(self.server.tls, ALPN)
         length, code = struct.unpack("!ii", self.rfile.take(8))
@@ -126,7 +126,7 @@ class WireHandler(BuenaVistaHandler):
             raise Disconnected from error
 
     def _encrypt(self, tls: ssl.SSLContext, protocol: str | None = None) -> None:
-        """Goes on with TLS.
+        """Go on with TLS.
 
         With `protocol`, the client has to name that protocol by ALPN, since it did not ask for TLS first.
         """
@@ -209,7 +209,7 @@ class WireHandler(BuenaVistaHandler):
         return self._read_body(header)
 
     def _cancel_other(self, body: bytes) -> None:
-        """Cancels the statement of the client with this BackendKeyData.
+        """Cancel the statement of the client with this BackendKeyData.
 
         The protocol has no answer for success or failure.
         """
@@ -221,7 +221,7 @@ class WireHandler(BuenaVistaHandler):
     # Called from other threads
 
     def cancel(self) -> None:
-        """Stops this client's running statement."""
+        """Stop this client's running statement."""
         try:
             if self.session is not None:
                 self.session.cancel()
@@ -229,7 +229,7 @@ class WireHandler(BuenaVistaHandler):
             logger.exception("cancelling the statement of client %s", self.process_id)
 
     def terminate(self) -> None:
-        """Asks this client's thread to end: its statement is cancelled, a wait for a message ends at once."""
+        """Ask this client's thread to end: its statement is cancelled, a wait for a message ends at once."""
         self.terminating = True
         self.cancel()
         shut_down(self.connection, socket.SHUT_RD)
@@ -258,7 +258,7 @@ class WireHandler(BuenaVistaHandler):
         self.wfile.flush()
 
     def _say_goodbye(self, error: Error) -> None:
-        """Sends FATAL, then drops input for a while: closing a socket with unread input would lose the message."""
+        """Send FATAL, then drops input for a while: closing a socket with unread input would lose the message."""
         count_error(error)
         with suppress(Disconnected, OSError):
             self.write(m.frame(m.ERROR_RESPONSE, m.error_fields(error, "FATAL")))
@@ -270,7 +270,7 @@ class WireHandler(BuenaVistaHandler):
                 pass
 
     def _end_output(self) -> None:
-        """Ends the output. TLS needs its own end first, or clients report a broken connection."""
+        """End the output. TLS needs its own end first, or clients report a broken connection."""
         if isinstance(self.connection, ssl.SSLSocket):
             self.connection.settimeout(0)  # send the end of TLS without a wait for the client's
             with suppress(OSError, ValueError):
@@ -318,7 +318,7 @@ class WireServer(BuenaVistaServer):
         logger.exception("connection from %s", client_address)
 
     def close_sessions(self, timeout: float = 5.0) -> None:
-        """Ends the open connections with FATAL 57P01, and cuts those that are still open after `timeout` seconds."""
+        """End the open connections with FATAL 57P01, and cuts those that are still open after `timeout` seconds."""
         self._stopping.set()
         for handler in list(self.handlers.values()):
             handler.terminate()
@@ -330,7 +330,7 @@ class WireServer(BuenaVistaServer):
 
 
 def shut_down(connection: socket.socket, how: int) -> None:
-    """Shuts down one or both directions of a socket.
+    """Shut down one or both directions of a socket.
 
     An SSLSocket's own method would drop TLS and go on in plain text.
     """

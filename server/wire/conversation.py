@@ -53,19 +53,19 @@ class Channel(Protocol):
     """Sends and receives one client's messages. All methods raise Disconnected when the client has gone."""
 
     def read_message(self) -> tuple[bytes, bytes]:
-        """Returns the type byte and body of the next message. Raises Fatal for an impossible length."""
+        """Return the type byte and body of the next message. Raises Fatal for an impossible length."""
 
     def next_is(self, code: bytes) -> bool:
-        """Returns whether the next message has arrived and has this type byte."""
+        """Return whether the next message has arrived and has this type byte."""
 
     def write(self, data: bytes | memoryview) -> None:
-        """Adds whole messages to the output; they may wait for `flush`."""
+        """Add whole messages to the output; they may wait for `flush`."""
 
     def flush(self) -> None: ...
 
 
 def as_error(error: Exception) -> Error:
-    """Returns the error that the client gets for an exception.
+    """Return the error that the client gets for an exception.
 
     Any exception but Error, an error of DuckDB and too deep a nesting is a bug of the server and is logged. An error of
     DuckDB may arise outside a statement, for example in an interrupted COMMIT.
@@ -98,7 +98,7 @@ class Conversation:
         self._described: dict[tuple[int, tuple[int, ...], str], tuple[tuple[ResultColumn, ...], bytes]] = {}
 
     def handle(self, code: bytes, body: bytes) -> None:
-        """Acts on one message.
+        """Act on one message.
 
         Raises Fatal for a message that ends the connection, Disconnected when the client has gone.
         """
@@ -120,18 +120,18 @@ class Conversation:
                 MEMORY.sent(len(body))
 
     def close(self) -> None:
-        """Releases the open portals and the session."""
+        """Release the open portals and the session."""
         self._names.close_portals()
         self._session.close()
 
     def ready(self) -> None:
-        """Sends ReadyForQuery and everything that waits in the output."""
+        """Send ReadyForQuery and everything that waits in the output."""
         self._channel.write(_READY[self._session.transaction_status()])
         self._channel.flush()
         self.is_ready = True
 
     def report_parameters(self) -> None:
-        """Sends ParameterStatus for parameters that have changed since they were last sent."""
+        """Send ParameterStatus for parameters that have changed since they were last sent."""
         current = self._session.parameters()
         if current is self._reported:
             return
@@ -260,7 +260,7 @@ class Conversation:
         self._send(m.CLOSE_COMPLETE)
 
     def _on_sync(self, _body: bytes) -> None:
-        """Ends the transaction of the messages before. An error of the commit is sent after their answers."""
+        """End the transaction of the messages before. An error of the commit is sent after their answers."""
         self._skipping = False
         try:
             self._session.end_implicit()
@@ -279,7 +279,7 @@ class Conversation:
         self.ready()
 
     def _on_late_copy_data(self, _body: bytes) -> None:
-        """Drops CopyData and the like that were on their way when their COPY failed, as the protocol demands."""
+        """Drop CopyData and the like that were on their way when their COPY failed, as the protocol demands."""
 
     # Execution
 
@@ -342,7 +342,7 @@ class Conversation:
     # COPY
 
     def _copy_in(self, sink: CopySink) -> int:
-        """Stores the client's rows and returns their number.
+        """Store the client's rows and return their number.
 
         On any failure, a lost client included, staged rows are dropped.
         """

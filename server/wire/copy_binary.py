@@ -51,7 +51,7 @@ Cells = list[bytes | None]
 def binary_rows(
     batches: Iterable[pa.RecordBatch], columns: Sequence[ResultColumn], style: TextStyle = DEFAULT_STYLE
 ) -> Iterator[tuple[int, bytes | memoryview]]:
-    """Yields CopyData messages, one message for each row, together with the number of rows in them.
+    """Yield CopyData messages, one message for each row, together with the number of rows in them.
 
     The header is in front of the first row, or of the trailer, as PostgreSQL sends it: ADBC's reader relies on it. The
     trailer counts as 0 rows.
@@ -116,7 +116,7 @@ class BinaryCopyParser:
             yield pa.RecordBatch.from_arrays(arrays, names=[column.name for column in self.columns])
 
     def _keep(self, rest: bytes, grow: bool) -> None:
-        """Keeps the rest for the next parse.
+        """Keep the rest for the next parse.
 
         If it holds no whole row, waits for twice as much, lest a long row is copied often.
         """
@@ -194,7 +194,7 @@ def _malformed(message: str) -> Error:
 
 
 def decode_column(cells: Cells, type: Type) -> pa.Array:
-    """Returns a column's values, None for NULL, as an Arrow array that DuckDB can cast to `type`.
+    """Return a column's values, None for NULL, as an Arrow array that DuckDB can cast to `type`.
 
     Raises Error 22P03 for a malformed value, 42804 for an array of other elements, 0A000 for more than one dimension.
     """
@@ -261,7 +261,7 @@ def _bytes(cells: Cells, _type: Type) -> pa.Array:
 
 
 def _by_value(cells: Cells, type: Type) -> pa.Array:
-    """Converts value by value to text, which DuckDB casts."""
+    """Convert value by value to text, which DuckDB casts."""
     return pa.array(
         [None if cell is None else _spelled(decode_parameter(cell, 1, type)) for cell in cells], pa.string()
     )

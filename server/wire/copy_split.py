@@ -20,7 +20,7 @@ _ESCAPE = re.compile(rb"\\(?:([0-7]{1,3})|x([0-9A-Fa-f]{1,2})|(.|\Z))", re.DOTAL
 
 
 def unescape(data: bytes) -> bytes:
-    """Returns a field of the text format with its backslash sequences resolved."""
+    """Return a field of the text format with its backslash sequences resolved."""
     return _ESCAPE.sub(_character, data)
 
 
@@ -115,7 +115,7 @@ def _separated(field: re.Pattern[bytes], row: bytes) -> Iterator[bytes]:
 
 
 def split(splitter: Splitter, data: bytes, columns: Sequence[str], lines: int) -> list[list[str | None]]:
-    """Returns the rows of `data`, which holds whole rows, each with a value for every column.
+    """Return the rows of `data`, which holds whole rows, each with a value for every column.
 
     `lines` is the number of lines before `data`. Raises Error 22P04 (22021 for bad UTF-8), whose detail names the line.
     """

@@ -95,7 +95,7 @@ class CopyParser:
             self.lines += rows.count(b"\n")
 
     def _keep(self, rest: bytes, grow: bool) -> None:
-        """Keeps the rest for the next parse.
+        """Keep the rest for the next parse.
 
         If it holds no whole row, waits for twice as much, lest a long row is scanned often.
         """
@@ -225,7 +225,7 @@ def copy_rows(
     options: CopyOptions,
     style: TextStyle = DEFAULT_STYLE,
 ) -> Iterator[tuple[int, bytes | memoryview]]:
-    """Yields CopyData messages, one for each row, with their number of rows; the header line counts as 0 rows."""
+    """Yield CopyData messages, one for each row, with their number of rows; the header line counts as 0 rows."""
     if options.header:
         yield 0, frame(COPY_DATA, style.encoding.from_utf8(_header(columns, options)))
     for batch in batches:
@@ -266,7 +266,7 @@ def _text_escape(text: pa.Array, options: CopyOptions) -> pa.Array:
 
 
 def _csv_escape(text: pa.Array, options: CopyOptions, columns: int, quotes_all: bool) -> pa.Array:
-    """Puts quotes around values that would read differently: separators, the text of NULL, the end marker."""
+    """Put quotes around values that would read differently: separators, the text of NULL, the end marker."""
     special = "".join(map(re.escape, (options.delimiter, options.quote, "\n", "\r")))
     needs = f"[{special}]|^{re.escape(options.null)}$" + (r"|^\\\.$" if columns == 1 else "")
     odd = text.is_valid() if quotes_all else pc.match_substring_regex(text, needs)

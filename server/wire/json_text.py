@@ -15,7 +15,7 @@ _ENCODE = json.JSONEncoder(ensure_ascii=False, check_circular=False, allow_nan=F
 
 
 def json_texts(texts: pa.Array) -> pa.Array:
-    """Returns the texts of jsonb values as clients get them.
+    """Return the texts of jsonb values as clients get them.
 
     Python prints the values one by one, at 3 to 5 µs each; Arrow's expressions for the same take as long. So equal
     values are printed once, and an array without any `:` or `,` is returned unchanged.

@@ -37,12 +37,12 @@ _UINT16, _INT32, _UINT32 = map(struct.Struct, ("!H", "!i", "!I"))
 
 
 def frame(code: bytes, body: bytes = b"") -> bytes:
-    """Returns a whole message: type byte, length and body."""
+    """Return a whole message: type byte, length and body."""
     return code + _INT32.pack(len(body) + 4) + body
 
 
 def cstring(text: str, encoding: Encoding = UTF8) -> bytes:
-    """Returns a zero-terminated text. A character that the encoding does not have becomes a question mark."""
+    """Return a zero-terminated text. A character that the encoding does not have becomes a question mark."""
     return text.encode(encoding.codec, "replace").replace(b"\0", b"") + b"\0"
 
 
@@ -154,7 +154,7 @@ _UNNAMED_PORTAL, _ALL_OF_UNNAMED_PORTAL = b"P\0", b"\0\0\0\0\0"
 
 
 def read_target(body: bytes, encoding: Encoding = UTF8) -> tuple[str, str]:
-    """Returns the kind (S statement, P portal) and the name in a Describe or Close."""
+    """Return the kind (S statement, P portal) and the name in a Describe or Close."""
     if body == _UNNAMED_PORTAL:
         return "P", ""
     reader = Reader(body, encoding)
@@ -166,7 +166,7 @@ def read_target(body: bytes, encoding: Encoding = UTF8) -> tuple[str, str]:
 
 
 def read_execute(body: bytes, encoding: Encoding = UTF8) -> tuple[str, int]:
-    """Returns the portal's name and the row limit; 0 is no limit."""
+    """Return the portal's name and the row limit; 0 is no limit."""
     if body == _ALL_OF_UNNAMED_PORTAL:
         return "", 0
     reader = Reader(body, encoding)
@@ -176,7 +176,7 @@ def read_execute(body: bytes, encoding: Encoding = UTF8) -> tuple[str, int]:
 
 
 def spread_formats(codes: Sequence[int], count: int, what: str) -> tuple[int, ...]:
-    """Returns one format code for each of `count` items, from the 0, 1 or `count` codes that were sent.
+    """Return one format code for each of `count` items, from the 0, 1 or `count` codes that were sent.
 
     Raises Error 08P01 for another number of codes; `what` is a part of its message, e.g. "result formats but query has
     {} columns".
@@ -189,7 +189,7 @@ def spread_formats(codes: Sequence[int], count: int, what: str) -> tuple[int, ..
 
 
 def read_startup(body: bytes) -> dict[str, str]:
-    """Returns the names and values of a StartupMessage (after the version), with `options` not yet split."""
+    """Return the names and values of a StartupMessage (after the version), with `options` not yet split."""
     reader = Reader(body)
     parameters = {}
     while name := reader.string():
@@ -202,7 +202,7 @@ _OPTION = re.compile(r"(?:-c\s*|--)([^=\s]+)=(.*)", re.DOTALL)
 
 
 def merge_options(parameters: dict[str, str]) -> dict[str, str]:
-    """Returns `parameters` with the settings inside `options` as separate entries; explicit parameters win.
+    """Return `parameters` with the settings inside `options` as separate entries; explicit parameters win.
 
     Raises Error 42601 for an option that is no `-c name=value` or `--name=value`.
     """
@@ -236,17 +236,17 @@ def parameter_description(oids: Sequence[int]) -> bytes:
 
 
 def copy_response(columns: int, format: int) -> bytes:
-    """Returns the body of CopyInResponse or CopyOutResponse. `format` is 0 (text) or 1 (binary), for all columns."""
+    """Return the body of CopyInResponse or CopyOutResponse. `format` is 0 (text) or 1 (binary), for all columns."""
     return struct.pack(f"!bh{columns}h", format, columns, *([format] * columns))
 
 
 def negotiate_version(unknown: Sequence[str]) -> bytes:
-    """Returns the newest supported protocol version and the `_pq_.` options that are unknown."""
+    """Return the newest supported protocol version and the `_pq_.` options that are unknown."""
     return struct.pack("!ii", PROTOCOL_3, len(unknown)) + b"".join(map(cstring, unknown))
 
 
 def error_fields(error: Error, severity: str, encoding: Encoding = UTF8) -> bytes:
-    """Returns the body of ErrorResponse or NoticeResponse."""
+    """Return the body of ErrorResponse or NoticeResponse."""
     optional = {"D": error.detail, "H": error.hint, "P": error.position}
     fields = {"S": severity, "V": severity, "C": error.sqlstate, "M": error.message} | {
         code: str(value) for code, value in optional.items() if value is not None

@@ -16,13 +16,13 @@ _ISO_MOMENT = re.compile(rf"{_DAY} {_CLOCK}(?:[+-][\d:]+)?(?P<era> BC)?")
 
 
 def styled_date(iso: str, style: str, order: str) -> str:
-    """Converts a date from ISO style to the style SQL, Postgres or German; infinity stays as it is."""
+    """Convert a date from ISO style to the style SQL, Postgres or German; infinity stays as it is."""
     match = _ISO_DATE.fullmatch(iso)
     return iso if match is None else _numbers(match, style, order) + (match["era"] or "")
 
 
 def styled_moment(iso: str, style: str, order: str, zone: str | None) -> str:
-    """Converts a timestamp from ISO style to another style.
+    """Convert a timestamp from ISO style to another style.
 
     `zone` is the time zone's abbreviation at that moment, None for a timestamp without time zone.
     """
@@ -61,7 +61,7 @@ def _weekday(match: re.Match[str]) -> str:
 
 
 def interval_text(months: int, days: int, micros: int) -> str:
-    """Prints an interval in IntervalStyle postgres, e.g. `1 year 2 mons -3 days +04:05:06.7`."""
+    """Print an interval in IntervalStyle postgres, e.g. `1 year 2 mons -3 days +04:05:06.7`."""
     parts: list[str] = []
     negative = False
     for value, unit in zip((*_years(months), days), ("year", "mon", "day"), strict=True):
@@ -75,7 +75,7 @@ def interval_text(months: int, days: int, micros: int) -> str:
 
 
 def clock_text(micros: int) -> str:
-    """Prints `HH:MM:SS[.ffffff]` without trailing zeros; hours may exceed 24."""
+    """Print `HH:MM:SS[.ffffff]` without trailing zeros; hours may exceed 24."""
     hours, minutes, seconds, fraction = _clock(micros)
     text = f"{hours:02}:{minutes:02}:{seconds:02}"
     return f"{text}.{fraction:06}".rstrip("0") if fraction else text

@@ -28,7 +28,7 @@ _EPOCH_DAY = _EPOCH.toordinal()
 
 
 def decode_binary(data: bytes, type: Type) -> object:
-    """Returns the Python value of binary data of a type. Raises Error 22P03 for malformed data."""
+    """Return the Python value of binary data of a type. Raises Error 22P03 for malformed data."""
     if type.dimensions:
         return _array(data, type)
     if type.is_struct:

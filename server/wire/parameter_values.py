@@ -9,7 +9,7 @@ from sparkwave.server.wire.parameter_binary import decode_binary
 
 
 def decode_parameter(data: bytes | None, format: int, type: Type, encoding: Encoding = UTF8) -> object:
-    """Returns the Python value of a parameter, None for NULL; `format` is 0 (text) or 1 (binary).
+    """Return the Python value of a parameter, None for NULL; `format` is 0 (text) or 1 (binary).
 
     The value is an int, float, Decimal, str, bytes, bool, date, time, datetime (aware for a timestamptz with an
     offset), uuid.UUID, or a list for an array; json and interval are str. Raises Error 22P02 (22007 for dates) or 22P03

@@ -54,17 +54,17 @@ class CopySink(Protocol):
     options: CopyOptions
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Stages rows, in the order of `columns`.
+        """Stage rows, in the order of `columns`.
 
         Columns are `string` (or null), or the types that `server.wire.copy_binary` decodes to. Raises Error on bad
         values.
         """
 
     def finish(self) -> int:
-        """Stores all staged rows in one transaction and returns their number."""
+        """Store all staged rows in one transaction and return their number."""
 
     def abort(self) -> None:
-        """Drops the staged rows."""
+        """Drop the staged rows."""
 
 
 @dataclass
@@ -86,7 +86,7 @@ class Result:
     notices: list[Notice] = field(default_factory=list)
 
     def close(self) -> None:
-        """Releases the resources behind the batches (an open DuckDB result). Safe to call twice."""
+        """Release the resources behind the batches (an open DuckDB result). Safe to call twice."""
         if self.batches is not None and hasattr(self.batches, "close"):
             self.batches.close()
 

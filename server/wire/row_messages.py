@@ -35,7 +35,7 @@ FEW_ROWS = 8
 
 
 def slices(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Yields the batch in pieces whose encoded form stays far below 2 GiB, Arrow's limit for one array."""
+    """Yield the batch in pieces whose encoded form stays far below 2 GiB, Arrow's limit for one array."""
     if batch.num_rows <= 1:  # to measure one row takes longer than to encode it
         if batch.num_rows:
             yield batch
@@ -49,7 +49,7 @@ def slices(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 def data_rows(
     batch: pa.RecordBatch, types: Sequence[Type], formats: Sequence[int], style: TextStyle = DEFAULT_STYLE
 ) -> memoryview:
-    """Returns DataRow messages for all rows. `formats` has 0 (text) or 1 (binary) for each column."""
+    """Return DataRow messages for all rows. `formats` has 0 (text) or 1 (binary) for each column."""
     if batch.num_rows <= FEW_ROWS:
         return memoryview(_few_rows(batch, types, formats, style))
     return messages(DATA_ROW, row_parts(batch, types, formats, style))
@@ -87,7 +87,7 @@ _PLAIN = {"smallint": pa.int16(), "integer": pa.int32(), "bigint": pa.int64()}
 def row_parts(
     batch: pa.RecordBatch, types: Sequence[Type], formats: Sequence[int], style: TextStyle = DEFAULT_STYLE
 ) -> list[Part]:
-    """Returns the bodies of DataRow and of binary COPY: the number of fields, then each field's length and value."""
+    """Return the bodies of DataRow and of binary COPY: the number of fields, then each field's length and value."""
     parts: list[Part] = [constant(_COUNT.pack(batch.num_columns), batch.num_rows)]
     for array, type, format in zip(batch.columns, types, formats, strict=True):
         parts += _field(_encode(array, type, format, style))
@@ -123,7 +123,7 @@ def _recoded(values: pa.Array, type: Type, encoding: Encoding) -> pa.Array:
 
 
 def messages(code: bytes, parts: Sequence[Part]) -> memoryview:
-    """Returns one message for each row, whose body is the row's value of each part, in order."""
+    """Return one message for each row, whose body is the row's value of each part, in order."""
     count = len(parts[0])
     if not count:
         return memoryview(b"")
@@ -160,5 +160,5 @@ def _block(values: np.ndarray) -> np.ndarray:
 
 
 def constant(value: bytes, count: int) -> np.ndarray:
-    """Returns a block with the same bytes for each row."""
+    """Return a block with the same bytes for each row."""
     return np.broadcast_to(np.frombuffer(value, np.uint8), (count, len(value)))

@@ -47,7 +47,7 @@ _ARROW: dict[str, pa.DataType] = {
 
 
 def conform(array: pa.Array, type: Type) -> pa.Array:
-    """Returns the array as the plain Arrow type of `type`: no extension type, no dictionary, 32-bit offsets.
+    """Return the array as the plain Arrow type of `type`: no extension type, no dictionary, 32-bit offsets.
 
     Raises Error 22003 when a value does not fit.
     """
@@ -79,7 +79,7 @@ def _plain(arrow: pa.DataType) -> pa.DataType:
 
 
 def text_array(array: pa.Array, type: Type, style: TextStyle = DEFAULT_STYLE) -> pa.Array:
-    """Returns the values in Postgres' text format as a `string` array; NULLs stay null. `style` is the session's."""
+    """Return the values in Postgres' text format as a `string` array; NULLs stay null. `style` is the session's."""
     array = conform(array, type)
     if pa.types.is_string(array.type):
         return json_texts(array) if type.name == "jsonb" else array
@@ -90,7 +90,7 @@ def text_array(array: pa.Array, type: Type, style: TextStyle = DEFAULT_STYLE) ->
 
 
 def patch(text: pa.Array, mask: pa.Array, values: Iterable[str]) -> pa.Array:
-    """Returns `text` with `values`, in order, in the places where `mask` is true."""
+    """Return `text` with `values`, in order, in the places where `mask` is true."""
     return pc.replace_with_mask(text, mask.fill_null(False), pa.array(values, pa.string()))
 
 
@@ -126,7 +126,7 @@ def _float(array: pa.Array, type: Type, _style: TextStyle) -> pa.Array:
 
 
 def float_text(value: float | np.float32) -> str:
-    """Prints a float8 (as float) or float4 (as numpy scalar).
+    """Print a float8 (as float) or float4 (as numpy scalar).
 
     An exponent appears below 1e-4, and from 1e15 (float8) or 1e6 (float4).
     """
@@ -152,7 +152,7 @@ def _decimal(array: pa.Array, type: Type, _style: TextStyle) -> pa.Array:
 
 
 def trims_zeros(arrow: pa.DataType, type: Type) -> bool:
-    """Returns whether trailing zeros only come from the storage scale of a numeric without a precision."""
+    """Return whether trailing zeros only come from the storage scale of a numeric without a precision."""
     is_unconstrained = type.precision is None or type.is_unconstrained
     return is_unconstrained and (arrow.precision, arrow.scale) in (DEFAULT_NUMERIC, QUOTIENT_NUMERIC)
 
@@ -177,7 +177,7 @@ def _iso_date(array: pa.Array) -> pa.Array:
 
 
 def date_text(days: int) -> str:
-    """Prints a date, given in days since 1970-01-01, of any year or infinite."""
+    """Print a date, given in days since 1970-01-01, of any year or infinite."""
     if abs(days) == INFINITE_DAYS:
         return "infinity" if days > 0 else "-infinity"
     date, suffix = _civil(days)
@@ -299,7 +299,7 @@ def _characters(values: np.ndarray, type: pa.DataType, width: int) -> np.ndarray
 
 
 def timestamp_text(micros: int, suffix: str = "") -> str:
-    """Prints a timestamp, given in microseconds since 1970, of any year; `suffix` is its offset."""
+    """Print a timestamp, given in microseconds since 1970, of any year; `suffix` is its offset."""
     days, rest = divmod(micros, DAY)
     date, era = _civil(days)
     return f"{date} {clock_text(rest)}{suffix}{era}"
@@ -315,7 +315,7 @@ def _with_offset(text: pa.Array, offsets: pa.Array | None) -> pa.Array:
 
 
 def offset_text(seconds: int) -> str:
-    """Prints an offset in seconds as `+HH[:MM[:SS]]`, without trailing `:00`."""
+    """Print an offset in seconds as `+HH[:MM[:SS]]`, without trailing `:00`."""
     hours, rest = divmod(abs(seconds), 3600)
     parts = [f"{hours:02}", f"{rest // 60:02}", f"{rest % 60:02}"]
     while len(parts) > 1 and parts[-1] == "00":
@@ -335,7 +335,7 @@ _HEX = np.array([list(f"{byte:02x}".encode()) for byte in range(256)], np.uint8)
 
 
 def fixed(data: bytes | memoryview, count: int, width: int) -> pa.Array:
-    """Returns a `binary` array of `count` values of `width` bytes each."""
+    """Return a `binary` array of `count` values of `width` bytes each."""
     offsets = np.arange(count + 1, dtype=np.int32) * np.int32(width)
     return pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
 
@@ -365,7 +365,7 @@ _ROW_NEEDS_QUOTES = r'^$|[()",\\\s]'
 
 
 def relist(array: pa.Array, values: pa.Array) -> pa.Array:
-    """Returns a list array over `values` with the lengths and nulls of `array`."""
+    """Return a list array over `values` with the lengths and nulls of `array`."""
     lengths = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)
     offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
     mask = array.is_null() if array.null_count else None

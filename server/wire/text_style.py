@@ -28,7 +28,7 @@ DEFAULT_STYLE = TextStyle()
 
 
 def style_of(parameters: Mapping[str, str]) -> TextStyle:
-    """Returns the style of a session's reported parameters; a missing parameter has its default."""
+    """Return the style of a session's reported parameters; a missing parameter has its default."""
     return _style(*map(parameters.get, ("TimeZone", "DateStyle", "IntervalStyle", "client_encoding")))
 
 

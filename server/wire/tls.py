@@ -12,7 +12,7 @@ ALPN = "postgresql"  # named by clients that start TLS without asking (PostgreSQ
 
 
 def server_context(certificate: Path, key: Path | None) -> ssl.SSLContext:
-    """Returns a context for TLS 1.2 or newer with a PEM certificate (chain) and its key, which may be in the same file.
+    """Return a context for TLS 1.2 or newer with a PEM certificate (chain) and its key, which may be in the same file.
 
     Raises Error F0000 when they cannot be read or do not fit each other.
     """
@@ -31,5 +31,5 @@ def server_context(certificate: Path, key: Path | None) -> ssl.SSLContext:
 
 
 def _no_password() -> str:
-    """Raises, since OpenSSL would ask for the key's password on the terminal."""
+    """Raise, since OpenSSL would ask for the key's password on the terminal."""
     raise Error("the key of the TLS certificate is encrypted", errors.CONFIG_FILE_ERROR)

@@ -16,7 +16,7 @@ _MERGED = "merged_rows"
 
 
 def resolve(cursor: Cursor, store: Store) -> bool:
-    """Reduces the staged rows to those to write, one for each key. Returns whether any replaces a stored row."""
+    """Reduce the staged rows to those to write, one for each key. Returns whether any replaces a stored row."""
     target = store.target
     if not target.primary_key:
         return False
@@ -33,14 +33,14 @@ def resolve(cursor: Cursor, store: Store) -> bool:
 
 
 def meets_stored(cursor: Cursor, store: Store) -> bool:
-    """Returns whether a staged row has the key of a stored row."""
+    """Return whether a staged row has the key of a stored row."""
     key = listed(key_of(store.target))
     query = f"SELECT 1 FROM {store.rows} AS stored SEMI JOIN {INSERTED} AS staged USING ({key}) LIMIT 1"
     return cursor.execute(query).fetchone() is not None
 
 
 def keep_new(cursor: Cursor, store: Store) -> None:
-    """Keeps the first staged row of each key, without keys that are stored."""
+    """Keep the first staged row of each key, without keys that are stored."""
     if store.target.primary_key:
         key = listed(key_of(store.target))
         cursor.execute(f"DELETE FROM {INSERTED} WHERE rowid NOT IN (SELECT min(rowid) FROM {INSERTED} GROUP BY {key})")
@@ -48,14 +48,14 @@ def keep_new(cursor: Cursor, store: Store) -> None:
 
 
 def drop_stored(cursor: Cursor, store: Store) -> None:
-    """Drops the staged rows whose key is stored."""
+    """Drop the staged rows whose key is stored."""
     key = listed(key_of(store.target))
     stored = f"SELECT staged.rowid FROM {INSERTED} AS staged SEMI JOIN {store.rows} AS stored USING ({key})"
     cursor.execute(f"DELETE FROM {INSERTED} WHERE rowid IN ({stored})")
 
 
 def drop_late(cursor: Cursor, store: Store, watermark: Watermark) -> None:
-    """Drops the staged rows below the stored rows' watermark, and rows with NULL once there is a watermark.
+    """Drop the staged rows below the stored rows' watermark, and rows with NULL once there is a watermark.
 
     The lake's statistics have the maximum, so no stored row is read.
     """
@@ -84,7 +84,7 @@ def _met(store: Store, names: tuple[str, ...]) -> str:
 
 
 def _drop_older(cursor: Cursor, store: Store) -> None:
-    """Drops staged rows with a lower version than an earlier row of the key; NULL is the lowest version.
+    """Drop staged rows with a lower version than an earlier row of the key; NULL is the lowest version.
 
     (RisingWave: src/stream/src/executor/mview/materialize.rs, version_is_newer_or_equal.)
     """
@@ -99,7 +99,7 @@ def _drop_older(cursor: Cursor, store: Store) -> None:
 
 
 def _fill_up(cursor: Cursor, store: Store) -> None:
-    """Merges the rows of each key: each column gets its last value that is not NULL; the stored row is the first."""
+    """Merge the rows of each key: each column gets its last value that is not NULL; the stored row is the first."""
     names = names_of(store.target)
     key = key_of(store.target)
     values = ", ".join(

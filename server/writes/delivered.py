@@ -32,7 +32,7 @@ from sparkwave.server.writes.stores import Stored, key_of, listed
 
 
 def write_rows(catalog: Catalog, cursor: Cursor, target: Relation, parts: Sequence[Rows]) -> None:
-    """Writes the rows of sinks into a table, as DELETE and INSERT do, inside the cursor's transaction."""
+    """Write the rows of sinks into a table, as DELETE and INSERT do, inside the cursor's transaction."""
     environment = _environment(catalog, target)
     create_staging(cursor, target)
     for part in parts:
@@ -52,7 +52,7 @@ def write_rows(catalog: Catalog, cursor: Cursor, target: Relation, parts: Sequen
 
 @contextmanager
 def refuse_drawing(cursor: Cursor, draws: Draws) -> Iterator[None]:
-    """Raises Error 0A000 for a default that draws from a sequence: the barrier holds the lock that reserves numbers."""
+    """Raise Error 0A000 for a default that draws from a sequence: the barrier holds the lock that reserves numbers."""
     if draws:
         raise Error("a sink cannot leave out a column whose default is nextval", errors.FEATURE_NOT_SUPPORTED)
     yield
@@ -65,7 +65,7 @@ class Delivery:
         self._catalog = catalog
 
     def stage(self, cursor: Cursor, target: Relation, rows: str) -> int:
-        """Stages the rows of a query with the target's columns except generated ones.
+        """Stage the rows of a query with the target's columns except generated ones.
 
         Returns the number of staged rows. Raises the errors of `check_rows`.
         """
@@ -77,7 +77,7 @@ class Delivery:
         return scalar(cursor, f"SELECT count(*) FROM {INSERTED}")
 
     def store(self, cursor: Cursor, target: Relation, removed: str | None, clears: bool) -> None:
-        """Writes the staged rows, inside the cursor's transaction.
+        """Write the staged rows, inside the cursor's transaction.
 
         Before that, the rows with the keys of the query `removed` are deleted, or with `clears` all rows.
         """

@@ -59,7 +59,7 @@ LONGEST_SHARED = 1_000_000
 
 
 def plan(session: Session, statement: Insert | Update | Delete | Merge, oids: tuple[int, ...]) -> Batch:
-    """Returns DuckDB's text of a write; for an INSERT, the text of the query of its rows."""
+    """Return DuckDB's text of a write; for an INSERT, the text of the query of its rows."""
     if isinstance(statement, Insert):
         planned, _ = _planned(statement, _into(session, statement)[1])
         return _plan_insert(session, planned, oids).batch
@@ -69,7 +69,7 @@ def plan(session: Session, statement: Insert | Update | Delete | Merge, oids: tu
 def returned_columns(
     session: Session, statement: Insert | Update | Delete, oids: tuple[int, ...]
 ) -> tuple[ResultColumn, ...] | None:
-    """Returns the columns of RETURNING without running the statement; None without RETURNING."""
+    """Return the columns of RETURNING without running the statement; None without RETURNING."""
     if not statement.returning:
         return None
     parameters = plan(session, statement, oids).parameters
@@ -138,7 +138,7 @@ _PRIVILEGES: dict[type, str] = {Insert: "INSERT", Update: "UPDATE", Delete: "DEL
 
 
 def insert(session: Session, statement: Insert, oids: tuple[int, ...], values: tuple[object, ...]) -> Result:
-    """Runs an INSERT.
+    """Run an INSERT.
 
     As in RisingWave, the table determines the effect of a row whose key exists (`server.writes.conflicts`), and
     RETURNING has the rows as given. With PostgreSQL's ON CONFLICT the statement determines the effect, and RETURNING
@@ -189,7 +189,7 @@ def insert(session: Session, statement: Insert, oids: tuple[int, ...], values: t
 def change(
     session: Session, statement: Update | Delete | Merge, oids: tuple[int, ...], values: tuple[object, ...]
 ) -> Result:
-    """Runs an UPDATE, DELETE or MERGE. Raises Error 21000 when a MERGE changes a row twice."""
+    """Run an UPDATE, DELETE or MERGE. Raises Error 21000 when a MERGE changes a row twice."""
     if session.block is not None:
         session.block.overlay(_target_of(session, statement))
     target, planned = _plan_change(session, statement, oids)
@@ -218,14 +218,14 @@ def change(
 
 
 def _check_updated(session: Session, cursor: Cursor, target: Relation, planned: Change) -> None:
-    """Raises the errors of `check_rows` for the rows after an UPDATE."""
+    """Raise the errors of `check_rows` for the rows after an UPDATE."""
     if (numbers := planned.numbers("UPDATE")) and planned.assigned:
         which = f'"{WHEN}" IN ({numbers})'
         check_rows(session.environment, cursor, target, CHANGED, planned.assigned, which)
 
 
 def _apply(session: Session, cursor: Cursor, store: Store, planned: Change) -> None:
-    """Applies the staged changes to the table, inside the transaction."""
+    """Apply the staged changes to the table, inside the transaction."""
     target = store.target
     if numbers := planned.numbers("DELETE"):
         store.delete(cursor, f'SELECT "{ROW}" FROM {CHANGED} WHERE "{WHEN}" IN ({numbers})')
@@ -255,7 +255,7 @@ def _keep_returned(
     batch: Batch,
     values: tuple[object, ...],
 ) -> tuple[str, ...]:
-    """Computes RETURNING before anything is stored, so that its errors have no effect. Returns its column names."""
+    """Compute RETURNING before anything is stored, so that its errors have no effect. Returns its column names."""
     if not statement.returning:
         return ()
     returned = plan_returning(statement, target, session.environment, batch.parameters, is_staged=True)
@@ -277,7 +277,7 @@ def _result(session: Session, cursor: Cursor, tag: str, names: tuple[str, ...]) 
 
 
 def truncate(session: Session, statement: Truncate) -> Result:
-    """Deletes all rows of tables, in one transaction. Views follow, as after DELETE."""
+    """Delete all rows of tables, in one transaction. Views follow, as after DELETE."""
     targets = [resolve_target(name, "DELETE", session.environment) for name in statement.tables]
     for target, name in zip(targets, statement.tables, strict=True):
         refuse_append_only(target, name)

@@ -46,7 +46,7 @@ class Fill:
 
 
 def together(fills: Sequence[Fill]) -> tuple[str, dict[str, object] | None]:
-    """Returns the rows of statements that fill the same columns, in order, and the parameters of all."""
+    """Return the rows of statements that fill the same columns, in order, and the parameters of all."""
     rows: list[str] = []
     values: dict[str, object] = {}
     for number, fill in enumerate(fills):
@@ -116,7 +116,7 @@ class GroupCommit:
         self._changed = threading.Condition()
 
     def store(self, target: Relation, fill: Fill, store: Store) -> None:
-        """Stores a statement's rows. Raises the error for which they are refused, and other errors of `store`."""
+        """Store a statement's rows. Raises the error for which they are refused, and other errors of `store`."""
         check_free()
         own = _Insert(target, fill)
         if not self._may_lead(own):
@@ -141,7 +141,7 @@ class GroupCommit:
             return False
 
     def _pass_on(self, table: LakeTable) -> None:
-        """Lets the next waiting session lead."""
+        """Let the next waiting session lead."""
         with self._changed:
             queue = self._queues[table]
             if queue.waiting:
@@ -181,7 +181,7 @@ class GroupCommit:
         return [own, *others]
 
     def _part(self, group: list[_Insert]) -> None:
-        """Has each statement of a refused group stored separately, before all later ones."""
+        """Have each statement of a refused group stored separately, before all later ones."""
         for insert in group:
             insert.alone = True
         with self._changed:

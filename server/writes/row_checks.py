@@ -23,7 +23,7 @@ def check_rows(
     columns: Collection[str] | None = None,
     which: str = "true",
 ) -> None:
-    """Raises Error 22001, 23502 or 23514 for a row, in a temporary table, that breaks a constraint of `target`.
+    """Raise Error 22001, 23502 or 23514 for a row, in a temporary table, that breaks a constraint of `target`.
 
     The temporary table `rows` has the lake's column names; `which` is the condition of the rows to check. With
     `columns`, only constraints on those columns count; None means all. As in PostgreSQL, blanks beyond the n of
@@ -65,7 +65,7 @@ def check_rows(
 
 
 def too_long(column: Column, length: int) -> Error:
-    """Returns the error for a value that exceeds the length of its column."""
+    """Return the error for a value that exceeds the length of its column."""
     return Error(f"value too long for type {column.type}({length})", errors.STRING_DATA_RIGHT_TRUNCATION)
 
 

@@ -70,7 +70,7 @@ class SequenceNumbers:
                     found[id_] = last
 
     def set(self, id_: int, position: Position) -> None:
-        """Sets a sequence's position (`setval`). Raises Error 22003 for a number out of its bounds."""
+        """Set a sequence's position (`setval`). Raises Error 22003 for a number out of its bounds."""
         relation = self._relation(id_)
         low, high = relation.sequence.minimum, relation.sequence.maximum
         if not low <= position.last <= high:
@@ -81,7 +81,7 @@ class SequenceNumbers:
             counter.given = position
 
     def restart(self, tables: Iterable[Relation]) -> None:
-        """Restarts the sequences behind columns of tables."""
+        """Restart the sequences behind columns of tables."""
         for table in tables:
             for relation in self.store.catalog.sequences_of(table):
                 self.set(relation.id, Position(relation.sequence.start, False))
@@ -99,7 +99,7 @@ class SequenceNumbers:
             yield counter
 
     def close(self) -> None:
-        """Returns reserved numbers that were not used."""
+        """Return reserved numbers that were not used."""
         for id_, counter in self._counters.items():
             if counter.given != counter.reserved and id_ in self.store.catalog.by_id:
                 self._reserve(id_, counter, counter.given)
@@ -114,7 +114,7 @@ class SequenceNumbers:
         return self._relation(id_).sequence
 
     def _give(self, id_: int, counter: Counter, given: Position) -> None:
-        """Moves a sequence's position, and reserves more numbers if needed."""
+        """Move a sequence's position, and reserves more numbers if needed."""
         sequence = self._sequence(id_)
         step = sequence.increment
         if sequence.cycles:
@@ -146,7 +146,7 @@ class SequenceNumbers:
 
 
 def _begin(cursor: Cursor, id_: int, sequence: Sequence, given: Position) -> None:
-    """Starts the cursor's temporary sequence after the last number."""
+    """Start the cursor's temporary sequence after the last number."""
     begin = given.last + sequence.increment if given.is_called else given.last
     is_over = not sequence.minimum <= begin <= sequence.maximum
     if is_over and sequence.cycles:
@@ -171,6 +171,6 @@ def _last(cursor: Cursor, id_: int) -> int | None:
 
 
 def describe_with(cursor: Cursor, draws: Draws) -> None:
-    """Makes the sequences that a cursor needs to describe a statement that draws."""
+    """Make the sequences that a cursor needs to describe a statement that draws."""
     for id_ in draws.nexts:
         cursor.execute(f"CREATE OR REPLACE TEMPORARY SEQUENCE {quote(drawing_name(id_))}")

@@ -24,7 +24,7 @@ Drawing = Callable[[Cursor, Draws], AbstractContextManager[object]]
 
 
 def target_columns(target: Relation, names: tuple[str, ...]) -> tuple[Column, ...]:
-    """Returns the columns that an INSERT or COPY fills: the named ones, or all but generated ones.
+    """Return the columns that an INSERT or COPY fills: the named ones, or all but generated ones.
 
     Raises Error 42703 or 42701.
     """
@@ -38,7 +38,7 @@ def target_columns(target: Relation, names: tuple[str, ...]) -> tuple[Column, ..
 
 
 def create_staging(cursor: Cursor, target: Relation) -> None:
-    """Creates an empty temporary table with the target's columns, under the lake's names, and constant defaults."""
+    """Create an empty temporary table with the target's columns, under the lake's names, and constant defaults."""
 
     def definition(column: Column) -> str:
         default = f" DEFAULT {column.default}" if has_constant_default(column) else ""
@@ -49,12 +49,12 @@ def create_staging(cursor: Cursor, target: Relation) -> None:
 
 
 def fill_staging(columns: Sequence[Column], rows: str) -> str:
-    """Returns the INSERT of a query's rows into columns of the staging table. VALUES get the types of the columns."""
+    """Return the INSERT of a query's rows into columns of the staging table. VALUES get the types of the columns."""
     return f"INSERT INTO {INSERTED} ({', '.join(quote(column.lake_name) for column in columns)}) {rows}"
 
 
 def late_defaults(target: Relation, given: Collection[Column]) -> list[Column]:
-    """Returns the columns not given whose defaults are not constant, so that `create_staging` omits them."""
+    """Return the columns not given whose defaults are not constant, so that `create_staging` omits them."""
     return [c for c in target.visible if c.default is not None and c not in given and not has_constant_default(c)]
 
 
@@ -66,7 +66,7 @@ def compute_defaults(
     drawing: Drawing,
     first: int = 0,
 ) -> None:
-    """Computes the `late_defaults` of staged rows, from row number `first` on, counted from 0."""
+    """Compute the `late_defaults` of staged rows, from row number `first` on, counted from 0."""
     columns = late_defaults(target, given)
     if columns:
         batches = [default_batch(column, environment) for column in columns]
@@ -76,7 +76,7 @@ def compute_defaults(
 
 
 def compute_generated(environment: Environment, cursor: Cursor, target: Relation, rows: str = INSERTED) -> None:
-    """Computes the generated columns of staged rows."""
+    """Compute the generated columns of staged rows."""
     columns = generated_columns(target)
     if columns:
         names = {c.name: c.lake_name for c in target.visible}
@@ -85,12 +85,12 @@ def compute_generated(environment: Environment, cursor: Cursor, target: Relation
 
 
 def store_new(cursor: Cursor, target: Relation) -> int:
-    """Writes the staged rows into a table that the open transaction has created. Returns their number."""
+    """Write the staged rows into a table that the open transaction has created. Returns their number."""
     return scalar(cursor, f"INSERT INTO {target.lake_name} FROM {INSERTED}")
 
 
 def take_in(environment: Environment, cursor: Cursor, store: Store) -> None:
-    """Writes the staged rows, inside a transaction, by the table's rules for late rows and existing keys.
+    """Write the staged rows, inside a transaction, by the table's rules for late rows and existing keys.
 
     Raises the errors of `check_rows`.
     """

@@ -28,12 +28,12 @@ def listed(names: tuple[str, ...], of: str = "") -> str:
 
 
 def names_of(target: Relation, names: Collection[str] | None = None) -> tuple[str, ...]:
-    """Returns the lake's names of the table's columns, all or some, in the table's order."""
+    """Return the lake's names of the table's columns, all or some, in the table's order."""
     return tuple(column.lake_name for column in target.visible if names is None or column.name in names)
 
 
 def key_of(target: Relation) -> tuple[str, ...]:
-    """Returns the lake's names of the primary key's columns."""
+    """Return the lake's names of the primary key's columns."""
     return target.in_lake(target.primary_key)
 
 
@@ -49,11 +49,11 @@ class Stored:
         return self.target.lake_name
 
     def insert(self, cursor: Cursor) -> None:
-        """Adds the staged rows."""
+        """Add the staged rows."""
         cursor.execute(f"INSERT INTO {self.rows} FROM {INSERTED}")
 
     def merge(self, cursor: Cursor) -> None:
-        """Adds the staged rows; a row whose key exists replaces the stored row."""
+        """Add the staged rows; a row whose key exists replaces the stored row."""
         names, key = names_of(self.target), key_of(self.target)
         on = " AND ".join(f"t.{quote(name)} = s.{quote(name)}" for name in key)
         others = [name for name in names if name not in key] or key
@@ -64,17 +64,17 @@ class Stored:
         )
 
     def update(self, cursor: Cursor, assigned: tuple[str, ...], changed: str) -> None:
-        """Sets columns to their values in the query `changed`, which has the row ids as `?row`."""
+        """Set columns to their values in the query `changed`, which has the row ids as `?row`."""
         values = ", ".join(f"{quote(name)} = changed.{quote(name)}" for name in names_of(self.target, assigned))
         on = f'stored.rowid = changed."{ROW}"'
         cursor.execute(f"UPDATE {self.rows} AS stored SET {values} FROM ({changed}) AS changed WHERE {on}")
 
     def delete(self, cursor: Cursor, row_ids: str) -> None:
-        """Deletes the rows whose ids the query `row_ids` returns."""
+        """Delete the rows whose ids the query `row_ids` returns."""
         cursor.execute(f"DELETE FROM {self.rows} WHERE rowid IN ({row_ids})")
 
     def clear(self, cursor: Cursor) -> None:
-        """Deletes all rows."""
+        """Delete all rows."""
         cursor.execute(f"DELETE FROM {self.rows}")
 
 

@@ -26,7 +26,7 @@ def upsert(
     parameters: tuple[Type, ...],
     values: tuple[object, ...],
 ) -> int:
-    """Reduces the staged rows to new rows and, for DO UPDATE, changed stored rows. Returns their number.
+    """Reduce the staged rows to new rows and, for DO UPDATE, changed stored rows. Returns their number.
 
     Raises the errors of `check_rows`, 21000 when DO UPDATE would change a row twice, and the errors of its
     expressions.

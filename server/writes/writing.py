@@ -63,7 +63,7 @@ def _stored(context: Context, cursor: Cursor, *targets: Relation) -> Iterator[tu
 
 
 def _check_shape(context: Context, target: Relation) -> None:
-    """Raises Altered for an altered table. No session alters it while its lock is held."""
+    """Raise Altered for an altered table. No session alters it while its lock is held."""
     by_id = context.store.catalog.by_id
     if target.id in by_id and by_id[target.id].row_shape != target.row_shape:
         raise Altered(
@@ -74,7 +74,7 @@ def _check_shape(context: Context, target: Relation) -> None:
 
 
 def store_staged(session: Session, cursor: Cursor, target: Relation) -> int:
-    """Writes the staged rows in one transaction. Returns the number of staged rows. Raises Error 23502 for a NULL."""
+    """Write the staged rows in one transaction. Returns the number of staged rows. Raises Error 23502 for a NULL."""
     count = scalar(cursor, f"SELECT count(*) FROM {INSERTED}")
     if session.block is None and count <= INLINED_ROWS and _put_alone(session, cursor, target):
         session.committed()
@@ -85,7 +85,7 @@ def store_staged(session: Session, cursor: Cursor, target: Relation) -> int:
 
 
 def may_share(session: Session, target: Relation, given: Collection[Column]) -> bool:
-    """Returns whether constant rows for some columns may be stored together with rows of other sessions.
+    """Return whether constant rows for some columns may be stored together with rows of other sessions.
 
     Expressions that depend on the session's settings need the session: checks, generated columns, and defaults other
     than numbers of sequences. With a watermark, each row may raise it for the next.
@@ -103,7 +103,7 @@ def store_shared(
     count: int,
     values: dict[str, object] | None,
 ) -> None:
-    """Writes rows of constants, SQL that follows VALUES, in a transaction that other sessions may share.
+    """Write rows of constants, SQL that follows VALUES, in a transaction that other sessions may share.
 
     See `server.writes.group_commit`. Raises Error 23502 for a NULL, and 42501.
     """
@@ -134,7 +134,7 @@ def store_shared(
 
 
 def _tell_numbers(cursor: Cursor, drawn: dict[Column, int], fills: Sequence[Fill]) -> None:
-    """Notes in each statement, whose rows are staged in order, its last number of each sequence."""
+    """Note in each statement, whose rows are staged in order, its last number of each sequence."""
     names = ", ".join(quote(column.lake_name) for column in drawn)
     ends = [end - 1 for end in accumulate(fill.count for fill in fills)]
     last = f"SELECT {names} FROM {INSERTED} WHERE rowid IN ({', '.join(map(str, ends))}) ORDER BY rowid"
@@ -143,7 +143,7 @@ def _tell_numbers(cursor: Cursor, drawn: dict[Column, int], fills: Sequence[Fill
 
 
 def _put_alone(session: Session, cursor: Cursor, target: Relation) -> bool:
-    """Works as `_put_into_catalog` for the rows of one statement, and raises the error of wrong rows."""
+    """Work as `_put_into_catalog` for the rows of one statement, and raises the error of wrong rows."""
     try:
         return _put_into_catalog(session.context, session.environment, cursor, target)
     except Refused as refused:
@@ -151,7 +151,7 @@ def _put_alone(session: Session, cursor: Cursor, target: Relation) -> bool:
 
 
 def _put_into_catalog(context: Context, environment: Environment, cursor: Cursor, target: Relation) -> bool:
-    """Writes the staged rows by `catalog.lake.inlined_insert`, if they fit, and returns whether they did.
+    """Write the staged rows by `catalog.lake.inlined_insert`, if they fit, and returns whether they did.
 
     Raises the errors of `_stored`.
     """
@@ -171,7 +171,7 @@ def _put_into_catalog(context: Context, environment: Environment, cursor: Cursor
 
 
 def stage_query(session: Session, cursor: Cursor, target: Relation, batch: Batch, with_rows: bool) -> None:
-    """Runs a query and stages its rows for a table that is created afterwards."""
+    """Run a query and stage its rows for a table that is created afterwards."""
     if batch.reads_system:
         session.context.system_views.refresh()
     create_staging(cursor, target)
