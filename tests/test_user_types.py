@@ -277,6 +277,7 @@ def test_after_a_restart_and_on_spark(tmp_path: Any) -> None:
         server = Server(tmp_path / "data")
         with server.connect() as client:
             client.execute("ALTER SYSTEM SET serverless_backfill_enabled = true")
+            client.execute("ALTER SYSTEM SET serverless_backfill_linger = 60")  # one group fills all
             serverless = "WITH (cloud.serverless_backfill_enabled = true)"
             for number, query in enumerate(VIEWS):
                 client.execute(f"CREATE MATERIALIZED VIEW s{number} {serverless} AS {query}".encode())
