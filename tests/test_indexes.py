@@ -50,6 +50,32 @@ def test_an_index_has_its_columns_and_follows(session: Connection) -> None:
     assert refused(session, "DELETE FROM i").diag.message_primary == 'cannot change index "i"'
 
 
+def test_names_and_words_of_postgresql(session: Connection) -> None:
+    """Without a name an index gets PostgreSQL's; CONCURRENTLY may stand there."""
+    for statement in (
+        "CREATE INDEX ON t (b)",
+        "CREATE INDEX ON t (b)",
+        "CREATE UNIQUE INDEX ON t ((k * 2), lower(b), a)",
+        'CREATE INDEX CONCURRENTLY IF NOT EXISTS "Odd" ON t USING btree (a)',
+    ):
+        session.execute(statement.encode())
+    listed = "SELECT indexname FROM pg_indexes WHERE schemaname = 'app' AND tablename = 't' ORDER BY 1"
+    assert [name for (name,) in rows(session, listed) if name != "t_pkey"] == [
+        "Odd", "t_b_idx", "t_b_idx1", "t_expr_lower_a_idx",
+    ]  # fmt: skip
+    assert rows(session, "SHOW CREATE INDEX t_b_idx1") == [("app.t_b_idx1", "CREATE INDEX t_b_idx1 ON t (b)")]
+    session.execute('DROP INDEX CONCURRENTLY IF EXISTS t_b_idx, "Odd"')
+    assert refused(session, "CREATE INDEX IF NOT EXISTS ON t (b)").sqlstate == "42601"
+
+
+def test_a_temporary_table_has_none(session: Connection) -> None:
+    notices: list[str] = []
+    session.add_notice_handler(lambda told: notices.append(str(told.message_primary)))
+    session.execute("CREATE TEMPORARY TABLE own (a int, b varchar)")
+    assert session.execute("CREATE INDEX own_a ON own (a)").statusmessage == "CREATE INDEX"
+    assert notices == ["temporary tables have no indexes here; none is made"]
+
+
 def test_catalogs(session: Connection) -> None:
     session.execute("CREATE INDEX i ON t (a DESC, lower(b), k) INCLUDE (b) DISTRIBUTED BY (a)")
     assert rows(session, "SHOW INDEXES FROM t") == [("i", "t", "a DESC, lower(b) ASC, k ASC", "b", "a")]

@@ -6,16 +6,23 @@ from sqlglot import exp
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
+from sparkwave.planner.bind.output_names import NO_NAME, output_name
+from sparkwave.planner.definitions.object_names import object_name
 from sparkwave.planner.parse.tokens import TokenReader
 from sparkwave.planner.parse.trees import parse_tree, text_before
 from sparkwave.planner.parse.with_options import parse_options
-from sparkwave.planner.statements import CreateIndex
+from sparkwave.planner.statements import CreateIndex, Name
 
 
 def parse_create_index(reader: TokenReader) -> CreateIndex:
-    """`[IF NOT EXISTS] name ON table (key, …) [INCLUDE (column, …)] [DISTRIBUTED BY (key, …)] [WITH (…)]`."""
+    """Parse `[CONCURRENTLY] [[IF NOT EXISTS] name] ON table (key, …)` and the clauses behind it.
+
+    They are `[INCLUDE (column, …)] [DISTRIBUTED BY (key, …)] [WITH (…)]`. CONCURRENTLY changes nothing. An index
+    without a name gets PostgreSQL's, `table_column_idx`.
+    """
+    reader.accept("CONCURRENTLY")
     if_not_exists = reader.accept("IF", "NOT", "EXISTS")
-    name = reader.name()
+    given = reader.name() if if_not_exists or reader.peek() != "ON" else None
     rest = reader.offset
     reader.expect("ON")
     table = reader.name()
@@ -31,9 +38,16 @@ def parse_create_index(reader: TokenReader) -> CreateIndex:
         hint = "CREATE MATERIALIZED VIEW can keep a part of a table."
         raise Error(message, errors.FEATURE_NOT_SUPPORTED, hint=hint, position=reader.offset + 1)
     reader.finish()
+    name = given or Name(None, None, _usual_name(table, keys), rest + 1)
     definition = f"CREATE INDEX {name.sql} {reader.sql[rest:].strip()}"
     by = tuple(key.this for key in distributed)
-    return CreateIndex(name, table, keys, include, by, options, if_not_exists, definition)
+    return CreateIndex(name, table, keys, include, by, options, if_not_exists, definition, is_named=given is not None)
+
+
+def _usual_name(table: Name, keys: tuple[exp.Ordered, ...]) -> str:
+    """Return the name of an index without one (PostgreSQL: src/backend/commands/indexcmds.c, ChooseIndexName)."""
+    columns = (output_name(key.this) for key in keys)
+    return object_name(table.name, "_".join("expr" if c == NO_NAME else c for c in columns), "idx", lambda _: True)
 
 
 def _keys(reader: TokenReader) -> tuple[exp.Ordered, ...]:

@@ -210,6 +210,8 @@ def _drop(reader: TokenReader) -> Drop | DropFunction | DropSecret | DropSchema 
     kind = next((kind for kind in _DROPPED if reader.accept(*kind.upper().split())), None)
     if kind is None:
         raise Error(f"DROP {reader.peek()} is not supported", errors.FEATURE_NOT_SUPPORTED, position=reader.offset + 1)
+    if kind == "index":
+        reader.accept("CONCURRENTLY")
     if_exists = reader.accept("IF", "EXISTS")
     names = reader.comma_separated(reader.name)
     cascade = reader.cascade()

@@ -176,7 +176,8 @@ class CreateSubscription:
 class CreateIndex:
     """CREATE INDEX. `keys` are columns or expressions; no `include` means all visible columns. Columns have positions.
 
-    With `is_unique` UNIQUE was written, which is not enforced.
+    With `is_unique` UNIQUE was written, which is not enforced. Without `is_named` the name is made of the key's, and
+    gets a number if it is taken.
     """
 
     name: Name
@@ -188,6 +189,7 @@ class CreateIndex:
     if_not_exists: bool
     definition: str
     is_unique: bool = False
+    is_named: bool = True
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from sparkwave.executor.sinks.outbox import receiver
 from sparkwave.planner.batch.query import Environment, check_reads, relations_read
 from sparkwave.planner.bind.binder import resolve
 from sparkwave.planner.bind.privileges import check_relation, permission_denied
+from sparkwave.planner.definitions.object_names import object_name
 from sparkwave.planner.definitions.sinks import check_no_circle, check_target, target_of
 from sparkwave.planner.definitions.stored_definitions import settled
 from sparkwave.planner.definitions.view_options import JobOptions, read_options
@@ -49,6 +50,11 @@ def create_streaming(session: Session, statement: CreateStreaming) -> Result:
     """
     what = f"CREATE {KINDS[type(statement)].upper()}"
     environment = session.environment
+    if (
+        isinstance(statement, CreateIndex)
+        and resolve(environment.catalog, environment.scope, statement.table).is_temporary
+    ):
+        return Result("CREATE_INDEX", notices=[Notice("temporary tables have no indexes here; none is made")])
     statement = _placed(statement, environment)
     existing = existing_notice(session, statement)
     if existing is not None:
@@ -146,12 +152,29 @@ def _placed(statement: CreateStreaming, environment: Environment) -> CreateStrea
     """An index with the schema of its table. Raises Error 42601 when its name has another schema."""
     if not isinstance(statement, CreateIndex):
         return statement
-    table = resolve(environment.catalog, environment.scope, statement.table)
-    name = statement.name
+    table, name = _indexed(statement, environment), statement.name
     if name.schema not in (None, table.schema):
         message = f'an index is in the schema of its table: "{table.schema}"'
         raise Error(message, errors.SYNTAX_ERROR, position=name.position)
-    return replace(statement, name=replace(name, schema=table.schema))
+    if not statement.is_named:
+        statement = _with_free_name(statement, table, environment)
+    return replace(statement, name=replace(statement.name, schema=table.schema))
+
+
+def _indexed(statement: CreateIndex, environment: Environment) -> Relation:
+    return resolve(environment.catalog, environment.scope, statement.table)
+
+
+def _with_free_name(statement: CreateIndex, table: Relation, environment: Environment) -> CreateIndex:
+    """Return the statement with a number appended to its name if that is taken."""
+    old, catalog = statement.name, environment.catalog
+    stem = old.name.removesuffix("_idx")
+    name = object_name(stem, None, "idx", lambda own: catalog.find(table.database, table.schema, own) is None)
+    new = replace(old, name=name)
+    prefix = f"CREATE INDEX {old.sql} "
+    return replace(
+        statement, name=new, definition=f"CREATE INDEX {new.sql} {statement.definition.removeprefix(prefix)}"
+    )
 
 
 def _relation(
