@@ -113,6 +113,34 @@ def both(in_process_server: Server) -> Iterator[tuple[Connection, Connection]]:
         yield clients
 
 
+def test_what_is_collected_with_distinct_is_sorted(both: tuple[Connection, Connection]) -> None:
+    """In queries and views, whatever comes and goes."""
+    here, there = both
+    calls = (
+        "string_agg(DISTINCT w, ',')", "array_agg(DISTINCT n)", "array_agg(DISTINCT w ORDER BY w DESC)",
+        "string_agg(DISTINCT w || 'x', '-') FILTER (WHERE n > 1)", "jsonb_agg(DISTINCT n::int)",
+        "array_to_string(array_agg(DISTINCT upper(w)), ' ')",
+    )  # fmt: skip
+    listed = ", ".join(f"({call})::text AS x{number}" for number, call in enumerate(calls))
+    query = f"SELECT g, {listed} FROM words GROUP BY g"
+    for client in both:
+        client.execute("CREATE TABLE words (id int PRIMARY KEY, g int, w text, n numeric(6,2))")
+        client.execute(
+            "INSERT INTO words SELECT i, i % 3, chr(122 - i * 7 % 26), i * 5 % 7 FROM generate_series(1, 60) AS s (i)"
+        )
+    here.execute(f"CREATE MATERIALIZED VIEW of_words AS {query}".encode())
+    for change in (
+        "DELETE FROM words WHERE id % 5 = 0",
+        "INSERT INTO words VALUES (100, 1, 'a', 9), (101, 2, NULL, NULL)",
+    ):
+        for client in both:
+            client.execute(change.encode())
+        here.execute("FLUSH")
+        expected = there.execute(f"{query} ORDER BY 1".encode()).fetchall()
+        assert here.execute(f"{query} ORDER BY 1".encode()).fetchall() == expected
+        assert here.execute("SELECT * FROM of_words ORDER BY 1").fetchall() == expected
+
+
 @pytest.mark.parametrize("kind", ["expressions", "aggregates", "windows"])
 def test_queries_and_views_have_postgresqls_values(both: tuple[Connection, Connection], kind: str) -> None:
     connection, postgres = both

@@ -18,6 +18,7 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.types import Type, parse_type, unresolved
 from sparkwave.planner.functions.scalar_functions import ALIASES, FUNCTIONS
 from sparkwave.planner.parse.constant_runs import constants_at, runs
+from sparkwave.planner.parse.distinct_order import with_orders
 from sparkwave.planner.parse.intervals import is_plain_interval
 from sparkwave.planner.parse.limits import check_size
 from sparkwave.planner.parse.literals import with_literals
@@ -181,6 +182,8 @@ def parse_tree(sql: str, offset: int = 0) -> exp.Expr:
     if isinstance(tree, exp.Command):
         raise Error("this statement is not supported", errors.FEATURE_NOT_SUPPORTED, position=offset + 1)
     words = sql.upper()
+    if "DISTINCT" in words:
+        with_orders(tree)
     if "*" in sql:
         _check_stars(tree, sql)
     if "FLOAT" in words:
