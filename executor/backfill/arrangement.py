@@ -20,10 +20,11 @@ from sparkwave.catalog.lake.row_ids import ALL, NONE
 from sparkwave.catalog.model import Epoch
 from sparkwave.catalog.stores.job_store import Start, finish_step, finished_rows, load_positions, move_positions
 from sparkwave.catalog.stores.positions import Positions, cut
+from sparkwave.executor.backfill.controls import ControlsChanged
 from sparkwave.executor.backfill.progress import Rows
 from sparkwave.executor.backfill.slicing import row_ids
 from sparkwave.executor.backfill.throttle import Throttle
-from sparkwave.executor.backfill.work import ControlsChanged, End, Work
+from sparkwave.executor.backfill.work import End, Work
 from sparkwave.executor.epochs.advance import Advance, Changes, Fill, bind_changes
 from sparkwave.executor.epochs.delta_programs import more, whole
 from sparkwave.executor.epochs.feeds import Feeds
@@ -41,8 +42,8 @@ def run(work: Work, end: End) -> None:
     throttle = Throttle()
     step, positions = _stands(work)
     while not _is_finished(step, positions):
-        work.check()
-        controls = work.controls
+        work.controls.check()
+        controls = work.controls.version
         limit = work.job.rate_limit
         rows = throttle.grant(limit, work.settings.slice_rows())
         work.wait_because("the rate limit is 0" if limit == 0 else None)
@@ -52,7 +53,7 @@ def run(work: Work, end: End) -> None:
                 work.retrying(lambda: _read_on(work, positions, target, step, end), controls)  # noqa: B023
                 step, positions = step + 1, target
             elif limit is not None:
-                work.pause(throttle.wait_s(limit), controls)
+                work.controls.pause(throttle.wait_s(limit), controls)
             # The first step fills the empty view. A change applied before it would be there twice.
             if step and not work.is_over and work.job.strategy != SNAPSHOT:
                 work.retrying(lambda: _take_up_changes(work, positions))  # noqa: B023
@@ -130,7 +131,7 @@ def _read_on(work: Work, old: tuple[Positions, ...], new: tuple[Positions, ...],
     if isinstance(result, Fill):
         # The bytes of a step over several fragments are not counted for any one of them.
         BACKFILL_BYTES.add(work.id, result.size, next(iter(rows)) if len(rows) == 1 else 0)
-    work.check()
+    work.controls.check()
     is_whole = not step and _is_finished(1, new)
     if not (is_whole and isinstance(result, Fill) and end(cursor, result)):
         with work.lake.transaction(cursor, result.tables):

@@ -22,7 +22,8 @@ from sparkwave.catalog.log_context import logged
 from sparkwave.catalog.stores.job_store import Start, load_slices
 from sparkwave.catalog.stores.store import Store
 from sparkwave.executor.backfill import arrangement, one_commit, snapshot
-from sparkwave.executor.backfill.work import ATTEMPTS, ControlsChanged, Work
+from sparkwave.executor.backfill.controls import ControlsChanged
+from sparkwave.executor.backfill.work import ATTEMPTS, Work
 from sparkwave.executor.epochs.advance import bind_changes
 from sparkwave.executor.epochs.coordinator import Coordinator
 from sparkwave.executor.epochs.feeds import Feeds
@@ -77,20 +78,20 @@ class BackfillJob:
 
     def cancel(self) -> None:
         """Stop and remove the job. Returns at once; `finished` is set when nothing is left of the job."""
-        self._work.stop(self._work.is_cancelled)
+        self._work.controls.stop(self._work.controls.is_cancelled)
 
     def shut_down(self) -> None:
         """Stop the job because the server stops.
 
         It stays as its last commit left it. Returns at once, as `cancel` does.
         """
-        self._work.stop(self._work.is_shut_down)
+        self._work.controls.stop(self._work.controls.is_shut_down)
 
     def wait_until_stopped(self, timeout_s: float) -> bool:
         """Wait for the end of a stopped job, and interrupt all that it still starts. Returns whether it has ended."""
         deadline = time.monotonic() + timeout_s
         while not self.finished.wait(0.5) and time.monotonic() < deadline:
-            self._work.interrupt()
+            self._work.controls.interrupt()
         return self.finished.is_set()
 
     def rows_read(self) -> dict[int, int]:
@@ -99,7 +100,7 @@ class BackfillJob:
 
     def controls_changed(self) -> None:
         """Tell the job that its rate limit or parallelism has changed."""
-        self._work.controls_changed()
+        self._work.controls.changed()
 
     def _run(self) -> None:
         with logged(job_id=self.id):
@@ -110,9 +111,9 @@ class BackfillJob:
         logger.info("creating %s %s", work.relation.kind, work.relation.qualified_name)
         try:
             if self._admit is not None:
-                self._admit(self, lambda: work.is_stopping)
+                self._admit(self, lambda: work.controls.is_stopping)
             if not work.in_process:
-                work.group()  # before anything is pinned: a job that cannot get its group has not started
+                work.group.get()  # before anything is pinned: a job that cannot get its group has not started
             self._fill()
             if work.is_over:
                 return
@@ -122,14 +123,14 @@ class BackfillJob:
                 self._deliver()
             self._finish()
         except BaseException as error:
-            if work.is_shut_down.is_set():
+            if work.controls.is_shut_down.is_set():
                 self.error = Error("terminating connection due to administrator command", errors.ADMIN_SHUTDOWN)
             else:
                 self._give_up(error)
         finally:
             try:
-                work.release_group()
-                if work.is_created or not work.is_shut_down.is_set():
+                work.group.release()
+                if work.is_created or not work.controls.is_shut_down.is_set():
                     self._remove_files()
             finally:
                 self.started.set()
@@ -160,7 +161,7 @@ class BackfillJob:
         """Apply the change log from the pinned snapshot on, in batches."""
         work = self._work
         while True:
-            work.check()
+            work.controls.check()
             cursor = work.lake.cursor()
             old, new = work.job.epoch, work.now(cursor)
             versions = {s.input: Version(s.relation, old.snapshot, new.snapshot) for s in work.view.plan.scans}
@@ -182,12 +183,12 @@ class BackfillJob:
         """Run the last step, inside a barrier."""
         attempt = 0
         while True:
-            self._work.check()
+            self._work.controls.check()
             handover = self._coordinator.hand_over(self.id)
             if not handover.done.wait(SOON_SECONDS):
                 self._work.wait_because(HANDING_OVER)
             while not handover.done.wait(0.1):
-                if self._work.is_shut_down.is_set():
+                if self._work.controls.is_shut_down.is_set():
                     return
             error = handover.error
             if error is None or self._work.is_created:
@@ -195,13 +196,13 @@ class BackfillJob:
             if isinstance(error, Error) and error.sqlstate == errors.OBJECT_IN_USE:
                 # Another job over the view to be replaced has to finish first, because it follows the old rows.
                 self._work.wait_because(f"waiting: {error.detail}")
-                self._work.pause(0.5, self._work.controls)
+                self._work.controls.pause(0.5, self._work.controls.version)
                 continue
             if isinstance(error, Error) and error.sqlstate == errors.INSUFFICIENT_RESOURCES:
                 # A barrier does not wait for Spark, so the job waits.
                 self._work.wait_because(f"waiting: {error.message}")
-                self._work.pause(0.5, self._work.controls)
-                self._work.wait_for_steady_group()
+                self._work.controls.pause(0.5, self._work.controls.version)
+                self._work.group.wait_for_steady()
                 continue
             attempt += 1
             if attempt == ATTEMPTS:
@@ -209,19 +210,19 @@ class BackfillJob:
 
     def _give_up(self, error: BaseException) -> None:
         """Remove all that the job has made. The name is free again; the event log keeps the reason."""
-        if self._work.is_cancelled.is_set():
+        if self._work.controls.is_cancelled.is_set():
             self.error = canceled()
         else:
             logger.error("the job has failed", exc_info=error)
             self.error = error_of(error)
-        while not self._work.is_shut_down.is_set():
+        while not self._work.controls.is_shut_down.is_set():
             try:
                 self._drop(self.error)
                 return
             except DuckDBError as full:
                 # A catalog that cannot be written cannot forget the job either.
                 logger.warning("the job cannot be removed yet: %s", message_of(full))
-                self._work.is_shut_down.wait(1)
+                self._work.controls.is_shut_down.wait(1)
 
     def _drop(self, reason: Error) -> None:
         relation = self._work.relation
@@ -229,7 +230,7 @@ class BackfillJob:
             if self.id not in self._store.catalog.by_id:
                 return  # the name belongs to another relation now
             self._store.drop_relation(cursor, relation)
-            event = "CANCEL_STREAM_JOB" if self._work.is_cancelled.is_set() else "CREATE_STREAM_JOB_FAIL"
+            event = "CANCEL_STREAM_JOB" if self._work.controls.is_cancelled.is_set() else "CREATE_STREAM_JOB_FAIL"
             info = {"name": relation.name, "definition": relation.definition, "error": reason.message}
             self._store.add_event(cursor, event, self.id, info)
 

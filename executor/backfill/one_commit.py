@@ -62,7 +62,7 @@ def end(work: Work, coordinator: Coordinator, cursor: Cursor, fill: Fill) -> boo
     with epoch_of(work, coordinator, cursor, snapshot) as epoch:
         if epoch is None:
             return False
-        work.check()
+        work.controls.check()
         with work.store.change(cursor, fill.tables):
             fill.apply(cursor)
             finish_job(cursor, work.id, work.store.catalog.steady_group(work.job))

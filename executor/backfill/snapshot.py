@@ -170,7 +170,7 @@ def start(work: Work) -> Start:
     """Return the epoch to pin, and the slices."""
     cursor = work.lake.cursor()
     epoch = work.now(cursor)
-    slice_rows, shares = work.settings.slice_rows(), work.shares
+    slice_rows, shares = work.settings.slice_rows(), work.group.shares
     slices = plan_slices(cursor, work.view.plan, epoch.snapshot, slice_rows, shares, work.row_count)
     return Start(epoch, tuple(slices))
 
@@ -193,7 +193,7 @@ def _run_slices(work: Work, cut: _Cut, left: Mapping[str, Buckets], todo: Sequen
     """
     if not todo:
         return
-    slots, waiting, length, jobs = work.slots, deque(todo), 1, 1
+    slots, waiting, length, jobs = work.group.slots, deque(todo), 1, 1
     with ThreadPoolExecutor(2, thread_name_prefix=f"job-{work.id}-slice") as pool:
         running: set[Future[float]] = set()
         while waiting or running:
@@ -240,12 +240,12 @@ def _hold_back(work: Work, rows: int) -> int:
     """
     waited, started = 0.0, time.monotonic()
     while True:
-        controls, limit = work.controls, work.job.rate_limit
+        controls, limit = work.controls.version, work.job.rate_limit
         if limit is None or (limit and waited >= rows / limit):
             work.wait_because(None)
             return controls
         work.wait_because(None if limit else "the rate limit is 0")
-        work.pause(rows / limit - waited if limit else 1.0, controls)
+        work.controls.pause(rows / limit - waited if limit else 1.0, controls)
         waited = time.monotonic() - started
 
 
@@ -289,7 +289,7 @@ def _run_whole(work: Work, rows: Rows, end: End) -> None:
     filled, cursor = ahead.result() if ahead is not None else _filled(work, work.job.epoch, rows)
     for fragment_id, addition in zip(rows, filled.additions, strict=True):
         BACKFILL_BYTES.add(work.id, addition.size, fragment_id)
-    work.check()
+    work.controls.check()
     if not end(cursor, filled):
         with work.lake.transaction(cursor, filled.tables):
             filled.apply(cursor)
@@ -324,7 +324,7 @@ def _run_tasks(work: Work, cut: _Cut, left: Mapping[str, Buckets], tasks: Sequen
         failing = [part.checks for part in parts]
         written, failed = engine.run_each(target, steps, failing, bound_checks(rest, engine.inputs))
     BACKFILL_BYTES.add(work.id, sum(file.size for file in written), fragment.id)
-    work.check()
+    work.controls.check()
     files = filled_files(written)
     if not is_target:
         keep_list(target, files or [file.path for file in written[:1]])
@@ -354,7 +354,7 @@ def _bound(
             _bind_whole(work, engine, cursor, " ".join([part.query, *(check.count for check in rest)]), first)
         driver = next((scan for scan in work.view.plan.scans if scan.input == first.input), None)
         if driver is not None and first.row_id_from is not None:
-            work.check_step()
+            work.controls.check_step()
             rows = RowIds(((first.row_id_from, last.row_id_to),))
             engine.bind_slice(cursor, driver, work.job.epoch.snapshot, rows)
         for name, types in _left_types(cut, first).items():
@@ -395,7 +395,7 @@ def _bind_whole(work: Work, engine: SparkEngine, cursor: Cursor, query: str, sli
     """Make relations of the inputs that a slice's query reads as a whole."""
     for scan in (scan for scan in work.view.plan.scans if f"{scan.input}_new" in query):
         if scan.input != slice_.input or slice_.row_id_from is None:
-            work.check_step()
+            work.controls.check_step()
             engine.bind_slice(cursor, scan, work.job.epoch.snapshot)
     _bind_states(work, engine, cursor, query)
 

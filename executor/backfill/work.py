@@ -12,12 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sparkwave.catalog.counters import STEP_RETRIES
-from sparkwave.catalog.errors import canceled
 from sparkwave.catalog.lake.ducklake import Cursor, Lake, at_one_moment
 from sparkwave.catalog.lake.places import Place, remove_tree
 from sparkwave.catalog.lake.translation import DuckDBError
 from sparkwave.catalog.lazy import lazy
-from sparkwave.catalog.locks import Rank, RankedLock
 from sparkwave.catalog.log_context import in_this_context
 from sparkwave.catalog.model import CREATING, DEFAULT_GROUP, Epoch, Job, Relation
 from sparkwave.catalog.stores.job_store import (
@@ -26,11 +24,12 @@ from sparkwave.catalog.stores.job_store import (
     check_step,
     load_slices,
     move_job_epoch,
-    set_job_group,
     set_job_waiting,
     start_job,
 )
 from sparkwave.catalog.stores.store import Store
+from sparkwave.executor.backfill.controls import Controls, ControlsChanged
+from sparkwave.executor.backfill.job_group import JobGroup
 from sparkwave.executor.backfill.progress import NO_ROWS, Progress, Rows
 from sparkwave.executor.backfill.slicing import row_count
 from sparkwave.executor.epochs.advance import Changes, Engine, Fill, View
@@ -38,7 +37,7 @@ from sparkwave.executor.epochs.duckdb_engine import DuckDBEngine
 from sparkwave.executor.epochs.versions import Version
 from sparkwave.executor.faults import message_of
 from sparkwave.executor.spark.applications import Size
-from sparkwave.executor.spark.groups import Group, Groups, Order
+from sparkwave.executor.spark.groups import Groups
 from sparkwave.executor.spark.spark_engine import SparkEngine, SparkError, spark_engine
 from sparkwave.executor.spark.workers import actors_of
 from sparkwave.planner.backfill.strategy import SNAPSHOT
@@ -82,10 +81,6 @@ def _staging(staging: Place, job_id: int) -> Place:
 End = Callable[[Cursor, Fill], bool]
 
 
-class ControlsChanged(Exception):
-    """The rate limit or the parallelism was changed while a step ran."""
-
-
 class Work:
     """The tools of one creating job. Its own thread and those of its slices use it."""
 
@@ -98,17 +93,13 @@ class Work:
         self._ahead: Future[Filled] | None = None
         self._counted: tuple[int, dict[int, int]] = 0, {}  # a snapshot, and rows of relations at that snapshot
         self.started = threading.Event()  # the job is CREATING: in the background it does not need its permit any more
-        self.is_cancelled = threading.Event()
-        self.is_shut_down = threading.Event()
-        # Grows whenever the controls change or the job is stopped.
-        self._controls = 0
-        self._controls_condition = threading.Condition()
-        # For each thread: the controls under which its step was chosen.
+        self.controls = Controls(lambda: self.job.rate_limit is not None)
+        # Of each thread: the attempt at its step, and the reason for which the last one failed.
         self._step = threading.local()
+        self.group = JobGroup(
+            store, groups, settings.serverless_size, lambda: self.job, self.controls, self.wait_because
+        )
         self._groups = groups
-        self._group: Group | None = None
-        self._group_lock = RankedLock(Rank.JOB_GROUP)
-        self._interrupts: set[Callable[[], None]] = set()
         self._waiting: str | None = job.waiting
         self._name(view, job)
 
@@ -143,7 +134,7 @@ class Work:
 
     def give_up(self) -> None:
         """Stop and remove all that was begun, because the job cannot be stored."""
-        self.stop(self.is_cancelled)
+        self.controls.stop(self.controls.is_cancelled)
         if self._ahead is not None:
             wait([self._ahead])
             remove_tree(self.data)
@@ -183,71 +174,6 @@ class Work:
         """The directory where Spark writes the files of the view and its states."""
         return self.lake.data_path / f"job_{self.id}"
 
-    # Stopping
-
-    def stop(self, event: threading.Event) -> None:
-        """Set `is_cancelled` or `is_shut_down`, and interrupt the engines."""
-        event.set()
-        self._notify()
-        self.interrupt()
-
-    def controls_changed(self) -> None:
-        """Tell the job that its rate limit or parallelism has changed; with a limit, running steps are interrupted."""
-        self._notify()
-        if self.job.rate_limit is not None:
-            self.interrupt()
-
-    def _notify(self) -> None:
-        with self._controls_condition:
-            self._controls += 1
-            self._controls_condition.notify_all()
-
-    @property
-    def controls(self) -> int:
-        """A number that changes with the job's controls. Read it before the controls."""
-        return self._controls
-
-    @property
-    def is_stopping(self) -> bool:
-        return self.is_cancelled.is_set() or self.is_shut_down.is_set()
-
-    def check(self) -> None:
-        """Raise Error 57014 when the job is to stop."""
-        if self.is_stopping:
-            raise canceled()
-
-    def check_step(self) -> None:
-        """As `check`; also raise ControlsChanged when a limit was set after this thread's step was chosen.
-
-        Call it before each call of an engine: an interrupt stops only what runs already.
-        """
-        self.check()
-        since = getattr(self._step, "since", self._controls)
-        if since != self._controls and self.job.rate_limit is not None:
-            raise ControlsChanged
-
-    def interrupt(self) -> None:
-        """Make the running calls of the engines fail."""
-        for interrupt in list(self._interrupts):
-            try:
-                interrupt()
-            except SparkError:
-                logger.debug("interrupting job %d", self.id, exc_info=True)
-
-    @contextmanager
-    def _interruptible(self, interrupt: Callable[[], None]) -> Iterator[None]:
-        self._interrupts.add(interrupt)
-        try:
-            yield
-        finally:
-            self._interrupts.discard(interrupt)
-
-    def pause(self, seconds: float, since: int) -> None:
-        """Sleep, but less when the job is stopped or its controls are not those of `since`."""
-        with self._controls_condition:
-            self._controls_condition.wait_for(lambda: self._controls != since, seconds)
-        self.check()
-
     def wait_because(self, reason: str | None) -> None:
         """Store in the catalog why the job waits; None when it does not."""
         if reason != self._waiting:
@@ -266,18 +192,18 @@ class Work:
         `since` are the controls under which the step was chosen; None means the present ones. Raises ControlsChanged
         when changed controls interrupted it.
         """
-        self._step.since = since if since is not None else self._controls
+        since = self.controls.choose(since)
         for attempt in range(1, ATTEMPTS + 1):
             self._step.attempt = attempt
             try:
-                self.check_step()
+                self.controls.check_step()
                 step()
             except AlreadyDone:
                 self.store.reload()
                 return
             except (DuckDBError, OSError, *SparkError) as error:
-                self.check()
-                if self._controls != self._step.since:
+                self.controls.check()
+                if self.controls.version != since:
                     raise ControlsChanged from error
                 logger.warning("attempt %d: %s", attempt, message_of(error))
                 STEP_RETRIES.inc()
@@ -286,7 +212,7 @@ class Work:
                 self._step.failed = f"retrying after an error: {message_of(error)}"
                 with suppress(DuckDBError):  # if nothing can be written, the reason is not stored either
                     self.wait_because(self._step.failed)
-                self.pause(0.5 * attempt, self._step.since)
+                self.controls.pause(0.5 * attempt, since)
             else:
                 self._runs_again()
                 return
@@ -368,56 +294,10 @@ class Work:
             counts[relation.id] = row_count(cursor, relation, snapshot)
         return counts[relation.id]
 
-    def group(self) -> Group:
-        """Return the job's resource group, a new one when the last has died. Raises Error 53000 if it cannot be had."""
-        if not self.is_serverless:
-            return self._groups.get(self.job.resource_group, lambda: self.is_stopping)
-        with self._group_lock:
-            if self._group is None or not self._group.is_alive:
-                self._release_group()
-                self._group = self._borrow_group()
-            return self._group
-
-    def wait_for_steady_group(self) -> None:
-        """Wait for the group that maintains the view once it is created. Raises Error 53000 if it cannot be had."""
-        self._groups.get(self.store.catalog.steady_group(self.job), lambda: self.is_stopping)
-
-    def _borrow_group(self) -> Group:
-        order = Order(self.settings.serverless_size(), None, self.id, self.wait_because)
-        group = self._groups.borrow(order, lambda: self.is_stopping)
-        with self.store.change() as cursor:
-            set_job_group(cursor, self.id, group.name)
-        self.wait_because(None)
-        return group
-
-    @property
-    def slots(self) -> int:
-        """The number of steps that the job's group runs at a time."""
-        size = self.group().size
-        return size.slots * size.replicas
-
-    @property
-    def shares(self) -> int:
-        """The least number of slices of a large fragment: the slots, if there are several nodes.
-
-        A single node is busy with one slice, which uses all of its cores.
-        """
-        return self.slots if self.group().size.replicas > 1 else 1
-
     @property
     def actors(self) -> int:
         """The number of parallel parts of the job's work."""
-        return 1 if self.in_process else actors_of(self.job, self.group().size.all_cores)
-
-    def release_group(self) -> None:
-        """Give the job's own group back, if it has one."""
-        with self._group_lock:
-            self._release_group()
-
-    def _release_group(self) -> None:
-        if self._group is not None:
-            self._groups.give_back(self._group, self.id)
-        self._group = None
+        return 1 if self.in_process else actors_of(self.job, self.group.get().size.all_cores)
 
     @contextmanager
     def spark(
@@ -427,15 +307,15 @@ class Work:
 
         `data` is as in SparkEngine. Each of the step's `tasks` reads about as many rows.
         """
-        self.check()
+        self.controls.check()
         name = f"{purpose}_{self.id}"
-        group = self.group()
+        group = self.group.get()
         with (
             self._groups.calls.watched(
                 self.id, purpose, self.wait_because, self._waits_no_longer, lambda: group.silent_since
             ),
-            spark_engine(group, self.lake, name, data, self.check_step, self.row_count, self) as engine,
-            self._interruptible(engine.interrupt),
+            spark_engine(group, self.lake, name, data, self.controls.check_step, self.row_count, self) as engine,
+            self.controls.interruptible(engine.interrupt),
             self.progress.running(reads, [engine.says(task) for task in range(tasks)]),
         ):
             self._runs_again()
@@ -444,8 +324,8 @@ class Work:
     @contextmanager
     def duckdb(self, cursor: Cursor) -> Iterator[DuckDBEngine]:
         """Yield the engine in process, on a cursor that a cancel interrupts."""
-        self.check()
-        with self._interruptible(cursor.interrupt):
+        self.controls.check()
+        with self.controls.interruptible(cursor.interrupt):
             self._runs_again()
             yield DuckDBEngine()
 
@@ -467,7 +347,7 @@ class Work:
             in_process = self.in_process or self.settings.duckdb_takes(changes.rows)
             with self.duckdb(cursor) if in_process else self.spark("log") as engine:
                 advance = engine.advance(cursor, self.view, versions, changes)
-        self.check()
+        self.controls.check()
         with self.lake.transaction(cursor, advance.tables if advance is not None else ()):
             if advance is not None:
                 advance.apply(cursor)

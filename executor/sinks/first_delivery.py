@@ -13,8 +13,9 @@ from sparkwave.catalog.model import Job, Relation
 from sparkwave.catalog.names import quote
 from sparkwave.catalog.relation_details import TABLE
 from sparkwave.catalog.stores.job_store import AlreadyDone, move_delivery
+from sparkwave.executor.backfill.controls import ControlsChanged
 from sparkwave.executor.backfill.slicing import row_ids
-from sparkwave.executor.backfill.work import ControlsChanged, Work
+from sparkwave.executor.backfill.work import Work
 from sparkwave.executor.sinks.deliveries import Sinks, logs, targets
 
 _ROWS = "sink_rows"
@@ -55,7 +56,7 @@ def _deliver(work: Work, sinks: Sinks, cursor: Cursor, job: Job, start: int, sto
     _bind(cursor, relation, f" WHERE rowid >= {start}{end}")
     delivery = sinks.prepare(cursor, catalog, relation, _ROWS, job.epoch.snapshot)
     try:
-        work.check()
+        work.controls.check()
         with work.lake.transaction(cursor, [relation.lake_table, *logs([relation])], targets(catalog, [relation])):
             move_delivery(cursor, job, stop)
             sinks.deliver(cursor, catalog, [delivery])
