@@ -215,7 +215,7 @@ def test_what_the_catalog_has_is_of_the_same_types(lake: Lake) -> None:
 def test_a_little_of_a_large_table(lake: Lake, table: LakeTable, outcomes: list[bool]) -> None:
     """Costs no reading of the file."""
     cursor = lake.cursor()
-    cursor.execute(f"INSERT INTO {table.sql} SELECT range, 0, 'row ' || range % 99991 FROM range(1000, 6000000)")
+    cursor.execute(f"INSERT INTO {table.sql} SELECT range, 0, 'row ' || range % 99991 FROM range(1000, 18000000)")
     after = lake.snapshot(cursor)
     cursor.execute(f"UPDATE {table.sql} SET v = 1 WHERE k = 123456")
     upto = lake.snapshot(cursor)

@@ -18,9 +18,9 @@ from test_strategies import QUERIES
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.stores.job_store import BUCKET
 from sparkwave.executor.backfill import slicing
+from sparkwave.executor.backfill.job_group import JobGroup
 from sparkwave.executor.backfill.progress import Progress, Rows
 from sparkwave.executor.backfill.slicing import plan_slices
-from sparkwave.executor.backfill.work import Work
 from sparkwave.executor.epochs.versions import rows_at
 from sparkwave.executor.spark.lake_rows import BUCKET_COLUMN, in_buckets, no_rows
 from sparkwave.planner.backfill.fragments import (
@@ -219,7 +219,7 @@ def watched(context: Context, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int
 def test_on_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: str) -> None:
     """Rows move between tasks through files, and nothing of them is left behind. Progress counts each of them once."""
     monkeypatch.setattr(slicing, "MOST_TIMES", 2)
-    monkeypatch.setattr(Work, "slots", 2)  # a job has two tasks, as on two nodes
+    monkeypatch.setattr(JobGroup, "slots", 2)  # a job has two tasks, as on two nodes
     views = {name: ON_SPARK[name] for name in names.split()}
     with opened(tmp_path / "lake", backfill_engine="spark", backfill_slice_rows="150") as (context, client):
         run(client, "CREATE TABLE big (id int PRIMARY KEY, d bigint, name varchar, price numeric(12, 2))")

@@ -75,7 +75,7 @@ def wait_for_a_step(context: Context) -> None:
     """Some are finished and another one is being made."""
 
     def is_working() -> bool:
-        return bool(finished(context)) and any(job._work._interrupts for job in context.jobs._running.values())
+        return bool(finished(context)) and any(job._work.controls._interrupts for job in context.jobs._running.values())
 
     assert wait_until(is_working, PATIENCE_SECONDS)
     time.sleep(0.3)

@@ -80,7 +80,7 @@ def wait_for_step(context: Context, errors: Sequence[Error] = ()) -> int:
     """Wait until an engine works on a step of the one job. Returns the job's id."""
 
     def is_busy() -> bool:
-        return any(job._work._interrupts for job in context.jobs._running.values())
+        return any(job._work.controls._interrupts for job in context.jobs._running.values())
 
     assert wait_until(lambda: is_busy() or bool(errors), PATIENCE_SECONDS)
     assert not errors

@@ -12,7 +12,7 @@ from test_law import opened, run
 
 from sparkwave.catalog.stores.compute_errors import compute_errors
 from sparkwave.executor.backfill import slicing, snapshot
-from sparkwave.executor.backfill.work import Work
+from sparkwave.executor.backfill.job_group import JobGroup
 from sparkwave.executor.epochs.delta_programs import checks_of
 from sparkwave.planner.backfill.fragment_checks import (
     bucket_checks,
@@ -140,7 +140,7 @@ def test_on_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Several slices count what one does, also when the commit of some fails and they are tried again."""
     names = ("join", "full", "listed_ratio")
     monkeypatch.setattr(slicing, "MOST_TIMES", 2)
-    monkeypatch.setattr(Work, "slots", 2)
+    monkeypatch.setattr(JobGroup, "slots", 2)
     finish: Callable[..., None] = snapshot.finish_slices
     finished: list[int] = []
 
