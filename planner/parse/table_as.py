@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
-from sparkwave.planner.parse.tokens import TokenReader, ending, syntax_error
+from sparkwave.planner.parse.tokens import TokenReader, syntax_error
 from sparkwave.planner.parse.trees import parse_tree, query_of
 from sparkwave.planner.statements import CreateTableAs, Name
 
@@ -26,8 +26,9 @@ def parse_create_table_as(reader: TokenReader, name: Name, if_not_exists: bool) 
     if not reader.accept("AS"):
         raise Error("CREATE TABLE needs a list of columns", errors.SYNTAX_ERROR, position=name.position)
     offset = reader.offset
-    without = ending(reader.sql, offset, "WITH", "NO", "DATA")
-    end = ending(reader.sql, offset, "WITH", "DATA") if without is None else without
+    stop = len(reader.sql)
+    without = reader.ending(offset, stop, "WITH", "NO", "DATA")
+    end = reader.ending(offset, stop, "WITH", "DATA") if without is None else without
     query = parse_tree(reader.sql if end is None else reader.sql[:end], offset)
     while isinstance(query, exp.Subquery) and {key for key, value in query.args.items() if value} == {"this"}:
         query = query.this

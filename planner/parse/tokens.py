@@ -45,17 +45,6 @@ def split_statements(sql: str) -> list[tuple[str, int]]:
     return filled or [("", 0)]
 
 
-def ending(sql: str, start: int, *words: str) -> int | None:
-    """Return the start of the last words of a text, from `start` on; None if it does not end in them.
-
-    Semicolons and comments may follow.
-    """
-    tokens = [token for token in tokenize(sql) if token.token_type != TokenType.SEMICOLON]
-    last = tokens[-len(words) :]
-    is_it = len(last) == len(words) and all(t.text.upper() == word for t, word in zip(last, words, strict=True))
-    return last[0].start if is_it and last[0].start >= start else None
-
-
 class TokenReader:
     """A cursor over the tokens of one statement. Every failure is a syntax error at the current token."""
 
@@ -112,6 +101,12 @@ class TokenReader:
     def expect(self, *words: str) -> None:
         if not self.accept(*words):
             raise self.syntax_error()
+
+    def ending(self, start: int, stop: int, *words: str) -> int | None:
+        """Where the last words between two places begin; semicolons and comments may follow. None without them."""
+        tokens = [t for t in self._tokens if start <= t.start < stop and t.token_type != TokenType.SEMICOLON]
+        last = tokens[-len(words) :]
+        return last[0].start if [token.text.upper() for token in last] == list(words) else None
 
     def syntax_error(self) -> Error:
         return syntax_error(self.sql, self.offset)

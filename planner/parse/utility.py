@@ -329,21 +329,14 @@ def refuse(reader: TokenReader) -> Statement:
     )
 
 
+_NO_NOTIFICATIONS = "There are no notifications; ask again for what may have changed."
 _INSTEAD = {
+    "LISTEN": _NO_NOTIFICATIONS,
+    "NOTIFY": _NO_NOTIFICATIONS,
     "DO": "There is no procedural language; CREATE FUNCTION … LANGUAGE SQL names an expression.",
     "CALL": "There are no procedures; CREATE FUNCTION … LANGUAGE SQL names an expression.",
     "LOCK": "No statement waits for a lock; of two atomic transactions that change a row the second fails (40001).",
 }
-
-
-def refuse_notifications(reader: TokenReader) -> Statement:
-    """Raise Error 0A000 for LISTEN and NOTIFY."""
-    raise Error(
-        f"{reader.peek()} is not supported",
-        errors.FEATURE_NOT_SUPPORTED,
-        hint="There are no notifications; ask again for what may have changed.",
-        position=reader.offset + 1,
-    )
 
 
 def parse_flush(reader: TokenReader) -> Flush:

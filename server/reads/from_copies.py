@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from sparkwave.catalog.lake.translation import DuckDBError
 from sparkwave.server.reads import execution
 from sparkwave.server.reads.result_columns import result_columns
@@ -26,10 +28,10 @@ def serve(session: Session, plan: Plan, values: tuple[object, ...]) -> Result | 
         if rows is not None:
             session.check_cancelled()
             return Result("SELECT", plan.columns, iter((rows,)), counts_rows=True)
-    cursor = session.cursor()
+    cursor, sql, given = session.cursor(), served.sql, list(values) if plan.batch.parameters else None
     try:
         with session.running(cursor):
-            cursor.execute(served.sql, list(values) if plan.batch.parameters else None)
+            cursor.execute(sql, given)
     except DuckDBError:
         cursor.close()
         session.check_cancelled()
@@ -38,4 +40,5 @@ def serve(session: Session, plan: Plan, values: tuple[object, ...]) -> Result | 
         cursor.close()
         return None  # the views in the buffer may be newer than the copies of the tables
     plan.columns = plan.columns or result_columns(cursor, plan.batch.origins)
-    return execution.stream(session, cursor, "SELECT", plan.columns)
+    again = partial(execution.run_again, cursor, sql, given)
+    return execution.stream(session, cursor, "SELECT", plan.columns, again=again)

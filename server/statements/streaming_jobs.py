@@ -50,12 +50,11 @@ def create_streaming(session: Session, statement: CreateStreaming) -> Result:
     """
     what = f"CREATE {KINDS[type(statement)].upper()}"
     environment = session.environment
-    if (
-        isinstance(statement, CreateIndex)
-        and resolve(environment.catalog, environment.scope, statement.table).is_temporary
-    ):
-        return Result("CREATE_INDEX", notices=[Notice("temporary tables have no indexes here; none is made")])
-    statement = _placed(statement, environment)
+    if isinstance(statement, CreateIndex):
+        table = resolve(environment.catalog, environment.scope, statement.table)
+        if table.is_temporary:
+            return Result("CREATE_INDEX", notices=[Notice("temporary tables have no indexes here; none is made")])
+        statement = _placed(statement, table, environment)
     existing = existing_notice(session, statement)
     if existing is not None:
         if not session.flag("background_ddl"):
@@ -148,21 +147,15 @@ def _told(failed: ComputeErrors) -> str:
     return f"{text}: {failed.message}" if failed.message is not None else text
 
 
-def _placed(statement: CreateStreaming, environment: Environment) -> CreateStreaming:
-    """An index with the schema of its table. Raises Error 42601 when its name has another schema."""
-    if not isinstance(statement, CreateIndex):
-        return statement
-    table, name = _indexed(statement, environment), statement.name
+def _placed(statement: CreateIndex, table: Relation, environment: Environment) -> CreateIndex:
+    """The index with the schema of its table. Raises Error 42601 when its name has another schema."""
+    name = statement.name
     if name.schema not in (None, table.schema):
         message = f'an index is in the schema of its table: "{table.schema}"'
         raise Error(message, errors.SYNTAX_ERROR, position=name.position)
     if not statement.is_named:
         statement = _with_free_name(statement, table, environment)
     return replace(statement, name=replace(statement.name, schema=table.schema))
-
-
-def _indexed(statement: CreateIndex, environment: Environment) -> Relation:
-    return resolve(environment.catalog, environment.scope, statement.table)
 
 
 def _with_free_name(statement: CreateIndex, table: Relation, environment: Environment) -> CreateIndex:
