@@ -217,7 +217,8 @@ def test_errors_of_distributed_queries(spark: Connection, query: str, sqlstate: 
 @pytest.mark.spark
 def test_a_distributed_query_can_be_stopped(spark: Connection, tmp_path: Path) -> None:
     spark.execute("SET query_mode = distributed")
-    long = "SELECT count(*) FROM far a JOIN far b ON a.g = b.g JOIN far c ON b.g = c.g JOIN far d ON c.g = d.g"
+    joined = " ".join(f"JOIN far {name} USING (g)" for name in "bcde")
+    long = f"SELECT count(*) FROM far a {joined}"
     timer = threading.Timer(2, spark.cancel)
     timer.start()
     assert refused(spark, long).sqlstate == "57014"

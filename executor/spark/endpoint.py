@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import re
 import shutil
 import socket
@@ -18,7 +17,7 @@ import grpc
 from pyspark.sql import SparkSession
 
 from sparkwave.catalog.locks import RankedLock
-from sparkwave.executor.spark import keeper
+from sparkwave.executor.spark import keeper, pandas_import
 from sparkwave.executor.spark.applications import Application, command, environment, nodes_of
 from sparkwave.executor.spark.usage import Tree
 
@@ -86,8 +85,7 @@ class Endpoint:
         Meanwhile the client library is loaded. `deadline` is a time of `time.monotonic`; `check` raises to give up.
         Raises Ended, and TimeoutError with the reason for waiting.
         """
-        # Not loaded earlier: it imports pandas, which takes a second that a server without Spark can save.
-        importlib.import_module("pyspark.sql.connect.session")
+        pandas_import.load_spark_client()
         while not answers(self._application.port):
             check()
             if not self.is_alive:
