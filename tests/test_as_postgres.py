@@ -25,6 +25,10 @@ EXPRESSIONS = (
     """('2020-01-0' || id)::"pg_catalog"."date" """, """s::"pg_catalog"."varchar" """,
     """iv::text::"pg_catalog"."interval" """, """ts::text::"pg_catalog"."timestamp" """,
     "jsonb_build_object(a, s, f, d)", "jsonb_build_object(a > 5, NULL, f, 'x')", "iv + E'1s'",
+    "('{' || a || ',NULL, 7 }')::int[]", """('{"a b",' || s || ',NULL,"NULL","x\\"y"}')::text[]""",
+    "('{1.5,' || a || '}')::numeric[]", "('{t,' || (a > 5)::text || ',off}')::boolean[]", "('{}' || left(s, 0))::int[]",
+    "('{\"2020-01-01\",' || d || '}')::date[]",
+    *(f"('{text}' || left(s, 0))::boolean" for text in ("on", "off", "tr", " FALS ", "y", "0")),
     "iv - interval '00:00:01.2345678'", "interval '0.0000015' + iv", "time '00:00:00.0000007' + iv",
 )  # fmt: skip
 AGGREGATES = (

@@ -65,6 +65,16 @@ def test_what_is_written_is_there_for_others_at_commit(atomic: Connection, other
     assert rows(other) == [(1, 11), (3, 31), (4, 41)]
 
 
+def test_rows_are_read_in_the_order_of_their_writes(atomic: Connection) -> None:
+    atomic.execute("BEGIN")
+    for k in (13, 12, 11):
+        atomic.execute(f"INSERT INTO kept VALUES ({k}, 0), ({k - 5}, 0)")
+    atomic.execute("UPDATE kept SET v = 1 WHERE k = 12")
+    new = "SELECT k FROM kept WHERE k > 3"
+    assert atomic.execute(new).fetchall() == [(13,), (8,), (7,), (11,), (6,), (12,)]
+    atomic.execute("ROLLBACK")
+
+
 def test_rollback_leaves_nothing(atomic: Connection) -> None:
     before = rows(atomic)
     atomic.execute("BEGIN")

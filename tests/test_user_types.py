@@ -153,6 +153,27 @@ def test_clients_know_the_types(both: tuple[Connection, Connection], binary: boo
         assert [one.name, two.name, *(each.name for each in several)] == ["sad", "happy", "o'k"]
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT row(id, '7'::text) FROM p ORDER BY id",
+        "SELECT '{{1,2},{3,NULL}}'::int[]",
+        "SELECT ARRAY[ARRAY[ARRAY['a', 'bc']], ARRAY[ARRAY['', NULL]]]",
+        "SELECT unnest(ARRAY[1, 2, 3]), ARRAY[]::int[], NULL::int[]",
+    ],
+)
+def test_bytes_of_rows_and_arrays(both: tuple[Connection, Connection], query: str) -> None:
+    found, expected = ([_values(client, query)] for client in both)
+    assert found == expected
+
+
+def _values(client: Connection, query: str) -> list[bytes | None]:
+    """All values of a result, as the server sent them in the binary format."""
+    result = client.execute(query.encode(), binary=True).pgresult
+    assert result is not None
+    return [result.get_value(row, column) for row in range(result.ntuples) for column in range(result.nfields)]
+
+
 def test_copy(both: tuple[Connection, Connection]) -> None:
     texts = []
     for client in both:

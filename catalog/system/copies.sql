@@ -99,9 +99,11 @@ FROM (SELECT database, oid AS type_oid, generate_subscripts(labels, 1)::FLOAT AS
       FROM pgc._user_types);
 CREATE OR REPLACE TABLE pgc._user_type_fields AS
 SELECT f.*, coalesce(t.length, -1) AS length
-FROM (SELECT database, relation_oid, generate_subscripts(field_names, 1) AS place, unnest(field_names) AS name,
-             unnest(field_oids) AS oid
-      FROM pgc._user_types) f
+FROM (SELECT database, relation_oid, place, name,
+             CASE oid WHEN 1043 THEN 25 WHEN 1015 THEN 1009 ELSE oid END AS oid  -- a field's varchar is text
+      FROM (SELECT database, relation_oid, generate_subscripts(field_names, 1) AS place, unnest(field_names) AS name,
+                   unnest(field_oids) AS oid
+            FROM pgc._user_types)) f
 LEFT JOIN pgc._all_types t ON t.oid = f.oid;
 -- The rows of pg_type for users' types and their array types.
 CREATE OR REPLACE TABLE pgc._user_type_rows AS

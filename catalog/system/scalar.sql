@@ -483,6 +483,26 @@ CREATE OR REPLACE MACRO pg.bytea_in(s) AS CASE
                'invalid hexadecimal digit: "' || left(regexp_replace(substring(s, 3), '^[0-9a-fA-F\s]*', ''), 1) || '"'))
                ::VARCHAR))
     ELSE pg._unescaped(s) END;
+-- The elements of an array's text, as texts: NULL, quoted ones without their quotes, or the texts of arrays.
+CREATE OR REPLACE MACRO pg.array_in(s) AS CASE
+    WHEN regexp_matches(s, '^\s*\{\s*\{') THEN
+        pg.raise('0A000', 'an array of arrays is not read as an array of one dimension')::VARCHAR::VARCHAR[]
+    WHEN NOT regexp_full_match(s, '(?s)\s*\{\s*(?:(?:"(?:[^"\\]|\\.)*"|(?:[^\s,{}"\\]|\\.)(?:[^,{}"\\]|\\.)*)(?:\s*,\s*(?:"(?:[^"\\]|\\.)*"|(?:[^\s,{}"\\]|\\.)(?:[^,{}"\\]|\\.)*))*)?\s*\}\s*')
+        THEN pg.raise('22P02', 'malformed array literal: "' || s || '"')::VARCHAR::VARCHAR[]
+    ELSE list_transform(regexp_extract_all(regexp_extract(s, '(?s)\{(.*)\}', 1), '(?s)(?:"(?:[^"\\]|\\.)*"|(?:[^\s,{}"\\]|\\.)(?:[^,{}"\\]|\\.)*)'),
+        lambda e: CASE WHEN e[1] = '"' THEN regexp_replace(e[2:-2], '(?s)\\(.)', '\1', 'g')
+            WHEN upper(rtrim(e)) = 'NULL' THEN NULL ELSE regexp_replace(rtrim(e), '(?s)\\(.)', '\1', 'g') END) END;
+CREATE OR REPLACE MACRO pg.arrays_in(s) AS CASE
+    WHEN NOT regexp_full_match(s, '(?s)\s*\{\s*(?:\{[^{}]*\}(?:\s*,\s*\{[^{}]*\})*)?\s*\}\s*')
+        THEN pg.raise('22P02', 'malformed array literal: "' || s || '"')::VARCHAR::VARCHAR[]
+    ELSE regexp_extract_all(regexp_extract(s, '(?s)\{(.*)\}', 1), '(?s)\{[^{}]*\}') END;
+CREATE OR REPLACE MACRO pg.boolean_in(s) AS CASE
+    WHEN trim(lower(s), E' \t\n\r\f\v') IN ('t', 'tr', 'tru', 'true', 'y', 'ye', 'yes', 'on', '1') THEN true
+    WHEN trim(lower(s), E' \t\n\r\f\v') IN ('f', 'fa', 'fal', 'fals', 'false', 'n', 'no', 'of', 'off', '0') THEN false
+    ELSE pg.raise('22P02', 'invalid input syntax for type boolean: "' || s || '"')::BOOLEAN END;
+CREATE OR REPLACE MACRO pg.as_boolean(s VARCHAR) AS pg.boolean_in(s), (x) AS x;
+-- The array that a text or an array means, for a value whose type the planner does not know.
+CREATE OR REPLACE MACRO pg.as_array(s VARCHAR) AS pg.array_in(s), (x) AS x;
 CREATE OR REPLACE MACRO pg.to_bytea(x BLOB) AS x, (x) AS pg.bytea_in(x);
 CREATE OR REPLACE MACRO pg.to_hex(n INTEGER) AS lower(hex(n & 4294967295)), (n BIGINT) AS lower(hex(n));
 -- The cast is for DESCRIBE, where a parameter is NULL, which alone would be an integer.

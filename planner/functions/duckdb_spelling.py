@@ -515,10 +515,20 @@ def _cast(node: exp.Expr, lenient: bool) -> exp.Expr | None:
             raise Error(f"an array of arrays is not of type {target}", errors.FEATURE_NOT_SUPPORTED, hint=hint)
         node.set("this", array_of(items))
         return None
+    if target is not None and target.dimensions and source == VARCHAR and not value.is_string:
+        read = _array_in(value, target)
+        return duckdb_call("try", read) if lenient else read
+    if target is not None and _may_be_text(value, source, target) and not lenient:
+        array, reader = ours("as_array", value), _READ_AS.get(target.element.name)
+        node.set("this", of_each(array, ours(reader, exp.column(ELEMENT))) if reader is not None else array)
+        return None
     if kind == exp.DataType.Type.VARBINARY and value.is_string:
         return bytea(value)
-    if kind == exp.DataType.Type.VARBINARY and source is None and not lenient and not _is_parameter(value):
-        return ours("to_bytea", value)
+    if source is None and target is not None and not lenient and not (value.is_string or _is_parameter(value)):
+        reader = _READ_AS.get(target.name) if not target.dimensions else None
+        if reader is not None:
+            node.set("this", ours(reader, value))
+            return None
     if kind in exp.DataType.TEXT_TYPES:
         plain = (
             value.is_string
@@ -562,6 +572,8 @@ def _value_to_cast(value: exp.Expr, source: Type, target: Type) -> exp.Expr | No
             return ours("float_digits", value)
         case "character varying", "bytea":
             return ours("bytea_in", value)
+        case "character varying", "boolean" if not value.is_string:
+            return ours("boolean_in", value)
         case "jsonb", "boolean":
             return ours("jsonb_of_kind", value, exp.Literal.string("boolean"), exp.Literal.string(str(target)))
         case "jsonb", _ if target.is_numeric:
@@ -573,6 +585,22 @@ def _value_to_cast(value: exp.Expr, source: Type, target: Type) -> exp.Expr | No
         case "timestamp with time zone", "time without time zone":
             return exp.cast(value, "TIMESTAMP", dialect="duckdb")
     return None
+
+
+def _may_be_text(value: exp.Expr, source: Known, target: Type) -> bool:
+    """Return whether a value of a type that nobody knows may be the text of an array whose elements DuckDB can cast."""
+    is_known = source is not None or value.is_string or _is_parameter(value) or isinstance(value, exp.Array)
+    return target.dimensions == 1 and target.element.name != "jsonb" and not is_known
+
+
+# The macros that read a text as a type otherwise than DuckDB, and leave other values.
+_READ_AS = {"boolean": "as_boolean", "bytea": "to_bytea"}
+
+
+def _array_in(value: exp.Expr, target: Type) -> exp.Expr:
+    """Return the array that a text means, such as `{1,NULL}`."""
+    texts = ours("array_in" if target.dimensions == 1 else "arrays_in", value)
+    return of_each(texts, _spell(lenient=False)(exp.column(ELEMENT), VARCHAR, target.element))
 
 
 def _is_parameter(value: exp.Expr) -> bool:

@@ -33,7 +33,7 @@ def _column(name: str, type_: Type, origin: Origin | None) -> ResultColumn:
     if origin is not None and (same or (origin.type.is_text and type_.is_text)):
         return ResultColumn(name, origin.type if same else type_, origin.relation_id, origin.number, origin.type.typmod)
     type_ = _as_written(type_)
-    if type_.dimensions and type_.element.is_text:
+    if type_.dimensions and replace(type_, dimensions=0).is_text:
         # An array that is no table's column is an array of text: asyncpg looks up other types by a query with such an
         # array.
         type_ = replace(TEXT, dimensions=type_.dimensions)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
@@ -15,14 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sparkwave.catalog.errors import FEATURE_NOT_SUPPORTED, Error
-from sparkwave.catalog.types import Type
+from sparkwave.catalog.types import TEXT, VARCHAR, Type
 from sparkwave.server.wire.text_format import (
     DAY,
     INFINITE_DAYS,
     INFINITE_MICROS,
     conform,
     fixed,
-    relist,
     text_array,
     trims_zeros,
 )
@@ -35,10 +35,8 @@ NEGATIVE, NAN = 0x4000, 0xC000  # sign words of numeric
 def binary_array(array: pa.Array, type: Type) -> pa.Array:
     """Return the values of `array` in Postgres' binary format as a `binary` array; NULLs stay null.
 
-    Raises Error 0A000 for arrays of more than one dimension.
+    Raises Error 0A000 for arrays of subarrays of several lengths, which PostgreSQL does not have.
     """
-    if type.dimensions > 1:
-        raise Error(f"binary output of {type} is not supported", FEATURE_NOT_SUPPORTED)
     plain = conform(array, type)
     encoded = _array(plain, type) if type.dimensions else _ENCODERS[type.name](plain, type)
     if plain.null_count and not encoded.null_count:
@@ -206,24 +204,33 @@ def length_prefixes(array: pa.Array) -> pa.Array:
     return fixed(lengths.tobytes(), len(array), 4)
 
 
-_ARRAY_HEADER = np.dtype([("dims", ">i4"), ("nulls", ">i4"), ("oid", ">i4"), ("length", ">i4"), ("lower", ">i4")])
-
-
 def _array(array: pa.Array, type: Type) -> pa.Array:
-    element = type.element
-    values = binary_array(array.flatten(), element)
-    prefixed = pc.binary_join_element_wise(length_prefixes(values), values.fill_null(b""), b"")
-    bodies = pc.binary_join(relist(array, prefixed), b"").fill_null(b"")
-
+    """Encode arrays of any number of dimensions. Raises Error 0A000 for one whose subarrays differ in length."""
     lengths = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)
-    nulls_before = np.concatenate(([0], np.cumsum(~_valid(values))))
-    ends = np.cumsum(lengths)
-    header = np.zeros(len(array), _ARRAY_HEADER)
-    header["dims"], header["oid"], header["length"], header["lower"] = lengths > 0, element.oid, lengths, 1
-    header["nulls"] = nulls_before[ends] > nulls_before[ends - lengths]
-    headers = fixed(header.tobytes(), len(array), 20)
-    empty = pa.array(lengths == 0)
-    headers = pc.if_else(empty, pc.binary_slice(headers, 0, 12), headers)
+    sizes, rows, level = [lengths], np.repeat(np.arange(len(array)), lengths), array.flatten()
+    for _ in range(type.dimensions - 1):
+        lengths = pc.list_value_length(level).fill_null(-1).to_numpy(zero_copy_only=False)
+        size = np.zeros(len(array), np.int64)
+        size[rows] = lengths
+        if (lengths != size[rows]).any() or (lengths < 0).any():
+            raise Error(
+                f"binary output of {type} with subarrays of several lengths is not supported", FEATURE_NOT_SUPPORTED
+            )
+        sizes, rows, level = [*sizes, size], np.repeat(rows, lengths), level.flatten()
+    element = replace(type, dimensions=0)
+    values = binary_array(level, element)
+    prefixed = pc.binary_join_element_wise(length_prefixes(values), values.fill_null(b""), b"")
+    counts = np.bincount(rows, minlength=len(array))
+    offsets = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
+    bodies = pc.binary_join(pa.ListArray.from_arrays(pa.array(offsets), prefixed), b"")
+
+    layout = [("dims", ">i4"), ("nulls", ">i4"), ("oid", ">i4"), ("sizes", ">i4", (type.dimensions, 2))]
+    header = np.zeros(len(array), np.dtype(layout))
+    header["dims"], header["oid"] = np.where(counts > 0, type.dimensions, 0), element.oid
+    header["nulls"] = np.bincount(rows, weights=~_valid(values), minlength=len(array)) > 0
+    header["sizes"] = np.stack([np.stack(sizes, axis=1), np.ones((len(array), type.dimensions))], axis=2)
+    headers = fixed(header.tobytes(), len(array), header.itemsize)
+    headers = pc.if_else(pa.array(counts == 0), pc.binary_slice(headers, 0, 12), headers)
     return pc.binary_join_element_wise(headers, bodies, b"")
 
 
@@ -235,7 +242,8 @@ def _record(array: pa.Array, type: Type) -> pa.Array:
     parts = [_repeated(struct.pack("!i", len(type.fields)), len(array))]
     for values, (_, field) in zip(array.flatten(), type.fields, strict=True):
         encoded = binary_array(values, field)
-        parts += [_repeated(struct.pack("!I", field.oid), len(array)), length_prefixes(encoded), encoded.fill_null(b"")]
+        shown = replace(TEXT, dimensions=field.dimensions) if field.name == VARCHAR.name else field  # as pg_attribute
+        parts += [_repeated(struct.pack("!I", shown.oid), len(array)), length_prefixes(encoded), encoded.fill_null(b"")]
     return pc.binary_join_element_wise(*parts, b"")
 
 

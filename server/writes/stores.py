@@ -19,8 +19,8 @@ from sparkwave.planner.batch.write import INSERTED, ROW
 # Columns of a log besides those of the table: the entry's number, whether the row exists, and its `rowid`. A new row
 # has a negative one until the lake assigns another.
 ENTRY, LIVE, ROW_ID = '"?entry"', '"?live"', '"?rowid"'
-# The newest entry of each row.
-NEWEST = f"QUALIFY row_number() OVER (PARTITION BY {ROW_ID} ORDER BY {ENTRY} DESC) = 1"
+# The newest entry of each row, in the order in which they were written: new rows' ids descend.
+NEWEST = f"QUALIFY row_number() OVER (PARTITION BY {ROW_ID} ORDER BY {ENTRY} DESC) = 1 ORDER BY {ENTRY}, {ROW_ID} DESC"
 
 
 def listed(names: tuple[str, ...], of: str = "") -> str:
