@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -188,9 +189,11 @@ def descendants(pid: int) -> list[int]:
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """Return a port that nobody listens on, below those that systems give to outgoing connections."""
+    while True:
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", random.SystemRandom().randrange(10_000, 32_768)))
+            return int(probe.getsockname()[1])
 
 
 def wait_until(is_true: Callable[[], bool], timeout: float = 30, interval: float = 0.05) -> bool:

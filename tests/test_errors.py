@@ -289,7 +289,8 @@ ERRORS = [
     ("EXPLAIN (TRACE, FORMAT JSON) SELECT k FROM t", "0A000", "Not supported: EXPLAIN (TRACE, JSON FORMAT)"),
     ("EXPLAIN (INCREMENTAL) SELECT k FROM t", "0A000", "keeps nothing up to date"),
     ("EXPLAIN (DISTSQL) SELECT k FROM t", "0A000", "of a batch query"),
-    ("EXPLAIN «ANALYZE» SELECT k FROM t", "0A000", "explain analyze"),
+    ("EXPLAIN «ANALYZE» DELETE FROM t", "0A000", "EXPLAIN ANALYZE is for queries"),
+    ("EXPLAIN (ANALYZE, LOGICAL) SELECT k FROM t", "0A000", "Not supported: EXPLAIN (ANALYZE, LOGICAL)"),
     ("SELECT $1", "42P02", "$1"),
     ("SELECT sha512('a')", "42883", "function sha512 does not exist"),
 ]  # fmt: skip

@@ -847,3 +847,18 @@ def test_columns_named_with_a_schema_that_the_table_is_not(connection: Connectio
     connection.execute("ALTER TABLE plainly RENAME TO renamed")
     assert sorted(rows(connection, "SELECT v FROM over")) == [(3,), (3,)]
     assert refused(connection, "SELECT other.renamed.v FROM renamed").sqlstate == "42P01"
+
+
+def test_explain_analyze_runs_the_query(connection: Connection) -> None:
+    connection.execute('CREATE TABLE analyzed (k int PRIMARY KEY, "My Col" int)')
+    connection.execute("INSERT INTO analyzed SELECT i, i % 7 FROM generate_series(1, 1000) AS s (i)")
+    query = 'SELECT "My Col", count(*) FROM analyzed WHERE k > 5 GROUP BY 1 ORDER BY 2'
+    lines = [line for (line,) in rows(connection, f"EXPLAIN ANALYZE {query}")]
+    assert lines[0].startswith("Query { rows: 7, time: ")
+    assert "rows: 995, " in lines[-1] and "table: analyzed" in lines[-1]
+    found = json.loads("\n".join(line for (line,) in rows(connection, f"EXPLAIN (ANALYZE, FORMAT json) {query}")))
+    assert found["name"] == "Query" and found["fields"]["rows"] == "7"
+    assert refused(connection, "EXPLAIN ANALYZE SELECT 1 / 0").sqlstate == "22012"
+    for shape in ("text", "json", "yaml", "xml", "dot"):
+        assert rows(connection, f"EXPLAIN (ANALYZE, FORMAT {shape}) SELECT count(*) FROM analyzed")
+        assert rows(connection, f"EXPLAIN (FORMAT {shape}) SELECT typname FROM pg_type")

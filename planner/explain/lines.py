@@ -68,8 +68,13 @@ def check(statement: Explain) -> None:
             "EXPLAIN (INCREMENTAL) of a statement that keeps nothing up to date",
             "Use EXPLAIN (INCREMENTAL) CREATE MATERIALIZED VIEW … AS …",
         )
+    if options.analyze and (options.trace or options.type != "physical"):
+        raise _unsupported(f"EXPLAIN (ANALYZE, {'TRACE' if options.trace else options.type.upper()})", _ANALYZED)
     if options.type == "distsql" and not isinstance(statement.statement, CreateStreaming | CreateTable):
         raise _unsupported("EXPLAIN (DISTSQL) of a batch query", "A batch query runs on DuckDB, in one stage.")
+
+
+_ANALYZED = "EXPLAIN (ANALYZE) shows the plan that has run."
 
 
 def _unsupported(what: str, hint: str) -> Error:

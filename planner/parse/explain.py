@@ -26,7 +26,7 @@ from sparkwave.planner.statements import (
 )
 
 _QUERIES = ("SELECT", "WITH", "VALUES", "TABLE", "(")  # the first words in a parenthesis that is no list of options
-_SWITCHES = frozenset({"verbose", "trace", "backfill", "incremental"})
+_SWITCHES = frozenset({"analyze", "verbose", "trace", "backfill", "incremental"})
 TYPES = ("logical", "physical", "distsql")
 FORMATS = ("text", "json", "xml", "yaml", "dot")
 _EXPLAINED = (Query, CreateTable, CreateMaterializedView, CreateIndex, CreateSink, Insert, Update, Delete, Merge)
@@ -36,15 +36,10 @@ def parse_explain(reader: TokenReader, parse: Callable[[str], Statement]) -> Exp
     """`EXPLAIN [(option [value], …)] statement`; `parse` reads the statement."""
     reader.expect("EXPLAIN")
     position = reader.offset + 1
-    if reader.accept("ANALYZE"):
-        raise Error(
-            "Feature is not yet implemented: explain analyze",
-            errors.FEATURE_NOT_SUPPORTED,
-            hint="EXPLAIN shows the plan; SHOW JOBS and rw_catalog.rw_ddl_progress show what a job does.",
-            position=position,
-        )
     options = ExplainOptions()
-    if reader.peek() == "(" and reader.peek(1) not in _QUERIES:
+    if reader.accept("ANALYZE"):
+        options = replace(options, analyze=True)
+    elif reader.peek() == "(" and reader.peek(1) not in _QUERIES:
         for chosen in reader.parenthesised(lambda: _option(reader)):
             options = replace(options, **chosen)  # type: ignore[arg-type]
     if reader.accept("VERBOSE"):
@@ -63,6 +58,13 @@ def parse_explain(reader: TokenReader, parse: Callable[[str], Statement]) -> Exp
             f"Feature is not yet implemented: unsupported statement for EXPLAIN: {reader.sql[offset:].strip()}",
             errors.FEATURE_NOT_SUPPORTED,
             position=offset + 1,
+        )
+    if options.analyze and not isinstance(statement, Query):
+        raise Error(
+            "EXPLAIN ANALYZE is for queries",
+            errors.FEATURE_NOT_SUPPORTED,
+            hint="EXPLAIN shows the plan; SHOW JOBS and rw_catalog.rw_ddl_progress show what a job does.",
+            position=position,
         )
     return Explain(statement, options)
 

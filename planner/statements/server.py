@@ -80,8 +80,12 @@ class CancelJobs:
 
 @dataclass(frozen=True)
 class ExplainOptions:
-    """The output of EXPLAIN. `incremental` is Sparkwave's own: the delta SQL of each operator."""
+    """What EXPLAIN shows. `incremental` is Sparkwave's own: the delta SQL of each operator.
 
+    `analyze` runs the query.
+    """
+
+    analyze: bool = False
     verbose: bool = False
     trace: bool = False
     backfill: bool = False

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from functools import partial
 
+from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
+from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.translation import DuckDBError, translate
 from sparkwave.catalog.types import VARCHAR
 from sparkwave.planner.batch.query import Batch, check_reads, plan_query
 from sparkwave.planner.batch.time_travel import points
+from sparkwave.planner.explain import duckdb_plan
 from sparkwave.planner.explain.lines import check
 from sparkwave.planner.explain.lines import explain as explain_lines
+from sparkwave.planner.explain.output_formats import FORMATS
 from sparkwave.planner.plan.streaming_query import streaming_of
 from sparkwave.planner.statements import (
     CreateStreaming,
@@ -18,6 +23,7 @@ from sparkwave.planner.statements import (
     DeclareCursor,
     Delete,
     Explain,
+    ExplainOptions,
     Insert,
     Merge,
     Query,
@@ -85,7 +91,7 @@ def plan(
 
 
 def explain(session: Session, statement: Explain) -> Result:
-    """Return the planner's plan of a statement, or DuckDB's plan of a query without operators. Nothing runs."""
+    """Return the planner's plan of a statement, or DuckDB's of a query without operators, or as it has run."""
     check(statement)
     target = statement.statement
     environment = session.environment
@@ -94,6 +100,8 @@ def explain(session: Session, statement: Explain) -> Result:
     where = []
     if isinstance(target, Query) and batch is not None and statement.options.format == "text":
         where = _place(session, target, batch)
+    if statement.options.analyze and batch is not None:
+        return _lines([*where, *_duckdb_plan(session, batch, statement.options)])
     if isinstance(target, CreateStreaming):
         check_reads(streaming_of(target, environment.catalog, environment.scope).query, environment)
     try:
@@ -103,15 +111,19 @@ def explain(session: Session, statement: Explain) -> Result:
             statement, catalog, scope, session.backfill_settings, indexes, partial(execution.check_plan, session)
         )
     except Error as refused:
-        if batch is None or statement.options.format != "text" or statement.options.type != "physical":
+        if batch is None or statement.options.type != "physical":
             raise
         try:
-            lines = _duckdb_plan(session, batch)
+            lines = _duckdb_plan(session, batch, statement.options)
         except DuckDBError as error:
             if translate(error).sqlstate == refused.sqlstate:
                 raise refused from error  # the same error, with its position in the text
             raise
-    return rows_result("EXPLAIN", ("QUERY PLAN",), [(line,) for line in (*where, *lines)], (VARCHAR,))
+    return _lines([*where, *lines])
+
+
+def _lines(lines: list[str]) -> Result:
+    return rows_result("EXPLAIN", ("QUERY PLAN",), [(line,) for line in lines], (VARCHAR,))
 
 
 def _place(session: Session, target: Query, batch: Batch) -> list[str]:
@@ -130,9 +142,20 @@ def _batch(session: Session, target: Query | Insert | Update | Delete | Merge) -
             return dml.plan(session, target, ())
 
 
-def _duckdb_plan(session: Session, batch: Batch) -> list[str]:
+def _duckdb_plan(session: Session, batch: Batch, options: ExplainOptions) -> list[str]:
+    """Return DuckDB's plan of a query; with `analyze` run the query, and return the rows and times of its operators."""
+    if options.analyze and batch.parameters:
+        raise Error("EXPLAIN ANALYZE of a query with parameters is not supported", errors.FEATURE_NOT_SUPPORTED)
     cursor = session.context.lake.cursor()
     with session.running(cursor):
         describe_with(cursor, batch.draws)
-        rows = cursor.execute(f"EXPLAIN {batch.sql}").fetchall()
-    return [line.rstrip() for _, text in rows for line in text.splitlines() if line.strip()]
+        found = json.loads(_explained(cursor, "ANALYZE, ", batch)) if options.analyze else {}
+        if "children" in found:
+            return FORMATS[options.format](duckdb_plan.analyzed(found))
+        # DuckDB does not profile a query that it has answered while it planned.
+        return FORMATS[options.format](duckdb_plan.planned(json.loads(_explained(cursor, "", batch))))
+
+
+def _explained(cursor: Cursor, how: str, batch: Batch) -> str:
+    [(_, text)] = cursor.execute(f"EXPLAIN ({how}FORMAT json) {batch.sql}").fetchall()
+    return str(text)
