@@ -149,7 +149,10 @@ def compare(both: tuple[Connection, Connection], queries: list[str]) -> None:
 
 
 def test_functions(both: tuple[Connection, Connection]) -> None:
-    compare(both, [f"SELECT n, {call} AS x FROM v WHERE {condition}" for call, condition in EXPRESSIONS.items()])
+    """Several a view, because each view takes a tenth of a second."""
+    cases = [f"CASE WHEN {condition} THEN {call} END" for call, condition in EXPRESSIONS.items()]
+    packs = (cases[start : start + 8] for start in range(0, len(cases), 8))
+    compare(both, [f"SELECT n, {', '.join(f'{case} AS x{n}' for n, case in enumerate(pack))} FROM v" for pack in packs])
 
 
 def test_functions_that_return_rows(both: tuple[Connection, Connection]) -> None:
