@@ -28,6 +28,7 @@ EXPRESSIONS = (
     "('{' || a || ',NULL, 7 }')::int[]", """('{"a b",' || s || ',NULL,"NULL","x\\"y"}')::text[]""",
     "('{1.5,' || a || '}')::numeric[]", "('{t,' || (a > 5)::text || ',off}')::boolean[]", "('{}' || left(s, 0))::int[]",
     "('{\"2020-01-01\",' || d || '}')::date[]",
+    "(' ' || a || ' ')::int", "('+' || a)::bigint", "('-' || abs(a))::smallint + 1", "length(s)::text::int",
     *(f"('{text}' || left(s, 0))::boolean" for text in ("on", "off", "tr", " FALS ", "y", "0")),
     "iv - interval '00:00:01.2345678'", "interval '0.0000015' + iv", "time '00:00:00.0000007' + iv",
 )  # fmt: skip

@@ -291,6 +291,9 @@ ERRORS = [
     ("EXPLAIN (DISTSQL) SELECT k FROM t", "0A000", "of a batch query"),
     ("EXPLAIN «ANALYZE» DELETE FROM t", "0A000", "EXPLAIN ANALYZE is for queries"),
     ("EXPLAIN (ANALYZE, LOGICAL) SELECT k FROM t", "0A000", "Not supported: EXPLAIN (ANALYZE, LOGICAL)"),
+    ("SELECT 'ö', «'ä'»::int", "22P02", 'invalid input syntax for type integer: "ä"'),
+    ("SELECT 'zz' < 'a', k + «'x'» FROM t", "22P02", 'invalid input syntax for type integer: "x"'),
+    ("INSERT INTO t (k) VALUES (1), («'x'»)", "22P02", 'invalid input syntax for type integer: "x"'),
     ("SELECT $1", "42P02", "$1"),
     ("SELECT sha512('a')", "42883", "function sha512 does not exist"),
 ]  # fmt: skip

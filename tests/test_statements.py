@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import threading
+
 import duckdb
 import pytest
 
 from sparkwave.catalog.lake.ducklake import SETTINGS, Cursor
-from sparkwave.catalog.lake.prepared_statements import define, define_shared, run
+from sparkwave.catalog.lake.prepared_statements import define, define_shared, make_temporary, prepare_due
+from sparkwave.catalog.lake.prepared_statements import run as run_unprepared
 
 QUERIES = {
     "a filter beyond all values": "SELECT count(*) FROM t WHERE x > 100",
@@ -25,9 +28,15 @@ QUERIES = {
 def cursor() -> Cursor:
     connection = duckdb.connect()
     connection.execute(SETTINGS)
-    connection.execute("CREATE TABLE t AS SELECT i::INTEGER AS x, 'a' AS y FROM range(5) AS r(i)")
-    connection.execute("CREATE TABLE s AS FROM (VALUES (200), (201)) AS v(x)")
+    make_temporary(connection, "t", "SELECT i::INTEGER AS x, 'a' AS y FROM range(5) AS r(i)")
+    make_temporary(connection, "s", "FROM (VALUES (200), (201)) AS v(x)")
     return connection
+
+
+def run(cursor: Cursor, query: str) -> Cursor:
+    """Prepare what is due, then run a statement."""
+    prepare_due(cursor)
+    return run_unprepared(cursor, query)
 
 
 LATER = "INSERT INTO t VALUES (200, 'b'), (NULL, NULL), (2000000, 'c')"
@@ -98,10 +107,10 @@ def test_a_statement_is_planned_again_after_a_definition(cursor: Cursor, make: o
         for _ in range(2):
             run(cursor, text)
     assert callable(make)
-    make(cursor, "CREATE OR REPLACE TABLE t AS SELECT 7 AS x")
+    make(cursor, "CREATE OR REPLACE TABLE other AS SELECT 7 AS x")
     for _ in range(3):
         assert run(cursor, "SELECT 2").fetchall() == [(2,)]
-        assert run(cursor, "FROM t").fetchall() == [(7,)]
+        assert run(cursor, "FROM other").fetchall() == [(7,)]
         assert run(cursor, "SELECT 1").fetchall() == [(1,)]
 
 
@@ -124,6 +133,44 @@ def test_a_transaction_goes_on_after_what_cannot_be_prepared(cursor: Cursor) -> 
     cursor.execute("BEGIN")
     for _ in range(3):
         with pytest.raises(duckdb.Error, match="absent"):
-            run(cursor, "FROM absent")
-        assert run(cursor, "SELECT 1").fetchall() == [(1,)]
+            run_unprepared(cursor, "FROM absent")
+        assert run_unprepared(cursor, "SELECT 1").fetchall() == [(1,)]
     cursor.execute("COMMIT")
+
+
+def test_rows_of_the_buffer_are_not_known_either(cursor: Cursor) -> None:
+    cursor.execute("ATTACH ':memory:' AS buffer; CREATE SCHEMA buffer.epochs")
+    define_shared(cursor, "CREATE TABLE buffer.epochs.copy_1 AS FROM t")
+    cursor.execute("CREATE SEQUENCE buffer.epochs.numbers")
+    removal = "DELETE FROM buffer.epochs.copy_1 AS c USING (SELECT x FROM t WHERE y = 'b') AS r WHERE c.x = r.x"
+    addition = "INSERT INTO buffer.epochs.copy_1 SELECT nextval('buffer.epochs.numbers') + 300, y FROM t WHERE x > 100"
+    for _ in range(3):
+        for statement in (removal, addition):
+            run(cursor, statement)
+    assert len(prepared(cursor)) == 2
+    cursor.execute(LATER)
+    assert run(cursor, addition).fetchall() == [(2,)]
+    assert run(cursor, "SELECT max(x) - min(x) FROM buffer.epochs.copy_1").fetchall() == [(302,)]
+    cursor.execute("INSERT INTO buffer.epochs.copy_1 VALUES (200, 'old')")
+    assert run(cursor, removal).fetchall() == [(1,)]
+
+
+def test_other_threads_may_plan_meanwhile(cursor: Cursor) -> None:
+    """DuckDB crashes when `disabled_optimizers` changes while a statement is planned."""
+    over = threading.Event()
+
+    def plan() -> None:
+        own = cursor.cursor()
+        while not over.is_set():
+            own.execute("SELECT 1 FROM range(3) AS a (i) JOIN range(4) AS b (i) USING (i) WHERE i > 1").fetchall()
+
+    threads = [threading.Thread(target=plan) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for number in range(300):
+        for _ in range(3):
+            run(cursor, f"SELECT {number} + x FROM t")
+    over.set()
+    for thread in threads:
+        thread.join()
+    assert len(prepared(cursor)) == 300

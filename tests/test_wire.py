@@ -53,6 +53,7 @@ class FakePrepared:
     columns: tuple[ResultColumn, ...] | None
     words: list[str]
     kind: str = "select"
+    text: str = ""
 
     @property
     def is_empty(self) -> bool:

@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from sparkwave.catalog.lake.ducklake import (
     METADATA,
     Cursor,
-    ask,
     at_version,
     files_with_column,
     first_row,
@@ -193,8 +192,7 @@ def is_large(cursor: Cursor, table: LakeTable) -> bool:
     Equal names in several schemas count together.
     """
     row = first_row(
-        ask(
-            cursor,
+        cursor.execute(
             f"SELECT sum(record_count) >= {LARGE_ROWS} FROM {METADATA}.ducklake_data_file WHERE table_id IN "
             f"(SELECT table_id FROM {METADATA}.ducklake_table WHERE table_name = {literal(table.name)})",
         )

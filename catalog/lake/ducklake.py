@@ -27,7 +27,7 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake import identity
 from sparkwave.catalog.lake.memory_transactions import rollback
 from sparkwave.catalog.lake.places import BucketPath, Place, below
-from sparkwave.catalog.lake.prepared_statements import DISABLED_OPTIMIZERS, run
+from sparkwave.catalog.lake.prepared_statements import DISABLED_OPTIMIZERS
 from sparkwave.catalog.lake.relocation import relocate
 from sparkwave.catalog.lake.storage import Lease, Storage, lock_directory
 from sparkwave.catalog.lake.translation import DISK_FULL, Cursor, disk_full, first_line, is_conflict
@@ -628,15 +628,9 @@ def has_file(cursor: Cursor) -> bool:
     return _HAVE_FILES[cursor]
 
 
-def ask(cursor: Cursor, question: str) -> Cursor:
-    """Run a query of the lake's catalog with a constant text; prepared if the catalog is a file."""
-    return run(cursor, question) if has_file(cursor) else cursor.execute(question)
-
-
 def locate(cursor: Cursor, table: LakeTable, snapshot: int = NEWEST) -> tuple[int, str] | None:
     """Return the lake's number of a table, and the directory of its files with a slash at the end; None if unknown."""
-    ask(
-        cursor,
+    cursor.execute(
         "SELECT t.table_id, if(s.path_is_relative, m.value || s.path, s.path), t.path, t.path_is_relative, "
         "greatest(s.begin_snapshot, t.begin_snapshot), least(s.end_snapshot, t.end_snapshot) "
         f"FROM {METADATA}.ducklake_table t JOIN {METADATA}.ducklake_schema s USING (schema_id) "
@@ -661,7 +655,7 @@ def files_with_column(cursor: Cursor, paths: Collection[str], column: str) -> se
 def inlined_tables(cursor: Cursor, table_id: int) -> list[str]:
     """Return the tables of the lake's catalog with inlined rows of a table, one for each shape it has had."""
     query = f"SELECT table_name FROM {METADATA}.ducklake_inlined_data_tables WHERE table_id = {table_id}"
-    return [name for (name,) in ask(cursor, query).fetchall()]
+    return [name for (name,) in cursor.execute(query).fetchall()]
 
 
 def inlined_deletes(cursor: Cursor, table_id: int) -> str | None:
@@ -669,7 +663,7 @@ def inlined_deletes(cursor: Cursor, table_id: int) -> str | None:
     name = f"ducklake_inlined_delete_{table_id}"
     # DuckDB's catalog functions do not list tables of the metadata database.
     try:
-        ask(cursor, f"SELECT 1 FROM {METADATA}.{name} LIMIT 0")
+        cursor.execute(f"SELECT 1 FROM {METADATA}.{name} LIMIT 0")
     except duckdb.Error as error:
         if "does not exist" not in str(error):
             raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from sparkwave.catalog.lake.prepared_statements import prepare_due
 from sparkwave.catalog.lake.translation import Cursor, DuckDBError
 
 
@@ -21,6 +22,7 @@ def in_transaction(cursor: Cursor) -> Iterator[None]:
     try:
         yield
         cursor.execute("COMMIT")
+        prepare_due(cursor)
     except BaseException:
         rollback(cursor)
         raise

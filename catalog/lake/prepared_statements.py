@@ -3,55 +3,69 @@
 Found by experiment, with 1.5.5 (asserted by tests/test_statements.py):
 
 - a plan uses the statistics of the rows at the time of planning, and is not planned again when other rows come: it
-  would return wrong rows. So plans are made without statistics;
+  would return wrong rows. DuckDB has no statistics of a table to which a transaction has added rows that it has not
+  committed. So statements are prepared in a transaction that adds a row to each of their tables, and rolls back;
+- DuckDB crashes when a thread plans while another one changes `disabled_optimizers`, which is global. So statistics are
+  not turned off instead;
 - a prepared statement is planned again at each run once a table or view is created or dropped in a database that it
   reads: to create or drop a temporary one, callers use `define`, and for one in the `BUFFER`, `define_shared`.
 """
 
 from __future__ import annotations
 
+import re
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
-from sparkwave.catalog.lake.translation import Cursor
-from sparkwave.catalog.locks import RankedLock
+from sparkwave.catalog.lake.translation import Cursor, DuckDBError
+from sparkwave.catalog.names import BUFFER, EPOCHS_SCHEMA
 
 # The optimizers that no query may use.
 DISABLED_OPTIMIZERS = ("common_subexpressions",)
-# The optimizers that plan by the values of columns.
-_BY_STATISTICS = ("statistics_propagation", "compressed_materialization")
-# The most statements of a cursor, and the most seconds they are kept: tables of other databases change unnoticed.
+# The most statements of a cursor, and the most seconds they are kept.
 _MOST, _MOST_S = 4000, 300.0
+_DROPPED = re.compile(r"\bDROP TABLE (?:IF EXISTS )?(\w+)")
+_SHARED = re.compile(rf"\b{BUFFER}\.{EPOCHS_SCHEMA}\.(\w+)")
+_WORD = re.compile(r"\w+")
+_NEVER = ""
+# Sequences of the buffer, to which no row can be added.
+SEQUENCES = frozenset({"numbers"})
 
 
 @dataclass
 class _Prepared:
-    """The names of a cursor's prepared statements by their text; None for a statement that has run once.
+    """The names of a cursor's prepared statements by their text; None for a statement that is not prepared yet.
 
-    `since` is the value of `_shared` when they were prepared.
+    A statement with the name _NEVER is not prepared. `since` is the value of `_shared` when they were prepared; `due`
+    are those to prepare next, in order.
     """
 
     since: object = None
     began: float = 0.0
     names: dict[str, str | None] = field(default_factory=dict)
+    due: dict[str, None] = field(default_factory=dict)
 
 
 _PREPARED: WeakKeyDictionary[Cursor, _Prepared] = WeakKeyDictionary()
+# The names of each cursor's temporary tables.
+_TEMPORARY: WeakKeyDictionary[Cursor, set[str]] = WeakKeyDictionary()
 # Replaced by a new object at each definition in any buffer.
 _shared: object = None
-_preparing = RankedLock()
 
 
 def define(cursor: Cursor, statement: str) -> Cursor:
     """Create or drop temporary tables or views of the cursor."""
     _PREPARED.pop(cursor, None)
+    _TEMPORARY.setdefault(cursor, set()).difference_update(_DROPPED.findall(statement))
     return cursor.execute(statement)
 
 
 def make_temporary(cursor: Cursor, name: str, query: str) -> int:
     """Create or replace a temporary table with the rows of a query. Returns their number."""
     [(count,)] = define(cursor, f"CREATE OR REPLACE TEMPORARY TABLE {name} AS {query}").fetchall()
+    _TEMPORARY.setdefault(cursor, set()).add(name)
     return count
 
 
@@ -65,30 +79,45 @@ def define_shared(cursor: Cursor, statement: str) -> Cursor:
 
 
 def run(cursor: Cursor, statement: str) -> Cursor:
-    """Execute a statement, prepared from the second time on.
+    """Execute a statement over temporary tables (`make_temporary`) and tables of the buffer's epochs alone.
 
-    It must have no parameters, since with parameters it would be planned each time.
+    Once it has run twice, `prepare_due` prepares it. It must have no parameters, since with parameters it would be
+    planned each time.
     """
     prepared, now = _PREPARED.setdefault(cursor, _Prepared()), time.monotonic()
     if prepared.since is not _shared or len(prepared.names) > _MOST or now - prepared.began > _MOST_S:
-        prepared.since, prepared.began, prepared.names = _shared, now, {}
-    if statement not in prepared.names:
-        prepared.names[statement] = None
-        return cursor.execute(statement)
-    name = prepared.names[statement]
-    if name is None:
-        name = f"statement_{list(prepared.names).index(statement)}"
-        _prepare(cursor, name, statement)
-        prepared.names[statement] = name
-    return cursor.execute(f"EXECUTE {name}")
+        prepared.since, prepared.began, prepared.names, prepared.due = _shared, now, {}, {}
+    name = prepared.names.get(statement, _NEVER)
+    if name:
+        return cursor.execute(f"EXECUTE {name}")
+    has_run = statement in prepared.names
+    prepared.names.setdefault(statement, None)
+    done = cursor.execute(statement)
+    if has_run and name is None:
+        prepared.due[statement] = None
+    return done
 
 
-def _prepare(cursor: Cursor, name: str, statement: str) -> None:
-    """Prepare a statement without statistics; meanwhile other threads plan without them too, which is only slower."""
-    disabled = ",".join((*DISABLED_OPTIMIZERS, *_BY_STATISTICS))
-    with _preparing:
-        cursor.execute(f"SET GLOBAL disabled_optimizers = '{disabled}'")
-        try:
-            cursor.execute(f"PREPARE {name} AS {statement}")
-        finally:
-            cursor.execute(f"SET GLOBAL disabled_optimizers = '{','.join(DISABLED_OPTIMIZERS)}'")
+def prepare_due(cursor: Cursor) -> None:
+    """Prepare the statements that have run twice. The cursor must not be in a transaction."""
+    prepared = _PREPARED.get(cursor)
+    if prepared is None or not prepared.due:
+        return
+    due, prepared.due = [*prepared.due], {}
+    if prepared.since is not _shared:
+        return
+    tables = {f"{BUFFER}.{EPOCHS_SCHEMA}.{name}" for text in due for name in _SHARED.findall(text)}
+    tables -= {f"{BUFFER}.{EPOCHS_SCHEMA}.{name}" for name in SEQUENCES}
+    tables |= _TEMPORARY.get(cursor, set()) & {word for text in due for word in _WORD.findall(text)}
+    places = {text: number for number, text in enumerate(prepared.names)}
+    try:
+        cursor.execute("BEGIN; " + "; ".join(f"INSERT INTO {table} DEFAULT VALUES" for table in sorted(tables)))
+        for text in due:
+            cursor.execute(f"PREPARE statement_{places[text]} AS {text}")
+    except DuckDBError:  # another thread may have changed a table
+        prepared.names |= dict.fromkeys(due, _NEVER)
+        return
+    finally:
+        with suppress(DuckDBError):
+            cursor.execute("ROLLBACK")
+    prepared.names |= {text: f"statement_{places[text]}" for text in due}

@@ -496,6 +496,12 @@ CREATE OR REPLACE MACRO pg.arrays_in(s) AS CASE
     WHEN NOT regexp_full_match(s, '(?s)\s*\{\s*(?:\{[^{}]*\}(?:\s*,\s*\{[^{}]*\})*)?\s*\}\s*')
         THEN pg.raise('22P02', 'malformed array literal: "' || s || '"')::VARCHAR::VARCHAR[]
     ELSE regexp_extract_all(regexp_extract(s, '(?s)\{(.*)\}', 1), '(?s)\{[^{}]*\}') END;
+-- A text that is an integer; DuckDB would round others.
+CREATE OR REPLACE MACRO pg.integer_in(s, type) AS CASE WHEN regexp_full_match(s, '\s*[+-]?[0-9]+\s*') THEN s
+    ELSE pg.raise('22P02', 'invalid input syntax for type ' || type || ': "' || s || '"')::VARCHAR END;
+CREATE OR REPLACE MACRO pg.as_smallint(s VARCHAR) AS pg.integer_in(s, 'smallint'), (x) AS x;
+CREATE OR REPLACE MACRO pg.as_integer(s VARCHAR) AS pg.integer_in(s, 'integer'), (x) AS x;
+CREATE OR REPLACE MACRO pg.as_bigint(s VARCHAR) AS pg.integer_in(s, 'bigint'), (x) AS x;
 CREATE OR REPLACE MACRO pg.boolean_in(s) AS CASE
     WHEN trim(lower(s), E' \t\n\r\f\v') IN ('t', 'tr', 'tru', 'true', 'y', 'ye', 'yes', 'on', '1') THEN true
     WHEN trim(lower(s), E' \t\n\r\f\v') IN ('f', 'fa', 'fal', 'fals', 'false', 'n', 'no', 'of', 'off', '0') THEN false

@@ -574,6 +574,8 @@ def _value_to_cast(value: exp.Expr, source: Type, target: Type) -> exp.Expr | No
             return ours("bytea_in", value)
         case "character varying", "boolean" if not value.is_string:
             return ours("boolean_in", value)
+        case "character varying", "smallint" | "integer" | "bigint" if not value.is_string:
+            return ours("integer_in", value, exp.Literal.string(target.name))
         case "jsonb", "boolean":
             return ours("jsonb_of_kind", value, exp.Literal.string("boolean"), exp.Literal.string(str(target)))
         case "jsonb", _ if target.is_numeric:
@@ -594,7 +596,10 @@ def _may_be_text(value: exp.Expr, source: Known, target: Type) -> bool:
 
 
 # The macros that read a text as a type otherwise than DuckDB, and leave other values.
-_READ_AS = {"boolean": "as_boolean", "bytea": "to_bytea"}
+_READ_AS = {
+    "boolean": "as_boolean", "bytea": "to_bytea", "smallint": "as_smallint", "integer": "as_integer",
+    "bigint": "as_bigint",
+}  # fmt: skip
 
 
 def _array_in(value: exp.Expr, target: Type) -> exp.Expr:

@@ -26,7 +26,7 @@ from sparkwave.planner.parse.sequence import parse_create_sequence
 from sparkwave.planner.parse.sink import parse_create_sink, parse_streaming_query
 from sparkwave.planner.parse.subscription import parse_create_subscription
 from sparkwave.planner.parse.table import parse_create_source, parse_create_table
-from sparkwave.planner.parse.tokens import TokenReader, syntax_error
+from sparkwave.planner.parse.tokens import TokenReader, position_of_input, syntax_error
 from sparkwave.planner.parse.transaction import (
     parse_begin,
     parse_commit,
@@ -84,7 +84,11 @@ def parse_statement(sql: str) -> Statement:
     parser = _BY_FIRST_WORD.get(reader.peek())
     if parser is None:
         raise reader.syntax_error()
-    return parser(reader)
+    try:
+        return parser(reader)
+    except Error as error:
+        error.position = error.position or position_of_input(sql, error.message)
+        raise
 
 
 def _query(reader: TokenReader) -> Statement:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import math
 import re
 import uuid
 from collections.abc import Callable, Sequence
@@ -78,7 +79,10 @@ def _integer(name: str, low: int, high: int) -> Callable[[str], int]:
 def _float(text: str) -> float:
     if "_" in text:
         raise ValueError(text)
-    return float(text)
+    value = float(text)
+    if math.isinf(value) and "inf" not in text.lower():
+        raise Error(f'"{text}" is out of range for type double precision', NUMERIC_VALUE_OUT_OF_RANGE)
+    return value
 
 
 def _numeric(text: str) -> Decimal:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import ClassVar, TypeVar
 
@@ -14,6 +15,7 @@ from sparkwave.catalog.errors import Error
 from sparkwave.planner.statements import Name
 
 T = TypeVar("T")
+_STRINGS = frozenset({TokenType.STRING, TokenType.BYTE_STRING, TokenType.NATIONAL_STRING, TokenType.HEREDOC_STRING})
 
 
 class _Tokenizer(Postgres.Tokenizer):
@@ -30,6 +32,21 @@ def tokenize(sql: str) -> list[Token]:
         raise Error(
             "unterminated quoted string or comment", errors.SYNTAX_ERROR, position=max(len(sql.rstrip()), 1)
         ) from error
+
+
+# PostgreSQL's words for a text that is no value of a type end with the text.
+_INPUT = re.compile(r': "(.*)"$', re.DOTALL)
+# A longer text is not searched.
+_MOST_SEARCHED = 1 << 17
+
+
+def position_of_input(sql: str, message: str) -> int | None:
+    """Return the position, from 1, of the only string in a text whose value an error's message quotes at its end."""
+    quoted = _INPUT.search(message)
+    if quoted is None or len(sql) > _MOST_SEARCHED:
+        return None
+    found = [token.start for token in tokenize(sql) if token.token_type in _STRINGS and token.text == quoted[1]]
+    return found[0] + 1 if len(found) == 1 else None
 
 
 def split_statements(sql: str) -> list[tuple[str, int]]:

@@ -22,6 +22,7 @@ from sparkwave.catalog.errors import (
     Error,
 )
 from sparkwave.catalog.lake.translation import DuckDBError, translate
+from sparkwave.planner.parse.tokens import position_of_input
 from sparkwave.server.operations.memory_release import MEMORY
 from sparkwave.server.session.portal import Portal, Rows, Statement
 from sparkwave.server.wire import messages as m
@@ -295,6 +296,9 @@ class Conversation:
                     portal.format_codes = (int(portal.result.is_binary),)
                     self._describe(portal, portal.result.columns)
             self._advance(portal, portal.result, limit)
+        except Error as error:
+            error.position = error.position or position_of_input(portal.statement.prepared.text, error.message)
+            raise
         finally:
             statement_seconds(portal.statement.prepared.kind).observe(time.perf_counter() - started)
 

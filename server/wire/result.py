@@ -104,6 +104,10 @@ class Prepared(Protocol):
     """A parsed and planned statement that has not run."""
 
     @property
+    def text(self) -> str:
+        """The statement as the client sent it."""
+
+    @property
     def is_empty(self) -> bool:
         """Whether the text has no statement: only white space, comments or a semicolon."""
 
