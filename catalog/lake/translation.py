@@ -141,6 +141,11 @@ def is_conflict(error: duckdb.Error) -> bool:
     return isinstance(error, duckdb.TransactionException) or is_passing(error)
 
 
+def is_missing_table(error: duckdb.Error) -> bool:
+    """Return whether a statement names a table that does not exist."""
+    return isinstance(error, duckdb.CatalogException) and str(error).startswith("Catalog Error: Table with name")
+
+
 def first_line(error: Exception) -> str:
     """Return the first line of an engine's message, or the error's class if it has no message."""
     return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
 from sparkwave.catalog.counters import BARRIER_FAILURES
-from sparkwave.catalog.lake.translation import DuckDBError, is_conflict
+from sparkwave.catalog.lake.translation import DuckDBError, is_conflict, is_missing_table
 from sparkwave.catalog.locks import Rank, RankedRLock
 from sparkwave.catalog.names import LakeTable
 from sparkwave.catalog.stores.store import Store
@@ -26,6 +26,8 @@ logger = logging.getLogger(__name__)
 LOOK_S = 1.0
 # A checkpoint that conflicts with another commit is tried again at once, at most this often.
 MOST_CONFLICTS = 3
+# A checkpoint of a view that has just been dropped waits this long for the buffer to forget the view.
+DROP_S = 0.02
 # After a checkpoint of t seconds none follows for REST * t seconds, to leave the processor to others.
 REST = 9
 # Before each statement, a checkpoint that nobody waits for waits this long for a barrier to end.
@@ -98,8 +100,11 @@ class Checkpoints:
                 self._write()
                 return
             except DuckDBError as error:
-                if not is_conflict(error) or attempt == MOST_CONFLICTS - 1:
+                is_dropped = is_missing_table(error)  # with its view, and the buffer will know in a moment
+                if not (is_conflict(error) or is_dropped) or attempt == MOST_CONFLICTS - 1:
                     raise
+                if is_dropped:
+                    self._stopping.wait(DROP_S)
 
     def attempt(self) -> None:
         """Store all present changes; a failure is only logged."""
