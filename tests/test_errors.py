@@ -291,6 +291,9 @@ ERRORS = [
     ("EXPLAIN (DISTSQL) SELECT k FROM t", "0A000", "of a batch query"),
     ("EXPLAIN «ANALYZE» DELETE FROM t", "0A000", "EXPLAIN ANALYZE is for queries"),
     ("EXPLAIN (ANALYZE, LOGICAL) SELECT k FROM t", "0A000", "Not supported: EXPLAIN (ANALYZE, LOGICAL)"),
+    *((f"SELECT «'{text}'»::{type_}", "22003", f'"{text}" is out of range for type {name}')
+      for text, type_, name in (("1e400", "float8", "double precision"), ("-1e-400", "float", "double precision"),
+                                ("3.5e38", "real", "real"), ("1e-46", "float4", "real"))),
     ("SELECT 'ö', «'ä'»::int", "22P02", 'invalid input syntax for type integer: "ä"'),
     ("SELECT 'zz' < 'a', k + «'x'» FROM t", "22P02", 'invalid input syntax for type integer: "x"'),
     ("INSERT INTO t (k) VALUES (1), («'x'»)", "22P02", 'invalid input syntax for type integer: "x"'),

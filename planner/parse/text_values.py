@@ -9,10 +9,12 @@ import datetime
 import json
 import math
 import re
+import sys
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import Decimal, InvalidOperation
+from functools import partial
 from typing import Any
 
 from sparkwave.catalog.errors import (
@@ -76,13 +78,20 @@ def _integer(name: str, low: int, high: int) -> Callable[[str], int]:
     return decode
 
 
-def _float(text: str) -> float:
+def _float(text: str, type_: str = "double precision", most: float = sys.float_info.max, least: float = 0.0) -> float:
+    """Read a float. Raises Error 22003 for a number that is beyond the type's greatest, or so small that it is 0."""
     if "_" in text:
         raise ValueError(text)
     value = float(text)
-    if math.isinf(value) and "inf" not in text.lower():
-        raise Error(f'"{text}" is out of range for type double precision', NUMERIC_VALUE_OUT_OF_RANGE)
+    size, digits = abs(value), text.lower().partition("e")[0]
+    is_large = size > most and "inf" not in text.lower()
+    if is_large or (size <= least and re.search("[1-9]", digits)):
+        raise Error(f'"{text}" is out of range for type {type_}', NUMERIC_VALUE_OUT_OF_RANGE)
     return value
+
+
+# The middles between the greatest real and the next number, and between 0 and the smallest real.
+_real = partial(_float, type_="real", most=math.ldexp(2 - 2**-24, 127), least=math.ldexp(1, -150))
 
 
 def _numeric(text: str) -> Decimal:
@@ -226,7 +235,7 @@ _FROM_TEXT: dict[str, Callable[[str], object]] = {
     "integer": _integer("integer", -(2**31), 2**31 - 1),
     "bigint": _integer("bigint", -(2**63), 2**63 - 1),
     "oid": _integer("oid", 0, 2**32 - 1),
-    "real": _float,
+    "real": _real,
     "double precision": _float,
     "numeric": _numeric,
     "character varying": str,

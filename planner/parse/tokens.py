@@ -34,18 +34,19 @@ def tokenize(sql: str) -> list[Token]:
         ) from error
 
 
-# PostgreSQL's words for a text that is no value of a type end with the text.
-_INPUT = re.compile(r': "(.*)"$', re.DOTALL)
+# PostgreSQL's words for a text that is no value of a type.
+_INPUT = re.compile(r': "(?P<last>.*)"$|^(?:value )?"(?P<first>.*)" is out of range for type ', re.DOTALL)
 # A longer text is not searched.
 _MOST_SEARCHED = 1 << 17
 
 
 def position_of_input(sql: str, message: str) -> int | None:
-    """Return the position, from 1, of the only string in a text whose value an error's message quotes at its end."""
+    """Return the position, from 1, of the only string in a text whose value an error's message quotes."""
     quoted = _INPUT.search(message)
     if quoted is None or len(sql) > _MOST_SEARCHED:
         return None
-    found = [token.start for token in tokenize(sql) if token.token_type in _STRINGS and token.text == quoted[1]]
+    value = quoted[quoted.lastgroup or 0]
+    found = [token.start for token in tokenize(sql) if token.token_type in _STRINGS and token.text == value]
     return found[0] + 1 if len(found) == 1 else None
 
 
