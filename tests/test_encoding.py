@@ -213,7 +213,7 @@ BINARIES = [
     (
         "struct<a int, b varchar, c bigint>",
         pa.array([{"a": 7, "b": "é"}], pa.struct({"a": pa.int32(), "b": pa.string(), "c": pa.int64()})),
-        "00000003" + "00000017 00000004 00000007" + "00000413 00000002 c3a9" + "00000014 ffffffff",
+        "00000003" + "00000017 00000004 00000007" + "00000019 00000002 c3a9" + "00000014 ffffffff",
     ),
     (
         "struct<a int>[]",
@@ -231,9 +231,14 @@ def test_binary_is_that_of_postgres(type: str, array: pa.Array, expected: str) -
     assert binary_array(padded, parse_type(type)).to_pylist() == [None, value]
 
 
-def test_binary_arrays_of_two_dimensions_are_refused() -> None:
-    with pytest.raises(Error, match="not supported"):
-        binary_array(pa.array([[[1]]]), Type("integer", dimensions=2))
+def test_binary_arrays_of_two_dimensions() -> None:
+    type_ = Type("integer", dimensions=2)
+    empty, *others = binary_array(pa.array([[], [[1], [None]], None]), type_).to_pylist()
+    header = "00000002 00000001 00000017 00000002 00000001 00000001 00000001"
+    assert empty == bytes.fromhex("00000000 00000000 00000017")
+    assert others == [bytes.fromhex(f"{header} 00000004 00000001 ffffffff"), None]
+    with pytest.raises(Error, match="subarrays of several lengths"):
+        binary_array(pa.array([[[1], [2, 3]]]), type_)
 
 
 def test_a_value_too_large_for_its_type_is_an_error() -> None:

@@ -574,7 +574,7 @@ def _value_to_cast(value: exp.Expr, source: Type, target: Type) -> exp.Expr | No
             return ours("bytea_in", value)
         case "character varying", "boolean" if not value.is_string:
             return ours("boolean_in", value)
-        case "character varying", "smallint" | "integer" | "bigint" if not value.is_string:
+        case "character varying", "smallint" | "integer" | "bigint" if not (value.is_string or _is_printed(value)):
             return ours("integer_in", value, exp.Literal.string(target.name))
         case "jsonb", "boolean":
             return ours("jsonb_of_kind", value, exp.Literal.string("boolean"), exp.Literal.string(str(target)))
@@ -600,6 +600,11 @@ _READ_AS = {
     "boolean": "as_boolean", "bytea": "to_bytea", "smallint": "as_smallint", "integer": "as_integer",
     "bigint": "as_bigint",
 }  # fmt: skip
+
+
+def _is_printed(value: exp.Expr) -> bool:
+    """Return whether a value is the text of an integer, as in a domain's condition."""
+    return isinstance(value, exp.Cast) and isinstance(value.this, exp.Cast) and bool(value.this.to.is_type("int"))
 
 
 def _array_in(value: exp.Expr, target: Type) -> exp.Expr:
