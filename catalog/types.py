@@ -210,6 +210,11 @@ class Type:
         return -1
 
     @property
+    def in_rows(self) -> Type:
+        """The type as clients see it in a row or an array that is no table's column: all text is `text`."""
+        return replace(TEXT, dimensions=self.dimensions) if replace(self, dimensions=0).is_text else self
+
+    @property
     def without_digits(self) -> Type:
         """The type without a precision."""
         return replace(self, precision=None, scale=None)

@@ -22,7 +22,7 @@ def in_transaction(cursor: Cursor) -> Iterator[None]:
     try:
         yield
         cursor.execute("COMMIT")
-        prepare_due(cursor)
     except BaseException:
         rollback(cursor)
         raise
+    prepare_due(cursor)

@@ -27,11 +27,10 @@ DISABLED_OPTIMIZERS = ("common_subexpressions",)
 # The most statements of a cursor, and the most seconds they are kept.
 _MOST, _MOST_S = 4000, 300.0
 _DROPPED = re.compile(r"\bDROP TABLE (?:IF EXISTS )?(\w+)")
-_SHARED = re.compile(rf"\b{BUFFER}\.{EPOCHS_SCHEMA}\.(\w+)")
+# Tables of the buffer; the name of a sequence is a string.
+_SHARED = re.compile(rf"(?<!')\b{BUFFER}\.{EPOCHS_SCHEMA}\.\w+")
 _WORD = re.compile(r"\w+")
 _NEVER = ""
-# Sequences of the buffer, to which no row can be added.
-SEQUENCES = frozenset({"numbers"})
 
 
 @dataclass
@@ -106,8 +105,7 @@ def prepare_due(cursor: Cursor) -> None:
     due, prepared.due = [*prepared.due], {}
     if prepared.since is not _shared:
         return
-    tables = {f"{BUFFER}.{EPOCHS_SCHEMA}.{name}" for text in due for name in _SHARED.findall(text)}
-    tables -= {f"{BUFFER}.{EPOCHS_SCHEMA}.{name}" for name in SEQUENCES}
+    tables = {name for text in due for name in _SHARED.findall(text)}
     tables |= _TEMPORARY.get(cursor, set()) & {word for text in due for word in _WORD.findall(text)}
     places = {text: number for number, text in enumerate(prepared.names)}
     try:

@@ -13,8 +13,7 @@ from sparkwave.catalog.types import TIME, parse_type
 from sparkwave.planner.parse.intervals import interval_text
 from sparkwave.planner.parse.text_values import day_text, decode_text
 
-_CHECKED = {"BOOLEAN", "SMALLINT", "INT", "BIGINT", "UUID", "BYTEA"}
-_FLOATS = {"REAL", "DOUBLE PRECISION"}
+_CHECKED = {"BOOLEAN", "SMALLINT", "INT", "BIGINT", "UUID", "BYTEA", "REAL", "DOUBLE PRECISION"}
 _DAYS = {"DATE", "TIMESTAMP", "TIMESTAMPTZ"}
 _FINE = re.compile(r"\.\d{7}")  # digits of a second that the engines truncate
 _COMPACT = re.compile(r"\s*(\d{4})(\d{2})(\d{2})(?=\s*$|[T ])")
@@ -58,8 +57,6 @@ def engine_text(text: str, type_: str) -> str:
         return str(decode_text(text, TIME))
     if type_ in _DAYS:
         return day_text(_COMPACT.sub(r"\1-\2-\3", text))
-    if type_ in _FLOATS:
-        decode_text(text, parse_type(type_.lower()))
     if type_ not in _CHECKED:
         return text
     value = decode_text(text, parse_type(type_.lower()))

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from sparkwave.catalog.lake.ducklake import Cursor
-from sparkwave.catalog.types import DEFAULT_NUMERIC, TEXT, Type, duckdb_type
+from sparkwave.catalog.types import DEFAULT_NUMERIC, Type, duckdb_type
 from sparkwave.planner.batch.origins import Origin
 from sparkwave.server.wire.result import Result, ResultColumn
 
@@ -33,11 +33,8 @@ def _column(name: str, type_: Type, origin: Origin | None) -> ResultColumn:
     if origin is not None and (same or (origin.type.is_text and type_.is_text)):
         return ResultColumn(name, origin.type if same else type_, origin.relation_id, origin.number, origin.type.typmod)
     type_ = _as_written(type_)
-    if type_.dimensions and replace(type_, dimensions=0).is_text:
-        # An array that is no table's column is an array of text: asyncpg looks up other types by a query with such an
-        # array.
-        type_ = replace(TEXT, dimensions=type_.dimensions)
-    return ResultColumn(name, type_)
+    # asyncpg looks up types by a query with an array that is no table's column.
+    return ResultColumn(name, type_.in_rows if type_.dimensions else type_)
 
 
 def _as_written(type_: Type) -> Type:

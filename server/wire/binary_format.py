@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sparkwave.catalog.errors import FEATURE_NOT_SUPPORTED, Error
-from sparkwave.catalog.types import TEXT, VARCHAR, Type
+from sparkwave.catalog.types import Type
 from sparkwave.server.wire.text_format import (
     DAY,
     INFINITE_DAYS,
@@ -242,8 +242,8 @@ def _record(array: pa.Array, type: Type) -> pa.Array:
     parts = [_repeated(struct.pack("!i", len(type.fields)), len(array))]
     for values, (_, field) in zip(array.flatten(), type.fields, strict=True):
         encoded = binary_array(values, field)
-        shown = replace(TEXT, dimensions=field.dimensions) if field.name == VARCHAR.name else field  # as pg_attribute
-        parts += [_repeated(struct.pack("!I", shown.oid), len(array)), length_prefixes(encoded), encoded.fill_null(b"")]
+        oid = struct.pack("!I", field.in_rows.oid)  # as in pg_attribute
+        parts += [_repeated(oid, len(array)), length_prefixes(encoded), encoded.fill_null(b"")]
     return pc.binary_join_element_wise(*parts, b"")
 
 
