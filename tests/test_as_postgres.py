@@ -293,6 +293,47 @@ def test_copy_reads_what_postgresql_writes(both: tuple[Connection, Connection]) 
     assert rows[0] == rows[1]
 
 
+def test_aggregates_over_arrays(both: tuple[Connection, Connection]) -> None:
+    calls = (
+        "string_agg(s, s || '+' ORDER BY id DESC)", "string_agg(s, nullif(s, 'a') ORDER BY id)",
+        "string_agg(DISTINCT s, '-' || s)", "string_agg(s, s ORDER BY id) FILTER (WHERE f > 0)",
+        "sum(iv)::text", "avg(iv)::text", "sum(iv) FILTER (WHERE id > 2)", "sum(DISTINCT iv)",
+        "jsonb_object_agg(a, id ORDER BY id)", "jsonb_object_agg(id, s) FILTER (WHERE id > 2)",
+        "jsonb_object_agg(s, f ORDER BY id DESC) FILTER (WHERE s IS NOT NULL)",
+    )  # fmt: skip
+    listed = ", ".join(f"{call} AS x{number}" for number, call in enumerate(calls))
+    query = f"SELECT a, {listed} FROM v GROUP BY a ORDER BY a"
+    over = "SELECT id, sum(iv) OVER w, avg(iv) OVER w, jsonb_object_agg(id, s) OVER w FROM v WINDOW w AS ("
+    windows = f"{over}PARTITION BY a ORDER BY id) ORDER BY id"
+    counts = "SELECT id, count(*) OVER (ORDER BY id ROWS BETWEEN 1 PRECEDING AND 9 PRECEDING) FROM v ORDER BY id"
+    connection, postgres = both
+    connection.execute(f"CREATE MATERIALIZED VIEW over_arrays AS {query}".encode())
+    for statement in (query, windows, counts):
+        expected = postgres.execute(statement.encode()).fetchall()
+        assert connection.execute(statement.encode()).fetchall() == expected
+    stored = connection.execute("SELECT * FROM over_arrays ORDER BY a").fetchall()
+    assert stored == postgres.execute(query.encode()).fetchall()
+    with pytest.raises(psycopg.errors.NullValueNotAllowed, match="field name must not be null"):
+        connection.execute("SELECT jsonb_object_agg(NULL::text, 1)")
+
+
+# The middle of the bucket of x, by hand: 0.99 * exp(ceil(ln(x) / 0.0200007) * 0.0200007).
+def test_approximate_percentiles(both: tuple[Connection, Connection]) -> None:
+    connection, _ = both
+    connection.execute("CREATE TABLE measured (g int, v int)")
+    connection.execute("INSERT INTO measured SELECT x % 2, x FROM generate_series(-1000, 1000) AS s(x)")
+    call = "approx_percentile({}, 0.01) WITHIN GROUP (ORDER BY v)"
+    listed = ", ".join(call.format(fraction) for fraction in (0.01, 0.1, 0.5, 0.9, 0.99))
+    (found,) = connection.execute(f"SELECT {listed} FROM measured".encode()).fetchall()
+    assert found == pytest.approx((-982.577948947, -804.461420683, 0, 804.461420683, 982.577948947))
+    connection.execute(f"CREATE MATERIALIZED VIEW sketched AS SELECT {call.format(0.9)} AS p FROM measured".encode())
+    connection.execute("DELETE FROM measured WHERE v > 100")
+    connection.execute("FLUSH")
+    assert connection.execute("SELECT p FROM sketched").fetchone() == pytest.approx((-10.0679,), rel=0.01)
+    with pytest.raises(psycopg.errors.NumericValueOutOfRange):
+        connection.execute("SELECT approx_percentile(1.5) WITHIN GROUP (ORDER BY v) FROM measured")
+
+
 def test_documents_have_values_as_json_has_them(both: tuple[Connection, Connection]) -> None:
     calls = ("f * 'Infinity'::float8", "'NaN'::real", "ts", "d", "f", "s", "iv", "f::numeric", "ARRAY[ts]", "s::bytea")
     objects = [f"jsonb_object_agg(id, {call})" for call in calls]

@@ -173,20 +173,10 @@ def _flush(connection: psycopg.Connection[Any]) -> None:
     connection.execute("FLUSH")
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        "percentile_cont(k / 10.0) WITHIN GROUP (ORDER BY id)",
-        "string_agg(t, t)",
-        "sum(iv)",
-        "avg(iv)",
-    ],
-)
-def test_what_cannot_run_is_refused_by_explain_and_create(call: str) -> None:
+def test_what_cannot_run_is_refused_by_explain_and_create() -> None:
+    call = "percentile_cont(k / 10.0) WITHIN GROUP (ORDER BY id)"
     with pytest.raises(Error) as refused:
-        plan_over(
-            ("CREATE TABLE t (id int, k int, t varchar, iv interval)",), f"SELECT k, {call} AS x FROM t GROUP BY k"
-        )
+        plan_over(("CREATE TABLE t (id int, k int)",), f"SELECT k, {call} AS x FROM t GROUP BY k")
     assert refused.value.sqlstate == "0A000"
 
 

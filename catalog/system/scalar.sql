@@ -851,6 +851,36 @@ CREATE OR REPLACE MACRO pg.jsonb_exists_all(j, k) AS CASE WHEN j IS NOT NULL AND
 CREATE OR REPLACE MACRO pg._field_texts(j, keys) AS
     list_transform(keys, lambda k: to_json(k)::VARCHAR || ':' || json_extract(j, pg._pointer([k]))::VARCHAR);
 CREATE OR REPLACE MACRO pg._object(fields) AS ('{' || array_to_string(fields, ',') || '}')::JSON;
+-- jsonb_object_agg: the last of equal names counts.
+CREATE OR REPLACE MACRO pg.jsonb_field(k, v) AS
+    {'size': strlen(k), 'name': k, 'value': coalesce(v::VARCHAR, 'null')};
+CREATE OR REPLACE MACRO pg._named_fields(fields) AS list_sort(list_transform(fields, lambda _field, _place:
+    {'size': coalesce(_field['size'], pg.raise('22004', 'field name must not be null')::BIGINT), 'name': _field['name'],
+     'place': _place, 'value': _field['value']}));
+CREATE OR REPLACE MACRO pg._last_fields(fields) AS pg._object(list_transform(
+    list_filter(list_zip(fields, fields[2:]), lambda f: f[2] IS NULL OR f[2]['name'] <> f[1]['name']),
+    lambda f: to_json(f[1]['name'])::VARCHAR || ':' || f[1]['value']));
+CREATE OR REPLACE MACRO pg.jsonb_of_fields(fields) AS
+    CASE WHEN fields IS NOT NULL THEN pg._last_fields(pg._named_fields(fields)) END;
+-- string_agg with a separator for each text, which is written before the text.
+CREATE OR REPLACE MACRO pg.joined_text(t, s) AS {'text': t, 'separator': s};
+CREATE OR REPLACE MACRO pg._joined(_texts) AS if(len(_texts) > 0, array_to_string(list_transform(_texts,
+    lambda _each, _place: if(_place = 1, '', coalesce(_each['separator'], '')) || _each['text']), ''), NULL);
+CREATE OR REPLACE MACRO pg.join_texts(a) AS pg._joined(list_filter(a, lambda t: t['text'] IS NOT NULL));
+-- approx_percentile: values with the same ceil(log(value)) to the base (1 + error) / (1 - error) share a bucket.
+CREATE OR REPLACE MACRO pg._bucket_middle(x, base) AS
+    if(x = 0, 0, sign(x) * 2 * pow(base, ceil(ln(abs(x)) / ln(base))) / (base + 1));
+CREATE OR REPLACE MACRO pg._at_fraction(a, p) AS
+    if(p BETWEEN 0 AND 1, a[floor(p * (len(a) - 1))::BIGINT + 1],
+       pg.raise('22003', 'percentile value ' || p || ' is not between 0 and 1')::DOUBLE);
+CREATE OR REPLACE MACRO pg.sketched_percentile(a, p, e) AS
+    pg._bucket_middle(pg._at_fraction(list_filter(a, lambda x: x IS NOT NULL), p), (1 + e) / (1 - e));
+CREATE OR REPLACE MACRO pg._sum_of_intervals(a) AS if(len(a) > 0, pg._interval(
+    list_sum(list_transform(a, lambda x: pg._months(x))), list_sum(list_transform(a, lambda x: datepart('day', x))),
+    list_sum(list_transform(a, lambda x: pg._micros(x)))::BIGINT), NULL);
+CREATE OR REPLACE MACRO pg.sum_of_intervals(a) AS pg._sum_of_intervals(list_filter(a, lambda x: x IS NOT NULL));
+CREATE OR REPLACE MACRO pg.avg_of_intervals(a) AS
+    pg._sum_of_intervals(list_filter(a, lambda x: x IS NOT NULL)) * (1 / nullif(list_count(a), 0)::DOUBLE);
 CREATE OR REPLACE MACRO pg._items(j) AS if(json_type(j) = 'ARRAY', json_extract(j, '$[*]')::JSON[], [j::JSON]);
 CREATE OR REPLACE MACRO pg.jsonb_concat(a, b) AS
     CASE WHEN a IS NULL OR b IS NULL THEN NULL

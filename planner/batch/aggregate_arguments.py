@@ -16,7 +16,7 @@ from sparkwave.planner.functions.scalar_functions import OURS, duckdb_call, of_o
 _VALUE = "_value"
 # Macros that exist once, for all types.
 _FOR_ANY = frozenset({"multiply_quotients", "divide_numerics"})
-_SPELLED = frozenset({"list", "json_group_object"})  # DuckDB's names of other macros
+_SPELLED = "list"  # DuckDB's name of another macro
 
 
 def with_typed_aggregates(tree: exp.Expr) -> exp.Expr:
@@ -52,7 +52,7 @@ def _macro(node: exp.Expr) -> exp.Anonymous | None:
 def _is_aggregate(node: exp.Expr) -> bool:
     if isinstance(node, exp.AggFunc | exp.Window):
         return True
-    return isinstance(node, exp.Anonymous) and (node.name.lower() in _SPELLED or is_aggregate(node))
+    return isinstance(node, exp.Anonymous) and (node.name.lower() == _SPELLED or is_aggregate(node))
 
 
 def _within_lambda(node: exp.Expr, call: exp.Anonymous, places: list[int]) -> exp.Expr:

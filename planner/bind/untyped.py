@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Relation
-from sparkwave.catalog.types import BYTEA, DATE, TIMESTAMP, TIMESTAMPTZ, Type
+from sparkwave.catalog.types import BYTEA, DATE, DOUBLE, TIMESTAMP, TIMESTAMPTZ, Type
 from sparkwave.planner.batch.parameters import Seen, type_by_place, typed_nodes
 from sparkwave.planner.bind.binder import BoundQuery, annotate_again, data_type
 from sparkwave.planner.bind.user_types import check_label
@@ -22,7 +22,7 @@ _PLACES = (
     exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Nullif, exp.In, exp.Between,
     exp.Coalesce, exp.Greatest, exp.Least, exp.Case, exp.If,
 )  # fmt: skip
-_READ_OTHERWISE = (BYTEA, DATE, TIMESTAMP, TIMESTAMPTZ)
+_READ_OTHERWISE = (BYTEA, DATE, TIMESTAMP, TIMESTAMPTZ, DOUBLE)
 
 
 def type_literals(bound: BoundQuery) -> None:
@@ -73,7 +73,8 @@ def _untyped(tree: exp.Expr, has_enums: bool) -> Iterator[exp.Expr]:
         is_assigned = isinstance(parent, exp.EQ) and isinstance(parent.parent, exp.Update)
         is_placed = isinstance(parent, _PLACES) and not is_assigned and (has_enums or _may_be_misread(literal.name))
         is_item = has_enums and isinstance(parent, exp.Select | exp.Alias)
-        if literal.is_string and (is_placed or (is_item and literal.find_ancestor(exp.SetOperation))):
+        is_argument = isinstance(parent, exp.Func | exp.Paren) and not isinstance(parent, exp.Cast)
+        if literal.is_string and (is_placed or is_argument or (is_item and literal.find_ancestor(exp.SetOperation))):
             yield literal
 
 

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
-from sparkwave.catalog.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, QUOTIENT, Type
+from sparkwave.catalog.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, INTERVAL, QUOTIENT, Type
 from sparkwave.planner.bind.binder import data_type, type_of
 from sparkwave.planner.build.builder import (
     Builder,
@@ -166,7 +166,6 @@ def _state_of(call: exp.Expr, flat: exp.Expr, state: _State) -> exp.Expr:
                 errors.GROUPING_ERROR,
                 position=position_of(call),
             )
-    refuse_intervals(inner)
     _refuse_computed(inner)
     if not _is_mergeable(inner):
         if isinstance(inner, exp.Avg) and (type_ := result_type(inner, type_of)) == QUOTIENT:
@@ -210,19 +209,10 @@ def _average(total: exp.Expr, count: exp.Expr, type_: Type, result: Type | None)
     return exp.Div(this=exp.cast(total, data_type(DOUBLE)), expression=exp.cast(count, data_type(DOUBLE)))
 
 
-def refuse_intervals(call: exp.Expr) -> None:
-    """Raise Error 0A000 for a sum of intervals, which DuckDB lacks."""
-    if isinstance(call, exp.Sum | exp.Avg) and type_of(argument(call)).name == "interval":
-        raise refuse(f"{written(call)} of intervals", call)
-
-
 def _refuse_computed(call: exp.Expr) -> None:
-    """Raise Error 0A000 for a fraction or separator that is no constant, as DuckDB requires."""
-    is_percentile = isinstance(call, exp.PercentileCont | exp.PercentileDisc)
-    constant = call.this if is_percentile else call.args.get("separator") if isinstance(call, exp.GroupConcat) else None
-    if isinstance(constant, exp.Expr) and constant.find(exp.Column) is not None:
-        what = "a fraction" if is_percentile else "a separator"
-        raise refuse(f"{what} that is not a constant", call)
+    """Raise Error 0A000 for a fraction that is no constant, as DuckDB requires."""
+    if isinstance(call, exp.PercentileCont | exp.PercentileDisc) and call.this.find(exp.Column) is not None:
+        raise refuse("a fraction that is not a constant", call)
 
 
 def _is_mergeable(call: exp.Expr) -> bool:
@@ -230,6 +220,8 @@ def _is_mergeable(call: exp.Expr) -> bool:
         return False
     if isinstance(call, exp.Anonymous):
         return call.name.lower() == "every"
+    if isinstance(call, exp.Sum | exp.Avg) and type_of(argument(call)) == INTERVAL:
+        return False
     known = isinstance(call, exp.Count | exp.Sum | exp.Avg | exp.Min | exp.Max | exp.LogicalAnd | exp.LogicalOr)
     return known and not call.expressions
 

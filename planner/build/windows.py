@@ -10,7 +10,6 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.types import QUOTIENT
 from sparkwave.planner.bind.binder import type_of
-from sparkwave.planner.build.aggregate import refuse_intervals
 from sparkwave.planner.build.builder import Builder, added, refuse, replaced, scalar, text, typed, typed_column, written
 from sparkwave.planner.build.subqueries import order_of
 from sparkwave.planner.functions.aggregates import argument as argument_of
@@ -101,7 +100,6 @@ def named(window: exp.Window, select: exp.Select) -> exp.Window:
 def _check(window: exp.Window) -> None:
     """Raise Error 0A000 for syntax that PostgreSQL does not have in window functions either."""
     call = window.this.this if isinstance(window.this, exp.Filter) else window.this
-    refuse_intervals(call)
     for kind, what in ((exp.Distinct, "DISTINCT"), (exp.Order, "ORDER BY in an aggregate")):
         if call.find(kind) is not None:
             raise Error(
@@ -125,7 +123,7 @@ def _over_fields(call: exp.Expr, field: Callable[[exp.Expr], str]) -> exp.Expr:
     for value in list(inner.args.values()):
         for argument in value if isinstance(value, list) else [value]:
             if isinstance(argument, exp.Expr) and argument.find(exp.Column, exp.AggFunc) is not None:
-                argument.replace(column(field(argument)))
+                argument.replace(typed_column(field(argument), type_of(argument)))
     return copied
 
 

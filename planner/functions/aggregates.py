@@ -14,17 +14,15 @@ from sqlglot import exp
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, INTERVAL, JSONB, NUMERIC, QUOTIENT, VARCHAR, Type
-from sparkwave.planner.functions.result_types import array_type
+from sparkwave.planner.functions.array_aggregates import argument, over_array
 from sparkwave.planner.functions.typed import data_type, sql_type
 
 # Functions that sqlglot does not know as aggregates, by PostgreSQL's name.
 _BY_NAME: dict[str, str] = {
     "every": "bool_and",
-    "jsonb_agg": "json_group_array",
-    "json_agg": "json_group_array",
-    "jsonb_object_agg": "json_group_object",
-    "json_object_agg": "json_group_object",
+    **dict.fromkeys(("jsonb_agg", "json_agg", "jsonb_object_agg", "json_object_agg"), "jsonb_agg"),
     "mode": "mode",
+    "approx_percentile": "approx_percentile",
 }
 
 # Result types that do not depend on the argument.
@@ -33,6 +31,7 @@ _FIXED: dict[str, Type] = {
     "regrcount": BIGINT,
     "approxdistinct": BIGINT,
     "percentilecont": DOUBLE,
+    "approx_percentile": DOUBLE,
     "logicaland": BOOLEAN,
     "logicalor": BOOLEAN,
     "bool_and": BOOLEAN,
@@ -40,8 +39,7 @@ _FIXED: dict[str, Type] = {
     "jsonarrayagg": JSONB,
     "jsonbobjectagg": JSONB,
     "jsonobjectagg": JSONB,
-    "json_group_array": JSONB,
-    "json_group_object": JSONB,
+    "jsonb_agg": JSONB,
 }
 _COUNTING: dict[type[exp.Expr], Type] = {
     exp.RowNumber: BIGINT,
@@ -137,56 +135,22 @@ def _canonical(node: exp.Expr) -> exp.Expr:
             if type_ is None or type_.name == "numeric":
                 ordered.set("this", exp.cast(ordered.this.copy(), data_type(DOUBLE)))
         return node
-    if (made := _json_array(node)) is not None:
+    if (made := over_array(node)) is not None:
         return made
     if isinstance(node, exp.RegrCount):  # DuckDB's is NULL in a correlated subquery over no rows
         is_pair = exp.and_(*(exp.not_(exp.Is(this=side, expression=exp.null())) for side in node.iter_expressions()))
         return exp.Count(this=exp.Case().when(is_pair, exp.Literal.number(1)), big_int=True)
     if isinstance(node, exp.ApproxDistinct):
         return exp.Count(this=exp.Distinct(expressions=[node.this]), big_int=True)
-    if isinstance(node, exp.JSONBObjectAgg | exp.JSONObjectAgg):
-        return _json_object(list(node.iter_expressions()))
     if isinstance(node, exp.Anonymous) and node.name.lower() in _BY_NAME and node.name.lower() != "mode":
         name = _BY_NAME[node.name.lower()]
         if name == "bool_and":
             return exp.LogicalAnd(this=node.expressions[0])
-        if name == "json_group_object":
-            return _json_object(node.expressions)
         return exp.Anonymous(this=name, expressions=node.expressions)
     if isinstance(node, exp.FirstValue | exp.LastValue) and not isinstance(_over(node), exp.Window):
         name = "first" if isinstance(node, exp.FirstValue) else "last"
         return exp.Anonymous(this=name, expressions=[node.this])
     return node
-
-
-def _json_object(arguments: list[exp.Expr]) -> exp.Expr:
-    """Return `jsonb_object_agg`; DuckDB's own writes Infinity, NaN and times in another form than PostgreSQL's JSON."""
-    key, *values = arguments
-    made = [
-        v if isinstance(v, exp.Literal | exp.Null) else exp.Anonymous(this="to_jsonb", expressions=[v]) for v in values
-    ]
-    return exp.Anonymous(this="json_group_object", expressions=[key, *made])
-
-
-def _json_array(node: exp.Expr) -> exp.Expr | None:
-    """Return `jsonb_agg` as jsonb of an array; DuckDB's own function takes no FILTER, DISTINCT, ORDER BY and OVER."""
-    call, around = node, []
-    while isinstance(call, exp.Filter | exp.Window):
-        around.append(call)
-        call = call.this
-    if isinstance(call, exp.Anonymous) and _BY_NAME.get(call.name.lower()) == "json_group_array":
-        made: exp.Expr = exp.ArrayAgg(this=call.expressions[0].copy())
-    elif isinstance(call, exp.JSONArrayAgg):
-        made = exp.ArrayAgg(this=call.this.copy())
-    else:
-        return None
-    element = sql_type(argument(made).type)
-    for outer in reversed(around):
-        outer = outer.copy()
-        outer.set("this", made)
-        made = outer
-    made.type = data_type(array_type(element)) if element is not None else None
-    return exp.cast(exp.Anonymous(this="to_jsonb", expressions=[made]), exp.DataType.Type.JSON)
 
 
 def _over(node: exp.Expr) -> exp.Expr | None:
@@ -224,15 +188,6 @@ def result_type(node: exp.Expr, type_of: Callable[[exp.Expr], Type | None]) -> T
         return sum_type(found)
     if isinstance(inner, exp.ArrayAgg):
         return replace(found, dimensions=found.dimensions + 1)
-    return found
-
-
-def argument(call: exp.Expr) -> exp.Expr:
-    """Return the first argument of a call, without its DISTINCT and ORDER BY."""
-    found = call.expressions[0] if isinstance(call, exp.Anonymous) else call.this
-    while isinstance(found, exp.Order | exp.Distinct):
-        found = found.this if isinstance(found, exp.Order) else found.expressions[0]
-    assert isinstance(found, exp.Expr)
     return found
 
 

@@ -41,7 +41,7 @@ from sparkwave.planner.functions.number_patterns import is_number_format, number
 from sparkwave.planner.functions.operators import INEXACT, as_call, type_of_part
 from sparkwave.planner.functions.result_types import Known, array_type, field_place, holds_struct
 from sparkwave.planner.functions.safe import HOLDS_ROWS, Rows, is_call, is_safe_cast, may_raise
-from sparkwave.planner.functions.safe_aggregates import defined, guarded
+from sparkwave.planner.functions.safe_aggregates import counted_rows, defined, guarded
 from sparkwave.planner.functions.scalar_functions import (
     ELEMENT,
     FUNCTIONS,
@@ -125,7 +125,7 @@ def _for_duckdb(node: exp.Expr, lenient: bool) -> exp.Expr | None:
         return None
     if isinstance(node, exp.Cast):
         return _cast(node, lenient)
-    if not lenient and (value := defined(node)) is not None:
+    if not lenient and (value := defined(node) or counted_rows(node)) is not None:
         return value
     if isinstance(node, exp.Dot):
         return _field(node)

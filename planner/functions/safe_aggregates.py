@@ -11,7 +11,6 @@ from sqlglot import exp
 
 from sparkwave.planner.functions.aggregates import argument
 from sparkwave.planner.functions.safe import AROUND_CALL
-from sparkwave.planner.functions.scalar_functions import duckdb_call
 
 # Squares of larger values would sum up beyond a double, with room for 10^17 rows.
 _LARGEST = "1e145"
@@ -30,8 +29,11 @@ def guarded(node: exp.Expr) -> exp.Expr | None:
         return None
     if isinstance(call, _SPREADS):
         return _spread(node, call)
-    if isinstance(call, exp.Anonymous) and call.name.lower() == "json_group_object":
-        return _json_object(node, call)
+    if (counted := counted_rows(node)) is not None:
+        return counted
+    if isinstance(call, exp.ArrayAgg) and (name := _field_name(argument(call))) is not None:
+        is_named = exp.Not(this=exp.Is(this=name.copy(), expression=exp.null()))
+        return exp.Case().when(_with(node, call, lambda _: exp.LogicalAnd(this=is_named)), node.copy())
     if isinstance(call, exp.Ntile) and not isinstance(call.this, exp.Literal):
         return _ntile(node, call)
     offset = call.args.get("offset") if isinstance(call, exp.Lag | exp.Lead) else None
@@ -82,6 +84,16 @@ def defined(node: exp.Expr) -> exp.Expr | None:
     return _without_nan(node.copy()) if isinstance(_whole_call(node), _UNDEFINED) else None
 
 
+def counted_rows(node: exp.Expr) -> exp.Expr | None:
+    """Return count(1) for count(*) over a frame: DuckDB's (1.5.5) is below zero where the frame is empty."""
+    if not isinstance(node, exp.Window) or node.args.get("spec") is None:
+        return None
+    call = _whole_call(node)
+    if not isinstance(call, exp.Count) or not isinstance(call.this, exp.Star):
+        return None
+    return _with(node, call, lambda inner: exp.Count(this=exp.Literal.number(1), big_int=inner.args.get("big_int")))
+
+
 def _without_nan(value: exp.Expr) -> exp.Expr:
     return exp.Nullif(this=value, expression=exp.cast(exp.Literal.string("NaN"), "double"))
 
@@ -98,17 +110,10 @@ def _is_small(value: exp.Expr) -> exp.Expr:
     return exp.Between(this=as_double, low=exp.Neg(this=bound), high=bound.copy())
 
 
-def _json_object(node: exp.Expr, call: exp.Expr) -> exp.Expr:
-    """Return jsonb_object_agg that is NULL for a NULL key, because an object has no field without a name."""
-    key = call.expressions[0]
-    has_name = exp.Not(this=exp.Is(this=key.copy(), expression=exp.null()))
-
-    def named(inner: exp.Expr) -> exp.Expr:
-        name = exp.Coalesce(this=exp.cast(key.copy(), "VARCHAR"), expressions=[exp.Literal.string("")])
-        return duckdb_call(inner.name, name, *inner.expressions[1:])
-
-    is_safe = _with(node, call, lambda _: exp.LogicalAnd(this=has_name))
-    return exp.Case().when(is_safe, _with(node, call, named))
+def _field_name(value: exp.Expr) -> exp.Expr | None:
+    """Return the name in a field of jsonb_object_agg, which raises for a NULL: a field has a name."""
+    calls = (call for call in value.find_all(exp.Anonymous) if call.name == "jsonb_field")
+    return next((call.expressions[0] for call in calls), None)
 
 
 def _ntile(node: exp.Expr, call: exp.Expr) -> exp.Expr:

@@ -247,7 +247,13 @@ FUNCTIONS: dict[str, Function] = {
     "jsonb_insert": F(JSONB),
     "jsonb_strip_nulls": F(JSONB),
     "jsonb_object": F(JSONB),
-    # Sparkwave's own: arrays of the results of set-returning functions (`planner.parse.set_returning`).
+    # Sparkwave's own: aggregates of an array (`planner.functions.array_aggregates`) of rows without a type outside.
+    **dict.fromkeys(("jsonb_field", "joined_text"), F(lambda types: None)),
+    "jsonb_of_fields": F(JSONB),
+    "join_texts": F(VARCHAR),
+    "sketched_percentile": F(DOUBLE),
+    **dict.fromkeys(("sum_of_intervals", "avg_of_intervals"), F(INTERVAL)),
+    # Arrays of the results of set-returning functions (`planner.parse.set_returning`).
     "jsonb_elements": F(Type("jsonb", dimensions=1)),
     "jsonb_element_texts": F(_TEXTS),
     "jsonb_keys": F(_TEXTS),
