@@ -171,6 +171,11 @@ class Relation:
         return tuple(column for column in self.columns if not (self.is_table and column.name == ROW_ID))
 
     @property
+    def has_row_id(self) -> bool:
+        """Whether a query may name its `_row_id`, as of a table without a primary key."""
+        return self.is_table and self.key == (ROW_ID,)
+
+    @property
     def is_temporary(self) -> bool:
         return is_temporary_schema(self.schema)
 

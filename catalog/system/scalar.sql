@@ -867,9 +867,17 @@ CREATE OR REPLACE MACRO pg.joined_text(t, s) AS {'text': t, 'separator': s};
 CREATE OR REPLACE MACRO pg._joined(_texts) AS if(len(_texts) > 0, array_to_string(list_transform(_texts,
     lambda _each, _place: if(_place = 1, '', coalesce(_each['separator'], '')) || _each['text']), ''), NULL);
 CREATE OR REPLACE MACRO pg.join_texts(a) AS pg._joined(list_filter(a, lambda t: t['text'] IS NOT NULL));
+-- An integer power by squaring, with the roundings of RisingWave's (`f64::powi`).
+CREATE OR REPLACE MACRO pg._natural_power(base, n) AS list_reduce(
+    list_prepend({'power': 1::DOUBLE, 'square': base, 'is_set': 0},
+        list_transform(range(0, 32), lambda _bit: {'power': 0::DOUBLE, 'square': 0::DOUBLE, 'is_set': (n >> _bit) & 1})),
+    lambda _made, _bit: {'power': _made['power'] * if(_bit['is_set'] = 1, _made['square'], 1),
+                         'square': _made['square'] * _made['square'], 'is_set': 0})['power'];
+CREATE OR REPLACE MACRO pg._integer_power(base, n) AS
+    if(n < 0, 1 / pg._natural_power(base, -n), pg._natural_power(base, n));
 -- approx_percentile: values with the same ceil(log(value)) to the base (1 + error) / (1 - error) share a bucket.
-CREATE OR REPLACE MACRO pg._bucket_middle(x, base) AS
-    if(x = 0, 0, sign(x) * 2 * pow(base, ceil(ln(abs(x)) / ln(base))) / (base + 1));
+CREATE OR REPLACE MACRO pg._bucket_middle(x, base) AS CASE WHEN x = 0 OR NOT isfinite(x) THEN x ELSE
+    sign(x) * (2 * pg._integer_power(base, ceil(ln(abs(x)) / ln(base))::BIGINT) / (base + 1)) END;
 CREATE OR REPLACE MACRO pg._at_fraction(a, p) AS
     if(p BETWEEN 0 AND 1, a[floor(p * (len(a) - 1))::BIGINT + 1],
        pg.raise('22003', 'percentile value ' || p || ' is not between 0 and 1')::DOUBLE);

@@ -24,9 +24,9 @@ logger = logging.getLogger(__name__)
 
 # A thread that waits for the next checkpoint looks for a changed parameter at this interval.
 LOOK_S = 1.0
-# A checkpoint that conflicts with another commit is tried again at once, at most this often.
-MOST_CONFLICTS = 3
-# A checkpoint of a view that has just been dropped waits this long for the buffer to forget the view.
+# A checkpoint that conflicts with another commit, or writes to a table that was dropped, is tried this often.
+MOST_CONFLICTS = 6
+# The wait before the second try, in which the buffer forgets a dropped view; each further wait is twice as long.
 DROP_S = 0.02
 # After a checkpoint of t seconds none follows for REST * t seconds, to leave the processor to others.
 REST = 9
@@ -100,11 +100,9 @@ class Checkpoints:
                 self._write()
                 return
             except DuckDBError as error:
-                is_dropped = is_missing_table(error)  # with its view, and the buffer will know in a moment
-                if not (is_conflict(error) or is_dropped) or attempt == MOST_CONFLICTS - 1:
+                if not (is_conflict(error) or is_missing_table(error)) or attempt == MOST_CONFLICTS - 1:
                     raise
-                if is_dropped:
-                    self._stopping.wait(DROP_S)
+                self._stopping.wait(DROP_S * 2**attempt)  # a table was dropped, and the buffer will know in a moment
 
     def attempt(self) -> None:
         """Store all present changes; a failure is only logged."""

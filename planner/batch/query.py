@@ -13,7 +13,7 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.column_names import check_distinct, fold_case
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lazy import lazy
-from sparkwave.catalog.model import Catalog, Column, Relation
+from sparkwave.catalog.model import ROW_ID, Catalog, Column, Relation
 from sparkwave.catalog.names import BUFFER, COPIES, VIEWS_SCHEMA, LakeTable, name_in_memory
 from sparkwave.catalog.types import QUOTIENT, TEXT, Type
 from sparkwave.catalog.users import User
@@ -39,7 +39,15 @@ from sparkwave.planner.batch.sequence_calls import NO_DRAWS, Draws, with_sequenc
 from sparkwave.planner.batch.serving import RELATION, Served, find_lookup, over_copies
 from sparkwave.planner.batch.ties import expand_ties
 from sparkwave.planner.batch.time_travel import SNAPSHOT, at_versions
-from sparkwave.planner.bind.binder import Scope, check_database, data_type, find, resolve_readable, scope_of
+from sparkwave.planner.bind.binder import (
+    Scope,
+    check_database,
+    data_type,
+    find,
+    resolve_readable,
+    row_id_columns,
+    scope_of,
+)
 from sparkwave.planner.bind.merged_columns import expand_stars
 from sparkwave.planner.bind.output_names import name_outputs
 from sparkwave.planner.bind.privileges import check_relation, holds, holds_any, permission_denied
@@ -477,12 +485,37 @@ _ROW_FUNCTION_NAMES = frozenset({"generate_series", "unnest", "tumble", "hop", "
 
 def resolve_tables(tree: exp.Expr, environment: Environment) -> exp.Expr:
     """Return the tree, changed in place, with user relations as tables of the lake, and views as their queries."""
+    with_row_ids = names_row_id(tree)
     for table in base_tables(tree):
         relation = find_relation(name_of(table), environment)
-        if relation is not None:
-            at = _at_version(table, environment)
-            table.replace(_inlined(relation, table, at) if relation.is_view else _readable(relation, table, at))
+        if relation is None:
+            continue
+        at = _at_version(table, environment)
+        source = _inlined(relation, table, at) if relation.is_view else _readable(relation, table, at)
+        table.replace(source)
+        if with_row_ids and relation.has_row_id:
+            _add_row_id(source)
     return tree
+
+
+def names_row_id(tree: exp.Expr) -> bool:
+    """Return whether a query names `_row_id`, the lake's row id of a table without a primary key."""
+    return any(column.name.lower() == ROW_ID for column in tree.find_all(exp.Column))
+
+
+def _add_row_id(source: exp.Expr) -> None:
+    """Add `_row_id` to the columns of a table's rows, and leave it out of the stars over them."""
+    rows = source.this
+    assert isinstance(rows, exp.Select)
+    rows.select(exp.alias_(exp.column("rowid"), ROW_ID, quoted=True), copy=False)
+    rows.args["from_"].this.meta.pop(RELATION, None)  # copies in memory have other row ids
+    select = source.find_ancestor(exp.Select)
+    for item in select.expressions if select is not None else ():
+        star = item.this if isinstance(item, exp.Column) else item
+        if isinstance(star, exp.Star) and (star is item or item.table == source.alias):
+            left_out = star.args.get("except_") or []
+            if all(name.name != ROW_ID for name in left_out):
+                star.set("except_", [*left_out, exp.to_identifier(ROW_ID, quoted=True)])
 
 
 def _at_version(table: exp.Table, environment: Environment) -> Environment:
@@ -613,6 +646,7 @@ def _name_tables(environment: Environment) -> NameTables:
     """Return the function for `infer_parameters`. Views are their queries; unknown names stay."""
 
     def name_tables(tree: exp.Expr, tables: dict[str, Columns]) -> None:
+        with_row_ids = names_row_id(tree)
         for table in base_tables(tree):
             try:
                 relation = find_relation(name_of(table), environment)
@@ -623,7 +657,7 @@ def _name_tables(environment: Environment) -> NameTables:
                 _name_tables(replace(environment, scope=scope_of(relation)))(subquery.this, tables)
                 table.replace(subquery)
                 continue
-            columns = {c.name: c.type for c in relation.visible} if relation else _system_columns(table, environment)
+            columns = _typed_columns(relation, with_row_ids) if relation else _system_columns(table, environment)
             unique = f"_{len(tables)}"
             tables[unique] = columns
             if not table.alias:
@@ -633,6 +667,11 @@ def _name_tables(environment: Environment) -> NameTables:
             table.set("catalog", None)
 
     return name_tables
+
+
+def _typed_columns(relation: Relation, with_row_id: bool) -> Columns:
+    columns = relation.visible + (row_id_columns(relation) if with_row_id else ())
+    return {column.name: column.type for column in columns}
 
 
 def _system_columns(table: exp.Table, environment: Environment) -> Columns:

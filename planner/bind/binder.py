@@ -15,7 +15,7 @@ from sqlglot.schema import MappingSchema
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error, not_found
-from sparkwave.catalog.model import Catalog, Relation
+from sparkwave.catalog.model import ROW_ID, Catalog, Column, Relation
 from sparkwave.catalog.types import Type
 from sparkwave.planner.bind.merged_columns import compare_merged, mark_merges
 from sparkwave.planner.bind.output_names import name_selects
@@ -166,9 +166,16 @@ def annotated(query: exp.Query, catalog: Catalog, scope: Scope, check: Check = l
 
 def _schema(tables: Mapping[str, Relation]) -> MappingSchema:
     columns: dict[str, object] = {
-        unique: {c.name: data_type(c.type) for c in relation.visible} for unique, relation in tables.items()
+        unique: {c.name: data_type(c.type) for c in relation.visible + row_id_columns(relation)}
+        for unique, relation in tables.items()
     }
-    return MappingSchema(columns, dialect="postgres", normalize=False)
+    in_stars = {unique: [c.name for c in relation.visible] for unique, relation in tables.items()}
+    return MappingSchema(columns, visible=in_stars, dialect="postgres", normalize=False)
+
+
+def row_id_columns(relation: Relation) -> tuple[Column, ...]:
+    """Return the column that a query may name and `*` omits."""
+    return tuple(column for column in relation.columns if relation.has_row_id and column.name == ROW_ID)
 
 
 def annotate_again(bound: BoundQuery) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sqlglot import exp
+from sqlglot.optimizer.scope import traverse_scope
 
 from sparkwave.catalog.column_names import escaped, unescaped
 from sparkwave.catalog.model import ROW_ID, Relation
@@ -20,13 +21,30 @@ def escape_query(bound: BoundQuery) -> BoundQuery:
 
     The tree is changed in place.
     """
+    row_ids = _row_ids(bound)
     for node in bound.tree.walk():
         match node:
+            case exp.Identifier() if id(node.parent) in row_ids and node.arg_key == "this":
+                continue
             case exp.Identifier(parent=exp.Column() | exp.Alias() | exp.TableAlias() | exp.Unnest()):
                 node.set("this", escaped(node.name))
             case exp.Identifier(parent=exp.Table() as table) if table.name not in bound.tables:
                 node.set("this", escaped(node.name))
     return BoundQuery(bound.tree, {name: escape_relation(relation) for name, relation in bound.tables.items()})
+
+
+def _row_ids(bound: BoundQuery) -> set[int]:
+    """Return the ids of the nodes that name the `_row_id` of a table."""
+    if not any(column.name == ROW_ID for column in bound.tree.find_all(exp.Column)):
+        return set()
+    found = set()
+    for scope in traverse_scope(bound.tree):
+        for column in scope.columns:
+            source = scope.sources.get(column.table)
+            relation = bound.tables.get(source.name) if isinstance(source, exp.Table) else None
+            if column.name == ROW_ID and relation is not None and relation.has_row_id:
+                found.add(id(column))
+    return found
 
 
 def escape_relation(relation: Relation) -> Relation:
