@@ -169,7 +169,7 @@ def _schema(tables: Mapping[str, Relation]) -> MappingSchema:
         unique: {c.name: data_type(c.type) for c in relation.visible + row_id_columns(relation)}
         for unique, relation in tables.items()
     }
-    in_stars = {unique: [c.name for c in relation.visible] for unique, relation in tables.items()}
+    in_stars: dict[str, object] = {unique: [c.name for c in relation.visible] for unique, relation in tables.items()}
     return MappingSchema(columns, visible=in_stars, dialect="postgres", normalize=False)
 
 
