@@ -26,6 +26,8 @@ from sparkwave.planner.delta import operator_sql
 from sparkwave.planner.delta.full import Rows
 from sparkwave.planner.plan.nodes import (
     ANTI,
+    AS_OF,
+    AS_OF_LEFT,
     DYNAMIC,
     FULL,
     INNER,
@@ -179,15 +181,19 @@ def _by(node: Node, names: Iterable[str]) -> tuple[Node, tuple[exp.Expr, ...]]:
     return node, tuple(map(column, names))
 
 
+# Joins that are linear in their left side.
+_OF_LEFT_ROWS = (LEFT, SEMI, ANTI, AS_OF, AS_OF_LEFT)
+
+
 def _moved_sides(node: Join, row_counts: Mapping[str, int]) -> _Moved | None:
     """Return both sides of a join with its keys; or the moved nodes within one side, where the other is small."""
     left, right = (_rows_below(side, row_counts) for side in node.inputs)
-    if node.kind == DYNAMIC or (node.kind in (INNER, LEFT, SEMI, ANTI) and right * SMALL_TIMES <= left):
+    if node.kind == DYNAMIC or (node.kind in (INNER, *_OF_LEFT_ROWS) and right * SMALL_TIMES <= left):
         return _moved(node.left, row_counts)
     if node.kind == INNER and left * SMALL_TIMES <= right:
         return _moved(node.right, row_counts)
     pairs = [pair for pair in node.pairs if _are_of_one_type(pair[0], node.left, pair[1], node.right)]
-    if not pairs or node.kind not in (INNER, LEFT, SEMI, ANTI, FULL):
+    if not pairs or node.kind not in (INNER, *_OF_LEFT_ROWS, FULL):
         return None
     return (node.left, tuple(pair[0] for pair in pairs)), (node.right, tuple(pair[1] for pair in pairs))
 

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.planner.plan.nodes import (
+    AS_OF,
+    AS_OF_LEFT,
     FULL,
     TEMPORAL,
     TEMPORAL_LEFT,
@@ -167,7 +169,11 @@ def described(node: Node) -> str:
     return _WORDS[type(node)]
 
 
-_JOINS = {FULL: "a full outer join", TEMPORAL: "a temporal join", TEMPORAL_LEFT: "a temporal join"}
+_JOINS = {
+    FULL: "a full outer join",
+    **dict.fromkeys((TEMPORAL, TEMPORAL_LEFT), "a temporal join"),
+    **dict.fromkeys((AS_OF, AS_OF_LEFT), "an as-of join"),
+}
 _WORDS: dict[type, str] = {
     Scan: "a scan",
     Values: "VALUES",

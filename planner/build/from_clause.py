@@ -30,6 +30,8 @@ from sparkwave.planner.functions.result_types import rows_of_elements
 from sparkwave.planner.parse.trees import is_comma, position_of
 from sparkwave.planner.plan.nodes import (
     ANTI,
+    AS_OF,
+    AS_OF_LEFT,
     FULL,
     LEFT,
     SEMI,
@@ -213,7 +215,7 @@ def element_type(array: exp.Expr) -> Type:
 
 def _join(builder: Builder, left: Node, join: exp.Join) -> Node:
     side, kind, method = join.side.upper(), join.kind.upper(), join.method.upper()
-    if method or kind not in ("", "INNER", "OUTER", "CROSS"):
+    if method not in ("", "ASOF") or kind not in ("", "INNER", "OUTER", "CROSS"):
         raise refuse(" ".join(word for word in (method, side, kind, "JOIN") if word), join)
     right = _source(builder, join.this, left)
     on = join.args.get("on")
@@ -224,6 +226,8 @@ def _join(builder: Builder, left: Node, join: exp.Join) -> Node:
         return right if condition is None or condition == exp.true() else Filter(right, condition)
     if is_temporal(join.this):
         return _temporal(left, right, condition, TEMPORAL_LEFT if side == "LEFT" else TEMPORAL, join)
+    if method:
+        return _as_of(left, right, condition, AS_OF_LEFT if side == "LEFT" else AS_OF, join)
     if condition == exp.true():
         condition = None
     if side == "RIGHT":
@@ -245,6 +249,22 @@ def outer_join(left: Node, right: Node, condition: exp.Expr | None, kind: str, p
     if not join.pairs:
         words = {LEFT: "a LEFT JOIN", FULL: "a FULL JOIN", SEMI: "EXISTS or IN", ANTI: "NOT EXISTS or NOT IN"}[kind]
         raise refuse(f"{words} without an equality (streaming nested-loop join)", place, _NESTED_LOOP_HINT)
+    return join
+
+
+def _as_of(left: Node, right: Node, condition: exp.Expr | None, kind: str, place: exp.Expr) -> Node:
+    """Return an as-of join by RisingWave's rules: its condition has equalities and one inequality, and nothing else."""
+    join = Join(left, right, condition, kind)
+    if place.args.get("side", "").upper() not in ("", "LEFT"):
+        raise refuse(f"ASOF {place.args['side'].upper()} JOIN", place)
+    if not join.pairs:
+        raise refuse("ASOF JOIN without an equality between the sides", place)
+    if join.as_of is None or len(join.conjuncts) != len(join.pairs) + 1:
+        raise refuse(
+            "ASOF JOIN with another condition than equalities and one inequality between the sides",
+            place,
+            "Write other conditions in WHERE, or in a subquery in FROM.",
+        )
     return join
 
 

@@ -6,7 +6,7 @@ rules are those of DBSP (Budiu et al., VLDB 2023, section 4):
     filter, project, union, unnest    the same over the changes
     inner join                        ΔL ⋈ new R  +  old L ⋈ ΔR
     dynamic filter                    ΔL with the new row, and the old L rows for which the two rows differ
-    left, semi, anti join             ΔL ⋈ new R  +  for the keys in ΔR: old L ⋈ new R  -  old L ⋈ old R
+    left, semi, anti, as-of join      ΔL ⋈ new R  +  for the keys in ΔR: old L ⋈ new R  -  old L ⋈ old R
     full join                         as a left join, and the right rows without a match as an anti join
     aggregate, top-n                  for the groups touched: minus the stored rows, plus the merged ones
     over window                       for the partitions touched: minus the old rows, plus the new ones
@@ -33,6 +33,8 @@ from sparkwave.planner.delta.program import Apply, DeltaProgram, Step
 from sparkwave.planner.delta.stateful import merge_first_rows, merge_groups, replaced_groups
 from sparkwave.planner.plan.nodes import (
     ANTI,
+    AS_OF,
+    AS_OF_LEFT,
     DYNAMIC,
     FULL,
     INNER,
@@ -220,7 +222,7 @@ class Compiler:
         return operator_sql.union(terms)
 
     def _preserved(self, node: Join, left: exp.Select | None, right: exp.Select | None) -> list[exp.Select]:
-        """Return the changes of a join that is linear in its left side: left, semi, anti."""
+        """Return the changes of a join that is linear in its left side: left, semi, anti, as-of."""
         terms = []
         if left is not None:
             keys = self._touched(left, node.pairs)
@@ -341,7 +343,7 @@ def _replaces_rows(node: Node) -> bool:
     """Return whether an operator removes rows even when its input only grows."""
     match node:
         case Join(kind=kind):
-            return kind in (LEFT, FULL, SEMI, ANTI, DYNAMIC)
+            return kind in (LEFT, FULL, SEMI, ANTI, DYNAMIC, AS_OF, AS_OF_LEFT)
         case Filter(predicate=predicate):
             return reads_now(predicate)
     return isinstance(node, Aggregate | TopN | OverWindow)

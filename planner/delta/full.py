@@ -14,6 +14,8 @@ from sparkwave.planner.delta.nullability import never_null
 from sparkwave.planner.delta.state import alive, state_rows
 from sparkwave.planner.plan.nodes import (
     ANTI,
+    AS_OF,
+    AS_OF_LEFT,
     DYNAMIC,
     INNER,
     LEFT,
@@ -37,7 +39,7 @@ from sparkwave.planner.plan.nodes import (
 from sparkwave.planner.plan.stream_plan import StreamPlan
 
 _One = TypeVar("_One", Unnest, OverWindow, TopN)
-_LEFT_KINDS = (INNER, LEFT, SEMI, ANTI, DYNAMIC, TEMPORAL_LEFT)
+_LEFT_KINDS = (INNER, LEFT, SEMI, ANTI, DYNAMIC, TEMPORAL_LEFT, AS_OF, AS_OF_LEFT)
 
 
 @dataclass(frozen=True)

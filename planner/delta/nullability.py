@@ -11,6 +11,8 @@ from sqlglot import exp
 
 from sparkwave.planner.plan.nodes import (
     ANTI,
+    AS_OF,
+    AS_OF_LEFT,
     DYNAMIC,
     FULL,
     INNER,
@@ -67,11 +69,11 @@ def never_null(node: Node) -> frozenset[str]:
 def _of_join(node: Join, kind: str) -> frozenset[str]:
     left, right = never_null(node.left), never_null(node.right)
     met = _compared(node.condition) if node.condition is not None else frozenset()
-    if kind in (INNER, TEMPORAL):
+    if kind in (INNER, TEMPORAL, AS_OF):
         return left | right | met
     if kind in (SEMI, DYNAMIC):
         return left | (met & {f.name for f in node.left.fields})
-    return left if kind in (LEFT, ANTI, TEMPORAL_LEFT) else frozenset() if kind == FULL else left
+    return left if kind in (LEFT, ANTI, TEMPORAL_LEFT, AS_OF_LEFT) else frozenset() if kind == FULL else left
 
 
 def _compared(predicate: exp.Expr) -> frozenset[str]:

@@ -16,6 +16,8 @@ from sparkwave.planner.functions.aggregates import canonical
 from sparkwave.planner.functions.scalar_functions import IN_RANGE
 from sparkwave.planner.plan.nodes import (
     ANTI,
+    AS_OF,
+    AS_OF_LEFT,
     DYNAMIC,
     FULL,
     LEFT,
@@ -38,7 +40,10 @@ from sparkwave.planner.plan.nodes import (
 )
 
 _DAYS = (DATE, TIMESTAMP, TIMESTAMPTZ)
-_JOINS = {LEFT: "left", TEMPORAL_LEFT: "left", FULL: "full", SEMI: "semi", ANTI: "anti"}
+_JOINS = {
+    LEFT: "left", TEMPORAL_LEFT: "left", FULL: "full", SEMI: "semi", ANTI: "anti", AS_OF: "asof",
+    AS_OF_LEFT: "asof left",
+}  # fmt: skip
 RANK = "_rank"
 
 
@@ -107,10 +112,21 @@ def join(node: Join, left: exp.Select, right: exp.Select, *extra: str) -> exp.Se
     kind = _JOINS.get(node.kind)
     if node.condition is None:
         return query.join(right.subquery("r", copy=False), join_type="cross", copy=False)
+    if node.as_of is not None and node.kind in (AS_OF, AS_OF_LEFT):
+        right = _nearest(node, node.as_of, right)
     if node.kind == DYNAMIC:
         query.join(right.subquery("r", copy=False), join_type="cross", copy=False)
         return query.where(node.condition.copy(), copy=False)
     return query.join(right.subquery("r", copy=False), on=node.condition.copy(), join_type=kind or "inner", copy=False)
+
+
+def _nearest(node: Join, compared: exp.Expr, right: exp.Select) -> exp.Select:
+    """Return the right side of an as-of join with only one of the rows that are equally near."""
+    near = [*(other for _, other, _ in node.pairs), compared]
+    order = [*near, *(column(name) for name in node.right.key)]
+    rows = exp.select(*(column(f.name) for f in node.right.fields)).from_(right.subquery("s", copy=False))
+    rows.set("distinct", exp.Distinct(on=exp.Tuple(expressions=[part.copy() for part in near])))
+    return rows.order_by(*(part.copy() for part in order), copy=False)
 
 
 def aggregate(node: Aggregate, below: exp.Select, calls: Iterable[Call] | None = None) -> exp.Select:

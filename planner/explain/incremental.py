@@ -23,6 +23,8 @@ from sparkwave.planner.explain.readable_sql import pretty, read_directly
 from sparkwave.planner.functions.emit import to_sql
 from sparkwave.planner.plan.nodes import (
     ANTI,
+    AS_OF,
+    AS_OF_LEFT,
     DYNAMIC,
     FULL,
     INNER,
@@ -74,6 +76,9 @@ _JOINS: dict[str, Rule] = {
     DYNAMIC: Rule("ΔL for which the condition holds with the right side's row as it is now; and when that row changed, "
                   "the old left rows for which the old and the new row give different answers",
                   "none: the row is that of the operator on the right, and the left rows are looked up in the input"),
+    **dict.fromkeys((AS_OF, AS_OF_LEFT), Rule(
+        "ΔL with its nearest row of new R; and for the keys in ΔR, the old left rows with their nearest row of new R, "
+        "minus those with that of old R", _LOOKS_UP)),
     TEMPORAL: Rule("ΔL ⋈ the right side as it is when the row arrives; changes of the right side change nothing",
                    "none: what was joined once is never taken back"),
     TEMPORAL_LEFT: Rule("ΔL ⋈ the right side as it is when the row arrives, or NULLs; changes of the right side "

@@ -26,6 +26,8 @@ from sparkwave.planner.explain.operator_tree import (
 from sparkwave.planner.plan.distribution import BROADCAST, moves, of_upstream, view_move
 from sparkwave.planner.plan.growth import only_grows
 from sparkwave.planner.plan.nodes import (
+    AS_OF,
+    AS_OF_LEFT,
     COUNT,
     DYNAMIC,
     INNER,
@@ -303,9 +305,14 @@ def _join_name(style: str, node: Join) -> str:
         return "Join"
     if style == BATCH:
         return "HashJoin" if node.pairs else "NestedLoopJoin"
-    return {DYNAMIC: "DynamicFilter", TEMPORAL: "TemporalJoin", TEMPORAL_LEFT: "TemporalJoin"}.get(
-        node.kind, "HashJoin"
-    )
+    return _JOIN_NAMES.get(node.kind, "HashJoin")
+
+
+_JOIN_NAMES = {
+    DYNAMIC: "DynamicFilter",
+    **dict.fromkeys((TEMPORAL, TEMPORAL_LEFT), "TemporalJoin"),
+    **dict.fromkeys((AS_OF, AS_OF_LEFT), "AsOfJoin"),
+}
 
 
 def _equalities_first(node: Join) -> exp.Expr | None:

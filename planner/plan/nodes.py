@@ -180,8 +180,9 @@ class Unnest(_Unary):
         return (*self.input.key, self.position)
 
 
-INNER, LEFT, FULL, SEMI, ANTI, DYNAMIC, TEMPORAL, TEMPORAL_LEFT = (
+INNER, LEFT, FULL, SEMI, ANTI, DYNAMIC, TEMPORAL, TEMPORAL_LEFT, AS_OF, AS_OF_LEFT = (
     "Inner", "LeftOuter", "FullOuter", "LeftSemi", "LeftAnti", "DynamicFilter", "TemporalInner", "TemporalLeftOuter",
+    "AsOfInner", "AsOfLeftOuter",
 )  # fmt: skip
 _LEFT_ONLY = (SEMI, ANTI, DYNAMIC)
 
@@ -192,7 +193,8 @@ class Join:
 
     A right outer join is built as a left one with its sides swapped. A dynamic filter keeps the left rows for which the
     condition holds with the one row that its right side always has. A temporal join looks the right side up as it is
-    when a left row arrives, and never takes a result back.
+    when a left row arrives, and never takes a result back. An as-of join pairs a left row with the one nearest right
+    row for which its inequality holds; of equally near rows, with the first in the order of the right side's key.
     """
 
     left: Node
@@ -207,7 +209,7 @@ class Join:
 
     @property
     def key(self) -> tuple[str, ...]:
-        if self.kind in _LEFT_ONLY:
+        if self.kind in (*_LEFT_ONLY, AS_OF, AS_OF_LEFT):
             return self.left.key
         return self.left.key + ((self.marker,) if self.marker else ()) + self.right.key
 
@@ -218,6 +220,16 @@ class Join:
     @lazy
     def conjuncts(self) -> tuple[exp.Expr, ...]:
         return tuple(conjuncts(self.condition)) if self.condition is not None else ()
+
+    @property
+    def as_of(self) -> exp.Expr | None:
+        """The right side's part of the inequality of an as-of join, None without one that compares the sides."""
+        left, right = _names(self.left), _names(self.right)
+        found = [part for part in self.conjuncts if isinstance(part, exp.GT | exp.GTE | exp.LT | exp.LTE)]
+        if len(found) != 1:
+            return None
+        sides = (found[0].this.unnest(), found[0].expression.unnest())
+        return next((other for one, other in (sides, sides[::-1]) if _uses(one, left) and _uses(other, right)), None)
 
     @lazy
     def pairs(self) -> tuple[tuple[exp.Expr, exp.Expr, bool], ...]:

@@ -11,6 +11,8 @@ from dataclasses import replace
 
 from sparkwave.planner.build.builder import columns_in, names_of
 from sparkwave.planner.plan.nodes import (
+    AS_OF,
+    AS_OF_LEFT,
     Aggregate,
     Filter,
     Join,
@@ -48,7 +50,8 @@ def _read(node: Node, needed: set[str]) -> set[str]:
         case Unnest(array=array):
             return needed | columns_in(array)
         case Join(condition=condition):
-            return needed | (columns_in(condition) if condition is not None else set())
+            nearest = set(node.right.key) if node.kind in (AS_OF, AS_OF_LEFT) else set()
+            return needed | nearest | (columns_in(condition) if condition is not None else set())
         case Aggregate(keys=keys, calls=calls):
             arguments = {call.argument for call in calls if call.argument is not None}
             computed = (columns_in(call.expression) for call in calls if call.expression is not None)
