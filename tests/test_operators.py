@@ -25,6 +25,22 @@ OPERATORS: dict[str, str] = {
     "as_of": "SELECT t.a, t.at, u.b FROM t ASOF JOIN u ON t.s = u.s AND t.a >= u.b",
     "as_of_left": "SELECT t.b, u.b AS ub FROM t ASOF LEFT JOIN u ON u.k = t.b AND u.b > t.a - 1",
     "as_of_counted": "SELECT u.b, count(*) AS n FROM t ASOF LEFT JOIN u ON t.s = u.s AND t.a < u.b GROUP BY u.b",
+    "lateral": """SELECT t.a, l.n, l.hi FROM t, LATERAL (SELECT count(*) AS n, max(u.b) AS hi FROM u WHERE u.s = t.s)
+                  AS l""",
+    "lateral_top_n": """SELECT t.a, l.k FROM t LEFT JOIN LATERAL (SELECT k FROM u WHERE u.s = t.s ORDER BY b DESC, k
+                        LIMIT 2) AS l ON true""",
+    "lateral_values": """SELECT t.a, l.n, l.total FROM t, LATERAL (SELECT u.s, count(*) AS n, sum(u.b + t.b) AS total
+                         FROM u WHERE u.k < t.a GROUP BY u.s) AS l WHERE l.n > 1""",
+    "lateral_rows": """SELECT t.s, v.x, v.y, w.z FROM t, LATERAL (VALUES (t.a, 'a'), (t.b, 'b')) AS v(x, y),
+                       LATERAL (SELECT v.x + 1 AS z WHERE v.x > 1) AS w""",
+    "lateral_union": """SELECT t.a, l.x FROM t, LATERAL (SELECT k AS x FROM u WHERE u.b = t.b UNION
+                        SELECT b FROM u WHERE u.k > t.a) AS l""",
+    "lateral_window": """SELECT t.a, l.k, l.r FROM t JOIN LATERAL (SELECT k, rank() OVER (ORDER BY b) AS r FROM u
+                         WHERE u.s = t.s) AS l ON l.r < 3""",
+    "scalar_range": """SELECT a, (SELECT count(*) FROM u WHERE u.b < t.b) AS n, (SELECT max(u.k - t.a) FROM u) AS m
+                       FROM t""",
+    "scalar_nearest": "SELECT a, (SELECT s FROM u WHERE u.k <= t.a ORDER BY k DESC LIMIT 1) AS s FROM t",
+    "array_of_rows": "SELECT a, ARRAY(SELECT k FROM u WHERE u.b = t.b ORDER BY k DESC) AS ks FROM t",
     "not_equal": "SELECT t.a, u.k FROM t JOIN u ON t.a < u.k",
     "null_safe": "SELECT t.a, u.k FROM t JOIN u ON t.b IS NOT DISTINCT FROM u.b",
     "self": "SELECT x.a, y.b FROM t AS x JOIN t AS y ON x.a = y.b",

@@ -15,7 +15,7 @@ from sparkwave.planner.batch.query import Environment, find_relation
 from sparkwave.planner.bind.output_names import name_outputs
 from sparkwave.planner.bind.sql_functions import with_functions
 from sparkwave.planner.bind.user_types import with_user_types
-from sparkwave.planner.build.subqueries import order_of
+from sparkwave.planner.build.sort_keys import order_of
 from sparkwave.planner.parse.trees import is_cte, name_of, query_of
 from sparkwave.planner.plan.stream_plan import StreamPlan, plan_view
 from sparkwave.planner.statements import CreateMaterializedView, Name

@@ -260,14 +260,18 @@ def with_empty_groups(expression: exp.Expr, calls: tuple[Call, ...]) -> exp.Expr
     return expression.transform(counted)
 
 
-def correlated_groups(builder: Builder, select: exp.Select, node: Node, inner: list[exp.Expr]) -> tuple[Node, exp.Expr]:
-    """Return a correlated scalar aggregate: groups by the subquery's side of the correlation, and their value."""
+def correlated_groups(
+    builder: Builder, select: exp.Select, node: Node, inner: list[exp.Expr]
+) -> tuple[Node, list[exp.Expr]]:
+    """Return a correlated scalar aggregate: groups by the subquery's side of the correlation, and their outputs."""
     grouped = build_groups(select, node, inner, inner)
-    value = replaced(scalar(select.selects[0].unalias()), grouped.replacements)
+    values = [replaced(scalar(item.unalias()), grouped.replacements) for item in select.selects]
     having = select.args.get("having")
-    if having is not None:  # without a group the value is NULL
-        value = exp.Case().when(replaced(scalar(having.this), grouped.replacements), value)
-    check_grouped(grouped.node, value, select.selects[0])
+    if having is not None:  # without a group the outputs are NULL
+        condition = replaced(scalar(having.this), grouped.replacements)
+        values = [exp.Case().when(condition.copy(), value) for value in values]
+    for value, item in zip(values, select.selects, strict=True):
+        check_grouped(grouped.node, value, item)
     alias = builder.fresh("s")
     items = tuple(Item(f"{alias}.{f.name}", column(f.name), f.type) for f in grouped.node.fields)
     # The keys first, one for each correlation, even where two are the same column.
@@ -285,4 +289,5 @@ def correlated_groups(builder: Builder, select: exp.Select, node: Node, inner: l
         found.type = part.type
         return found
 
-    return Project(grouped.node, firsts + items), with_empty_groups(value, grouped.node.calls).transform(rename)
+    outputs = [with_empty_groups(value, grouped.node.calls).transform(rename) for value in values]
+    return Project(grouped.node, firsts + items), outputs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 
 from sqlglot import exp
@@ -16,7 +16,7 @@ from sparkwave.planner.bind.binder import data_type, type_of
 from sparkwave.planner.functions.result_types import common
 from sparkwave.planner.functions.structs import same_names
 from sparkwave.planner.parse.trees import position_of
-from sparkwave.planner.plan.nodes import Field, Item, Node, Project, column
+from sparkwave.planner.plan.nodes import Field, Item, Node, Project, Scan, column, transform
 
 
 @dataclass
@@ -24,15 +24,22 @@ class Builder:
     """The names in reach and the numbers used so far. `query(tree, positional)` builds a query inside this one.
 
     With `positional` the outputs are named by number, because only their order counts. `groups(select, rows, keys)`
-    builds the aggregate of a correlated subquery: its groups by these keys, and its output over them.
+    builds the aggregate of a correlated subquery: its groups by these keys, and its outputs over them. `lateral(left,
+    source, join)` joins a subquery in FROM that may read the rows before it. `made` are sources that are built already.
     """
 
     tables: dict[str, Relation]
     query: Callable[[Builder, exp.Expr, bool], Node]
-    groups: Callable[[Builder, exp.Select, Node, list[exp.Expr]], tuple[Node, exp.Expr]]
+    groups: Callable[[Builder, exp.Select, Node, list[exp.Expr]], tuple[Node, list[exp.Expr]]]
+    lateral: Callable[[Builder, Node, exp.Expr, exp.Join], Node]
     ctes: dict[str, exp.CTE] = field(default_factory=dict)
+    made: dict[str, Node] = field(default_factory=dict)
     scans: Iterator[int] = field(default_factory=count)
     names: Iterator[int] = field(default_factory=count)
+
+    def again(self, node: Node) -> Node:
+        """Return the same rows from scans of their own, because a plan shares no scans."""
+        return transform(node, lambda n: replace(n, input=f"i{next(self.scans)}") if isinstance(n, Scan) else n)
 
     def fresh(self, stem: str) -> str:
         """Return a new field or alias name."""

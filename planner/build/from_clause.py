@@ -25,6 +25,7 @@ from sparkwave.planner.build.builder import (
     typed_column,
     written,
 )
+from sparkwave.planner.build.correlation import outer_columns
 from sparkwave.planner.build.time_windows import is_temporal
 from sparkwave.planner.functions.result_types import rows_of_elements
 from sparkwave.planner.parse.trees import is_comma, position_of
@@ -107,20 +108,25 @@ def _single(builder: Builder, source: exp.Expr, left: Node | None) -> Node:
             return _rows_of(builder, source, source, left)
         case exp.Lateral() if isinstance(source.this, exp.Func | exp.Unnest):
             return _rows_of(builder, source, source.this, left)
+        case exp.Table() if source.name in builder.made:
+            return builder.again(builder.made[source.name])
         case exp.Table() if source.name in builder.tables:
             return _scan(builder, source)
         case exp.Table() if source.name in builder.ctes:
             cte = builder.ctes[source.name]
-            return _aliased(builder.query(builder, cte.this, False), source, cte.args.get("alias"))
+            return aliased(builder.query(builder, cte.this, False), source, cte.args.get("alias"))
         case exp.Subquery() if is_join(source):
             return _source(builder, source.this, None)
-        case exp.Subquery():
-            return _aliased(builder.query(builder, source.this, False), source)
+        case exp.Subquery() | exp.Lateral(this=exp.Subquery()):
+            return aliased(builder.query(builder, source.this, False), source)
         case exp.Values():
             return prefixed(values(builder, source), source.alias)
-    if isinstance(source, exp.Lateral):
-        raise refuse("a LATERAL subquery", source, "A scalar subquery in the select list, or a join, can do the same.")
     raise refuse(f"reading from {written(source)}", source)
+
+
+def reads_rows_before(source: exp.Expr, left: Node) -> bool:
+    """Return whether a subquery in FROM reads columns of the rows before it."""
+    return bool(outer_columns(source).keys() & {f.name for f in left.fields})
 
 
 def _scan(builder: Builder, source: exp.Table) -> Scan:
@@ -130,7 +136,7 @@ def _scan(builder: Builder, source: exp.Table) -> Scan:
     return Scan(f"i{next(builder.scans)}", relation, source.alias, (*visible, *hidden))
 
 
-def _aliased(node: Node, source: exp.Expr, inner: exp.TableAlias | None = None) -> Project:
+def aliased(node: Node, source: exp.Expr, inner: exp.TableAlias | None = None) -> Project:
     """Return the outputs of a query under its alias, with the names of a column list."""
     names = [f.name for f in node.fields]
     for alias in (inner, source.args.get("alias")):
@@ -159,13 +165,27 @@ def _rows_of(builder: Builder, source: exp.Expr, function: exp.Expr, left: Node 
     arrays = arrays_of(function)
     if not arrays:
         raise refuse(f"reading from {written(function)}", source)
+    below = left if left is not None else one_row(builder)
+    return rows_beside(builder, below, source, arrays, [source.alias] * len(arrays), function.args.get("offset"))
+
+
+def rows_beside(
+    builder: Builder,
+    below: Node,
+    source: exp.Expr,
+    arrays: list[exp.Expr],
+    names: list[str],
+    offset: exp.Expr | None = None,
+) -> Unnest | Project:
+    """Return each row with the elements of arrays computed from it, side by side, as rows of the source.
+
+    The elements have `names` where the source's alias gives none; `offset` names their position.
+    """
     alias = source.args.get("alias")
     given = [identifier.name for identifier in alias.columns] if alias is not None else []
     table = source.alias
-    names = [*given[: len(arrays)], *[table] * (len(arrays) - len(given))]
-    offset = function.args.get("offset")
+    names = [*given[: len(arrays)], *names[len(given) :]]
     position = f"{table}.{offset.name}" if isinstance(offset, exp.Identifier) else f"{table}._position"
-    below = left if left is not None else one_row(builder)
     columns = [Field(f"{table}.{name}", element_type(array)) for name, array in zip(names, arrays, strict=True)]
     if len(arrays) == 1:
         return Unnest(below, scalar(arrays[0]), columns[0], position)
@@ -217,6 +237,8 @@ def _join(builder: Builder, left: Node, join: exp.Join) -> Node:
     side, kind, method = join.side.upper(), join.kind.upper(), join.method.upper()
     if method not in ("", "ASOF") or kind not in ("", "INNER", "OUTER", "CROSS"):
         raise refuse(" ".join(word for word in (method, side, kind, "JOIN") if word), join)
+    if isinstance(join.this, exp.Lateral | exp.Subquery) and reads_rows_before(join.this, left):
+        return builder.lateral(builder, left, join.this, join)
     right = _source(builder, join.this, left)
     on = join.args.get("on")
     condition = scalar(on) if on is not None else None

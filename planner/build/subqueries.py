@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from sparkwave.catalog.types import BIGINT, BOOLEAN
-from sparkwave.planner.bind.binder import retype, type_of
+from sparkwave.planner.bind.binder import data_type, retype, type_of
 from sparkwave.planner.build.builder import (
     Builder,
     columns_in,
@@ -23,8 +23,11 @@ from sparkwave.planner.build.builder import (
     typed,
     typed_column,
 )
+from sparkwave.planner.build.correlation import outer_columns, split_equalities
 from sparkwave.planner.build.from_clause import build_from, outer_join
+from sparkwave.planner.build.sort_keys import order_of, sort_source
 from sparkwave.planner.functions.aggregates import aggregate_calls
+from sparkwave.planner.functions.result_types import array_type
 from sparkwave.planner.plan.nodes import (
     ANTI,
     LEFT,
@@ -35,7 +38,6 @@ from sparkwave.planner.plan.nodes import (
     Item,
     Join,
     Node,
-    Order,
     Project,
     TopN,
     column,
@@ -80,11 +82,7 @@ def build_body(builder: Builder, select: exp.Select) -> Body:
 
 def _outer_columns(part: exp.Expr, available: set[str]) -> bool:
     """Return whether a condition reads columns that neither the rows nor a subquery in the condition have."""
-    own = {source.alias_or_name for source in part.find_all(exp.Table, exp.Subquery, exp.Unnest, exp.Values)}
-    return any(
-        column_.table and column_.table not in own and f"{column_.table}.{column_.name}" not in available
-        for column_ in part.find_all(exp.Column)
-    )
+    return not outer_columns(part).keys() <= available
 
 
 def keep_where(builder: Builder, node: Node, condition: exp.Expr) -> Node:
@@ -92,7 +90,7 @@ def keep_where(builder: Builder, node: Node, condition: exp.Expr) -> Node:
     bare = condition.unnest()
     negated = isinstance(bare, exp.Not)
     inner = bare.this.unnest() if negated else bare
-    if isinstance(inner, exp.EQ) and isinstance(inner.expression, exp.Any) and _query_of(inner.expression.this):
+    if isinstance(inner, exp.EQ) and isinstance(inner.expression, exp.Any) and query_of(inner.expression.this):
         inner = exp.In(this=inner.this, query=inner.expression.this)
     if isinstance(inner, exp.Exists):
         body = _body_of(builder, inner.this)
@@ -110,7 +108,7 @@ def _all(parts: tuple[exp.Expr, ...]) -> exp.Expr | None:
     return exp.and_(*parts, copy=False) if parts else None
 
 
-def _query_of(node: exp.Expr) -> exp.Expr:
+def query_of(node: exp.Expr) -> exp.Expr:
     """Return the query in parentheses, unless the parentheses have a LIMIT or the like of their own."""
     while isinstance(node, exp.Paren | exp.Subquery) and not any(map(node.args.get, ("with_", "limit", "offset"))):
         node = node.this
@@ -119,7 +117,7 @@ def _query_of(node: exp.Expr) -> exp.Expr:
 
 def _body_of(builder: Builder, query: exp.Expr) -> Body | None:
     """Return the rows of a subquery with FROM and WHERE only; None for other subqueries."""
-    select = _query_of(query)
+    select = query_of(query)
     does_more = ("group", "having", "limit", "offset", "distinct", "with_")
     if not isinstance(select, exp.Select) or any(select.args.get(part) for part in does_more):
         return None
@@ -179,7 +177,7 @@ def _rows_and_outputs(builder: Builder, query: exp.Expr) -> tuple[Node, list[exp
     """Return the rows of a subquery, its select list, and its correlated conditions."""
     body = _body_of(builder, query)
     if body is not None:
-        select = _query_of(query)
+        select = query_of(query)
         assert isinstance(select, exp.Select)
         if not any(item.find(exp.Window, exp.Query, exp.Explode) for item in select.selects):
             return body.node, [scalar(item.unalias()) for item in select.selects], body.correlated
@@ -224,7 +222,7 @@ def _counted(
     counts = [exp.func("coalesce", typed_column(f"{alias}.{name}", BIGINT), zero.copy()) for name in ("rows", "values")]
     if not keys:
         return Join(node, counted, None), counts[0], counts[1]
-    condition = _equalities(outer, [key.name for key in keys], null_safe)
+    condition = equalities(outer, [key.name for key in keys], null_safe)
     return outer_join(node, counted, condition, LEFT, place), counts[0], counts[1]
 
 
@@ -246,7 +244,7 @@ def _correlation(
     return inner, outer, null_safe
 
 
-def _equalities(outer: list[exp.Expr], keys: list[str], null_safe: list[bool]) -> exp.Expr:
+def equalities(outer: list[exp.Expr], keys: list[str], null_safe: list[bool]) -> exp.Expr:
     """Return the condition that joins a subquery's keys to the surrounding rows."""
     pairs = zip(outer, keys, null_safe, strict=True)
     equal = ((exp.NullSafeEQ if safe else exp.EQ)(this=one, expression=column(key)) for one, key, safe in pairs)
@@ -262,7 +260,7 @@ def lift(builder: Builder, node: Node, expression: exp.Expr) -> tuple[Node, exp.
         return node, expression
     holder = exp.Paren(this=expression.copy())
     # Qualified copies keep their annotations, from which the outputs get their types.
-    for part in list(holder.find_all(exp.Exists, exp.In, exp.Subquery)):
+    for part in list(holder.find_all(exp.Exists, exp.In, exp.Subquery, exp.Array)):
         if part.find_ancestor(exp.Query) is not None or not _has_query(part):
             continue
         match part:
@@ -270,6 +268,8 @@ def lift(builder: Builder, node: Node, expression: exp.Expr) -> tuple[Node, exp.
                 node, value = _exists_value(builder, node, part)
             case exp.In():
                 node, value = _in_value(builder, node, part)
+            case exp.Array():
+                node, value = _array_value(builder, node, part)
             case _:
                 if part.arg_key == "query" or isinstance(part.parent, exp.Exists):
                     continue
@@ -279,7 +279,35 @@ def lift(builder: Builder, node: Node, expression: exp.Expr) -> tuple[Node, exp.
 
 
 def _has_query(part: exp.Expr) -> bool:
+    if isinstance(part, exp.Array):
+        return len(part.expressions) == 1 and isinstance(part.expressions[0], exp.Query)
     return not isinstance(part, exp.In) or part.args.get("query") is not None
+
+
+def _array_value(builder: Builder, node: Node, array: exp.Array) -> tuple[Node, exp.Expr]:
+    """Return `ARRAY(SELECT …)` as an array_agg of the subquery's output, in its order, and empty over no rows."""
+    query = query_of(array.expressions[0])
+    clauses = ("group", "having", "limit", "offset", "distinct", "with_")
+    if not isinstance(query, exp.Select) or any(map(query.args.get, clauses)) or len(query.selects) != 1:
+        raise refuse("ARRAY of a subquery with GROUP BY, DISTINCT, LIMIT or the like", array, "Put it into FROM.")
+    output = query.selects[0].unalias()
+    if aggregate_calls(output) or output.find(exp.Window):
+        raise refuse("ARRAY of a subquery with aggregates or window functions", array, "Put it into FROM.")
+    type_ = array_type(type_of(output))
+    order = query.args.get("order")
+    sorts = []
+    for ordered in order.expressions if order is not None else ():
+        found = sort_source(ordered, query)
+        sort = ordered.copy()
+        sort.set("this", (output if isinstance(found, int) else found).copy())
+        sorts.append(sort)
+    value = exp.Order(this=output.copy(), expressions=sorts) if sorts else output.copy()
+    made = query.copy()
+    made.set("order", None)
+    made.set("expressions", [typed(exp.ArrayAgg(this=value), type_)])
+    node, found_value = _scalar_value(builder, node, exp.Subquery(this=made))
+    empty = exp.cast(exp.Array(expressions=[]), data_type(type_))
+    return node, typed(exp.func("coalesce", found_value, empty), type_)
 
 
 def _exists_value(builder: Builder, node: Node, exists: exp.Exists) -> tuple[Node, exp.Expr]:
@@ -317,29 +345,46 @@ def _in_value(builder: Builder, node: Node, in_: exp.In) -> tuple[Node, exp.Expr
 
 
 def _scalar_value(builder: Builder, node: Node, subquery: exp.Expr) -> tuple[Node, exp.Expr]:
-    select = _query_of(subquery)
+    select = query_of(subquery)
     if not isinstance(select, exp.Select):
         return _uncorrelated_value(builder, node, subquery)
     if len(select.selects) != 1:
         raise refuse("a scalar subquery with several columns", subquery)
     having, limit = select.args.get("having"), constant_of(select.args.get("limit"))
     is_aggregate = having is not None or bool(aggregate_calls(select.selects[0]))
+    outer = outer_columns(select).keys() & names_of(node)
     has_clauses = any(select.args.get(part) for part in ("group", "offset", "distinct", "with_"))
-    if has_clauses or limit == 0 or (having is not None and having.find(exp.Query)):
+    has_clauses = has_clauses or limit == 0 or (having is not None and having.find(exp.Query) is not None)
+    if outer and (has_clauses or split_equalities(select, outer) is None):
+        if limit == 1 or (is_aggregate and having is None and not select.args.get("group")):
+            return _lateral_value(builder, node, select)
+        has_clauses = True
+    if has_clauses:
         return _uncorrelated_value(builder, node, subquery)
     body = build_body(builder, select)
     if not body.correlated:
         return _uncorrelated_value(builder, node, subquery)
-    inner, outer, null_safe = _correlation(body.node, body.correlated, subquery)
+    inner, sides, null_safe = _correlation(body.node, body.correlated, subquery)
     if is_aggregate:
-        groups, value = builder.groups(builder, select, body.node, inner)
+        groups, (value,) = builder.groups(builder, select, body.node, inner)
         keys = [f.name for f in groups.fields[: len(inner)]]
     else:
         groups, keys, value = _single_rows(builder, select, body.node, inner, subquery)
-    condition = _equalities(outer, keys, null_safe)
+    condition = equalities(sides, keys, null_safe)
     joined = outer_join(node, groups, condition, LEFT, subquery)
     _check_sides(joined, subquery)
     return joined, typed(exp.Paren(this=value), type_of(select.selects[0]))
+
+
+def _lateral_value(builder: Builder, node: Node, select: exp.Select) -> tuple[Node, exp.Expr]:
+    """Return the one output of a subquery with at most one row for each surrounding row."""
+    alias, type_ = builder.fresh("s"), type_of(select.selects[0])
+    made = select.copy()
+    made.set("expressions", [exp.alias_(select.selects[0].unalias().copy(), "value", quoted=True)])
+    source = exp.Lateral(this=exp.Subquery(this=made))
+    source.set("alias", exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
+    rows = builder.lateral(builder, node, source, exp.Join(this=source, side="LEFT", on=exp.true()))
+    return rows, typed_column(f"{alias}.value", type_)
 
 
 def _single_rows(
@@ -366,13 +411,6 @@ def _single_rows(
             "Use an aggregate such as max, compare its whole primary key, or add LIMIT 1.",
         )
     return projected, names, typed_column(f"{alias}.value", type_of(output))
-
-
-def order_of(name: str, ordered: exp.Expr) -> Order:
-    """Return ORDER BY's direction for a field; by default NULLs are large, as in PostgreSQL."""
-    descending = bool(ordered.args.get("desc"))
-    nulls_first = ordered.args.get("nulls_first")
-    return Order(name, descending, descending if nulls_first is None else bool(nulls_first))
 
 
 def _uncorrelated_value(builder: Builder, node: Node, subquery: exp.Expr) -> tuple[Node, exp.Expr]:

@@ -32,7 +32,9 @@ from sparkwave.planner.build.builder import (
     typed_column,
 )
 from sparkwave.planner.build.from_clause import arrays_of, element_type, values
-from sparkwave.planner.build.subqueries import build_body, keep_where, lift, order_of
+from sparkwave.planner.build.lateral import build_lateral
+from sparkwave.planner.build.sort_keys import distinct_on, order_of, place_of, sort_source
+from sparkwave.planner.build.subqueries import build_body, keep_where, lift
 from sparkwave.planner.build.windows import build_windows
 from sparkwave.planner.parse.trees import position_of
 from sparkwave.planner.plan.nodes import (
@@ -56,7 +58,7 @@ from sparkwave.planner.plan.nodes import (
 
 def build(bound: BoundQuery) -> Project:
     """Return the plan of a query; its root is a Project whose items are the output columns. Raises Error 0A000."""
-    node = _query(Builder(bound.tables, _query, correlated_groups), bound.tree)
+    node = _query(Builder(bound.tables, _query, correlated_groups, build_lateral), bound.tree)
     if isinstance(node, Project):
         return node
     return renamed(node, [f.name for f in node.fields], [f.type for f in node.fields])
@@ -187,7 +189,7 @@ def _select(builder: Builder, select: exp.Select, positional: bool) -> Node:
     sets = grouping_sets(select)
     all_keys = list(dict.fromkeys(key for keys in sets for key in keys))
     branches: list[Node] = []
-    if len(sets) > 1 and (select.find(exp.Window) or _distinct_on(select)):
+    if len(sets) > 1 and (select.find(exp.Window) or distinct_on(select)):
         raise refuse("a window function or DISTINCT ON over grouping sets", select, "Put the groups into a subquery.")
     for keys in sets:
         # Each grouping set has rows of its own, because plans share no nodes: every scan is one input.
@@ -217,8 +219,8 @@ def _outputs(
     order = select.args.get("order") if is_whole else None
     names = [f"_{n}" if positional else item.alias_or_name for n, item in enumerate(select.selects)]
     sources = [item.unalias() for item in select.selects]
-    sort_sources = [(o, _sort_source(o, select)) for o in (order.expressions if order is not None else ())]
-    on = _distinct_on(select)
+    sort_sources = [(o, sort_source(o, select)) for o in (order.expressions if order is not None else ())]
+    on = distinct_on(select)
     parts = [
         *sources,
         *(s for _, s in sort_sources if isinstance(s, exp.Expr)),
@@ -305,41 +307,6 @@ def _replaced_outside(source: exp.Expr, replacements: dict[str, exp.Expr]) -> ex
     return source.copy().transform(swap)
 
 
-def _sort_source(ordered: exp.Expr, select: exp.Select) -> int | exp.Expr:
-    """Return the sort key of an ORDER BY item: the place of an output, or an expression."""
-    by = ordered.this
-    if isinstance(by, exp.Literal) and by.is_int:
-        return _place_of(by, len(select.selects))
-    if isinstance(by, exp.Column) and not by.table:
-        for place, item in enumerate(select.selects):
-            if item.alias_or_name == by.name:
-                return place
-    for place, item in enumerate(select.selects):
-        if item.unalias() == by:
-            return place
-    return by
-
-
-def _place_of(number: exp.Literal, outputs: int) -> int:
-    place = int(number.name)
-    if not 1 <= place <= outputs:
-        raise Error(
-            f"position {place} is not in select list",
-            errors.INVALID_COLUMN_REFERENCE,
-            position=position_of(number),
-        )
-    return place - 1
-
-
-def _distinct_on(select: exp.Select) -> list[int | exp.Expr]:
-    distinct = select.args.get("distinct")
-    on = distinct.args.get("on") if distinct is not None else None
-    if on is None:
-        return []
-    keys = on.expressions if isinstance(on, exp.Tuple) else [on.unnest()]
-    return [_sort_source(exp.Ordered(this=key.copy()), select) for key in keys]
-
-
 def _series(
     builder: Builder, select: exp.Select, node: Node, replacements: dict[str, exp.Expr]
 ) -> tuple[Node, dict[str, exp.Expr]]:
@@ -390,7 +357,7 @@ def _ordered_by_outputs(builder: Builder, node: Node, query: exp.Expr) -> Node:
     for ordered in order.expressions if order is not None else ():
         by = ordered.this
         if isinstance(by, exp.Literal) and by.is_int:
-            name = node.fields[_place_of(by, len(node.fields))].name
+            name = node.fields[place_of(by, len(node.fields))].name
         elif isinstance(by, exp.Column) and by.name in names:
             name = by.name
         elif query.args.get("limit") or query.args.get("offset"):

@@ -11,7 +11,7 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.types import QUOTIENT
 from sparkwave.planner.bind.binder import type_of
 from sparkwave.planner.build.builder import Builder, added, refuse, replaced, scalar, text, typed, typed_column, written
-from sparkwave.planner.build.subqueries import order_of
+from sparkwave.planner.build.sort_keys import order_of
 from sparkwave.planner.functions.aggregates import argument as argument_of
 from sparkwave.planner.functions.aggregates import average, call_of, is_aggregate, result_type, sum_and_count
 from sparkwave.planner.parse.trees import folded, position_of

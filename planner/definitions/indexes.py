@@ -19,7 +19,7 @@ from sparkwave.planner.bind.binder import Scope, resolve_readable
 from sparkwave.planner.bind.escapes import SINCE as ESCAPED_SINCE
 from sparkwave.planner.bind.escapes import escape_relation
 from sparkwave.planner.bind.output_names import NO_NAME, output_name
-from sparkwave.planner.build.subqueries import order_of
+from sparkwave.planner.build.sort_keys import order_of
 from sparkwave.planner.parse.generated import renamed
 from sparkwave.planner.parse.trees import folded, position_of
 from sparkwave.planner.plan.nodes import Order

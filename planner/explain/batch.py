@@ -17,7 +17,7 @@ from sparkwave.planner.batch.row_structs import other_tables
 from sparkwave.planner.bind.binder import BoundQuery, Scope, bind, find, resolve
 from sparkwave.planner.bind.table_references import resolve_references
 from sparkwave.planner.build.builder import columns_in, scalar
-from sparkwave.planner.build.subqueries import order_of
+from sparkwave.planner.build.sort_keys import order_of
 from sparkwave.planner.build.view_query import build
 from sparkwave.planner.explain.expressions import show, show_order
 from sparkwave.planner.explain.operator_tree import BATCH, LOGICAL, Operator, exchange

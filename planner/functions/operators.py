@@ -141,7 +141,9 @@ def _bracket(node: exp.Expr) -> Known:
 
 
 def _array(node: exp.Expr) -> Known:
-    element = common(tuple(type_of_part(part) for part in node.expressions))
+    # ARRAY(SELECT …) has the query itself as its part.
+    parts = (part.selects[0] if isinstance(part, exp.Query) and part.selects else part for part in node.expressions)
+    element = common(tuple(map(type_of_part, parts)))
     if element is None:
         element = VARCHAR if node.expressions else None
     return array_type(element) if element is not None else None
