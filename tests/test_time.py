@@ -107,9 +107,61 @@ def test_emit_on_window_close_of_the_watermark_column(session: tuple[Context, Cl
 def test_emit_on_window_close_needs_a_watermark(session: tuple[Context, Client]) -> None:
     _, client = session
     run(client, "CREATE TABLE t (a int, at timestamp)")
-    for query in ("SELECT a, count(*) AS n FROM t GROUP BY a", "SELECT a FROM t"):
-        with pytest.raises(Exception, match="requires a watermark column in GROUP BY"):
+    run(client, "CREATE TABLE e (k int, at timestamp, v int, WATERMARK FOR at AS at) APPEND ONLY")
+    for query, words in {
+        "SELECT a, count(*) AS n FROM t GROUP BY a": "requires a watermark column in GROUP BY",
+        "SELECT a FROM t": "cannot be executed in Emit-On-Window-Close mode",
+        "SELECT at, ntile(2) OVER (PARTITION BY k ORDER BY at) AS n FROM e": "cannot be executed",
+        "SELECT at, rank() OVER (PARTITION BY k ORDER BY at DESC) AS n FROM e": "cannot be executed",
+        "SELECT at, max(v) OVER (ORDER BY at ROWS BETWEEN 1 PRECEDING AND UNBOUNDED FOLLOWING) AS n FROM e": "cannot",
+        "SELECT at, v FROM e ORDER BY v LIMIT 3": "cannot be executed in Emit-On-Window-Close mode",
+    }.items():
+        with pytest.raises(Exception, match=words):
             run(client, f"CREATE MATERIALIZED VIEW v AS {query} EMIT ON WINDOW CLOSE")
+
+
+# Each with the rows that are final: of all rows up to the watermark; for `waiting`, which reads two later rows, of all
+# but the last two of each key.
+CLOSED_ROWS = {
+    "plain": ("SELECT k, at, v FROM e", "SELECT k, at, v FROM r"),
+    "numbered": (
+        "SELECT k, at, row_number() OVER w AS n, rank() OVER w AS r, lag(v) OVER w AS l, sum(v) OVER w AS s FROM e "
+        "WINDOW w AS (PARTITION BY k ORDER BY at)",
+        "SELECT k, at, row_number() OVER w AS n, rank() OVER w AS r, lag(v) OVER w AS l, sum(v) OVER w AS s FROM r "
+        "WINDOW w AS (PARTITION BY k ORDER BY at)",
+    ),
+    "waiting": (
+        "SELECT k, at, lead(v) OVER (PARTITION BY k ORDER BY at) AS l, max(v) OVER (PARTITION BY k ORDER BY at ROWS "
+        "BETWEEN 1 PRECEDING AND 2 FOLLOWING) AS m FROM e",
+        "SELECT k, at, l, m FROM (SELECT k, at, lead(v) OVER w AS l, max(v) OVER (PARTITION BY k ORDER BY at ROWS "
+        "BETWEEN 1 PRECEDING AND 2 FOLLOWING) AS m, lead(at, 2) OVER w AS last FROM r "
+        "WINDOW w AS (PARTITION BY k ORDER BY at)) AS q WHERE last IS NOT NULL",
+    ),
+    "first_rows": (
+        "SELECT k, at, v FROM (SELECT *, row_number() OVER (PARTITION BY k ORDER BY at) AS n FROM e) AS q WHERE n <= 2",
+        "SELECT k, at, v FROM (SELECT *, row_number() OVER (PARTITION BY k ORDER BY at) AS n FROM r) AS q WHERE n <= 2",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CLOSED_ROWS)
+def test_emit_on_window_close_of_rows(session: tuple[Context, Client], name: str) -> None:
+    """A row shows when the watermark has passed it and what its windows read; what shows never changes."""
+    context, client = session
+    view, query = CLOSED_ROWS[name]
+    run(client, "CREATE TABLE e (k int, at timestamp, v int, WATERMARK FOR at AS at - INTERVAL '9' SECOND) APPEND ONLY")
+    run(client, f"CREATE MATERIALIZED VIEW closed EMIT ON WINDOW CLOSE AS {view}")
+    shown: set[tuple[object, ...]] = set()
+    for number, second in enumerate((5, 20, 15, 12, 65, 50, 60, 71, 100, 95, 200, 90, 215)):
+        row = f"({number % 2}, TIMESTAMP '2024-01-01' + {second} * INTERVAL '1 second', {number})"
+        run(client, f"INSERT INTO e VALUES {row}")
+        context.coordinator.flush(lambda: False)
+        closed = "(SELECT * FROM e WHERE at < (SELECT max(at) - INTERVAL '9 seconds' FROM e)) AS r"
+        check(client, {"closed": query.replace("FROM r", f"FROM {closed}")}, f"at {second}")
+        now_shown = set(run(client, "SELECT * FROM closed"))
+        assert shown <= now_shown
+        shown = now_shown
+    assert len(shown) >= 2
 
 
 def test_a_temporal_join_looks_up_what_is_there_when_a_row_arrives(session: tuple[Context, Client]) -> None:

@@ -1,4 +1,4 @@
-"""EMIT ON WINDOW CLOSE: a group appears when the watermark has passed its key, and is final then.
+"""EMIT ON WINDOW CLOSE: a group, or a row, appears when the watermark has passed its time, and is final then.
 
 The watermark of a table is its highest time less a delay; late rows never get into the table. So the view is its query
 with one further condition: the key is below the value that it would have at the watermark. RisingWave's StreamHashAgg
@@ -7,13 +7,14 @@ and StreamEowcSort have the same rule (docs "Emit on window close", `GenericRank
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
-from sparkwave.planner.build.builder import typed_column
+from sparkwave.planner.build.builder import picked, typed_column
 from sparkwave.planner.build.time_windows import SHIFTED
 from sparkwave.planner.functions.operators import as_call
 from sparkwave.planner.plan.nodes import (
@@ -24,9 +25,13 @@ from sparkwave.planner.plan.nodes import (
     Item,
     Join,
     Node,
+    Order,
+    OverWindow,
     Project,
     Scan,
+    TopN,
     Unnest,
+    WindowCall,
     column,
     count_rows_call,
     walk,
@@ -46,18 +51,91 @@ def on_window_close(root: Project) -> Project:
 
 
 def _closing(node: Node, root: Node) -> Node:
-    if isinstance(node, Project | Filter):
-        return with_inputs(node, (_closing(node.inputs[0], root),))
-    if isinstance(node, Aggregate):
-        for key in node.keys:
-            traced = _traced(node.input, column(key))
-            if traced is not None:
-                return _closed_only(node, key, *traced, root)
-    raise Error(
-        "Emit-On-Window-Close mode requires a watermark column in GROUP BY.",
-        errors.FEATURE_NOT_SUPPORTED,
-        hint="Group by window_start of a TUMBLE or HOP over a table with a WATERMARK, or by its watermark column.",
-    )
+    found: Node | None = None
+    match node:
+        case Project() | Filter():
+            return with_inputs(node, (_closing(node.inputs[0], root),))
+        case Aggregate(keys=keys):
+            found = _closed(node, keys, root)
+        case OverWindow(partition=partition):
+            found = _closed(node, partition, root) or _windows_of_closed(node, root)
+        case TopN(partition=partition, order=order):
+            found = _closed(node, partition, root)
+            below = _closed(node.input, _ascending(order), root) if found is None else None
+            found = picked(replace(node, input=below), node.fields) if below is not None else found
+        case _:
+            found = _closed(node, [field.name for field in node.fields], root)
+    if found is None:
+        raise Error(
+            "Emit-On-Window-Close mode requires a watermark column in GROUP BY."
+            if isinstance(node, Aggregate)
+            else "The query cannot be executed in Emit-On-Window-Close mode.",
+            errors.FEATURE_NOT_SUPPORTED,
+            hint="Group, partition or order by window_start of a TUMBLE or HOP over a table with a WATERMARK, "
+            "or by its watermark column.",
+        )
+    return found
+
+
+def _closed(node: Node, names: Iterable[str], root: Node) -> Filter | None:
+    """Return the rows whose first field with a watermark is below it; None if no field has one."""
+    source = node.input if isinstance(node, Aggregate | OverWindow | TopN) else node
+    for name in names:
+        traced = _traced(source, column(name))
+        if traced is not None:
+            return _closed_only(node, name, *traced, root)
+    return None
+
+
+def _ascending(order: Sequence[Order]) -> list[str]:
+    return [order[0].name] if order and not order[0].descending else []
+
+
+def _windows_of_closed(node: OverWindow, root: Node) -> Node | None:
+    """Return window functions over closed rows, in the watermark's order; rows wait for those that their frames need.
+
+    None for a frame that later rows may change for good.
+    """
+    following = [_rows_following(call) for call in node.calls]
+    needed = [rows for rows in following if rows is not None]
+    firsts = {tuple(_ascending(call.order)) for call in node.calls}
+    first = firsts.pop() if len(firsts) == 1 else ()
+    below = _closed(node.input, first, root) if len(needed) == len(following) else None
+    if below is None:
+        return None
+    if not max(needed):
+        return picked(replace(node, input=below), node.fields)
+    [time] = [field for field in node.input.fields if field.name == first[0]]
+    lead = exp.Lead(this=typed_column(time.name, time.type), offset=exp.Literal.number(max(needed)))
+    waits = WindowCall("_row_that_closes", lead, time.type, node.calls[0].order, None)
+    windows = replace(node, input=below, calls=(*node.calls, waits))
+    is_closed = exp.Not(this=exp.Is(this=typed_column(waits.name, time.type), expression=exp.null()))
+    return picked(Filter(windows, is_closed), node.fields)
+
+
+def _rows_following(call: WindowCall) -> int | None:
+    """Return how many rows after a row its window call may read; None where any later row may change it."""
+    function = call.expression
+    while isinstance(function, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
+        function = function.this
+    if isinstance(function, exp.Lead):
+        offset = function.args.get("offset")
+        return _number(offset) if offset is not None else 1
+    if isinstance(function, exp.RowNumber | exp.Rank | exp.DenseRank | exp.Lag):
+        return 0
+    if isinstance(function, exp.PercentRank | exp.CumeDist | exp.Ntile):
+        return None
+    if call.frame is None:
+        return 0
+    end, side = call.frame.args.get("end") or "CURRENT ROW", call.frame.args.get("end_side")
+    if end == "CURRENT ROW" or side == "PRECEDING":
+        return 0
+    return _number(end) if call.frame.text("kind").upper() == "ROWS" else None
+
+
+def _number(value: object) -> int | None:
+    bare = value.unnest() if isinstance(value, exp.Expr) else None
+    return int(bare.name) if isinstance(bare, exp.Literal) and bare.is_int else None
 
 
 def _traced(node: Node, expression: exp.Expr) -> tuple[exp.Expr, Scan] | None:
@@ -101,7 +179,7 @@ def _is_monotone(expression: exp.Expr) -> bool:
     return len(moving) == 1 and _is_monotone(moving[0])
 
 
-def _closed_only(node: Aggregate, key: str, expression: exp.Expr, scan: Scan, root: Node) -> Node:
+def _closed_only(node: Node, key: str, expression: exp.Expr, scan: Scan, root: Node) -> Filter:
     watermark = scan.relation.watermark
     assert watermark is not None
     number = 1 + max(int(part.input.removeprefix("i")) for part in walk(root) if isinstance(part, Scan))

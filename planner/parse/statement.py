@@ -166,13 +166,15 @@ def _create_materialized_view(reader: TokenReader) -> CreateMaterializedView:
     before_options = reader.offset
     options = parse_options(reader) if reader.accept("WITH") else ()
     options_text = reader.sql[before_options : reader.offset].strip()
+    emits_first = reader.accept("EMIT", "ON", "WINDOW", "CLOSE")
     reader.expect("AS")
     offset = reader.offset
     query, emits = parse_streaming_query(reader, offset, len(reader.sql))
     head = f"CREATE MATERIALIZED VIEW {name.sql}{column_list(columns)}"
     body = reader.sql[offset:].strip()
-    definition = " ".join(part for part in (head, options_text, "AS", body) if part)
-    return CreateMaterializedView(name, columns, query, options, if_not_exists, definition, emits)
+    ending = "EMIT ON WINDOW CLOSE" if emits_first and not emits else ""
+    definition = " ".join(part for part in (head, options_text, "AS", body, ending) if part)
+    return CreateMaterializedView(name, columns, query, options, if_not_exists, definition, emits or emits_first)
 
 
 def column_list(columns: tuple[str, ...]) -> str:
