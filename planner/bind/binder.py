@@ -31,7 +31,7 @@ from sparkwave.planner.functions.operators import INEXACT, METADATA, is_known
 from sparkwave.planner.functions.structs import check_structs
 from sparkwave.planner.functions.typed import data_type, sql_type, with_written_numerics
 from sparkwave.planner.parse.constant_runs import expanded
-from sparkwave.planner.parse.trees import name_of, position_of
+from sparkwave.planner.parse.trees import folded, name_of, position_of
 from sparkwave.planner.statements import Name
 
 Check = Callable[[exp.Expr], None]
@@ -205,7 +205,7 @@ def _resolve_tables(
             unique += "_"
         tables[unique] = relation
         if not table.alias:
-            table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name, quoted=True)))
+            table.set("alias", exp.TableAlias(this=exp.to_identifier(folded(table.this), quoted=True)))
         elif table.args["alias"].columns:
             table = _renamed(table, relation)
         renamed = exp.to_identifier(unique, quoted=True)

@@ -291,20 +291,10 @@ def _as_of(left: Node, right: Node, condition: exp.Expr | None, kind: str, place
 
 
 def _temporal(left: Node, right: Node, condition: exp.Expr | None, kind: str, place: exp.Expr) -> Node:
-    """Return a temporal join by RisingWave's rules.
-
-    The left side is append-only, and the condition has all of the right side's primary key.
-    """
-    join = Join(left, right, condition, kind)
+    """Return a temporal join. Its left side is append-only, because what it has joined once is not stored."""
+    join = Join(left, right, None if condition == exp.true() else condition, kind)
     if not isinstance(right, Scan):
         raise refuse("a temporal join with something else than a table or view", place)
-    compared = {other.name for _, other, _ in join.pairs if isinstance(other, exp.Column)}
-    if not set(right.key) <= compared:
-        raise refuse(
-            "a temporal join without an equality on the whole primary key of the right side",
-            place,
-            f"Compare {', '.join(right.relation.key)} of {right.relation.name}.",
-        )
     if not all(scan.relation.append_only for scan in walk(left) if isinstance(scan, Scan)):
         raise refuse(
             "a temporal join with a left side that is not append-only", place, "Create the table with APPEND ONLY."

@@ -10,17 +10,9 @@ from sqlglot import exp
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
+from sparkwave.planner.parse.intervals import fixed_length_us
 from sparkwave.planner.parse.trees import position_of
 
-_UNITS: dict[str, int] = {
-    "MICROSECOND": 1,
-    "MILLISECOND": 1_000,
-    "SECOND": 1_000_000,
-    "MINUTE": 60_000_000,
-    "HOUR": 3_600_000_000,
-    "DAY": 86_400_000_000,
-    "WEEK": 7 * 86_400_000_000,
-}
 WINDOWS = ("TUMBLE", "HOP")
 # Functions of `planner.functions`: the start of the window of a number of µs that contains a time, and a time plus a
 # number of µs.
@@ -178,20 +170,12 @@ def _relation(source: exp.Expr, alias: exp.Identifier) -> exp.Expr:
 def _microseconds(interval: exp.Expr, function: str) -> int:
     """Return the length of a constant INTERVAL; months have none."""
     bare = interval.unnest()
-    if isinstance(bare, exp.Cast) and bare.this.is_string:
-        bare = exp.Interval(this=bare.this)
-    value = bare.this if isinstance(bare, exp.Interval) else None
-    if (value is not None and value.is_string) or isinstance(value, exp.Literal):
-        words = value.name.split() if bare.args.get("unit") is None else [value.name, bare.args["unit"].name]
-        total = 0.0
-        for number, unit in zip(words[::2], words[1::2], strict=False):
-            length = _UNITS.get(unit.upper().rstrip("S"))
-            if length is None:
-                break
-            total += float(number) * length
-        else:
-            if len(words) % 2 == 0 and words:
-                return round(total)
+    value = bare.this if isinstance(bare, exp.Interval | exp.Cast) else bare
+    if isinstance(value, exp.Literal):
+        unit = bare.args["unit"].name if bare.args.get("unit") is not None else ""
+        found = fixed_length_us(f"{value.name} {unit}")
+        if found is not None:
+            return found
     raise Error(
         f"the windows of {function} need constant intervals of days or less",
         errors.INVALID_PARAMETER_VALUE,

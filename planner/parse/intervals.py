@@ -57,3 +57,39 @@ _UNITS = frozenset(
                  "century", "millennium", "quarter")
     for plural in ("", "s")
 )  # fmt: skip
+
+
+# Units of fixed length, in µs.
+UNITS_US = {
+    "microsecond": 1, "millisecond": 1_000, "second": 1_000_000, "minute": 60_000_000, "hour": 3_600_000_000,
+    "day": 86_400_000_000, "week": 604_800_000_000,
+}  # fmt: skip
+_ABBREVIATIONS = {
+    "us": "microsecond", "usec": "microsecond", "ms": "millisecond", "msec": "millisecond", "s": "second",
+    "sec": "second", "m": "minute", "min": "minute", "h": "hour", "hr": "hour", "d": "day", "w": "week",
+}  # fmt: skip
+_PART = re.compile(
+    r"\s*(?:([+-]?[0-9]*[.]?[0-9]+)\s*([a-z]+)|([+-]?)([0-9]+):([0-9]{2})(?::([0-9]{2}(?:[.][0-9]+)?))?)\s*"
+)
+
+
+def fixed_length_us(text: str) -> int | None:
+    """Return the length in µs of an interval's text; None for months and years, and for what is no interval."""
+    total, place = 0.0, 0
+    text = interval_text(text.strip()).lower()
+    while place < len(text):
+        part = _PART.match(text, place)
+        if part is None:
+            return None
+        if part[2] is not None:
+            unit = _ABBREVIATIONS.get(part[2]) or _ABBREVIATIONS.get(part[2].removesuffix("s"))
+            length = UNITS_US.get(unit or part[2].removesuffix("s"))
+            if length is None:
+                return None
+            total += float(part[1]) * length
+        else:
+            time = int(part[4]) * UNITS_US["hour"] + int(part[5]) * UNITS_US["minute"]
+            time += round(float(part[6] or 0) * UNITS_US["second"])
+            total += -time if part[3] == "-" else time
+        place = part.end()
+    return round(total) if text else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -17,6 +16,7 @@ from sparkwave.catalog.relation_details import ALWAYS, BY_DEFAULT, Check
 from sparkwave.catalog.types import parse_type
 from sparkwave.planner.parse.constraints import check_of, constraint_name, length_of, named_checks, unenforced
 from sparkwave.planner.parse.generated import check_generated, generated_text
+from sparkwave.planner.parse.intervals import UNITS_US, fixed_length_us
 from sparkwave.planner.parse.sequence import parse_sequence_options
 from sparkwave.planner.parse.source import begins_connector, connector_text, missing_with, parse_connector
 from sparkwave.planner.parse.table_as import parse_create_table_as
@@ -403,34 +403,20 @@ def _watermark(reader: TokenReader) -> tuple[Watermark, str]:
     return Watermark(column, delay), f"WATERMARK FOR {written} AS {written}" + (interval and f" - {interval}")
 
 
-_MICROSECONDS = {
-    "microsecond": 1,
-    "millisecond": 1000,
-    "second": 1_000_000,
-    "minute": 60_000_000,
-    "hour": 3_600_000_000,
-    "day": 86_400_000_000,
-    "week": 604_800_000_000,
-}
-
-
 def _interval(reader: TokenReader) -> tuple[int, str]:
     """`INTERVAL '5' SECOND` or `INTERVAL '1 minute 30 seconds'` in microseconds, and as normalised text."""
     reader.expect("INTERVAL")
     position = reader.offset + 1
     text = reader.value()
-    unit = reader.identifier() if reader.peek().lower().removesuffix("s") in _MICROSECONDS else ""
-    written = f"{text} {unit}".strip().lower()
-    parts = re.findall(r"([\d.]+)\s*([a-z]+)", written)
-    is_known = all(word.removesuffix("s") in _MICROSECONDS for _, word in parts)
-    if not is_known or re.fullmatch(r"(\d+(\.\d+)?\s*[a-z]+\s*)+", written) is None:
+    unit = reader.identifier() if reader.peek().lower().removesuffix("s") in UNITS_US else ""
+    delay = fixed_length_us(f"{text} {unit}")
+    if delay is None or delay < 0:
         raise Error(
             f'invalid delay of a watermark: "{text}"',
             errors.INVALID_DATETIME_FORMAT,
-            hint=f"Its units are {', '.join(_MICROSECONDS)}.",
+            hint=f"Its units are {', '.join(UNITS_US)}.",
             position=position,
         )
-    delay = round(sum(float(count) * _MICROSECONDS[word.removesuffix("s")] for count, word in parts))
     return delay, f"INTERVAL '{text}' {unit.upper()}".strip()
 
 
