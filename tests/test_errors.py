@@ -219,7 +219,7 @@ ERRORS = [
     ("CREATE MATERIALIZED VIEW m AS SELECT k FROM «t» FOR SYSTEM_TIME AS OF now()", "0A000", "FOR SYSTEM_TIME"),
     ("CREATE MATERIALIZED VIEW m AS SELECT k FROM t UNION SELECT k, b FROM u", "42601", "same number of columns"),
     ("CREATE MATERIALIZED VIEW m AS SELECT k FROM t UNION SELECT b FROM u", "42804", "cannot be matched"),
-    ("CREATE MATERIALIZED VIEW m AS SELECT l.n FROM t JOIN LATERAL (SELECT max(«k») AS n FROM u WHERE u.k = t.k "
+    ("CREATE MATERIALIZED VIEW m AS SELECT l.n FROM t JOIN LATERAL (SELECT «max»(k) AS n FROM u WHERE u.k = t.k "
      "HAVING count(*) > 1) l ON true", "0A000", "HAVING with an aggregate without GROUP BY in LATERAL"),
     ("CREATE MATERIALIZED VIEW m AS SELECT * FROM «HOP»(log, at, INTERVAL '2' MINUTE, INTERVAL '3' MINUTE)", "22023",
      "a multiple of its slide"),
