@@ -75,6 +75,8 @@ OPERATORS: dict[str, str] = {
                  WHERE rn <= 2""",
     "window": """SELECT a, s, rank() OVER w AS r, lag(a) OVER w AS l, sum(a) OVER (PARTITION BY s) AS x FROM t
                  WINDOW w AS (PARTITION BY s ORDER BY a)""",
+    "side_by_side": "SELECT s, generate_series(1, a) AS i, unnest(ARRAY[a, b]) AS e FROM t",
+    "rows_of_rows": "SELECT a, unnest(regexp_matches(s || 'ab', '[ab]', 'g')) AS m FROM t",
     "unnest": "SELECT k, e FROM arrays, unnest(items) AS e",
     "series": "SELECT k, generate_series(1, k) AS i FROM u",
     "values": "SELECT t.a, v.name FROM t JOIN (VALUES (1, 'one'), (2, 'two')) AS v (n, name) ON t.a = v.n",

@@ -187,8 +187,15 @@ def rows_beside(
     names = [*given[: len(arrays)], *names[len(given) :]]
     position = f"{table}.{offset.name}" if isinstance(offset, exp.Identifier) else f"{table}._position"
     columns = [Field(f"{table}.{name}", element_type(array)) for name, array in zip(names, arrays, strict=True)]
+    return elements_beside(builder, below, [scalar(array) for array in arrays], columns, position)
+
+
+def elements_beside(
+    builder: Builder, below: Node, arrays: list[exp.Expr], columns: list[Field], position: str
+) -> Unnest | Project:
+    """Return each row with the elements of arrays over its fields, which become the columns."""
     if len(arrays) == 1:
-        return Unnest(below, scalar(arrays[0]), columns[0], position)
+        return Unnest(below, arrays[0], columns[0], position)
     return _side_by_side(builder, below, arrays, columns, position)
 
 
@@ -199,7 +206,7 @@ def _side_by_side(
 
     One array of rows is made of them, whose elements are taken apart.
     """
-    call = exp.Anonymous(this="zip_arrays", expressions=[scalar(array) for array in arrays])
+    call = exp.Anonymous(this="zip_arrays", expressions=list(arrays))
     zipped = typed(call, rows_of_elements(tuple(map(type_of, arrays))))
     row = Field(builder.fresh("row"), element_type(zipped))
     rows = Unnest(below, zipped, row, position)

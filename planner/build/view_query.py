@@ -31,11 +31,12 @@ from sparkwave.planner.build.builder import (
     typed,
     typed_column,
 )
-from sparkwave.planner.build.from_clause import arrays_of, element_type, values
+from sparkwave.planner.build.from_clause import arrays_of, element_type, elements_beside, values
 from sparkwave.planner.build.lateral import build_lateral
 from sparkwave.planner.build.sort_keys import distinct_on, order_of, place_of, sort_source
 from sparkwave.planner.build.subqueries import build_body, keep_where, lift
 from sparkwave.planner.build.windows import build_windows
+from sparkwave.planner.functions.result_types import array_type
 from sparkwave.planner.parse.trees import position_of
 from sparkwave.planner.plan.nodes import (
     Aggregate,
@@ -307,29 +308,43 @@ def _replaced_outside(source: exp.Expr, replacements: dict[str, exp.Expr]) -> ex
     return source.copy().transform(swap)
 
 
+_SET_RETURNING = (exp.Explode, exp.ExplodingGenerateSeries, exp.Unnest)
+
+
 def _series(
     builder: Builder, select: exp.Select, node: Node, replacements: dict[str, exp.Expr]
 ) -> tuple[Node, dict[str, exp.Expr]]:
-    """Build a set-returning function in the select list: a row for each of its elements."""
-    found = [
-        call
-        for item in select.selects
-        for call in item.find_all(exp.Explode, exp.ExplodingGenerateSeries, exp.Unnest)
-        if call.parent_select is select
+    """Build the set-returning functions in the select list: a row for each of their elements, side by side."""
+    found: list[exp.Expr] = [
+        call for item in select.selects for call in item.find_all(*_SET_RETURNING) if call.parent_select is select
     ]
     if not found:
         return node, replacements
-    if len({text(call) for call in found}) > 1:
-        raise refuse(
-            "more than one set-returning function in a select list",
-            found[1],
-            "Put them into FROM, one after the other.",
-        )
-    call = found[0]
-    [array] = arrays_of(call)
-    element = Field(builder.fresh("element"), element_type(array))
-    node = Unnest(node, replaced(scalar(array), replacements), element, builder.fresh("position"))
-    return node, replacements | {text(scalar(call)): typed_column(element.name, element.type)}
+    inner = [call for call in found if call.find_ancestor(*_SET_RETURNING) is not None]
+    if inner:
+        node, replacements = _side_by_side(builder, node, inner, replacements)
+    return _side_by_side(builder, node, [call for call in found if call not in inner], replacements)
+
+
+def _side_by_side(
+    builder: Builder, node: Node, found: list[exp.Expr], replacements: dict[str, exp.Expr]
+) -> tuple[Node, dict[str, exp.Expr]]:
+    """Return a row for each element of what functions return; equal calls have one element."""
+    calls = list({text(scalar(call)): call for call in found}.values())
+    arrays = [array for call in calls for array in arrays_of(call)]
+    if len(arrays) != len(calls):
+        raise refuse("unnest of several arrays in a select list", calls[0], "Put it into FROM.")
+    elements = [Field(builder.fresh("element"), element_type(array)) for array in arrays]
+    flat = [
+        typed(replaced(scalar(array), replacements), array_type(element.type))
+        for array, element in zip(arrays, elements, strict=True)
+    ]
+    node = elements_beside(builder, node, flat, elements, builder.fresh("position"))
+    values = {
+        text(scalar(call)): typed_column(element.name, element.type)
+        for call, element in zip(calls, elements, strict=True)
+    }
+    return node, replacements | values
 
 
 # ORDER BY with LIMIT.
