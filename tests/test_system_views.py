@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 import sqlglot
 from recorded import recorded
+from servers import Server
 
 from sparkwave.catalog.lake.ducklake import Cursor, Lake
 from sparkwave.catalog.lake.sizes import reads_sizes, set_sizes
@@ -380,3 +381,17 @@ def test_install_is_fast_and_repeatable(cursor: Cursor) -> None:
         return time.process_time() - start
 
     assert min(seconds() for _ in range(5)) < 1
+
+
+def test_rw_catalog_can_be_browsed(in_process_server: Server) -> None:
+    with in_process_server.connect() as connection:
+        found = connection.execute(
+            "SELECT attname FROM pg_attribute WHERE attrelid = 'rw_catalog.rw_ddl_progress'::regclass ORDER BY attnum"
+        ).fetchall()
+        assert [name for (name,) in found][:3] == ["ddl_id", "ddl_statement", "create_type"]
+        visible = "SELECT relkind, pg_table_is_visible(oid) FROM pg_class WHERE relname = 'rw_ddl_progress'"
+        assert connection.execute(visible).fetchall() == [("v", False)]
+        kinds = "SELECT relation_type FROM rw_catalog.rw_relations WHERE name = 'rw_ddl_progress'"
+        assert connection.execute(kinds).fetchall() == [("system table",)]
+        listed = "SELECT table_type FROM information_schema.tables WHERE table_name = 'rw_ddl_progress'"
+        assert connection.execute(listed).fetchall() == [("SYSTEM TABLE",)]

@@ -401,7 +401,8 @@ UNION ALL SELECT id, name, 'materialized view', schema_id, owner, definition, ac
 UNION ALL SELECT id, name, 'subscription', schema_id, owner, definition, acl FROM rwc.rw_subscriptions
 UNION ALL SELECT id, name, 'index', schema_id, owner, definition, acl FROM rwc.rw_indexes
 UNION ALL SELECT id, name, 'sink', schema_id, owner, definition, acl FROM rwc.rw_sinks
-UNION ALL SELECT id, name, 'source', schema_id, owner, definition, acl FROM rwc.rw_sources WHERE associated_table_id IS NULL;
+UNION ALL SELECT id, name, 'source', schema_id, owner, definition, acl FROM rwc.rw_sources WHERE associated_table_id IS NULL
+UNION ALL SELECT id::INTEGER, name, 'system table', schema_id::INTEGER, 1::INTEGER, NULL, []::VARCHAR[] FROM pgc._system_relations;
 
 CREATE OR REPLACE VIEW rwc.rw_columns AS
 SELECT c.relation_id::INTEGER AS relation_id, c.name,

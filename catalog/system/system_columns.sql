@@ -4,7 +4,7 @@ WITH col AS (
     SELECT table_name, column_name, column_index,
            replace(regexp_replace(data_type, '\(.*\)|\[\]', '', 'g'), 'TIMESTAMP WITH TIME ZONE', 'TIMESTAMPTZ') AS element,
            (length(regexp_extract(data_type, '(\[\])*$')) // 2)::SMALLINT AS dimensions
-    FROM duckdb_columns() WHERE database_name = 'memory' AND schema_name IN ('pgc', 'infs')
+    FROM duckdb_columns() WHERE database_name = 'memory' AND schema_name IN ('pgc', 'infs', 'rwc')
 )
 SELECT r.id::UINTEGER AS relation_id, c.column_index::SMALLINT AS attnum, c.column_name AS name,
        if(c.dimensions > 0, t.array_oid, t.oid)::UINTEGER AS type_oid, if(c.dimensions > 0, -1, t.length)::SMALLINT AS length,

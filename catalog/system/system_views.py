@@ -233,10 +233,8 @@ def _fixed_tables() -> str:
 
 
 def _system_relations() -> list[tuple[object, ...]]:
-    """Rows of `pgc._system_relations`, without rw_catalog: as in RisingWave, `\\d` does not list it."""
-    names = [
-        (schema, name) for schema in ("pg_catalog", "information_schema") for name in sorted(SYSTEM_RELATIONS[schema])
-    ]
+    """Rows of `pgc._system_relations`."""
+    names = [(schema, name) for schema in SCHEMAS for name in sorted(SYSTEM_RELATIONS[schema])]
     return [
         (
             _CLASS_OIDS.get(name, _FIRST_CLASS_OID + number),
