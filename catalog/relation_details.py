@@ -61,11 +61,13 @@ class Sink:
     - `options`: the connector's options as the user gave them, secret ones sealed. `secrets` are the options whose
       value is a named secret, with the secret's id.
     - `key`: the columns of a message's key.
+    - `has_snapshot`: whether the rows from before the sink are delivered, too.
+    - `ignores_deletes`: removals are left out.
     """
 
     connector: str
     type: str  # APPEND_ONLY or UPSERT
-    is_forced: bool = False  # removals are left out
+    is_forced: bool = False  # append-only, though the query is not
     target: int | None = None
     path: str | None = None
     format: str | None = None
@@ -73,6 +75,13 @@ class Sink:
     options: tuple[tuple[str, str], ...] = ()
     key: tuple[str, ...] = ()
     secrets: tuple[tuple[str, int], ...] = ()
+    has_snapshot: bool = True
+    ignores_deletes: bool = False
+
+    @property
+    def removes(self) -> bool:
+        """Whether it delivers removals."""
+        return self.type == UPSERT and not self.ignores_deletes
 
     @property
     def is_remote(self) -> bool:

@@ -47,7 +47,7 @@ from sparkwave.server.session.backends import Backends
 from sparkwave.server.session.plan_cache import PlanCache
 from sparkwave.server.session.variables import SYSTEM, find, normalise
 from sparkwave.server.wire.authentication import make_verifier
-from sparkwave.server.writes.delivered import Delivery, write_rows
+from sparkwave.server.writes.delivered import Delivery, SinkWriter
 from sparkwave.server.writes.group_commit import GroupCommit
 from sparkwave.server.writes.sequence_numbers import SequenceNumbers
 
@@ -231,7 +231,7 @@ def _assemble(config: Config, lake: Lake, store: Store) -> Context:
         buffer,
         Checkpoints(store, buffer, checkpoint_ms),
         interval_ms=lambda: int(parameter("barrier_interval_ms")),
-        sinks=Sinks(lambda cursor, target, rows: write_rows(store.catalog, cursor, target, rows)),
+        sinks=Sinks(SinkWriter(lambda: store.catalog)),
     )
 
     def in_process_rows() -> int:

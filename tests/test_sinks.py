@@ -201,11 +201,25 @@ REFUSED = [
         ("CREATE SINK s INTO u (k, nope) FROM t", "42703", 'column "nope" of relation "u" does not exist'),
         ("CREATE SINK s INTO u (k, k) FROM t", "42701", "specified more than once"),
         ("CREATE SINK s INTO u (k) FROM t", "42601", "more expressions than target columns"),
-        ("CREATE SINK s INTO u (v) AS SELECT v FROM t", "0A000", 'no value for the key column "k"'),
+        ("CREATE SINK s INTO u (v) AS SELECT v FROM t", "0A000", "the primary key of the table must be included"),
+        ("CREATE SINK s INTO u (v) AS SELECT v FROM t WITH (type = 'append-only', force_append_only = true)", "0A000",
+         'no value for the key column "k"'),
         ("CREATE SINK s INTO u (k, note) FROM t", "42804", "is of type character varying but the sink's is of type"),
-        ("CREATE SINK s INTO u (k) AS SELECT v FROM t", "0A000", "several rows of the sink may have one key"),
-        ("CREATE SINK s INTO plain FROM t", "0A000", "needs a table with a primary key"),
-        ("CREATE SINK s INTO grows FROM t", "0A000", 'table "grows" is append-only'),
+        ("CREATE SINK s INTO plain FROM t", "0A000",
+         "Only append-only sinks can sink to a table without primary keys."),
+        ("CREATE SINK s INTO grows FROM t", "0A000", "Only append-only sinks can sink to a append only table."),
+        ("CREATE SINK s INTO f FROM t", "42809", 'cannot change source "f"'),
+        ("CREATE SINK s INTO made FROM t", "42601", "more expressions than target columns"),
+        ("CREATE SINK s INTO made (k, g) FROM t", "428C9", 'cannot insert a non-DEFAULT value into column "g"'),
+        ("CREATE SINK s INTO numbered FROM t", "428C9", 'cannot insert a non-DEFAULT value into column "k"'),
+        ("CREATE SINK s INTO counted (v) AS SELECT v FROM t", "0A000", "default is the next number of a sequence"),
+        ("CREATE SINK s INTO u (k, v) FROM t WITH (type = 'upsert', force_append_only = true)", "22023",
+         "Cannot force the sink to be append-only without \"type='append-only'\"."),
+        ("CREATE SINK s INTO u (k, v) FROM t WITH (ignore_delete = 'maybe')", "22023", "must be true or false"),
+        ("CREATE SINK s INTO u (k, v) AS SELECT * FROM t WITH (snapshot = 'false')", "0A000",
+         "`snapshot = false` only support `CREATE SINK FROM MV or TABLE`"),
+        ("CREATE SINK s INTO u (k, v) FROM w WITH (snapshot = 'false')", "0A000", "`snapshot = false` only support"),
+        ("CREATE SINK s FROM t WITH (connector = 'table')", "0A000", "unsupported sink type table"),
         ("CREATE SINK s INTO t FROM t", "0A000", "circular dependency"),
         ("DROP SINK nope", "42704", "sink \"nope\" does not exist"),
         ("SELECT * FROM there", "42P01", "relation \"there\" does not exist"),
@@ -218,16 +232,35 @@ def test_refused(session: Connection) -> None:
     session.execute("CREATE TABLE plain (k int, v int)")
     session.execute("CREATE TABLE grows (k int PRIMARY KEY, v int) APPEND ONLY")
     session.execute("CREATE SINK there FROM t WITH (connector = 'blackhole')")
+    session.execute("CREATE SOURCE f (k int, v int) WITH (connector = 'datagen')")
+    session.execute("CREATE TABLE made (k int PRIMARY KEY, g int AS k + 1)")
+    session.execute("CREATE TABLE numbered (k int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, v int)")
+    session.execute("CREATE TABLE counted (k serial PRIMARY KEY, v int)")
+    session.execute("CREATE VIEW w AS SELECT * FROM t")
     for sql, sqlstate, message in REFUSED:
         error = refused(session, sql)
         assert (error.sqlstate, message in (error.diag.message_primary or "")) == (sqlstate, True), (sql, error)
     assert rows(session, "SHOW JOBS") == []
 
 
-def test_several_rows_of_a_key_when_asked_for(session: Connection) -> None:
-    session.execute("SET streaming_unsafe_allow_upsert_sink_pk_mismatch = true")
+def test_several_rows_of_a_key(session: Connection) -> None:
     session.execute("CREATE SINK s INTO u (k) AS SELECT v % 10 FROM t")
     assert flushed(session, "SELECT k FROM u") == [(0,)]
+
+
+def test_casts_that_lose_nothing(session: Connection) -> None:
+    session.execute(
+        "CREATE TABLE wide (k bigint PRIMARY KEY, r real, d double precision, n numeric, i interval, t text)"
+    )
+    session.execute(
+        "CREATE SINK s INTO wide "
+        "AS SELECT k, v, v::bigint AS w, v::smallint AS x, time '01:30' AS y, 'z'::varchar AS z FROM t"
+    )
+    session.execute("UPDATE t SET v = 21 WHERE k = 2")
+    assert flushed(session, "SELECT k, r, d, n, i::varchar, t FROM wide") == [
+        (1, 10.0, 10.0, 10, "01:30:00", "z"),
+        (2, 21.0, 21.0, 21, "01:30:00", "z"),
+    ]
 
 
 def test_catalogs_and_names(session: Connection) -> None:

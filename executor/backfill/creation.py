@@ -29,6 +29,7 @@ from sparkwave.executor.epochs.coordinator import Coordinator
 from sparkwave.executor.epochs.feeds import Feeds
 from sparkwave.executor.epochs.versions import Version
 from sparkwave.executor.faults import error_of, message_of
+from sparkwave.executor.sinks import later_changes
 from sparkwave.executor.sinks.first_delivery import deliver_all
 
 logger = logging.getLogger(__name__)
@@ -112,9 +113,12 @@ class BackfillJob:
         try:
             if self._admit is not None:
                 self._admit(self, lambda: work.controls.is_stopping)
-            if not work.in_process:
-                work.group.get()  # before anything is pinned: a job that cannot get its group has not started
-            self._fill()
+            if work.reads_nothing:
+                later_changes.begin(work, self._coordinator)
+            else:
+                if not work.in_process:
+                    work.group.get()  # before anything is pinned: a job that cannot get its group has not started
+                self._fill()
             if work.is_over:
                 return
             if work.job.delivered is None:

@@ -306,7 +306,7 @@ class Jobs:
 
         The job then has `permit`. None for any other job, whose name only is reserved at first.
         """
-        if work.is_serverless:
+        if work.is_serverless or work.reads_nothing:
             return None
         with suppress(DuckDBError, OSError):  # the job tries again
             is_ready = work.in_process or self._groups.is_ready(work.job.resource_group)

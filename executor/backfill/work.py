@@ -253,6 +253,11 @@ class Work:
         fresh, self._fresh = self._fresh, None
         return fresh
 
+    @property
+    def reads_nothing(self) -> bool:
+        """Whether only later changes count, so that there is nothing to fill."""
+        return self.relation.is_sink and not self.relation.sink.has_snapshot
+
     # Engines
 
     @lazy

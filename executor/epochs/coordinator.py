@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 
@@ -23,7 +23,7 @@ from sparkwave.catalog.lake.memory_transactions import rollback
 from sparkwave.catalog.lake.translation import DuckDBError
 from sparkwave.catalog.locks import Rank, RankedLock, RankedRLock, check_free
 from sparkwave.catalog.log_context import note
-from sparkwave.catalog.model import Epoch, Relation
+from sparkwave.catalog.model import Catalog, Epoch, Relation
 from sparkwave.catalog.stores.job_store import finish_job
 from sparkwave.catalog.stores.store import Store
 from sparkwave.executor.epochs.advance import Advance
@@ -36,7 +36,7 @@ from sparkwave.executor.epochs.plans import Plans
 from sparkwave.executor.epochs.takeover import Replacement, put, replacement
 from sparkwave.executor.faults import error_of
 from sparkwave.executor.memory.shared_buffer import MOST_ROWS, SharedBuffer
-from sparkwave.executor.sinks.deliveries import Delivery, Sinks, logs, targets
+from sparkwave.executor.sinks.deliveries import Delivery, Sinks, Undeliverable, logs, targets
 from sparkwave.planner.plan.nodes import Scan
 
 logger = logging.getLogger(__name__)
@@ -463,7 +463,7 @@ class Coordinator:
         with self._lake.transaction(cursor, written, shared):
             for advance in advances.values():
                 self._apply(cursor, advance)
-            self.sinks.deliver(cursor, catalog, deliveries)
+            self._deliver(cursor, catalog, deliveries)
             self._store.set_epoch(cursor, work.epoch)
             self.behind.caught_up(cursor, work.recovered)
             now = self._store.catalog
@@ -503,6 +503,14 @@ class Coordinator:
             if not advance.view.relation.created:
                 raise
             raise _Alone(advance.view.relation, error) from error
+
+    def _deliver(self, cursor: Cursor, catalog: Catalog, deliveries: Sequence[Delivery]) -> None:
+        try:
+            self.sinks.deliver(cursor, catalog, deliveries)
+        except Undeliverable as failure:
+            if not failure.relation.created:
+                raise failure.error from failure
+            raise _Alone(failure.relation, failure.error) from failure
 
     def _publish(self, epoch: Epoch) -> None:
         with self._epoch_condition:

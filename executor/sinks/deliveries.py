@@ -8,18 +8,20 @@ written by the transaction into the sink's log, an internal table; `executor.sin
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.places import flush
-from sparkwave.catalog.model import CREATING, Catalog, Column, Relation
+from sparkwave.catalog.model import CREATING, IGNORE, Catalog, Column, Relation
 from sparkwave.catalog.names import LakeTable, literal, quote
 from sparkwave.catalog.relation_details import APPEND_ONLY, TABLE
 from sparkwave.catalog.types import BIGINT, INTEGER
+from sparkwave.planner.definitions.sinks import written_columns
 
 # The column of a log with the snapshot that identifies a row's epoch.
 EPOCH = "?epoch"
@@ -30,65 +32,109 @@ _COPY = {"parquet": "FORMAT parquet", "json": "FORMAT json", "csv": "FORMAT csv,
 
 @dataclass(frozen=True)
 class Rows:
-    """Changes for a table: a query of the keys of rows to remove, in key order, and a query of rows to add.
+    """One sink's changes for a table: a query of the keys of rows to remove, and a query of rows to add, in order.
 
-    The added rows have values for `columns`. A key that is also added is not removed.
+    The added rows have values for `columns`. Of rows with one key, a later one meets the earlier ones.
     """
 
     removed: str | None
     added: str
-    columns: tuple[str, ...]
+    columns: tuple[Column, ...]
 
 
-# Writes rows into a table by the table's rules, inside the cursor's transaction; of rows with one key the last
-# counts.
-TableWriter = Callable[[Cursor, Relation, Sequence[Rows]], None]
+@dataclass(frozen=True)
+class Staged:
+    """One sink's changes for a table, checked: `added` is a temporary table with all columns of the table."""
+
+    removed: str | None
+    added: str
+
+
+class TableWriter(Protocol):
+    """Writes rows into a table by the table's rules."""
+
+    def stage(self, cursor: Cursor, target: Relation, rows: Rows, name: str) -> Staged:
+        """Store complete rows in a temporary table, which has a name. Raises Error for a row that does not fit."""
+
+    def check(self, cursor: Cursor, target: Relation, staged: Staged) -> None:
+        """Raise the Error of `write` for the rows of one sink."""
+
+    def write(self, cursor: Cursor, target: Relation, parts: Sequence[Staged]) -> None:
+        """Write the rows of sinks inside the cursor's transaction.
+
+        All rows are removed first. Raises Error for a row that does not fit once it has met those of its key.
+        """
 
 
 @dataclass(frozen=True)
 class Delivery:
     """The changes that one sink has to deliver: `changes` is a relation with the sink's columns and `_weight`.
 
-    `snapshot` is unique among the sink's deliveries.
+    `snapshot` is unique among the sink's deliveries. `staged` are the rows for a table.
     """
 
     relation: Relation
     changes: str
     snapshot: int
     file: Path | None = None
+    staged: Staged | None = None
+
+
+class Undeliverable(Exception):
+    """A transaction failed because of the rows of one sink, and would succeed without them."""
+
+    def __init__(self, relation: Relation, error: Error) -> None:
+        super().__init__(error.message)
+        self.relation = relation
+        self.error = error
 
 
 class Sinks:
     """Delivers changes for the components that compute them."""
 
-    def __init__(self, write: TableWriter) -> None:
-        self._write = write
+    def __init__(self, writer: TableWriter) -> None:
+        self._writer = writer
 
     def prepare(self, cursor: Cursor, catalog: Catalog, relation: Relation, changes: str, snapshot: int) -> Delivery:
-        """Do all that can fail because of the sink, before the transaction: write files, check NULLs.
+        """Do all that can fail because of the sink, before the transaction: write files, complete and check rows.
 
-        Raises Error 23502 or 58030.
+        Raises Error 58030, or that of a row which does not fit the table.
         """
         sink = relation.sink
-        if sink.connector == TABLE:
-            _check_not_null(cursor, relation, catalog.by_id[sink.target or 0], changes)
         file = _write_file(cursor, relation, changes, snapshot) if sink.is_local else None
-        return Delivery(relation, changes, snapshot, file)
+        staged = None
+        if sink.connector == TABLE:
+            target = catalog.by_id[sink.target or 0]
+            staged = self._writer.stage(cursor, target, _rows(target, relation, changes), f"sink_rows_{relation.id}")
+        return Delivery(relation, changes, snapshot, file, staged)
 
     def deliver(self, cursor: Cursor, catalog: Catalog, deliveries: Iterable[Delivery]) -> None:
         """Write the rows for tables and logs in the cursor's transaction.
 
-        Each table is written once for all its sinks.
+        Each table is written once for all its sinks. Raises Undeliverable.
         """
         by_table: dict[int, list[Delivery]] = {}
-        for delivery in deliveries:
+        for delivery in sorted(deliveries, key=lambda delivery: delivery.relation.id):
             if delivery.relation.sink.is_remote:
                 _write_log(cursor, delivery)
             if delivery.relation.target is not None:
                 by_table.setdefault(delivery.relation.target, []).append(delivery)
         for target_id, group in by_table.items():
             target = catalog.by_id[target_id]
-            self._write(cursor, target, [_rows(target, delivery) for delivery in group])
+            try:
+                self._writer.write(cursor, target, [delivery.staged for delivery in group if delivery.staged])
+            except Error as error:
+                raise self._of_one(cursor, target, group, error) from error
+
+    def _of_one(self, cursor: Cursor, target: Relation, group: Sequence[Delivery], error: Error) -> Undeliverable:
+        """Return the failure of the sink whose rows do not fit the table."""
+        for delivery in group:
+            try:
+                if delivery.staged is not None:
+                    self._writer.check(cursor, target, delivery.staged)
+            except Error as own:
+                return Undeliverable(delivery.relation, own)
+        return Undeliverable(group[0].relation, error)  # no sink's rows alone: the others go on without the first
 
     def forget(self, deliveries: Iterable[Delivery]) -> None:
         """Delete the files of deliveries whose transaction has failed."""
@@ -144,38 +190,44 @@ def logs(relations: Iterable[Relation]) -> list[LakeTable]:
 def _write_log(cursor: Cursor, delivery: Delivery) -> None:
     relation = delivery.relation
     columns = ", ".join(quote(column.lake_name) for column in relation.visible)
-    kept = "WHERE _weight > 0" if relation.sink.type == APPEND_ONLY else ""
+    kept = "" if relation.sink.removes else "WHERE _weight > 0"
     cursor.execute(
         f"INSERT INTO {log_of(relation).sql} SELECT {columns}, _weight, {delivery.snapshot} "
         f"FROM {delivery.changes} {kept}"
     )
 
 
-def _rows(target: Relation, delivery: Delivery) -> Rows:
-    """Return the changes as rows to remove and to add."""
-    relation, changes = delivery.relation, delivery.changes
-    columns = tuple(column.name for column in relation.visible)
+def _rows(target: Relation, relation: Relation, changes: str) -> Rows:
+    """Return the changes as rows to remove and to add.
+
+    A row that changes and keeps its key is not removed, so that it keeps the columns that the sink leaves out; only
+    where the table ignores rows with an existing key, nothing else would replace it.
+    """
     listed = ", ".join(quote(column.lake_name) for column in relation.visible)
-    added = f"SELECT {listed} FROM {changes} WHERE _weight > 0"
-    if relation.sink.type == APPEND_ONLY:
+    order = f" ORDER BY {order_of(relation)}" if needs_order(relation, target) else ""
+    added = f"SELECT {listed} FROM {changes} WHERE _weight > 0{order}"
+    columns = written_columns(relation, target)
+    if not relation.sink.removes:
         return Rows(None, added, columns)
-    key = ", ".join(map(quote, relation.in_lake(target.primary_key)))
-    return Rows(f"SELECT {key} FROM {changes} WHERE _weight < 0", added, columns)
+    names = {column.lake_name: own.lake_name for column, own in zip(columns, relation.visible, strict=True)}
+    key = ", ".join(quote(names[name]) for name in target.in_lake(target.primary_key))
+    removed = f"SELECT {key} FROM {changes} WHERE _weight < 0"
+    if target.conflict.action != IGNORE:
+        removed += f" EXCEPT SELECT {key} FROM {changes} WHERE _weight > 0"
+    return Rows(removed, added, columns)
 
 
-def _check_not_null(cursor: Cursor, relation: Relation, target: Relation, changes: str) -> None:
-    """Raise Error 23502 for a NULL in an added row where the table allows none."""
-    given = {column.name: column.lake_name for column in relation.visible}
-    for column in target.visible:
-        if column.name in given and (column.not_null or column.name in target.primary_key):
-            row = cursor.execute(
-                f"SELECT 1 FROM {changes} WHERE _weight > 0 AND {quote(given[column.name])} IS NULL LIMIT 1"
-            ).fetchone()
-            if row is not None:
-                raise Error(
-                    f'null value in column "{column.name}" of relation "{target.name}" violates not-null constraint',
-                    errors.NOT_NULL_VIOLATION,
-                )
+def needs_order(relation: Relation, target: Relation) -> bool:
+    """Return whether several rows of a sink may have one key of its table, so that their order counts."""
+    key = set(relation.in_lake(relation.key))
+    columns = zip(relation.visible, written_columns(relation, target), strict=True)
+    names = {own.lake_name for own, column in columns if column.name in target.primary_key}
+    return bool(target.primary_key) and not key <= names
+
+
+def order_of(relation: Relation) -> str:
+    """Return SQL of the order of a sink's rows: by the key that tells them apart."""
+    return ", ".join(quote(name) for name in relation.in_lake(relation.key))
 
 
 # Files.
@@ -202,7 +254,8 @@ def copy_changes(cursor: Cursor, relation: Relation, changes: str, file: Path) -
         query = f"SELECT {columns} FROM {changes} WHERE _weight > 0"
     else:
         operation = f"if(_weight > 0, 'insert', 'delete') AS {quote(OPERATION)}"
-        query = f"SELECT {operation}, {columns} FROM {changes} ORDER BY _weight"
+        kept = "" if sink.removes else "WHERE _weight > 0"
+        query = f"SELECT {operation}, {columns} FROM {changes} {kept} ORDER BY _weight"
     if cursor.execute(f"SELECT 1 FROM ({query}) LIMIT 1").fetchone() is None:
         return False
     file.parent.mkdir(parents=True, exist_ok=True)

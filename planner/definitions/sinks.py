@@ -15,7 +15,20 @@ from sparkwave.catalog.column_names import unescaped
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Catalog, Column, Relation
 from sparkwave.catalog.relation_details import APPEND_ONLY, BLACKHOLE, FILES, KAFKA, S3, TABLE, UPSERT, Sink
-from sparkwave.catalog.types import BIGINT, DATE, DOUBLE, INTEGER, NUMERIC, QUOTIENT, REAL, SMALLINT, TIMESTAMP, Type
+from sparkwave.catalog.types import (
+    BIGINT,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    INTERVAL,
+    NUMERIC,
+    QUOTIENT,
+    REAL,
+    SMALLINT,
+    TIME,
+    TIMESTAMP,
+    Type,
+)
 from sparkwave.planner.bind.binder import Scope, data_type, resolve
 from sparkwave.planner.definitions.connectors import (
     KAFKA_OPTIONS,
@@ -32,14 +45,19 @@ from sparkwave.planner.statements import CreateSink, Option
 
 # The option with the directory, by connector.
 _PATHS = {**dict(zip(FILES, ("fs.path", "posix_fs.root"), strict=True)), S3: "s3.path"}
+_TYPE, _FORCED, _IGNORES_DELETES, _SNAPSHOT = "type", "force_append_only", "ignore_delete", "snapshot"
+# An option that is always as if it were true: an epoch's changes of a row are one change.
+_COMPACTED = "force_compaction"
+_FLAGS = (_FORCED, _IGNORES_DELETES, _SNAPSHOT, _COMPACTED)
+_TYPED = frozenset({_TYPE, _FORCED, _IGNORES_DELETES})
+_OF_ALL = _TYPED | {_SNAPSHOT, _COMPACTED}
 # The options of each connector besides `connector` itself.
-_TYPED = frozenset({"type", "force_append_only"})
 _TAKEN: dict[str, frozenset[str]] = {
-    TABLE: _TYPED,
-    BLACKHOLE: _TYPED | {"primary_key"},
-    **{connector: _TYPED | {path} for connector, path in _PATHS.items() if connector != S3},
-    S3: _TYPED | {"s3.path", *S3_OPTIONS},
-    KAFKA: _TYPED | {"primary_key", *KAFKA_OPTIONS, *KAFKA_SINK_OPTIONS},
+    TABLE: _OF_ALL,
+    BLACKHOLE: _OF_ALL | {"primary_key"},
+    **{connector: _OF_ALL | {path} for connector, path in _PATHS.items() if connector != S3},
+    S3: _OF_ALL | {"s3.path", *S3_OPTIONS},
+    KAFKA: _OF_ALL | {"primary_key", *KAFKA_OPTIONS, *KAFKA_SINK_OPTIONS},
 }
 _REQUIRED = {**{connector: (path,) for connector, path in _PATHS.items()}, S3: S3_REQUIRED, KAFKA: KAFKA_REQUIRED}
 _FORMATS = {"plain": APPEND_ONLY, "upsert": UPSERT}
@@ -62,6 +80,8 @@ class SinkOptions:
     type: str | None
     is_forced: bool
     encode: str | None
+    ignores_deletes: bool = False
+    has_snapshot: bool = True
 
     @property
     def path(self) -> Option | None:
@@ -86,7 +106,7 @@ def sink_options(statement: CreateSink) -> SinkOptions:
     if format_ is not None and connector not in _ENCODES:
         message = f"connector {connector} is not supported by FORMAT ... ENCODE ... syntax"
         raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=format_.position)
-    type_ = _type(given.get("type"))
+    type_ = _type(given.get(_TYPE))
     encode = _ENCODES[connector][0] if connector in _ENCODES else None
     if format_ is None and connector == KAFKA:
         hint = "FORMAT PLAIN ENCODE JSON, or FORMAT UPSERT ENCODE JSON."
@@ -94,8 +114,16 @@ def sink_options(statement: CreateSink) -> SinkOptions:
     if format_ is not None:
         type_ = _FORMATS[_one_of(format_.format, "sink format", tuple(_FORMATS), format_.position)]
         encode = _one_of(format_.encode, "sink encode", _ENCODES[connector], format_.position)
-    forced = {**encoded, **given}.get("force_append_only")
-    found = SinkOptions(of_job, given, connector, type_, forced is not None and forced.value == "true", encode)
+    flags = {name: option for name, option in {**encoded, **given}.items() if name in _FLAGS}
+    is_on = {name: _is_true(option) for name, option in flags.items()}
+    if type_ == UPSERT and is_on.get(_FORCED):
+        plain = "type='append-only'" if format_ is None else "FORMAT PLAIN"
+        raise _invalid(f'Cannot force the sink to be append-only without "{plain}".', flags[_FORCED].position)
+    has_snapshot = is_on.get(_SNAPSHOT, True)
+    if not has_snapshot and statement.source is None:
+        raise later_changes_only(flags[_SNAPSHOT].position)
+    ignores = is_on.get(_IGNORES_DELETES, False)
+    found = SinkOptions(of_job, given, connector, type_, is_on.get(_FORCED, False), encode, ignores, has_snapshot)
     missing = next((name for name in _REQUIRED.get(connector, ()) if name not in given), None)
     if missing is not None:
         raise _invalid(f"missing field '{missing}'", _at(given))
@@ -119,6 +147,9 @@ def _connector(statement: CreateSink, given: dict[str, Option]) -> str:
         raise Error("missing WITH clause", errors.SYNTAX_ERROR, hint=hint, position=statement.name.position)
     if option is None:
         raise _invalid("missing field 'connector'", statement.options[0].position)
+    if option.value == TABLE:
+        hint = "CREATE SINK … INTO a table needs no connector."
+        raise Error("unsupported sink type table", errors.FEATURE_NOT_SUPPORTED, hint=hint, position=option.position)
     supported = (BLACKHOLE, *FILES, S3, KAFKA)
     if option.value not in supported:
         raise Error(
@@ -137,6 +168,18 @@ def _type(option: Option | None) -> str | None:
         message = f"`type` must be {APPEND_ONLY} or {UPSERT}, not {option.value}"
         raise _invalid(message, option.value_position)
     return option.value
+
+
+def _is_true(option: Option) -> bool:
+    if option.value.lower() not in ("true", "false"):
+        raise _invalid(f"`{option.name}` must be true or false", option.value_position)
+    return option.value.lower() == "true"
+
+
+def later_changes_only(position: int) -> Error:
+    """Return RisingWave's error for a sink of later changes whose rows do not come from one stored relation."""
+    message = "`snapshot = false` only support `CREATE SINK FROM MV or TABLE`"
+    return Error(message, errors.FEATURE_NOT_SUPPORTED, position=position)
 
 
 def _one_of(value: str, what: str, known: tuple[str, ...], position: int) -> str:
@@ -183,6 +226,8 @@ def planned_sink(statement: CreateSink, root: Project, target: Relation | None) 
         options.encode,
         options=tuple((name, option.value) for name, option in options.given.items() if option.secret is None),
         key=_key(statement, options, type_, root),
+        has_snapshot=options.has_snapshot,
+        ignores_deletes=options.ignores_deletes,
     )
 
 
@@ -214,7 +259,7 @@ def target_of(statement: CreateSink, catalog: Catalog, scope: Scope) -> Relation
     if name is None:
         return None
     target = resolve(catalog, scope, name, "table")
-    if not target.is_table:
+    if target.kind != "table":
         raise Error(f'cannot change {target.kind} "{name}"', errors.WRONG_OBJECT_TYPE, position=name.position)
     return target
 
@@ -224,25 +269,33 @@ def into_target(root: Project, statement: CreateSink, target: Relation, made: Re
 
     Raises Error 42601, 42703, 42701, 42804, or 0A000 for an omitted column that counts.
     """
-    columns = _target_columns(statement, target, len(root.items), made)
+    if made is not None:
+        written = zip(root.items, written_columns(made, target), made.visible, strict=True)
+        items = (_assigned(item, replace(column, name=own.name), statement) for item, column, own in written)
+        return replace(root, items=tuple(items))
+    columns = _target_columns(statement, target, len(root.items))
     if len(columns) != len(root.items):
         more = (
             "expressions than target columns" if len(root.items) > len(columns) else "target columns than expressions"
         )
         raise Error(f"the sink has more {more}", errors.SYNTAX_ERROR, position=statement.name.position)
     counting = next((c for c in target.visible if c not in columns and draws(c.default)), None)
-    if counting is not None:  # a barrier writes the rows, and cannot reserve numbers
-        message = f'a sink cannot leave out column "{counting.name}", whose default is the next number of a sequence'
-        raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=statement.name.position)
+    if counting is not None:
+        raise leaves_out_numbers(counting, statement.name.position)
     return replace(root, items=tuple(_assigned(i, c, statement) for i, c in zip(root.items, columns, strict=True)))
 
 
-def _target_columns(statement: CreateSink, target: Relation, width: int, made: Relation | None) -> tuple[Column, ...]:
-    by_name = {column.name: column for column in target.visible}
-    if made is not None:
-        return tuple(by_name[column.name] for column in made.visible)
+def leaves_out_numbers(column: Column, position: int) -> Error:
+    """Return the error for a sink that would draw from a sequence: a barrier writes its rows, and reserves none."""
+    message = f'a sink cannot leave out column "{column.name}", whose default is the next number of a sequence'
+    return Error(message, errors.FEATURE_NOT_SUPPORTED, position=position)
+
+
+def _target_columns(statement: CreateSink, target: Relation, width: int) -> tuple[Column, ...]:
+    """Return the columns that a new sink writes: the named ones, or the first that are not generated."""
     if not statement.target_columns:
-        return target.visible[:width]
+        return tuple(column for column in target.visible if column.generated is None)[:width]
+    by_name = {column.name: column for column in target.visible}
     found: dict[str, Column] = {}
     for name, position in statement.target_columns:
         if name not in by_name:
@@ -255,21 +308,33 @@ def _target_columns(statement: CreateSink, target: Relation, width: int, made: R
     return tuple(found.values())
 
 
-# Lossless casts, so that every row of a sink fits: from the first type to any of the others.
-_WIDER: dict[Type, tuple[Type, ...]] = {
-    SMALLINT: (INTEGER, BIGINT, NUMERIC, QUOTIENT, REAL, DOUBLE),
-    INTEGER: (BIGINT, NUMERIC, QUOTIENT, DOUBLE),
-    BIGINT: (NUMERIC, QUOTIENT),
+def written_columns(relation: Relation, target: Relation) -> tuple[Column, ...]:
+    """Return the table's columns that a sink writes, in the order of the sink's columns.
+
+    The sink's columns have the names that the table's had when the sink was made.
+    """
+    then = {column.name: column.lake_name for column in target.as_of(relation.definition_id).columns}
+    now = {column.lake_name: column for column in target.visible}
+    return tuple(now[then[column.name]] for column in relation.visible)
+
+
+# Casts that PostgreSQL does by itself and that no row makes fail: from the first type to any of the others.
+_FLOATS = (REAL, DOUBLE)
+_IMPLICIT: dict[Type, tuple[Type, ...]] = {
+    SMALLINT: (INTEGER, BIGINT, NUMERIC, QUOTIENT, *_FLOATS),
+    INTEGER: (BIGINT, NUMERIC, QUOTIENT, *_FLOATS),
+    BIGINT: (NUMERIC, QUOTIENT, *_FLOATS),
     REAL: (DOUBLE,),
     DATE: (TIMESTAMP,),
+    TIME: (INTERVAL,),
 }
 
 
 def _assigned(item: Item, column: Column, statement: CreateSink) -> Item:
     if item.type == column.type or (item.type.is_text and column.type.is_text):
         return replace(item, name=column.name)
-    is_wider = column.type in _WIDER.get(item.type, ())
-    if not is_wider and not (item.type.name == "numeric" and column.type in (NUMERIC, QUOTIENT, DOUBLE)):
+    is_implicit = column.type in _IMPLICIT.get(item.type, ())
+    if not is_implicit and not (item.type.name == "numeric" and column.type in (NUMERIC, QUOTIENT, *_FLOATS)):
         raise Error(
             f'column "{column.name}" is of type {column.type.shown} but the sink\'s is of type {item.type.shown}',
             errors.DATATYPE_MISMATCH,
@@ -279,45 +344,45 @@ def _assigned(item: Item, column: Column, statement: CreateSink) -> Item:
     return Item(column.name, exp.cast(item.expression.copy(), data_type(column.type)), column.type)
 
 
-def check_target(
-    statement: CreateSink, sink: Sink, key: tuple[str, ...], columns: Iterable[Column], target: Relation, unsafe: bool
-) -> None:
-    """Check that the table can distinguish the rows of a sink with this key and these columns.
-
-    Raises Error 0A000, 23502. With `unsafe` several rows of the sink may be one row of the table: the last one to
-    arrive counts, and the row is removed with any of them.
-    """
+def check_target(statement: CreateSink, sink: Sink, columns: Iterable[Column], target: Relation) -> None:
+    """Check that the table can take the rows of a sink with these columns. Raises Error 0A000, 23502."""
     name = statement.target
     assert name is not None
     names = {column.name for column in columns if not column.is_hidden}
     for column in target.visible:
-        if column.not_null and column.default is None and column.name not in (*names, *target.primary_key):
+        is_left_out = column.name not in names and column.default is None and column.generated is None
+        if is_left_out and column.not_null and column.name not in target.primary_key and not target.fills_up:
             message = f'null value in column "{column.name}" of relation "{target.name}" violates not-null constraint'
             raise Error(message, errors.NOT_NULL_VIOLATION, position=name.position)
-    missing = [column for column in target.primary_key if column not in names]
-    if missing:
-        message = f'the sink has no value for the key column "{missing[0]}" of table "{target.name}"'
-        raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=name.position)
-    if sink.type == APPEND_ONLY:
+    if sink.type == UPSERT:
+        _check_upserts(target, name.position)
+    for column in target.visible:
+        if column.name in target.primary_key and column.name not in names:
+            if sink.type == APPEND_ONLY and (column.default is not None or column.generated is not None):
+                continue
+            raise Error(
+                "When using non append only sink into table, the primary key of the table must be included in the sink "
+                "result."
+                if sink.type == UPSERT
+                else f'the sink has no value for the key column "{column.name}" of table "{target.name}"',
+                errors.FEATURE_NOT_SUPPORTED,
+                detail=f'The sink has no value for the column "{column.name}".' if sink.type == UPSERT else None,
+                position=name.position,
+            )
+
+
+def _check_upserts(target: Relation, position: int) -> None:
+    """Raise Error 0A000 for a table that only takes new rows."""
+    if target.primary_key and not target.append_only:
         return
-    if target.append_only or not target.primary_key:
-        what = f'table "{target.name}" is append-only' if target.append_only else f'"{target.name}" has no primary key'
-        raise Error(
-            f"a sink whose rows change needs a table with a primary key, but {what}",
-            errors.FEATURE_NOT_SUPPORTED,
-            hint="WITH (type = 'append-only', force_append_only = 'true') adds rows only.",
-            position=name.position,
-        )
-    if not unsafe and not set(key) <= set(target.primary_key):
-        raise Error(
-            f'several rows of the sink may have one key of table "{target.name}"',
-            errors.FEATURE_NOT_SUPPORTED,
-            detail=f"The sink's rows are told apart by ({', '.join(key)}), "
-            f"the table's by ({', '.join(target.primary_key)}).",
-            hint="Group the query by the table's key; or SET streaming_unsafe_allow_upsert_sink_pk_mismatch = true: "
-            "then the row that comes last counts, and it goes when any of them does.",
-            position=name.position,
-        )
+    which = "to a table without primary keys" if not target.primary_key else "to a append only table"
+    raise Error(
+        f"Only append-only sinks can sink {which}.",
+        errors.FEATURE_NOT_SUPPORTED,
+        hint="please try to add type = 'append-only' in the with option. e.g. create sink s into t as select * from t1 "
+        "with (type = 'append-only'); with force_append_only = 'true' for rows that change.",
+        position=position,
+    )
 
 
 def check_no_circle(kind: str, upstreams: Iterable[int], written: int, position: int, catalog: Catalog) -> None:

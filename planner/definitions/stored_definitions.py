@@ -22,6 +22,7 @@ from sparkwave.planner.bind.scopes import Scope, scope_of
 from sparkwave.planner.bind.sql_functions import calls
 from sparkwave.planner.bind.user_types import named_types
 from sparkwave.planner.build.time_windows import windowed_table
+from sparkwave.planner.definitions.sinks import written_columns
 from sparkwave.planner.parse.generated import expression_of
 from sparkwave.planner.parse.statement import parse_statement
 from sparkwave.planner.parse.tokens import TokenReader, tokenize
@@ -179,6 +180,11 @@ def shown(relation: Relation, catalog: Catalog) -> str | None:
     columns = [column for column in query.find_all(exp.Column) if column.args.get("db") is not None]
     if isinstance(statement, CreateIndex):
         edits += _renamed_columns(statement, relation, catalog, tokens)
+    if isinstance(statement, CreateSink) and relation.target is not None:
+        written = written_columns(relation, catalog.by_id[relation.target])
+        for (name, position), column in zip(statement.target_columns, written, strict=False):
+            if name != column.name:
+                edits.append((position - 1, _end_of_name(tokens, position - 1), quote_if_needed(column.name)))
     for reference in _sources(statement):
         table = find(catalog, scope_of(relation), reference.name)
         stop = _end_of_name(tokens, reference.start)

@@ -9,14 +9,18 @@ from sparkwave.planner.statements import Name, Option, SinkFormat
 
 
 def parse_options(reader: TokenReader) -> tuple[Option, ...]:
-    """Parse `(name = value, …)`. Raises Error 42601, or 22023 for a repeated name."""
-    options = reader.parenthesised(lambda: _option(reader))
+    """Parse `(name = value, … [,])`. Raises Error 42601, or 22023 for a repeated name."""
+    reader.expect("(")
+    options = [_option(reader)]
+    while reader.accept(",") and reader.peek() != ")":
+        options.append(_option(reader))
+    reader.expect(")")
     seen: set[str] = set()
     for option in options:
         if option.name in seen:
             raise Error(f"Duplicated option: {option.name}", errors.INVALID_PARAMETER_VALUE, position=option.position)
         seen.add(option.name)
-    return options
+    return tuple(options)
 
 
 def parse_format(reader: TokenReader) -> SinkFormat | None:

@@ -70,9 +70,6 @@ SESSION: dict[str, Variable] = {
         Variable("slow_ddl_notification_secs", "30", integer(*U32), "Seconds until a notice of a slow DDL"),
         Variable("implicit_flush", "false", boolean, "INSERT, UPDATE and DELETE wait until all views have followed"),
         Variable("enable_index_selection", "true", boolean, "Queries read an index where that is less than its table"),
-        Variable(
-            "streaming_unsafe_allow_upsert_sink_pk_mismatch", "false", boolean, "Rows of a sink may share a table's key"
-        ),
         Variable("atomic_transactions", "false", boolean, "What is written from BEGIN to COMMIT is stored at COMMIT"),
         Variable("risingwave_command_tags", "false", boolean, "Tags are RisingWave's, such as CREATE_TABLE"),
         # RisingWave's variables that have no effect here.
@@ -115,7 +112,7 @@ SESSION: dict[str, Variable] = {
             for name in (
                 "streaming_enable_delta_join", "streaming_enable_unaligned_join", "streaming_force_filter_inside_join",
                 "streaming_separate_consecutive_join", "streaming_separate_sink", "streaming_allow_jsonb_in_stream_key",
-                "streaming_unsafe_allow_unmaterialized_impure_expr",
+                "streaming_unsafe_allow_unmaterialized_impure_expr", "streaming_unsafe_allow_upsert_sink_pk_mismatch",
                 "unsafe_enable_storage_retention_for_non_append_only_tables", "dml_wait_persistence",
                 "batch_enable_distributed_dml", "force_two_phase_agg", "force_split_distinct_agg",
                 "enable_mv_selection", "upsert_dml", "create_compaction_group_for_mv", "bypass_cluster_limits",

@@ -37,6 +37,7 @@ from sparkwave.planner.bind.privileges import check_owner
 from sparkwave.planner.definitions.counting import draws
 from sparkwave.planner.definitions.dependence import readers_of
 from sparkwave.planner.definitions.indexes import with_names
+from sparkwave.planner.definitions.sinks import leaves_out_numbers, written_columns
 from sparkwave.planner.definitions.table_definition import rename_column, with_text
 from sparkwave.planner.functions.unstable import random_call
 from sparkwave.planner.parse.generated import columns_read, expression_of
@@ -244,7 +245,7 @@ def _evaluated(change: _Change, column: Column) -> str | None:
 def _drop(change: _Change, action: DropColumn) -> Relation:
     """Drop a column.
 
-    Raises Error 42703, 2BP01 without CASCADE for a column that is read, 0A000 for a column of the key.
+    Raises Error 42703, 2BP01 without CASCADE for a column that is read or a sink writes, 0A000 for one of the key.
     """
     try:
         column = change.column(action.name, action.position)
@@ -256,6 +257,7 @@ def _drop(change: _Change, action: DropColumn) -> Relation:
     _refuse_drop(change, column, action.position)
     readers, computed = change.readers(column), change.computed_from(column)
     if (readers or computed) and not action.cascade:
+        _refuse_written(readers, change.table, action.position)
         on = f"column {column.name} of table {change.table.name}"
         depending = [f"column {c.name} of table {change.table.name} depends on {on}" for c in computed]
         depending += [f"{r.kind} {r.qualified_name} depends on {on}" for r in readers]
@@ -277,6 +279,19 @@ def _drop(change: _Change, action: DropColumn) -> Relation:
     columns = tuple(each for each in change.table.columns if each.name != column.name)
     table = without_column(change.table, column)
     return replace(table, columns=columns, dropped=(*change.table.dropped, column.lake_name))
+
+
+def _refuse_written(readers: list[Relation], table: Relation, position: int) -> None:
+    """Raise Error 2BP01 if one of the `readers` is a sink into the table."""
+    sinks = [reader for reader in readers if reader.target == table.id]
+    if sinks:
+        raise Error(
+            "dropping columns in target table of sinks is not supported",
+            errors.DEPENDENT_OBJECTS_STILL_EXIST,
+            detail="\n".join(f"sink {sink.qualified_name} writes it" for sink in sinks),
+            hint="Drop the sink first; or use DROP ... CASCADE to drop it too.",
+            position=position,
+        )
 
 
 def _refuse_drop(change: _Change, column: Column, position: int) -> None:
@@ -356,6 +371,9 @@ def _set_default(change: _Change, action: SetDefault) -> Relation:
     after = replace(column, default=settled_default(change.session, action.default))
     if after.default is not None:
         _evaluated(change, after)  # raises if the value does not fit the type
+        sinks = (r for r in change.session.context.store.catalog.relations if r.target == change.table.id)
+        if draws(after.default) and any(column not in written_columns(sink, change.table) for sink in sinks):
+            raise leaves_out_numbers(column, action.position)
     return change.replaced(column, after)
 
 

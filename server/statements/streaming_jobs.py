@@ -21,10 +21,12 @@ from sparkwave.executor.epochs.takeover import replacement
 from sparkwave.executor.sinks.deliveries import OPERATION
 from sparkwave.executor.sinks.outbox import receiver
 from sparkwave.planner.batch.query import Environment, check_reads, relations_read
+from sparkwave.planner.batch.values import check_given
+from sparkwave.planner.batch.write import always_identity
 from sparkwave.planner.bind.binder import resolve
 from sparkwave.planner.bind.privileges import check_relation, permission_denied
 from sparkwave.planner.definitions.object_names import object_name
-from sparkwave.planner.definitions.sinks import check_no_circle, check_target, target_of
+from sparkwave.planner.definitions.sinks import check_no_circle, check_target, later_changes_only, target_of
 from sparkwave.planner.definitions.stored_definitions import settled
 from sparkwave.planner.definitions.view_options import JobOptions, read_options
 from sparkwave.planner.explain.lines import notices
@@ -224,8 +226,14 @@ def _check_sink(session: Session, statement: CreateSink, plan: StreamPlan, upstr
             check_relation(catalog, session.user, target, privilege, statement.target.position)
         refuse_temporary(session, (target.id,))
         check_no_circle(SINK, upstreams, target.id, statement.target.position, catalog)
-        unsafe = session.flag("streaming_unsafe_allow_upsert_sink_pk_mismatch")
-        check_target(statement, sink, plan.key_columns, plan.columns, target, unsafe)
+        check_target(statement, sink, plan.columns, target)
+        written = {column.name for column in plan.columns if not column.is_hidden}
+        identity = always_identity(target, session.environment)
+        check_given((column for column in target.visible if column.name in written), identity=identity)
+    if statement.source is not None and not sink.has_snapshot:
+        source = resolve(catalog, session.scope, statement.source)
+        if not source.is_stored:
+            raise later_changes_only(statement.source.position)
     is_written = sink.format is not None and sink.type == UPSERT and sink.connector != KAFKA
     if is_written and any(column.name == OPERATION for column in plan.columns if not column.is_hidden):
         message = f'"{OPERATION}" is the column that says what becomes of a row in the files of a sink'

@@ -11,7 +11,8 @@ from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.model import Catalog, Relation
 from sparkwave.catalog.names import quote
 from sparkwave.catalog.system.system_views import is_system
-from sparkwave.executor.sinks.deliveries import Rows
+from sparkwave.executor.memory.delta_tables import make_table
+from sparkwave.executor.sinks.deliveries import Rows, Staged
 from sparkwave.planner.batch.query import Environment
 from sparkwave.planner.batch.sequence_calls import Draws
 from sparkwave.planner.batch.values import given_columns
@@ -25,29 +26,48 @@ from sparkwave.server.writes.staging import (
     create_staging,
     fill_staging,
     scalar,
+    settle,
     take_in,
-    target_columns,
 )
 from sparkwave.server.writes.stores import Stored, key_of, listed
 
 
-def write_rows(catalog: Catalog, cursor: Cursor, target: Relation, parts: Sequence[Rows]) -> None:
-    """Write the rows of sinks into a table, as DELETE and INSERT do, inside the cursor's transaction."""
-    environment = _environment(catalog, target)
+class SinkWriter:
+    """Writes the rows of sinks into their tables (`executor.sinks.deliveries.TableWriter`)."""
+
+    def __init__(self, catalog: Callable[[], Catalog]) -> None:
+        self._catalog = catalog
+
+    def stage(self, cursor: Cursor, target: Relation, rows: Rows, name: str) -> Staged:
+        environment = _environment(self._catalog(), target)
+        create_staging(cursor, target)
+        cursor.execute(fill_staging(rows.columns, rows.added))
+        compute_defaults(environment, cursor, target, rows.columns, refuse_drawing)
+        compute_generated(environment, cursor, target)
+        check_rows(environment, cursor, target, INSERTED, target.primary_key if target.fills_up else None)
+        make_table(cursor, name, f"SELECT * FROM {INSERTED} ORDER BY rowid")
+        return Staged(rows.removed, name)
+
+    def check(self, cursor: Cursor, target: Relation, staged: Staged) -> None:
+        _take_up(cursor, target, [staged])
+        settle(_environment(self._catalog(), target), cursor, Stored(target))
+
+    def write(self, cursor: Cursor, target: Relation, parts: Sequence[Staged]) -> None:
+        gone = " UNION ".join(f"({part.removed})" for part in parts if part.removed is not None)
+        if gone:
+            key = listed(key_of(target))
+            same = " AND ".join(f"t.{quote(name)} = gone.{quote(name)}" for name in key_of(target))
+            cursor.execute(f"DELETE FROM {target.lake_name} AS t USING ({gone}) AS gone({key}) WHERE {same}")
+        if _take_up(cursor, target, parts):
+            take_in(_environment(self._catalog(), target), cursor, Stored(target))
+
+
+def _take_up(cursor: Cursor, target: Relation, parts: Sequence[Staged]) -> int:
+    """Stage the rows of sinks, one sink after the other. Returns their number."""
     create_staging(cursor, target)
     for part in parts:
-        columns, first = target_columns(target, part.columns), scalar(cursor, f"SELECT count(*) FROM {INSERTED}")
-        cursor.execute(fill_staging(columns, part.added))
-        compute_defaults(environment, cursor, target, columns, refuse_drawing, first)
-    compute_generated(environment, cursor, target)
-    gone = " UNION ".join(part.removed for part in parts if part.removed is not None)
-    if gone:
-        key = listed(key_of(target))
-        same = " AND ".join(f"t.{quote(name)} = gone.{quote(name)}" for name in key_of(target))
-        keys = f"({gone}) EXCEPT SELECT {key} FROM {INSERTED}"
-        cursor.execute(f"DELETE FROM {target.lake_name} AS t USING ({keys}) AS gone({key}) WHERE {same}")
-    if scalar(cursor, f"SELECT count(*) FROM {INSERTED}"):
-        take_in(environment, cursor, Stored(target))
+        cursor.execute(f"INSERT INTO {INSERTED} SELECT * FROM {part.added} ORDER BY rowid")
+    return scalar(cursor, f"SELECT count(*) FROM {INSERTED}")
 
 
 @contextmanager

@@ -59,20 +59,15 @@ def late_defaults(target: Relation, given: Collection[Column]) -> list[Column]:
 
 
 def compute_defaults(
-    environment: Environment,
-    cursor: Cursor,
-    target: Relation,
-    given: Collection[Column],
-    drawing: Drawing,
-    first: int = 0,
+    environment: Environment, cursor: Cursor, target: Relation, given: Collection[Column], drawing: Drawing
 ) -> None:
-    """Compute the `late_defaults` of staged rows, from row number `first` on, counted from 0."""
+    """Compute the `late_defaults` of staged rows."""
     columns = late_defaults(target, given)
     if columns:
         batches = [default_batch(column, environment) for column in columns]
         values = ", ".join(f"{quote(c.lake_name)} = {b.sql}" for c, b in zip(columns, batches, strict=True))
         with drawing(cursor, Draws(tuple(dict.fromkeys(id_ for batch in batches for id_ in batch.draws.nexts)))):
-            cursor.execute(f"UPDATE {INSERTED} SET {values} WHERE rowid >= {first}")
+            cursor.execute(f"UPDATE {INSERTED} SET {values}")
 
 
 def compute_generated(environment: Environment, cursor: Cursor, target: Relation, rows: str = INSERTED) -> None:
@@ -94,6 +89,17 @@ def take_in(environment: Environment, cursor: Cursor, store: Store) -> None:
 
     Raises the errors of `check_rows`.
     """
+    if settle(environment, cursor, store):
+        store.merge(cursor)
+    else:
+        store.insert(cursor)
+
+
+def settle(environment: Environment, cursor: Cursor, store: Store) -> bool:
+    """Reduce the staged rows to those to write. Returns whether any replaces a stored row.
+
+    Raises the errors of `check_rows`.
+    """
     target = store.target
     check_rows(environment, cursor, target, INSERTED, target.primary_key if target.fills_up else None)
     if target.watermark is not None:
@@ -102,10 +108,7 @@ def take_in(environment: Environment, cursor: Cursor, store: Store) -> None:
     if target.fills_up:
         compute_generated(environment, cursor, target)
         check_rows(environment, cursor, target, INSERTED)
-    if replaces:
-        store.merge(cursor)
-    else:
-        store.insert(cursor)
+    return replaces
 
 
 def scalar(cursor: Cursor, sql: str, values: dict[str, object] | None = None) -> int:
