@@ -109,6 +109,7 @@ HANDLERS: dict[type, Handler] = {
     statements.Kill: _plain(control.kill),
     statements.ShowVariable: _plain(show.show_variable),
     statements.SetVariable: _plain(show.set_variable),
+    statements.UseDatabase: _plain(databases.use_database),
     statements.CreateSequence: _plain(sequences.create_sequence),
     statements.AlterSequence: _plain(sequences.alter_sequence),
     statements.AlterQuery: _plain(alter_query.alter_query),

@@ -100,3 +100,48 @@ def test_drop_takes_what_is_in_it(in_process_server: Server) -> None:
             inside.execute("CREATE TABLE t (other text)")
         root.execute("DROP DATABASE full_one")
         root.execute("CREATE TABLE still_here (k int); FLUSH; DROP TABLE still_here")
+
+
+def test_use(module_server: Server) -> None:
+    """USE and SET DATABASE, as in RisingWave: names, views and prepared statements are those of the new database."""
+    with module_server.connect() as root:
+        root.execute("CREATE DATABASE other")
+        root.execute("CREATE TABLE used (v int)")
+        root.execute("INSERT INTO used VALUES (1)")
+        root.execute("PREPARE read AS SELECT v FROM used")
+        assert root.execute("EXECUTE read").fetchall() == [(1,)]
+        assert root.execute("USE other").statusmessage == "USE"
+        assert root.execute("SELECT current_database(), count(*) FROM rw_catalog.rw_tables").fetchall() == [
+            ("other", 0)
+        ]
+        assert refused(root, "SELECT v FROM used").sqlstate == "42P01"
+        root.execute("CREATE TABLE used (v int)")
+        root.execute("INSERT INTO used VALUES (2)")
+        root.execute("CREATE MATERIALIZED VIEW m AS SELECT sum(v) AS v FROM used")
+        assert root.execute("SELECT v FROM m").fetchall() == [(2,)]
+        assert root.execute("EXECUTE read").fetchall() == [(2,)]
+        assert refused(root, "DROP DATABASE other").sqlstate == "55006"
+        assert root.execute("SET DATABASE TO 'dev'").statusmessage == "SET"
+        assert root.execute("EXECUTE read").fetchall() == [(1,)]
+        assert root.execute("SET database = dev").statusmessage == "SET"
+        root.execute("DROP DATABASE other")
+
+
+def test_use_refused(module_server: Server) -> None:
+    with module_server.connect() as root:
+        root.execute("CREATE DATABASE closed; CREATE USER outsider; REVOKE CONNECT ON DATABASE closed FROM public")
+        error = refused(root, "USE nosuch")
+        assert (error.sqlstate, error.diag.message_primary) == ("3D000", 'database "nosuch" does not exist')
+        assert error.diag.statement_position == "5"
+        with module_server.connect(user="outsider") as outsider:
+            assert refused(outsider, "USE closed").sqlstate == "42501"
+            assert refused(outsider, "SET DATABASE TO closed").diag.statement_position == "17"
+        root.execute("BEGIN")
+        assert refused(root, "USE closed").sqlstate == "25001"
+        root.execute("ROLLBACK")
+        root.execute("CREATE TEMP TABLE own (v int)")
+        assert refused(root, "USE closed").sqlstate == "55006"
+        root.execute("USE dev")
+        root.execute("DISCARD TEMP")
+        root.execute("USE closed")
+        assert refused(root, "SET LOCAL database = dev").sqlstate == "42704"

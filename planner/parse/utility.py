@@ -33,6 +33,7 @@ from sparkwave.planner.statements import (
     Refresh,
     SetVariable,
     Statement,
+    UseDatabase,
     Vacuum,
     Wait,
 )
@@ -161,7 +162,23 @@ def parse_set(reader: TokenReader) -> Statement:
         return SetVariable("client_encoding", _set_value(reader), is_local=is_local)
     if reader.accept("SCHEMA"):
         return SetVariable("search_path", _set_schemas(reader), is_local=is_local)
+    if not is_local and reader.peek() == "DATABASE" and reader.peek(1) in ("TO", "="):
+        return _use(reader, "SET_VARIABLE", words=2)
     return _assignment(reader, is_local=is_local)
+
+
+def parse_use(reader: TokenReader) -> UseDatabase:
+    """`USE database` (RisingWave)."""
+    return _use(reader, "USE", words=1)
+
+
+def _use(reader: TokenReader, tag: str, words: int) -> UseDatabase:
+    for _ in range(words):
+        reader.skip()
+    position = reader.offset + 1
+    database = UseDatabase(reader.value(), position, tag)
+    reader.finish()
+    return database
 
 
 def _assignment(reader: TokenReader, system: bool = False, is_local: bool = False) -> SetVariable:

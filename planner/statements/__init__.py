@@ -100,6 +100,7 @@ from sparkwave.planner.statements.sessions import (
     SetVariable,
     ShowVariable,
     Transaction,
+    UseDatabase,
 )
 
 Statement = (
@@ -135,6 +136,7 @@ Statement = (
     | ShowVariable
     | Kill
     | SetVariable
+    | UseDatabase
     | AlterQuery
     | AlterRateLimit
     | AlterSourceRateLimit
@@ -277,6 +279,7 @@ __all__ = [
     "Truncate",
     "Update",
     "Upsert",
+    "UseDatabase",
     "UserOption",
     "Vacuum",
     "Wait",

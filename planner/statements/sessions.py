@@ -36,6 +36,15 @@ class SetVariable:
 
 
 @dataclass(frozen=True)
+class UseDatabase:
+    """USE, or SET DATABASE: the session goes on in another database. `tag` is the command tag."""
+
+    name: str
+    position: int
+    tag: str
+
+
+@dataclass(frozen=True)
 class Transaction:
     """BEGIN, COMMIT, ROLLBACK, SAVEPOINT, SET TRANSACTION, …
 

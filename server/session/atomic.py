@@ -35,6 +35,7 @@ _PARTS = (
     statements.ShowCreate,
     statements.ShowVariable,
     statements.SetVariable,
+    statements.UseDatabase,
     statements.Kill,
     statements.Transaction,
     statements.Prepare,

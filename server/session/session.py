@@ -58,11 +58,7 @@ class Session:
         self._identity = Identity(lambda: context.store.catalog.users, name)
         self._variables: dict[str, str] = {}
         self.database = startup.get("database") or DEFAULT_DATABASE
-        if self.database not in context.store.catalog.databases:
-            raise Error(f'database "{self.database}" does not exist', errors.INVALID_CATALOG_NAME)
-        database = context.store.catalog.securables[self.database,]
-        if not holds(context.store.catalog, self.user, database, "CONNECT"):
-            raise permission_denied(f'permission denied for database "{self.database}"')
+        self._check_database(self.database)
         self._reported: dict[str, str] | None = None
         self._environment: Environment | None = None  # the last environment, as long as no variable is set
         self._plans: dict[tuple[int, tuple[int, ...]], Plan] = {}  # the plans found in that environment
@@ -86,6 +82,29 @@ class Session:
             variable = SESSION.get(resolve_name(name))
             if variable is not None and not variable.is_fixed:
                 self.set(name, value)
+
+    def _check_database(self, name: str) -> None:
+        """Raise Error 3D000 for an unknown database, 42501 for one that the user may not connect to."""
+        catalog = self.context.store.catalog
+        if name not in catalog.databases:
+            raise Error(f'database "{name}" does not exist', errors.INVALID_CATALOG_NAME)
+        if not holds(catalog, self.user, catalog.securables[name,], "CONNECT"):
+            raise permission_denied(f'permission denied for database "{name}"')
+
+    def use_database(self, name: str) -> None:
+        """Go on in another database.
+
+        Raises the errors of `_check_database`, 25001 in a transaction block, 55006 for a session with temporary tables.
+        """
+        self._check_database(name)
+        if self.names.in_block or self.block is not None:
+            message = "the database cannot be changed in a transaction block"
+            raise Error(message, errors.ACTIVE_TRANSACTION, hint="Change it before BEGIN.")
+        if self.temporary_schema is not None and name != self.database:
+            message = "the database of a session with temporary tables cannot be changed"
+            raise Error(message, errors.OBJECT_IN_USE, hint="DISCARD TEMP drops them.")
+        self.database = name
+        self._forget_derived()
 
     @property
     def user(self) -> User:

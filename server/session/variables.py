@@ -69,6 +69,7 @@ SESSION: dict[str, Variable] = {
         Variable("streaming_max_parallelism", "256", vnodes, "Highest parallelism of a new job"),
         Variable("slow_ddl_notification_secs", "30", integer(*U32), "Seconds until a notice of a slow DDL"),
         Variable("implicit_flush", "false", boolean, "INSERT, UPDATE and DELETE wait until all views have followed"),
+        Variable("allow_drop_cascade", "true", boolean, "Whether DROP ... CASCADE is allowed"),
         Variable("enable_index_selection", "true", boolean, "Queries read an index where that is less than its table"),
         Variable("atomic_transactions", "false", boolean, "What is written from BEGIN to COMMIT is stored at COMMIT"),
         Variable("risingwave_command_tags", "false", boolean, "Tags are RisingWave's, such as CREATE_TABLE"),

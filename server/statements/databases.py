@@ -1,4 +1,4 @@
-"""CREATE, DROP and ALTER DATABASE."""
+"""CREATE, DROP, ALTER and USE DATABASE."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sparkwave.catalog.stores.type_store import drop_types_in
 from sparkwave.catalog.users import Securable
 from sparkwave.planner.bind.privileges import check_owner, find_user, permission_denied
 from sparkwave.planner.definitions.stored_definitions import in_database
-from sparkwave.planner.statements import AlterDatabase, CreateDatabase, DropDatabase, RenameDatabase
+from sparkwave.planner.statements import AlterDatabase, CreateDatabase, DropDatabase, RenameDatabase, UseDatabase
 from sparkwave.server.session.backends import Backend
 from sparkwave.server.session.session import Session
 from sparkwave.server.wire.result import Notice, Result
@@ -181,6 +181,16 @@ def find_database(session: Session, name: str, position: int) -> Securable:
         raise _unknown(name, position)
     check_owner(session.user, found, position)
     return found
+
+
+def use_database(session: Session, statement: UseDatabase) -> Result:
+    """Go on in another database. Raises Error 3D000, 42501, 25001, or 55006 for a session with temporary tables."""
+    try:
+        session.use_database(statement.name)
+    except Error as error:
+        error.position = statement.position
+        raise
+    return Result(statement.tag)
 
 
 def _owner(session: Session, name: str | None) -> str:

@@ -13,6 +13,7 @@ from sparkwave.planner.definitions.stored_definitions import settled
 from sparkwave.planner.statements import CreateView, Drop
 from sparkwave.server.reads import execution
 from sparkwave.server.session.session import Session
+from sparkwave.server.statements.cascades import check_cascade
 from sparkwave.server.statements.named_relations import find_of_kind
 from sparkwave.server.statements.new_relations import existing_notice, made_schema, refuse_temporary, take_temporary
 from sparkwave.server.statements.sequences import left_without_default
@@ -77,6 +78,8 @@ def drop(session: Session, statement: Drop) -> Result:
                 raise
             notices_.append(Notice(f'{statement.kind} "{name}" does not exist, skipping'))
     dropped = with_dependents(session, targets, statement.cascade)
+    if statement.cascade and targets:
+        check_cascade(session, f"DROP {statement.kind.upper()}", (relation.kind for relation in dropped))
     refuse_creating([relation for relation in dropped if relation not in targets])
     left = left_without_default(session, dropped, statement.cascade)
 

@@ -20,6 +20,7 @@ from sparkwave.planner.bind.privileges import check, check_owner, find_owner
 from sparkwave.planner.definitions.stored_definitions import callers, users_of_type
 from sparkwave.planner.statements import CreateSchema, DropSchema, Name, RenameSchema
 from sparkwave.server.session.session import Session
+from sparkwave.server.statements.cascades import check_cascade
 from sparkwave.server.statements.plain_views import refuse_creating, with_dependents
 from sparkwave.server.statements.renames import store_places
 from sparkwave.server.statements.secrets import secrets_in, users_of
@@ -72,6 +73,10 @@ def drop_schema(session: Session, statement: DropSchema) -> Result:
             position=statement.names[0].position,
         )
     dropped = with_dependents(session, inside, cascade=True)
+    if statement.cascade and schemas:
+        kinds = [thing.kind for thing in (*schemas, *dropped)]
+        kinds += ["function"] * len(functions) + ["type"] * len(types) + ["secret"] * len(secrets)
+        check_cascade(session, "DROP SCHEMA", kinds)
     refuse_creating(dropped)
     ids = {relation.id for relation in dropped}
 

@@ -13,6 +13,7 @@ from sparkwave.catalog.sealing import drop_secret as remove_secret
 from sparkwave.planner.bind.privileges import check_owner, holds, permission_denied
 from sparkwave.planner.statements import AlterSecret, CreateSecret, DropSecret, Name, Option
 from sparkwave.server.session.session import Session
+from sparkwave.server.statements.cascades import check_cascade
 from sparkwave.server.statements.new_relations import target_schema
 from sparkwave.server.statements.plain_views import with_dependents
 from sparkwave.server.wire.result import Notice, Result
@@ -69,7 +70,10 @@ def drop_secret(session: Session, statement: DropSecret) -> Result:
         for secret in secrets:
             remove_secret(cursor, secret)
 
-    session.context.jobs.drop(with_dependents(session, dropped, cascade=True), remove)
+    relations = with_dependents(session, dropped, cascade=True)
+    if statement.cascade and secrets:
+        check_cascade(session, "DROP SECRET", ["secret"] * len(secrets) + [each.kind for each in relations])
+    session.context.jobs.drop(relations, remove)
     return Result("DROP_SECRET", notices=notices)
 
 
