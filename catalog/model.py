@@ -10,6 +10,7 @@ from graphlib import TopologicalSorter
 from sparkwave.catalog.lazy import lazy
 from sparkwave.catalog.names import DEFAULT_DATABASE, LakeTable, is_temporary_schema, lake_schema, quote
 from sparkwave.catalog.relation_details import (
+    EARLIER_SETTINGS,
     INDEX,
     NO_CONSTRAINTS,
     SEQUENCE,
@@ -21,6 +22,7 @@ from sparkwave.catalog.relation_details import (
     Index,
     Sequence,
     Sink,
+    StreamingSettings,
 )
 from sparkwave.catalog.source_model import Source
 from sparkwave.catalog.types import BIGINT, Type
@@ -114,6 +116,7 @@ class Relation:
       complete; until then no name refers to the relation. `defined_by` is the id under which those rows were made.
     - `planner`: version of the planner that made its plan; the stored state fits plans of that version only.
     - `fingerprint`: the fingerprint of that plan (`planner.plan.fingerprint`); None if an earlier version made it.
+    - `streaming`: the settings of a table, source or streaming job.
     """
 
     id: int
@@ -139,6 +142,7 @@ class Relation:
     defined_by: int | None = None
     planner: int = 1
     fingerprint: str | None = None
+    streaming: StreamingSettings = EARLIER_SETTINGS
 
     @property
     def definition_id(self) -> int:

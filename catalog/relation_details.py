@@ -1,4 +1,4 @@
-"""The details of indexes, sinks, sequences and tables, as frozen data; `relations.details` has their JSON."""
+"""The details and the streaming settings of relations, as frozen data; `relations` has their JSON."""
 
 from __future__ import annotations
 
@@ -145,7 +145,23 @@ class Domain:
     default: str | None = None
 
 
+@dataclass(frozen=True)
+class StreamingSettings:
+    """What a table, source or streaming job was made or altered with, besides the settings that steer its job.
+
+    - `parallelism` and `backfill_parallelism`: of a table or source, as in `catalog.model.Job`; they have no effect.
+    - `max_parallelism`: the largest fixed parallelism that ALTER may set.
+    - `config`: keys of RisingWave's section `streaming`, each with its value in TOML, by key; they have no effect.
+    """
+
+    parallelism: str = "adaptive"
+    backfill_parallelism: int | None = None
+    max_parallelism: int = 256
+    config: tuple[tuple[str, str], ...] = ()
+
+
 NO_CONSTRAINTS = Constraints()
+EARLIER_SETTINGS = StreamingSettings()  # those of relations of earlier versions
 Details = Index | Sink | Sequence | Constraints
 
 
@@ -176,3 +192,16 @@ def load_details(kind: str, text: str | None) -> Details | None:
         return Constraints(tuple(Check(**check) for check in found["checks"]), tuple(found["lengths"].items()))
     pairs = {name: tuple(found.get(name, {}).items()) for name in ("options", "secrets")}
     return Sink(**{**found, **pairs, "key": tuple(found.get("key", ()))})
+
+
+def dump_settings(settings: StreamingSettings) -> str:
+    """Return the JSON for `relations.streaming`."""
+    return json.dumps({**asdict(settings), "config": dict(settings.config)})
+
+
+def load_settings(text: str | None) -> StreamingSettings:
+    """Return the settings from a text of `dump_settings`."""
+    if text is None:
+        return EARLIER_SETTINGS
+    found = json.loads(text)
+    return StreamingSettings(**{**found, "config": tuple(found["config"].items())})

@@ -142,7 +142,7 @@ def test_what_a_no_shuffle_backfill_reads_keeps_its_parallelism(session: Session
 def test_a_view_takes_its_controls_from_options_and_variables(session: Session) -> None:
     session.run("CREATE MATERIALIZED VIEW plain AS SELECT a FROM t")
     found = session.job("plain")
-    assert (found.rate_limit, found.parallelism, found.backfill_parallelism) == (None, "adaptive", None)
+    assert (found.rate_limit, found.parallelism, found.backfill_parallelism) == (None, "bounded(64)", None)
     assert (found.strategy, found.order) == (SNAPSHOT, ())
 
     session.run("SET backfill_rate_limit = 1000", "SET streaming_parallelism = 4")

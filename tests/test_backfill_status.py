@@ -197,16 +197,22 @@ def test_not_all_is_read_while_a_slice_without_rows_is_left(cursor: Cursor, frag
 
 def test_fragments(cursor: Cursor) -> None:
     columns = "fragment_id, flags, parallelism, parallelism_policy"
+    own = "rw_fragments WHERE table_id = 20"
     add_job(cursor, parallelism="adaptive")
     add_slices(cursor, 5)
     scan = ["MVIEW", "STREAM_SCAN", "SNAPSHOT_BACKFILL_STREAM_SCAN"]
-    assert one(cursor, columns, "rw_fragments") == (1, scan, 4, "inherit(adaptive)")
-    assert one(cursor, "parallelism", "rw_streaming_jobs") == ("adaptive",)
+    assert one(cursor, columns, own) == (1, scan, 4, "inherit(adaptive)")
+    assert one(cursor, "parallelism", "rw_streaming_jobs WHERE id = 20") == ("adaptive",)
     cursor.execute("UPDATE lake.sparkwave.jobs SET parallelism = 'bounded(3)', backfill_parallelism = 2")
-    assert one(cursor, columns, "rw_fragments") == (1, scan, 2, "inherit(2)")
-    assert one(cursor, "parallelism", "rw_streaming_parallelism") == ("bounded(3)",)
+    assert one(cursor, columns, own) == (1, scan, 2, "inherit(2)")
+    assert one(cursor, "parallelism", "rw_streaming_parallelism WHERE id = 20") == ("bounded(3)",)
     cursor.execute(f"UPDATE lake.sparkwave.jobs SET strategy = '{NO_SHUFFLE}', backfill_parallelism = NULL")
-    assert one(cursor, columns, "rw_fragments") == (1, ["MVIEW", "STREAM_SCAN"], 4, "upstream_fragment([10])")
+    assert one(cursor, columns, own) == (
+        1,
+        ["MVIEW", "STREAM_SCAN"],
+        4,
+        "upstream_fragment([10])",
+    )
 
 
 def test_rate_limits(cursor: Cursor) -> None:

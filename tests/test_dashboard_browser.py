@@ -63,7 +63,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @pytest.fixture(autouse=True)
 def cleaned(server: Server) -> Iterator[None]:
     """Whatever a test creates goes after it."""
-    jobs = "SELECT id, name FROM rw_catalog.rw_streaming_jobs"
+    jobs = "SELECT id, name FROM rw_catalog.rw_streaming_parallelism WHERE relation_type <> 'table'"
     with server.connect() as own:
         before = own.execute(jobs).fetchall()
         yield

@@ -135,7 +135,9 @@ def test_a_crash_before_a_job_has_started(stuck_server: Server, own: Connection,
     if is_background:
         own.execute("SET background_ddl = true")
         own.execute(create("late"))
-        assert own.execute("SELECT status FROM rw_catalog.rw_streaming_jobs").fetchall() == [("INITIAL",)]
+        assert own.execute("SELECT status FROM rw_catalog.rw_streaming_jobs WHERE name = 'late'").fetchall() == [
+            ("INITIAL",)
+        ]
     else:
         Statement(stuck_server, create("late"))
     assert wait_until(lambda: "late" in jobs(own), 10)

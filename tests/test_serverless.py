@@ -248,7 +248,9 @@ def test_a_group_that_never_comes(configured: Server) -> None:
             assert wait_until(lambda: (status(session) or ("",))[0] == "PROVISIONING", 3)
             _, reason, has_time = status(session) or ("", "", False)
             assert reason.startswith("provisioning resource group risingwave-backfill-") and has_time
-            job = session.execute("SELECT id, status, resource_group FROM rw_catalog.rw_streaming_jobs").fetchone()
+            job = session.execute(
+                "SELECT id, status, resource_group FROM rw_catalog.rw_streaming_jobs WHERE name = 'v'"
+            ).fetchone()
             assert job is not None
             assert job[1:] == ("INITIAL", f"SERVERLESS_BACKFILL_RESOURCE_GROUP_TBD_FOR_{job[0]}")
             [(node, state)] = session.execute("SELECT host, state FROM rw_catalog.rw_worker_nodes")
@@ -308,7 +310,9 @@ def test_a_statement_in_the_background_does_not_wait_for_a_group(configured: Ser
         session.execute("ALTER SYSTEM SET serverless_backfill_provision_timeout = 3")
         session.execute("SET background_ddl = true")
         session.execute(view(ON))
-        assert session.execute("SELECT status FROM rw_catalog.rw_streaming_jobs").fetchall() == [("INITIAL",)]
+        assert session.execute("SELECT status FROM rw_catalog.rw_streaming_jobs WHERE name = 'v'").fetchall() == [
+            ("INITIAL",)
+        ]
         assert wait_until(lambda: (status(session) or ("",))[0] == "PROVISIONING", 3)
         assert wait_until(lambda: session.execute("SHOW JOBS").fetchall() == [], 20)
         failed = "SELECT info->>'error' FROM rw_catalog.rw_event_logs WHERE event_type = 'CREATE_STREAM_JOB_FAIL'"
@@ -359,7 +363,7 @@ def test_the_life_of_a_group(filled: Server) -> None:
         assert [event for (event,) in session.execute(EVENTS)] == life
         assert application not in filled.java_processes()
         assert [path.name[:18] for path in (filled.data / "scratch").iterdir()] in ([], ["risingwave-compute"])
-        jobs = "SELECT status, resource_group FROM rw_catalog.rw_streaming_jobs"
+        jobs = "SELECT status, resource_group FROM rw_catalog.rw_streaming_jobs WHERE name = 'v'"
         assert session.execute(jobs).fetchall() == [("CREATED", "default")]
         session.execute("INSERT INTO t VALUES (-1, 41)")
         assert is_right(session)
@@ -556,7 +560,7 @@ def test_views_in_a_resource_group(tmp_path: Path) -> None:
     config = tmp_path / "sparkwave.toml"
     config.write_text(CONFIG)
     server = Server(tmp_path / "data", fills_on_spark=True, config=config, spark_memory_mib=1024)
-    job = "SELECT resource_group FROM rw_catalog.rw_streaming_jobs"
+    job = "SELECT resource_group FROM rw_catalog.rw_streaming_jobs WHERE name = 'v'"
     try:
         with server.connect() as session:
             fill(session)

@@ -210,4 +210,8 @@ MIGRATIONS: tuple[str, ...] = (
         field_names VARCHAR[], field_oids BIGINT[], domain VARCHAR  -- of `catalog.relation_details.Domain`, as JSON
     )
     """,
+    # The streaming settings of a table, source or job, in the form of `catalog.relation_details.dump_settings`.
+    """
+    ALTER TABLE lake.sparkwave.relations ADD COLUMN streaming VARCHAR
+    """,
 )

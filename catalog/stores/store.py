@@ -21,7 +21,7 @@ from sparkwave.catalog.lake.ducklake import Cursor, Lake, at_one_moment, first_r
 from sparkwave.catalog.model import CREATED, OVERWRITE, ROW_ID, Catalog, Column, Conflict, Epoch, Relation, Watermark
 from sparkwave.catalog.names import DEFAULT_SCHEMA, SYSTEM_SCHEMA, LakeTable, quote, system_table
 from sparkwave.catalog.redaction import redact
-from sparkwave.catalog.relation_details import dump_details, load_details
+from sparkwave.catalog.relation_details import dump_details, dump_settings, load_details, load_settings
 from sparkwave.catalog.sealing import KEY_FILE, load_secrets, open_cipher
 from sparkwave.catalog.stores.column_store import load_columns, put_columns, replace_columns
 from sparkwave.catalog.stores.comment_store import forget_comments, load_commented
@@ -148,7 +148,7 @@ class Store:
             "SELECT id, database, schema, name, kind, definition, key, upstreams, created, initialized_at, "
             "append_only, watermark_column, watermark_delay_us, owner, lake_schema, lake_name, "
             f"coalesce(conflict, '{OVERWRITE}'), coalesce(version_columns, []), coalesce(dropped_columns, []), "
-            "shown, details, replaces, defined_by, coalesce(planner, 1), fingerprint "
+            "shown, details, replaces, defined_by, coalesce(planner, 1), fingerprint, streaming "
             f"FROM {system_table('relations')} ORDER BY id"
         ).fetchall()
         self._load_columns({row[0] for row in rows})
@@ -156,10 +156,11 @@ class Store:
             Relation(id_, database, schema, name, kind, self._columns[id_], tuple(key), definition, created,
                      tuple(upstreams), initialized_at, append_only, Watermark(column, delay) if column else None,
                      owner, LakeTable(lake_schema_, lake_name), Conflict(conflict, tuple(versions)), tuple(dropped),
-                     shown, load_details(kind, details), replaces, defined_by, planner, fingerprint)
+                     shown, load_details(kind, details), replaces, defined_by, planner, fingerprint,
+                     load_settings(streaming))
             for id_, database, schema, name, kind, definition, key, upstreams, created, initialized_at, append_only,
                 column, delay, owner, lake_schema_, lake_name, conflict, versions, dropped, shown, details, replaces,
-                defined_by, planner, fingerprint in rows
+                defined_by, planner, fingerprint, streaming in rows
         )  # fmt: skip
         return {"relations": relations}
 
@@ -282,9 +283,9 @@ class Store:
             f"INSERT INTO {system_table('relations')} "
             "(id, database, schema, name, kind, definition, key, upstreams, created, owner, initialized_at, "
             "created_at, append_only, watermark_column, watermark_delay_us, lake_schema, lake_name, conflict, "
-            "version_columns, details, replaces, planner, fingerprint) "
+            "version_columns, details, replaces, planner, fingerprint, streaming) "
             f"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, now(), {'now()' if relation.created else 'NULL'}, "
-            "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [
                 relation.id,
                 relation.database,
@@ -307,6 +308,7 @@ class Store:
                 relation.replaces,
                 relation.planner,
                 relation.fingerprint,
+                dump_settings(relation.streaming) if relation.is_stored else None,
             ],
         )
         put_columns(cursor, relation.id, relation.columns)
@@ -325,6 +327,11 @@ class Store:
     def put_fingerprint(self, cursor: Cursor, relation_id: int, text: str) -> None:
         """Store the fingerprint of a relation's plan."""
         cursor.execute(f"UPDATE {system_table('relations')} SET fingerprint = ? WHERE id = ?", [text, relation_id])
+
+    def put_settings(self, cursor: Cursor, relation: Relation) -> None:
+        """Store the streaming settings of a relation."""
+        query = f"UPDATE {system_table('relations')} SET streaming = ? WHERE id = ?"
+        cursor.execute(query, [dump_settings(relation.streaming), relation.id])
 
     def put_details(self, cursor: Cursor, relation: Relation) -> None:
         """Store the details of a relation."""

@@ -189,42 +189,80 @@ LEFT JOIN lake.sparkwave.jobs j ON j.id = r.id
 WHERE r.kind = 'materialized view' AND r.database = pgf.session_database()
   AND (r.created OR coalesce(j.status, '') <> 'FAILED');
 
-CREATE OR REPLACE VIEW rwc.rw_streaming_jobs AS
-SELECT j.id::INTEGER AS id, r.name, d.id::INTEGER AS database_id, j.status, coalesce(j.parallelism, 'adaptive') AS parallelism,
-       256::INTEGER AS max_parallelism,
-       if(j.is_serverless AND j.status = 'INITIAL', 'SERVERLESS_BACKFILL_RESOURCE_GROUP_TBD_FOR_' || j.id, j.resource_group)
-           AS resource_group
-FROM lake.sparkwave.jobs j
-JOIN lake.sparkwave.relations r ON r.id = j.id
+-- As in RisingWave, tables and sources are streaming jobs too. Their parallelisms are only recorded; they are in
+-- `streaming` (catalog.relation_details.StreamingSettings), which is NULL for relations of earlier versions.
+CREATE OR REPLACE VIEW rwc._streaming_jobs AS
+SELECT r.id::INTEGER AS id, r.name, r.kind, d.id::INTEGER AS database_id, coalesce(j.status, 'CREATED') AS status,
+       coalesce(j.parallelism, r.streaming->>'parallelism', 'adaptive') AS parallelism,
+       coalesce((r.streaming->>'max_parallelism')::INTEGER, 256) AS max_parallelism,
+       if(j.is_serverless AND j.status = 'INITIAL', 'SERVERLESS_BACKFILL_RESOURCE_GROUP_TBD_FOR_' || j.id,
+          coalesce(j.resource_group, d.resource_group)) AS resource_group,
+       r.created, r.streaming, s.relation_id IS NOT NULL AS has_source
+FROM lake.sparkwave.relations r
 JOIN pgc._databases d ON d.name = r.database
-WHERE j.status <> 'FAILED' OR r.created;
+LEFT JOIN lake.sparkwave.jobs j ON j.id = r.id
+LEFT JOIN lake.sparkwave.sources s ON s.relation_id = r.id
+WHERE if(r.kind IN ('table', 'source'), true, j.id IS NOT NULL AND (j.status <> 'FAILED' OR r.created));
+
+CREATE OR REPLACE VIEW rwc.rw_streaming_jobs AS
+SELECT id, name, database_id, status, parallelism, max_parallelism, resource_group FROM rwc._streaming_jobs ORDER BY id;
 
 CREATE OR REPLACE VIEW rwc.rw_streaming_job_info AS
 SELECT j.*, d.name AS database_name FROM rwc.rw_streaming_jobs j JOIN pgc._databases d ON d.id = j.database_id;
 
 CREATE OR REPLACE VIEW rwc.rw_streaming_parallelism AS
-SELECT j.id, j.name, r.kind AS relation_type, j.parallelism, j.max_parallelism
-FROM rwc.rw_streaming_jobs j JOIN lake.sparkwave.relations r ON r.id = j.id;
+SELECT id, name, kind AS relation_type, parallelism, max_parallelism FROM rwc._streaming_jobs ORDER BY id;
 
 CREATE OR REPLACE VIEW rwc.rw_table_fragments AS
 SELECT id AS table_id, status, parallelism, max_parallelism FROM rwc.rw_streaming_jobs;
 
--- Fragments are known while their job is being created. Then its backfill parallelism counts, afterwards its own.
-CREATE OR REPLACE VIEW rwc.rw_fragments AS
+-- One row a key that ALTER … SET CONFIG or a session variable has set, with its value in TOML.
+CREATE OR REPLACE VIEW rwc.rw_streaming_job_config AS
+SELECT id, name, database_id, key, config->>('$."' || key || '"') AS value
+FROM (SELECT id, name, database_id, streaming->'config' AS config, unnest(json_keys(streaming->'config')) AS key
+      FROM rwc._streaming_jobs WHERE streaming IS NOT NULL)
+ORDER BY id, key;
+
+-- The number of workers of a parallelism on some cores, as executor/spark/workers.py has it.
+CREATE OR REPLACE MACRO rwc._workers(parallelism, cores) AS
+    CASE WHEN parallelism LIKE 'bounded(%' THEN greatest(least(parallelism[9:-2]::INTEGER, cores), 1)
+         WHEN parallelism LIKE 'ratio(%' THEN greatest(floor(parallelism[7:-2]::DOUBLE * cores), 1)
+         ELSE coalesce(try_cast(parallelism AS INTEGER), cores) END::INTEGER;
+
+CREATE OR REPLACE VIEW rwc._cores AS
+SELECT resource_group, sum(replicas * cores)::INTEGER AS cores FROM lake.sparkwave.applications
+WHERE state <> 'DESTROYED' GROUP BY resource_group;
+
+-- The fragments that a creating job's progress is counted in. Its backfill parallelism counts, and with a no-shuffle
+-- backfill that of the upstream.
+CREATE OR REPLACE VIEW rwc._creating_fragments AS
 SELECT p.fragment_id, p.job_id::INTEGER AS table_id, 'HASH' AS distribution_type, []::INTEGER[] AS state_table_ids,
        []::INTEGER[] AS upstream_fragment_ids,
        if(p.fragment_id = max(p.fragment_id) OVER (PARTITION BY p.job_id), [if(j.kind = 'sink', 'SINK', 'MVIEW')], []) ||
        if(j.is_snapshot, ['STREAM_SCAN', 'SNAPSHOT_BACKFILL_STREAM_SCAN'], ['STREAM_SCAN']) AS flags,
-       coalesce(j.backfill_parallelism, try_cast(j.parallelism AS INTEGER), n.cores, 1)::INTEGER AS parallelism,
-       256::INTEGER AS max_parallelism,
+       coalesce(j.backfill_parallelism,
+                rwc._workers(if(j.strategy = 'Backfill', coalesce(u.parallelism, 'adaptive'), s.parallelism), coalesce(n.cores, 1)))
+           ::INTEGER AS parallelism,
+       s.max_parallelism,
        CASE WHEN j.strategy = 'Backfill' THEN 'upstream_fragment([' || p.upstream_id || '])'
-            ELSE 'inherit(' || coalesce(j.backfill_parallelism::VARCHAR, j.parallelism, 'adaptive') || ')'
+            ELSE 'inherit(' || coalesce(j.backfill_parallelism::VARCHAR, s.parallelism) || ')'
        END AS parallelism_policy
 FROM rwc._fragment_progress p
 JOIN rwc._creating_jobs j ON j.id = p.job_id
-LEFT JOIN (SELECT resource_group, sum(replicas * cores)::INTEGER AS cores FROM lake.sparkwave.applications
-           WHERE state <> 'DESTROYED' GROUP BY resource_group) n
-    ON n.resource_group = j.resource_group;
+JOIN rwc._streaming_jobs s ON s.id = p.job_id
+LEFT JOIN rwc._streaming_jobs u ON u.id = p.upstream_id
+LEFT JOIN rwc._cores n ON n.resource_group = j.resource_group;
+
+-- What is created is one fragment: a table, which statements write, or a job, which one program maintains.
+CREATE OR REPLACE VIEW rwc.rw_fragments AS
+FROM rwc._creating_fragments
+UNION ALL
+SELECT 1, j.id, 'HASH', [], [],
+       if(j.has_source, ['SOURCE'], []) ||
+       CASE j.kind WHEN 'table' THEN ['DML', 'MVIEW'] WHEN 'source' THEN [] WHEN 'sink' THEN ['SINK'] ELSE ['MVIEW'] END,
+       rwc._workers(j.parallelism, coalesce(n.cores, 1)), j.max_parallelism, 'inherit(' || j.parallelism || ')'
+FROM rwc._streaming_jobs j LEFT JOIN rwc._cores n USING (resource_group)
+WHERE j.created;
 
 CREATE OR REPLACE VIEW rwc.rw_fragment_parallelism AS
 SELECT j.id, j.name, j.relation_type, f.* FROM rwc.rw_fragments f JOIN rwc.rw_streaming_parallelism j ON j.id = f.table_id;
@@ -238,7 +276,7 @@ FROM rwc.rw_fragments f JOIN pgc._all_relations r ON r.id = f.table_id;
 CREATE OR REPLACE VIEW rwc.rw_rate_limit AS
 SELECT coalesce(f.fragment_id, 1)::INTEGER AS fragment_id, coalesce(f.flags, ['MVIEW', 'STREAM_SCAN']) AS fragment_type,
        'STREAM_SCAN' AS node_name, j.id::INTEGER AS table_id, j.rate_limit::INTEGER AS rate_limit
-FROM lake.sparkwave.jobs j LEFT JOIN rwc.rw_fragments f ON f.table_id = j.id
+FROM lake.sparkwave.jobs j LEFT JOIN rwc._creating_fragments f ON f.table_id = j.id
 WHERE j.rate_limit IS NOT NULL AND j.status <> 'FAILED'
 UNION ALL
 SELECT 1, ['SOURCE'], 'SOURCE', relation_id::INTEGER, rate_limit::INTEGER

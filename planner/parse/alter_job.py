@@ -1,4 +1,4 @@
-"""Parsing of ALTER {MATERIALIZED VIEW | INDEX | SINK} … SET and … AS.
+"""Parsing of ALTER {MATERIALIZED VIEW | INDEX | SINK}, and of the settings of jobs, tables and sources.
 
 RisingWave: src/sqlparser/src/parser.rs, parse_alter_view, parse_alter_index, parse_alter_sink.
 """
@@ -10,9 +10,10 @@ from collections.abc import Callable
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
-from sparkwave.catalog.relation_details import MATERIALIZED_VIEW
+from sparkwave.catalog.relation_details import INDEX, MATERIALIZED_VIEW, SINK
 from sparkwave.planner.parse.rename import Naming, parse_naming
 from sparkwave.planner.parse.sink import parse_streaming_query
+from sparkwave.planner.parse.source import rate_limit
 from sparkwave.planner.parse.tokens import TokenReader
 from sparkwave.planner.plan.parallelism import (
     ADAPTIVE,
@@ -24,17 +25,27 @@ from sparkwave.planner.plan.parallelism import (
 )
 from sparkwave.planner.statements import (
     AlterBackfillParallelism,
+    AlterConfig,
     AlterParallelism,
     AlterQuery,
     AlterRateLimit,
     AlterResourceGroup,
+    AlterSourceRateLimit,
+    ConfigEntry,
     Name,
 )
 
-AlterStreaming = AlterQuery | AlterRateLimit | AlterParallelism | AlterBackfillParallelism | AlterResourceGroup | Naming
+Setting = (
+    AlterRateLimit
+    | AlterSourceRateLimit
+    | AlterParallelism
+    | AlterBackfillParallelism
+    | AlterResourceGroup
+    | AlterConfig
+)
 
 
-def parse_alter_streaming(reader: TokenReader, kind: str) -> AlterStreaming:
+def parse_alter_streaming(reader: TokenReader, kind: str) -> AlterQuery | Setting | Naming:
     """Parse from the name of a relation of this kind on."""
     if_exists = reader.accept("IF", "EXISTS")
     name = reader.name()
@@ -43,24 +54,68 @@ def parse_alter_streaming(reader: TokenReader, kind: str) -> AlterStreaming:
         return naming
     if kind == MATERIALIZED_VIEW and reader.accept("AS"):
         return _query(reader, name, if_exists)
-    if reader.accept("RESET", "RESOURCE_GROUP"):
-        reset = AlterResourceGroup(kind, name, None, reader.accept("DEFERRED"))
-        reader.finish()
-        return reset
-    if not reader.accept("SET") or reader.peek() not in _SETTINGS:
+    setting = parse_setting(reader, kind, name)
+    if setting is None:
         raise Error(
             f"this ALTER {kind.upper()} is not supported",
             errors.FEATURE_NOT_SUPPORTED,
-            hint="SET BACKFILL_RATE_LIMIT, PARALLELISM, BACKFILL_PARALLELISM, RESOURCE_GROUP and SCHEMA, RENAME TO, "
-            "OWNER TO and SWAP WITH are, and AS of a materialized view.",
+            hint="SET BACKFILL_RATE_LIMIT, PARALLELISM, BACKFILL_PARALLELISM, RESOURCE_GROUP, CONFIG and SCHEMA, "
+            "RENAME TO, OWNER TO and SWAP WITH are, and AS of a materialized view.",
             position=position,
         )
-    setting = _SETTINGS[reader.identifier().upper()]
-    if not reader.accept("TO"):
-        reader.expect("=")
-    statement = setting(reader, kind, name)
+    return setting
+
+
+def parse_setting(reader: TokenReader, kind: str, name: Name) -> Setting | None:
+    """Parse `SET setting {TO | =} value`, `SET CONFIG (…)` or a RESET to the end; None for anything else."""
+    statement: Setting
+    if reader.accept("RESET", "CONFIG"):
+        statement = AlterConfig(kind, name, reader.parenthesised(lambda: _key(reader)))
+    elif reader.accept("SET", "CONFIG"):
+        statement = AlterConfig(kind, name, reader.parenthesised(lambda: _entry(reader)))
+    elif kind in _JOBS and reader.accept("RESET", "RESOURCE_GROUP"):
+        statement = AlterResourceGroup(kind, name, None, reader.accept("DEFERRED"))
+    else:
+        word = reader.peek(1)
+        if reader.peek() != "SET" or word not in _SETTINGS or kind not in _SETTINGS[word][0]:
+            return None
+        reader.accept("SET", word)
+        if not reader.accept("TO"):
+            reader.expect("=")
+        statement = _SETTINGS[word][1](reader, kind, name)
     reader.finish()
     return statement
+
+
+def _key(reader: TokenReader) -> ConfigEntry:
+    position = reader.offset + 1
+    return ConfigEntry(reader.dotted_word(), position)
+
+
+def _entry(reader: TokenReader) -> ConfigEntry:
+    key = _key(reader)
+    reader.expect("=")
+    return ConfigEntry(key.key, key.position, *_config_value(reader))
+
+
+def _config_value(reader: TokenReader) -> tuple[int | float | str | bool | None, int]:
+    """Parse a value of SET CONFIG. Returns it with its position; NULL is None."""
+    position, word = reader.offset + 1, reader.peek()
+    text = reader.value()
+    if word[:1] in ("'", '"'):
+        return text, position
+    if word in _WORDS:
+        return _WORDS[word], position
+    if re.fullmatch(r"-?\d+", text):
+        return int(text), position
+    if re.fullmatch(r"-?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", text):
+        return float(text), position
+    message = f"Unsupported value for ALTER CONFIG: {text}"
+    hint = "It is a number, true, false, NULL, or text in quotes."
+    raise Error(message, errors.INVALID_PARAMETER_VALUE, hint=hint, position=position)
+
+
+_WORDS = {"TRUE": True, "FALSE": False, "NULL": None}
 
 
 def _query(reader: TokenReader, name: Name, if_exists: bool) -> AlterQuery:
@@ -130,9 +185,18 @@ def _checked(reader: TokenReader, normalise: Callable[[str], str], allowed: str)
     return found
 
 
-_SETTINGS: dict[str, Callable[[TokenReader, str, Name], AlterStreaming]] = {
-    "BACKFILL_RATE_LIMIT": _rate_limit,
-    "PARALLELISM": _parallelism,
-    "BACKFILL_PARALLELISM": _backfill_parallelism,
-    "RESOURCE_GROUP": _resource_group,
+def _source_rate_limit(reader: TokenReader, kind: str, name: Name) -> AlterSourceRateLimit:
+    position = reader.offset + 1
+    return AlterSourceRateLimit(kind, name, rate_limit(reader.value(), position))
+
+
+_JOBS = (MATERIALIZED_VIEW, INDEX, SINK)
+_TABLES = ("table", "source")
+# The kinds of relations that have each setting, and the parser of its value.
+_SETTINGS: dict[str, tuple[tuple[str, ...], Callable[[TokenReader, str, Name], Setting]]] = {
+    "BACKFILL_RATE_LIMIT": (_JOBS, _rate_limit),
+    "SOURCE_RATE_LIMIT": (_TABLES, _source_rate_limit),
+    "PARALLELISM": ((*_JOBS, *_TABLES), _parallelism),
+    "BACKFILL_PARALLELISM": ((*_JOBS, *_TABLES), _backfill_parallelism),
+    "RESOURCE_GROUP": (_JOBS, _resource_group),
 }

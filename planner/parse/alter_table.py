@@ -6,6 +6,7 @@ from sqlglot import exp
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
+from sparkwave.planner.parse.alter_job import Setting, parse_setting
 from sparkwave.planner.parse.constraints import check_of, constraint_name, length_of, unenforced
 from sparkwave.planner.parse.rename import Naming, parse_naming
 from sparkwave.planner.parse.table import column_definition, default_text
@@ -25,22 +26,24 @@ from sparkwave.planner.statements import (
 )
 
 _HINTS = {
-    "table": "ADD, DROP, ALTER and RENAME COLUMN are, ADD CHECK, DROP CONSTRAINT, and RENAME TO, SET SCHEMA, OWNER TO "
-    "and SWAP WITH. ALTER COLUMN knows TYPE, SET and DROP DEFAULT, SET and DROP NOT NULL.",
-    "source": "ADD COLUMN, SET SOURCE_RATE_LIMIT, RENAME TO, SET SCHEMA, OWNER TO and SWAP WITH are.",
+    "table": "ADD, DROP, ALTER and RENAME COLUMN are, ADD CHECK, DROP CONSTRAINT, RENAME TO, OWNER TO, SWAP WITH, and "
+    "SET SCHEMA, SOURCE_RATE_LIMIT, PARALLELISM and CONFIG. ALTER COLUMN knows TYPE, SET and DROP DEFAULT, SET and "
+    "DROP NOT NULL.",
+    "source": "ADD COLUMN, RENAME TO, OWNER TO, SWAP WITH, and SET SCHEMA, SOURCE_RATE_LIMIT, PARALLELISM and CONFIG "
+    "are.",
 }
 
 
-def parse_alter_table(reader: TokenReader) -> AlterTable | Naming:
+def parse_alter_table(reader: TokenReader) -> AlterTable | Naming | Setting:
     """Parse from after ALTER TABLE on. Raises Error 42601, 0A000."""
     if_exists = reader.accept("IF", "EXISTS")
-    if reader.peek(1) not in (".", "ADD", "DROP", "ALTER", "RENAME", "SET", "OWNER", "SWAP"):
+    if reader.peek(1) not in (".", "ADD", "DROP", "ALTER", "RENAME", "SET", "RESET", "OWNER", "SWAP"):
         reader.accept("ONLY")
     name = reader.name()
     reader.accept("*")
-    naming = parse_naming(reader, "table", name, if_exists)
-    if naming is not None:
-        return naming
+    found = parse_naming(reader, "table", name, if_exists) or parse_setting(reader, "table", name)
+    if found is not None:
+        return found
     if reader.accept("RENAME"):
         actions: tuple[ColumnAction, ...] = (_rename(reader),)
         reader.finish()

@@ -9,7 +9,7 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.names import quote_if_needed
 from sparkwave.catalog.relation_details import STREAMING
 from sparkwave.planner.parse.alter_job import parse_alter_streaming
-from sparkwave.planner.parse.alter_source import parse_alter_source, parse_table_rate_limit
+from sparkwave.planner.parse.alter_source import parse_alter_source
 from sparkwave.planner.parse.alter_table import parse_alter_table
 from sparkwave.planner.parse.database import parse_alter_database
 from sparkwave.planner.parse.rename import parse_alter_relation
@@ -237,7 +237,7 @@ def parse_alter(reader: TokenReader) -> Statement:
     if kind is not None:
         return parse_alter_streaming(reader, kind)
     if reader.accept("TABLE"):
-        return parse_table_rate_limit(reader) or parse_alter_table(reader)
+        return parse_alter_table(reader)
     if reader.accept("VIEW"):
         return parse_alter_relation(reader, "view")
     if reader.accept("SUBSCRIPTION"):

@@ -11,6 +11,15 @@ DEFAULT, ADAPTIVE = "default", "adaptive"
 # The largest number of vnodes of a job, and so of its parallel parts (VirtualNode::MAX_COUNT).
 LARGEST = 32768
 
+# The parallelism of each kind of relation unless a variable says another (src/stream_fragmenter/parallelism.rs).
+BUILT_IN = {
+    "table": "bounded(4)",
+    "source": "bounded(4)",
+    "sink": "bounded(8)",
+    "materialized view": "bounded(64)",
+    "index": "bounded(64)",
+}
+
 _CALL = re.compile(r"(bounded|ratio)\s*\(\s*([\d.]+)\s*\)")
 
 

@@ -4,6 +4,7 @@ from sparkwave.planner.statements.alterations import (
     AddColumn,
     AddConstraint,
     AlterBackfillParallelism,
+    AlterConfig,
     AlterOwner,
     AlterParallelism,
     AlterQuery,
@@ -14,6 +15,7 @@ from sparkwave.planner.statements.alterations import (
     AlterTable,
     ColumnAction,
     Comment,
+    ConfigEntry,
     DropColumn,
     DropConstraint,
     MoveRelation,
@@ -142,6 +144,7 @@ Statement = (
     | AlterSourceRateLimit
     | AlterParallelism
     | AlterBackfillParallelism
+    | AlterConfig
     | AlterResourceGroup
     | AlterSequence
     | CreateDatabase
@@ -188,6 +191,7 @@ __all__ = [
     "AddConstraint",
     "AddLabel",
     "AlterBackfillParallelism",
+    "AlterConfig",
     "AlterDatabase",
     "AlterOwner",
     "AlterParallelism",
@@ -208,6 +212,7 @@ __all__ = [
     "ColumnDefinition",
     "Comment",
     "Condition",
+    "ConfigEntry",
     "Connector",
     "Copy",
     "CreateDatabase",

@@ -71,6 +71,25 @@ class AlterBackfillParallelism:
 
 
 @dataclass(frozen=True)
+class ConfigEntry:
+    """A key of ALTER … SET CONFIG with its value; None removes the key."""
+
+    key: str
+    position: int
+    value: int | float | str | bool | None = None
+    value_position: int = 0
+
+
+@dataclass(frozen=True)
+class AlterConfig:
+    """ALTER … SET CONFIG, or RESET CONFIG."""
+
+    kind: str
+    name: Name
+    entries: tuple[ConfigEntry, ...]
+
+
+@dataclass(frozen=True)
 class AlterResourceGroup:
     """ALTER … SET RESOURCE_GROUP; `group` None means that of the database."""
 

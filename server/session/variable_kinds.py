@@ -50,6 +50,11 @@ def one_of(*words: str) -> Callable[[str], str]:
     return normalise
 
 
+def optional(normalise: Callable[[str], str]) -> Callable[[str], str]:
+    """Allow an empty text, which is no value; `default` is the same."""
+    return lambda text: "" if text.strip().lower() in ("", "default") else normalise(text)
+
+
 def schemas(text: str) -> str:
     """Return a list of schemas as PostgreSQL prints it."""
     return ", ".join(map(quote_if_needed, parse_search_path(text)))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
+from sparkwave.planner.definitions.streaming_config import DEVELOPER, ENUMS, SESSION_KEYS
 from sparkwave.planner.plan.parallelism import DEFAULT, normalise_backfill_parallelism, normalise_parallelism
 from sparkwave.server.session.effective_user import AUTHORIZATION, NONE, ROLE
 from sparkwave.server.session.variable_kinds import (
@@ -25,6 +26,7 @@ from sparkwave.server.session.variable_kinds import (
     integer,
     isolation,
     one_of,
+    optional,
     retention,
     schemas,
     switch,
@@ -49,6 +51,7 @@ class Variable:
 
 
 _NO_EFFECT = "Accepted, without effect"
+_RECORDED = "Shown in rw_streaming_job_config of new relations, without effect"
 _LEVEL = one_of(
     "debug", "debug5", "debug4", "debug3", "debug2", "debug1", "log", "info", "notice", "warning", "error"
 )  # fmt: skip
@@ -79,7 +82,7 @@ SESSION: dict[str, Variable] = {
         Variable("source_rate_limit", "-1", integer(*INT32), "Rows a second of new sources; -1: all, 0: pause"),
         *(Variable(f"{kind}_rate_limit", "-1", integer(*INT32), _NO_EFFECT) for kind in ("dml", "sink")),
         *(
-            Variable(f"streaming_parallelism_for_{kind}", DEFAULT, normalise_parallelism, _NO_EFFECT)
+            Variable(f"streaming_parallelism_for_{kind}", DEFAULT, normalise_parallelism, f"That of new {kind}s")
             for kind in ("table", "source")
         ),
         Variable("sink_decouple", "default", decoupling, _NO_EFFECT),
@@ -93,11 +96,13 @@ SESSION: dict[str, Variable] = {
         Variable("iceberg_engine_connection", "", text, _NO_EFFECT),
         Variable("iceberg_query_storage_mode", "iceberg", text, _NO_EFFECT),
         *(
-            Variable(name, "", text, _NO_EFFECT)
-            for name in (
-                "streaming_join_encoding", "streaming_over_window_cache_policy", "streaming_cache_refill_policy",
-                "streaming_sync_log_store_pause_duration_ms", "streaming_sync_log_store_buffer_size",
-            )
+            Variable(name, "", optional(one_of(*ENUMS[key.removeprefix(DEVELOPER)])), _RECORDED)
+            for name, key in SESSION_KEYS.items()
+            if key.removeprefix(DEVELOPER) in ENUMS
+        ),
+        *(
+            Variable(f"streaming_sync_log_store_{name}", "", optional(integer(*U64)), _RECORDED)
+            for name in ("pause_duration_ms", "buffer_size")
         ),
         *(
             Variable(name, "true", boolean, _NO_EFFECT)

@@ -1,4 +1,7 @@
-"""ALTER … SET of a materialized view, index or sink: controls how its job runs, during creation and after."""
+"""ALTER … SET of a materialized view, index or sink: controls how its job runs, during creation and after.
+
+Of a table or source the parallelisms are stored alone: statements write its rows, not a job.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,16 @@ from dataclasses import replace
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
-from sparkwave.catalog.model import CREATING, DEFAULT_GROUP, INITIAL, Catalog, Job
+from sparkwave.catalog.model import CREATING, DEFAULT_GROUP, INITIAL, Catalog, Job, Relation
+from sparkwave.catalog.relation_details import StreamingSettings
 from sparkwave.catalog.stores.job_store import set_job_control
 from sparkwave.planner.backfill.strategy import NO_SHUFFLE, SNAPSHOT
 from sparkwave.planner.bind.privileges import check_owner
 from sparkwave.planner.statements import AlterBackfillParallelism, AlterParallelism, AlterRateLimit, AlterResourceGroup
 from sparkwave.server.session.session import Session
-from sparkwave.server.statements.named_relations import find_to_alter
+from sparkwave.server.statements.named_relations import find_exactly
 from sparkwave.server.statements.renames import altered
+from sparkwave.server.statements.streaming_settings import check_parallelism
 from sparkwave.server.wire.result import Notice, Result
 
 _DEFERRED = Notice(
@@ -29,28 +34,42 @@ def set_rate_limit(session: Session, statement: AlterRateLimit) -> Result:
 
 
 def set_parallelism(session: Session, statement: AlterParallelism) -> Result:
-    """Set the parallelism of a view. Raises Error 55000 when a backfill prevents it."""
+    """Set the parallelism of a relation. Raises Error 22023 above its maximum, 55000 when a backfill prevents it."""
+    reason = "it is blocked by creating unreschedulable backfill jobs"
+    hint = "Wait until it is created, or cancel it."
 
     def changed(job: Job) -> Job:
-        catalog = session.context.store.catalog
-        if _is_blocked(job, statement.is_deferred) or _feeds_no_shuffle(catalog, job):
-            reason = "it is blocked by creating unreschedulable backfill jobs"
-            raise _cannot_alter(job, reason, "Wait until it is created, or cancel it.")
+        if _is_blocked(job, statement.is_deferred) or _feeds_no_shuffle(session.context.store.catalog, job.id):
+            raise _cannot_alter(job.id, reason, hint)
         return replace(job, parallelism=statement.parallelism)
 
-    return _change(session, statement, changed, statement.is_deferred)
+    def stored(relation: Relation) -> StreamingSettings:
+        if _feeds_no_shuffle(session.context.store.catalog, relation.id):
+            raise _cannot_alter(relation.id, reason, hint)
+        return replace(relation.streaming, parallelism=statement.parallelism)
+
+    def check(relation: Relation) -> None:
+        check_parallelism(statement.parallelism, relation.streaming.max_parallelism, "parallelism")
+
+    return _change(session, statement, changed, statement.is_deferred, stored, check)
 
 
 def set_backfill_parallelism(session: Session, statement: AlterBackfillParallelism) -> Result:
-    """Set the parallelism of a view's backfill. Raises Error 55000 when the backfill cannot change it."""
+    """Set the parallelism of a backfill. Raises Error 22023 above the maximum, 55000 when it cannot be changed now."""
 
     def changed(job: Job) -> Job:
         if _is_blocked(job, statement.is_deferred):
             reason = "its creating backfill contains a scan type that does not support online rescheduling"
-            raise _cannot_alter(job, reason, "Arrangement backfill does: WITH (backfill_strategy = 'arrangement').")
+            raise _cannot_alter(job.id, reason, "Arrangement backfill does: WITH (backfill_strategy = 'arrangement').")
         return replace(job, backfill_parallelism=statement.parallelism)
 
-    return _change(session, statement, changed, statement.is_deferred)
+    def stored(relation: Relation) -> StreamingSettings:
+        return replace(relation.streaming, backfill_parallelism=statement.parallelism)
+
+    def check(relation: Relation) -> None:
+        check_parallelism(str(statement.parallelism), relation.streaming.max_parallelism, "backfill parallelism")
+
+    return _change(session, statement, changed, statement.is_deferred, stored, check)
 
 
 def set_resource_group(session: Session, statement: AlterResourceGroup) -> Result:
@@ -75,22 +94,34 @@ Alteration = AlterRateLimit | AlterParallelism | AlterBackfillParallelism | Alte
 
 
 def _change(
-    session: Session, statement: Alteration, changed: Callable[[Job], Job], is_deferred: bool = False
+    session: Session,
+    statement: Alteration,
+    changed: Callable[[Job], Job],
+    is_deferred: bool = False,
+    stored: Callable[[Relation], StreamingSettings] | None = None,
+    check: Callable[[Relation], None] = lambda relation: None,
 ) -> Result:
-    """Store a job's changed settings and informs the job."""
-    store = session.context.store
+    """Store a job's changed settings and inform the job; of a table or source, store what `stored` returns.
+
+    Raises Error 42P01, 42704, 42809 or 42501, and the errors of the functions.
+    """
+    store, told = session.context.store, (_DEFERRED,) if is_deferred else ()
     with store.change() as cursor:  # the lookup is inside, so that no other ALTER or DROP comes between
-        job = changed(_job(session, statement))
+        relation = find_exactly(session, statement.name, statement.kind)
+        check_owner(session.user, relation.securable, statement.name.position)
+        check(relation)
+        if not relation.is_streaming:
+            assert stored is not None
+            store.put_settings(cursor, replace(relation, streaming=stored(relation)))
+            return altered(statement.kind, *told)
+        job = changed(_job(store.catalog, relation))
         set_job_control(cursor, job)
     session.context.jobs.controls_changed(job.id)
-    return altered(statement.kind, *((_DEFERRED,) if is_deferred else ()))
+    return altered(statement.kind, *told)
 
 
-def _job(session: Session, statement: Alteration) -> Job:
-    """The job of the named view, or of the view that will replace it. Raises Error 42704, 42809 or 42501."""
-    relation = find_to_alter(session, statement.name, statement.kind)
-    check_owner(session.user, relation.securable, statement.name.position)
-    catalog = session.context.store.catalog
+def _job(catalog: Catalog, relation: Relation) -> Job:
+    """The job of a view, or of the view that will replace it."""
     return catalog.job_by_id[(catalog.replacement(relation.id) or relation).id]
 
 
@@ -107,11 +138,11 @@ def _is_blocked(job: Job, is_deferred: bool) -> bool:
     return _is_creating(job) and (job.strategy == NO_SHUFFLE or (job.strategy == SNAPSHOT and not is_deferred))
 
 
-def _feeds_no_shuffle(catalog: Catalog, job: Job) -> bool:
-    """Whether a no-shuffle backfill reads the view: such a backfill has the parallelism of its upstream."""
+def _feeds_no_shuffle(catalog: Catalog, id_: int) -> bool:
+    """Whether a no-shuffle backfill reads the relation: such a backfill has the parallelism of its upstream."""
     creating = (other for other in catalog.jobs if _is_creating(other) and other.strategy == NO_SHUFFLE)
-    return any(job.id in catalog.by_id[other.id].upstreams for other in creating)
+    return any(id_ in catalog.by_id[other.id].upstreams for other in creating)
 
 
-def _cannot_alter(job: Job, reason: str, hint: str) -> Error:
-    return Error(f"Cannot alter the job {job.id} because {reason}", errors.NOT_IN_PREREQUISITE_STATE, hint=hint)
+def _cannot_alter(id_: int, reason: str, hint: str) -> Error:
+    return Error(f"Cannot alter the job {id_} because {reason}", errors.NOT_IN_PREREQUISITE_STATE, hint=hint)

@@ -34,11 +34,6 @@ _WRITES: dict[type, str] = {
     statements.DropDatabase: "DROP DATABASE",
     statements.AlterDatabase: "ALTER DATABASE",
     statements.RenameDatabase: "ALTER DATABASE",
-    statements.AlterRateLimit: "ALTER MATERIALIZED VIEW",
-    statements.AlterSourceRateLimit: "ALTER SOURCE",
-    statements.AlterParallelism: "ALTER MATERIALIZED VIEW",
-    statements.AlterBackfillParallelism: "ALTER MATERIALIZED VIEW",
-    statements.AlterResourceGroup: "ALTER MATERIALIZED VIEW",
     statements.CreateSchema: "CREATE SCHEMA",
     statements.DropSchema: "DROP SCHEMA",
     statements.RenameSchema: "ALTER SCHEMA",
@@ -63,6 +58,15 @@ def writing_command(statement: Statement) -> str | None:
     match statement:
         case statements.Drop(kind=kind):
             return f"DROP {kind.upper()}"
+        case (
+            statements.AlterRateLimit(kind=kind)
+            | statements.AlterSourceRateLimit(kind=kind)
+            | statements.AlterParallelism(kind=kind)
+            | statements.AlterBackfillParallelism(kind=kind)
+            | statements.AlterResourceGroup(kind=kind)
+            | statements.AlterConfig(kind=kind)
+        ):
+            return f"ALTER {kind.upper()}"
         case statements.Copy(is_from=True):
             return "COPY FROM"
         case statements.SetVariable(system=True):

@@ -31,6 +31,14 @@ def find_to_alter(session: Session, name: Name, kind: str) -> Relation:
     return relation
 
 
+def find_exactly(session: Session, name: Name, kind: str) -> Relation:
+    """Work as `find_to_alter`, but TABLE is no other relation."""
+    relation = find_to_alter(session, name, kind)
+    if relation.kind != kind:
+        raise Error(f'"{name}" is not {with_article(kind)}', errors.WRONG_OBJECT_TYPE, position=name.position)
+    return relation
+
+
 def find_named(session: Session, name: Name, kind: str) -> Relation:
     """Return the relation of a name, of any kind. Raises Error 42P01 or 42704 in the words of `kind`."""
     return resolve(session.context.store.catalog, session.scope, name, kind)

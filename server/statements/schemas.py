@@ -74,7 +74,7 @@ def drop_schema(session: Session, statement: DropSchema) -> Result:
         )
     dropped = with_dependents(session, inside, cascade=True)
     if statement.cascade and schemas:
-        kinds = [thing.kind for thing in (*schemas, *dropped)]
+        kinds = ["schema"] * len(schemas) + [relation.kind for relation in dropped]
         kinds += ["function"] * len(functions) + ["type"] * len(types) + ["secret"] * len(secrets)
         check_cascade(session, "DROP SCHEMA", kinds)
     refuse_creating(dropped)

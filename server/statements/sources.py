@@ -36,7 +36,7 @@ from sparkwave.planner.statements import (
     SetType,
 )
 from sparkwave.server.session.session import Session
-from sparkwave.server.statements.named_relations import find_of_kind
+from sparkwave.server.statements.named_relations import find_exactly, find_of_kind
 from sparkwave.server.statements.secrets import named_secrets
 from sparkwave.server.wire.result import Result
 
@@ -170,7 +170,7 @@ def set_rate_limit(session: Session, statement: AlterSourceRateLimit) -> Result:
     """
     store = session.context.store
     with store.change() as cursor:
-        relation = find_of_kind(session, statement.name, statement.kind)
+        relation = find_exactly(session, statement.name, statement.kind)
         check_owner(session.user, relation.securable, statement.name.position)
         if relation.id not in store.catalog.sources:
             raise Error(

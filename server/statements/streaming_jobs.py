@@ -31,7 +31,6 @@ from sparkwave.planner.definitions.stored_definitions import settled
 from sparkwave.planner.definitions.view_options import JobOptions, read_options
 from sparkwave.planner.explain.lines import notices
 from sparkwave.planner.plan.fingerprint import fingerprint
-from sparkwave.planner.plan.parallelism import ADAPTIVE, DEFAULT, check_maximum
 from sparkwave.planner.plan.rules import PLANNER
 from sparkwave.planner.plan.stream_plan import StreamPlan, plan_view
 from sparkwave.planner.plan.streaming_query import KINDS, streaming_of
@@ -41,6 +40,7 @@ from sparkwave.server.session.session import Session
 from sparkwave.server.statements.new_relations import existing_notice, refuse_temporary, target_schema
 from sparkwave.server.statements.secrets import named_secrets
 from sparkwave.server.statements.slow_notice import watch
+from sparkwave.server.statements.streaming_settings import new_settings
 from sparkwave.server.statements.tables import unenforced_notice
 from sparkwave.server.wire.result import Notice, Result
 
@@ -77,7 +77,7 @@ def run_job(session: Session, statement: CreateStreaming, what: str, replaces: R
     catalog, scope = environment.catalog, environment.scope
     streaming = streaming_of(statement, catalog, scope)
     options = read_options(streaming.options)
-    backfill_parallelism = _backfill_parallelism(session)
+    made = new_settings(session, kind)
     settings = options.applied(session.backfill_settings)
     check_reads(streaming.query, environment)
     plan = plan_view(statement, catalog, scope, settings)
@@ -89,15 +89,14 @@ def run_job(session: Session, statement: CreateStreaming, what: str, replaces: R
     is_background = session.flag("background_ddl")
     refuse_temporary(session, upstreams)
     schema = target_schema(session, statement) if replaces is None else replaces.schema
-    relation = _relation(session, environment, statement, plan, upstreams, schema)
-    if replaces is None:
-        parallelism = _parallelism(session, kind)
-    else:
+    relation = replace(_relation(session, environment, statement, plan, upstreams, schema), streaming=made)
+    if replaces is not None:
         relation = replace(relation, name=replaces.name, owner=replaces.owner, replaces=replaces.id)
         refuse_altering(catalog, replaces)
         check_no_circle(kind, upstreams, replaces.id, statement.name.position, catalog)
         replacement(catalog, relation)
-        parallelism, group = catalog.job_by_id[replaces.id].parallelism, catalog.job_by_id[replaces.id].specific_group
+        running = catalog.job_by_id[replaces.id]
+        made, group = replace(made, parallelism=running.parallelism), running.specific_group
     if relation.is_sink and relation.sink.is_remote:
         _check_receiver(session, relation, statement.name.position)
     job = Job(
@@ -108,8 +107,8 @@ def run_job(session: Session, statement: CreateStreaming, what: str, replaces: R
         group or session.context.store.catalog.databases[session.database],
         plan.strategy,
         rate_limit=settings.rate_limit,
-        parallelism=parallelism,
-        backfill_parallelism=backfill_parallelism,
+        parallelism=made.parallelism,
+        backfill_parallelism=made.backfill_parallelism,
         order=plan.order,
         specific_group=group,
     )
@@ -297,28 +296,3 @@ def _resource_type(session: Session, options: JobOptions) -> tuple[bool, str | N
             hint=f"ALTER DATABASE {quote_if_needed(session.database)} RESET RESOURCE_GROUP",
         )
     return wanted, None
-
-
-def _parallelism(session: Session, kind: str) -> str:
-    """The kind's own parallelism if set, else the one of all jobs.
-
-    (RisingWave v2.8: src/frontend/src/stream_fragmenter/parallelism.rs.)
-    """
-    names = (f"streaming_parallelism_for_{kind.replace(' ', '_')}", "streaming_parallelism")
-    found = next((value for name in names if (value := session.get(name)) != DEFAULT), ADAPTIVE)
-    return _within_maximum(session, found, "parallelism")
-
-
-def _backfill_parallelism(session: Session) -> int | None:
-    found = session.get("streaming_parallelism_for_backfill")
-    return None if found == DEFAULT else int(_within_maximum(session, found, "backfill parallelism"))
-
-
-def _within_maximum(session: Session, parallelism: str, what: str) -> str:
-    try:
-        check_maximum(parallelism, int(session.get("streaming_max_parallelism")), what)
-    except ValueError as error:
-        raise Error(
-            str(error), errors.INVALID_PARAMETER_VALUE, hint="SET streaming_max_parallelism raises the maximum."
-        ) from error
-    return parallelism

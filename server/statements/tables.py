@@ -23,6 +23,7 @@ from sparkwave.server.session.session import Session
 from sparkwave.server.statements.new_relations import existing_notice, made_schema, take_temporary
 from sparkwave.server.statements.sequences import add_sequence, counting_columns, settled_default
 from sparkwave.server.statements.sources import refuse_constraints, upstreams, with_source
+from sparkwave.server.statements.streaming_settings import new_settings
 from sparkwave.server.wire.result import Notice, Result, ResultColumn
 from sparkwave.server.writes.sequence_numbers import describe_with
 from sparkwave.server.writes.staging import store_new
@@ -71,6 +72,7 @@ def _create(session: Session, statement: CreateTable, kind: str) -> Result:
             conflict=statement.conflict,
             details=_constraints(statement),
             upstreams=upstreams(session, statement),
+            streaming=new_settings(session, kind),
         )
         store.create_relation(cursor, relation)
         for sequence_id, name, made in sequences:
@@ -148,6 +150,7 @@ def create_table_as(session: Session, statement: CreateTableAs) -> Result:
         created=True,
         owner=session.user.name,
         append_only=statement.append_only,
+        streaming=new_settings(session, "table"),
     )
     relation = replace(relation, definition=table_text(statement.name, relation))
     store, cursor = session.context.store, session.cursor()

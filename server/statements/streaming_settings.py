@@ -1,0 +1,63 @@
+"""The streaming settings of new relations, from the session's variables; and ALTER … SET and RESET CONFIG."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.relation_details import StreamingSettings
+from sparkwave.planner.bind.privileges import check_owner
+from sparkwave.planner.definitions.streaming_config import SESSION_KEYS, config_text, config_values
+from sparkwave.planner.plan.parallelism import BUILT_IN, DEFAULT, check_maximum
+from sparkwave.planner.statements import AlterConfig
+from sparkwave.server.session.session import Session
+from sparkwave.server.statements.named_relations import find_exactly
+from sparkwave.server.statements.renames import altered
+from sparkwave.server.wire.result import Notice, Result
+
+_NO_EFFECT = Notice("the configuration is stored and shown in rw_streaming_job_config, but has no effect here")
+
+
+def new_settings(session: Session, kind: str) -> StreamingSettings:
+    """Return the settings of a new relation. Raises Error 22023 for a parallelism above the session's maximum."""
+    maximum = int(session.get("streaming_max_parallelism"))
+    names = (f"streaming_parallelism_for_{kind.replace(' ', '_')}", "streaming_parallelism")
+    parallelism = next((value for name in names if (value := session.get(name)) != DEFAULT), BUILT_IN[kind])
+    backfill = session.get("streaming_parallelism_for_backfill")
+    check_parallelism(parallelism, maximum, "parallelism")
+    check_parallelism(backfill, maximum, "backfill parallelism")
+    return StreamingSettings(
+        parallelism,
+        None if backfill == DEFAULT else int(backfill),
+        maximum,
+        tuple((key, config_text(value)) for name, key in SESSION_KEYS.items() if (value := session.get(name))),
+    )
+
+
+def check_parallelism(parallelism: str, maximum: int, what: str) -> None:
+    """Raise Error 22023 for a fixed parallelism above the maximum of a job."""
+    try:
+        check_maximum(parallelism, maximum, what)
+    except ValueError as error:
+        hint = "streaming_max_parallelism is the maximum of new jobs; that of a job cannot be changed."
+        raise Error(str(error), errors.INVALID_PARAMETER_VALUE, hint=hint) from error
+
+
+def alter_config(session: Session, statement: AlterConfig) -> Result:
+    """Store keys of the streaming configuration, or remove them where the value is None.
+
+    Raises Error 42P01, 42704, 42809, 42501, or 22023 for an unknown key or a wrong value.
+    """
+    store = session.context.store
+    with store.change() as cursor:
+        relation = find_exactly(session, statement.name, statement.kind)
+        check_owner(session.user, relation.securable, statement.name.position)
+        found = dict(relation.streaming.config)
+        for key, value in config_values(statement.entries).items():
+            found.pop(key, None)
+            if value is not None:
+                found[key] = value
+        settings = replace(relation.streaming, config=tuple(sorted(found.items())))
+        store.put_settings(cursor, replace(relation, streaming=settings))
+    return altered(statement.kind, _NO_EFFECT)
