@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 
 import pytest
 from test_law import check, opened, run
@@ -191,14 +192,66 @@ def test_a_temporal_join_looks_up_what_is_there_when_a_row_arrives(session: tupl
     assert sorted(run(client, "SELECT * FROM sums")) == [(10, 1), (30, 1), (99, 1)]
 
 
-def test_a_temporal_join_cannot_be_asked_again(session: tuple[Context, Client]) -> None:
-    _, client = session
-    run(client, "CREATE TABLE o (p int, n int) APPEND ONLY")
-    run(client, "CREATE TABLE p (k int PRIMARY KEY, x int)")
-    joined = "o JOIN p FOR SYSTEM_TIME AS OF PROCTIME() ON o.p = p.k"
-    for query in (f"SELECT max(x) AS m FROM {joined}", f"SELECT x, n FROM {joined} ORDER BY n LIMIT 1"):
-        with pytest.raises(Exception, match="temporal join"):
-            run(client, f"CREATE MATERIALIZED VIEW v AS {query}")
+# Views over temporal joins, and what each computes from the joined rows (id, v, pid, b).
+MEMOS = {
+    "plain": ("SELECT id, v, pid, b FROM {inner}", lambda rows: rows),
+    "outer": ("SELECT id, v, b FROM {outer}", lambda rows: [(id_, v, b) for id_, v, _, b in rows]),
+    "most": (
+        "SELECT b, count(*) AS n, max(v) AS m FROM {inner} GROUP BY b",
+        lambda rows: [(b, len(vs), max(vs)) for b in {r[3] for r in rows} if (vs := [r[1] for r in rows if r[3] == b])],
+    ),
+    "first": ("SELECT id, pid FROM {inner} ORDER BY v DESC, id, pid LIMIT 3", lambda rows: [
+        (id_, pid) for id_, _, pid, _ in sorted(rows, key=lambda r: (-r[1], r[0], r[2]))[:3]]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("is_append_only", [False, True])
+@pytest.mark.parametrize("name", MEMOS)
+def test_a_temporal_join_takes_back_what_it_joined(
+    session: tuple[Context, Client], name: str, is_append_only: bool
+) -> None:
+    """Each left row keeps the matches of the moment when it came or last changed, and takes them with it."""
+    context, client = session
+    run(client, f"CREATE TABLE s (id int{'' if is_append_only else ' PRIMARY KEY'}, a int, v int)" + (
+        " APPEND ONLY" if is_append_only else ""))  # fmt: skip
+    run(client, "CREATE TABLE p (pid int PRIMARY KEY, k int, b int)")
+    on = "p FOR SYSTEM_TIME AS OF PROCTIME() ON s.a = p.k"
+    query, expected = MEMOS[name]
+    run(client, f"CREATE MATERIALIZED VIEW m AS {query.format(inner=f's JOIN {on}', outer=f's LEFT JOIN {on}')}")
+    random, left, right = Random(name), {}, {}
+    joined: dict[int, list[tuple[int, int, int | None, int | None]]] = {}
+
+    def arrives(id_: int) -> None:
+        a, v = left[id_]
+        found: list[tuple[int, int, int | None, int | None]] = [
+            (id_, v, pid, b) for pid, (k, b) in right.items() if k == a
+        ]
+        joined[id_] = found or ([(id_, v, None, None)] if name == "outer" else [])
+
+    for step in range(30):
+        if step % 3 == 1:
+            pid = random.randrange(6)
+            run(client, f"DELETE FROM p WHERE pid = {pid}")
+            right.pop(pid, None)
+            if random.random() < 0.7:
+                right[pid] = random.randrange(3), random.randrange(4)
+                run(client, f"INSERT INTO p VALUES ({pid}, {right[pid][0]}, {right[pid][1]})")
+        elif left and not is_append_only and random.random() < 0.5:
+            id_ = random.choice(sorted(left))
+            if random.random() < 0.5:
+                run(client, f"DELETE FROM s WHERE id = {id_}")
+                del left[id_], joined[id_]
+            else:
+                left[id_] = left[id_][0], 100 + step
+                run(client, f"UPDATE s SET v = {100 + step} WHERE id = {id_}")
+                arrives(id_)
+        else:
+            left[step] = random.randrange(3), random.randrange(50)
+            run(client, f"INSERT INTO s VALUES ({step}, {left[step][0]}, {left[step][1]})")
+            arrives(step)
+        context.coordinator.flush(lambda: False)
+        rows = [row for found in joined.values() for row in found]
+        assert sorted(run(client, "SELECT * FROM m"), key=repr) == sorted(expected(rows), key=repr), step
 
 
 @pytest.mark.spark

@@ -38,10 +38,12 @@ from sparkwave.planner.plan.nodes import (
     Field,
     Filter,
     Join,
+    Memo,
     Node,
     OverWindow,
     Project,
     Scan,
+    Stateful,
     TopN,
     UnionAll,
     Unnest,
@@ -96,7 +98,7 @@ class Fragment:
     target: str | None
     node: Node
     drivers: tuple[str, ...]
-    end: Aggregate | TopN | None = None
+    end: Stateful | None = None
     inputs: tuple[str, ...] = ()
     exchanges: tuple[Fragment, ...] = ()
     keys: tuple[exp.Expr, ...] = ()
@@ -105,7 +107,7 @@ class Fragment:
     @property
     def merges(self) -> bool:
         """Whether partial results are smaller than the rows that they summarise."""
-        return isinstance(self.end, TopN) or (self.end is not None and self.end.is_mergeable)
+        return isinstance(self.end, TopN) or (isinstance(self.end, Aggregate) and self.end.is_mergeable)
 
     @property
     def relation(self) -> str:
@@ -220,7 +222,7 @@ def _rows_below(node: Node, row_counts: Mapping[str, int]) -> int:
     return below
 
 
-def sources(node: Node) -> Iterator[Scan | Aggregate | TopN]:
+def sources(node: Node) -> Iterator[Scan | Stateful]:
     """Yield what a fragment reads: tables, and operators whose rows earlier fragments have computed."""
     if isinstance(node, Scan) or keeps_state(node):
         yield node
@@ -284,10 +286,12 @@ def _finished(plan: StreamPlan, fragment: Fragment, rows: Rows) -> exp.Select:
     return rows.of(fragment.node) if fragment.is_exchange else _clustered(plan, rows.of(fragment.node))
 
 
-def _stateful(end: Aggregate | TopN, below: exp.Select) -> exp.Select:
+def _stateful(end: Stateful, below: exp.Select) -> exp.Select:
     """Return the state of an operator, from all rows of its input."""
     if isinstance(end, Aggregate):
         return operator_sql.aggregate(end, below)
+    if isinstance(end, Memo):
+        return below
     assert end.limit is not None
     return operator_sql.top_n(end, below, 0, end.offset + end.limit)
 
@@ -308,7 +312,7 @@ def merge_query(plan: StreamPlan, fragment: Fragment) -> exp.Select:
     """
     end = fragment.end
     assert end is not None
-    if isinstance(end, TopN) or not fragment.merges:
+    if not isinstance(end, Aggregate) or not fragment.merges:
         partials = exp.select(*(column(f.name) for f in fragment.partial_fields)).from_(PARTIALS)
         return _to_target(fragment, _stateful(end, partials))
     outputs = [exp.alias_(_merge(call), call.name, quoted=True) for call in end.calls]

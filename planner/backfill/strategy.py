@@ -20,6 +20,7 @@ from sparkwave.planner.plan.nodes import (
     Aggregate,
     Filter,
     Join,
+    Memo,
     Node,
     OverWindow,
     Project,
@@ -183,4 +184,5 @@ _WORDS: dict[type, str] = {
     UnionAll: "UNION ALL",
     Aggregate: "an aggregation",
     OverWindow: "a window function",
+    Memo: "a temporal join",
 }

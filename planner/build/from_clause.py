@@ -42,6 +42,7 @@ from sparkwave.planner.plan.nodes import (
     Filter,
     Item,
     Join,
+    Memo,
     Node,
     Project,
     Scan,
@@ -298,12 +299,8 @@ def _as_of(left: Node, right: Node, condition: exp.Expr | None, kind: str, place
 
 
 def _temporal(left: Node, right: Node, condition: exp.Expr | None, kind: str, place: exp.Expr) -> Node:
-    """Return a temporal join. Its left side is append-only, because what it has joined once is not stored."""
+    """Return a temporal join; one whose left side may lose rows stores its results, to take them back."""
     join = Join(left, right, None if condition == exp.true() else condition, kind)
     if not isinstance(right, Scan):
         raise refuse("a temporal join with something else than a table or view", place)
-    if not all(scan.relation.append_only for scan in walk(left) if isinstance(scan, Scan)):
-        raise refuse(
-            "a temporal join with a left side that is not append-only", place, "Create the table with APPEND ONLY."
-        )
-    return join
+    return join if all(scan.relation.append_only for scan in walk(left) if isinstance(scan, Scan)) else Memo(join)

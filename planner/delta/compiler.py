@@ -8,6 +8,7 @@ rules are those of DBSP (Budiu et al., VLDB 2023, section 4):
     dynamic filter                    ΔL with the new row, and the old L rows for which the two rows differ
     left, semi, anti, as-of join      ΔL ⋈ new R  +  for the keys in ΔR: old L ⋈ new R  -  old L ⋈ old R
     full join                         as a left join, and the right rows without a match as an anti join
+    memo of a temporal join           for the left rows that change: minus the stored rows, plus those ⋈ new R
     aggregate, top-n                  for the groups touched: minus the stored rows, plus the merged ones
     over window                       for the partitions touched: minus the old rows, plus the new ones
     filter on now()                   also the old rows whose answer differs between the two epochs' times
@@ -30,7 +31,7 @@ from sparkwave.planner.delta.checks import NO_SIDES, Check, pairs_of, raising, r
 from sparkwave.planner.delta.full import Keys, Rows
 from sparkwave.planner.delta.now import NOW, at_time, flips, reads_now
 from sparkwave.planner.delta.program import Apply, DeltaProgram, Step
-from sparkwave.planner.delta.stateful import merge_first_rows, merge_groups, replaced_groups
+from sparkwave.planner.delta.stateful import merge_first_rows, merge_groups, merge_memo, replaced_groups
 from sparkwave.planner.plan.nodes import (
     ANTI,
     AS_OF,
@@ -47,10 +48,12 @@ from sparkwave.planner.plan.nodes import (
     Field,
     Filter,
     Join,
+    Memo,
     Node,
     OverWindow,
     Project,
     Scan,
+    Stateful,
     TopN,
     UnionAll,
     Unnest,
@@ -254,7 +257,7 @@ class Compiler:
         return rows
 
     def _looked_through(
-        self, node: Filter | Project | Unnest | Aggregate | TopN | OverWindow, below: exp.Select
+        self, node: Filter | Project | Unnest | Aggregate | TopN | OverWindow | Memo, below: exp.Select
     ) -> exp.Select:
         """Return the changes of an operator's input, with checks added."""
         return self._checked(node.input, below, raising(node)) if self.has_checks else below
@@ -279,10 +282,12 @@ class Compiler:
 
     # Operators that replace the rows of a group or partition.
 
-    def _kept(self, node: Aggregate | TopN) -> exp.Select | None:
+    def _kept(self, node: Stateful) -> exp.Select | None:
         """Return the changes of an operator with state. Its steps exist once, however many operators read them."""
         state = self.plan.state_of(node)
-        if state.name not in self.kept:
+        if isinstance(node, Memo) and state.name not in self.kept:
+            self.kept[state.name] = self._memo(node, state)
+        if state.name not in self.kept and not isinstance(node, Memo):
             below = self.changes(node.input)
             if below is not None:
                 below = self._looked_through(node, below)
@@ -298,6 +303,19 @@ class Compiler:
     def _aggregate(self, node: Aggregate, state: State, below: exp.Select) -> exp.Select:
         merge_groups(self, node, state, below, self._may_retract(node.input))
         removed, added = replaced_groups(node, state)
+        return _replaced(removed, added, node.fields)
+
+    def _memo(self, node: Memo, state: State) -> exp.Select | None:
+        """Return the changes of a memo. Those of the join's right side change nothing."""
+        left = self._settled(node.join.left)
+        if left is None:
+            return None
+        left = self._checked(node.join.left, left, raising_sides(node.join).left) if self.has_checks else left
+        merge_memo(self, node, state, left)
+        removed, added = (
+            operator_sql.over(exp.select("*").from_(f"{state.name}_{which}"), node.fields)
+            for which in ("stored", "merged")
+        )
         return _replaced(removed, added, node.fields)
 
     def _top_n(self, node: TopN, state: State, below: exp.Select) -> exp.Select:
@@ -346,4 +364,4 @@ def _replaces_rows(node: Node) -> bool:
             return kind in (LEFT, FULL, SEMI, ANTI, DYNAMIC, AS_OF, AS_OF_LEFT)
         case Filter(predicate=predicate):
             return reads_now(predicate)
-    return isinstance(node, Aggregate | TopN | OverWindow)
+    return isinstance(node, Aggregate | TopN | OverWindow | Memo)

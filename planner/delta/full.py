@@ -25,10 +25,12 @@ from sparkwave.planner.plan.nodes import (
     Field,
     Filter,
     Join,
+    Memo,
     Node,
     OverWindow,
     Project,
     Scan,
+    Stateful,
     TopN,
     UnionAll,
     Unnest,
@@ -154,7 +156,7 @@ class Rows:
                 return self._restricted_below(node, keys, node.partition, operator_sql.over_window)
             case TopN() if node.limit is None:
                 return self._restricted_below(node, keys, node.partition, self.over_rows)
-            case Aggregate() | TopN():
+            case Aggregate() | TopN() | Memo():
                 return restricted(self._stored(node), node.fields, keys)
 
     def _restricted_below(
@@ -182,7 +184,7 @@ class Rows:
         is_whole = keys is None or keys in (left_keys, right_keys)
         return rows if is_whole else restricted(rows, node.fields, keys)
 
-    def _stored(self, node: Aggregate | TopN) -> exp.Select:
+    def _stored(self, node: Stateful) -> exp.Select:
         """Return the rows of an operator with state; at `new` the merged groups replace the stored ones."""
         state = self.plan.state_of(node)
         rows = operator_sql.over(state_rows(state), node.fields)

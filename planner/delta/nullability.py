@@ -23,6 +23,7 @@ from sparkwave.planner.plan.nodes import (
     Aggregate,
     Filter,
     Join,
+    Memo,
     Node,
     OverWindow,
     Project,
@@ -59,7 +60,7 @@ def never_null(node: Node) -> frozenset[str]:
         case Aggregate(keys=keys):
             counts = {call.name for call in node.calls if call.function == "count"}
             return (never_null(node.input) & set(keys)) | counts
-        case TopN() | OverWindow():
+        case TopN() | OverWindow() | Memo():
             return never_null(node.input)
         case Join(kind=kind):
             return _of_join(node, kind)

@@ -12,7 +12,7 @@ from sparkwave.planner.delta.full import Keys, restricted
 from sparkwave.planner.delta.nullability import never_null
 from sparkwave.planner.delta.program import Apply
 from sparkwave.planner.delta.state import alive, state_rows
-from sparkwave.planner.plan.nodes import COUNT, WEIGHT, Aggregate, Call, Node, TopN, column
+from sparkwave.planner.plan.nodes import COUNT, WEIGHT, Aggregate, Call, Memo, Node, Stateful, TopN, column
 from sparkwave.planner.plan.stream_plan import State
 
 
@@ -53,7 +53,7 @@ def merge_groups(written: Steps, node: Aggregate, state: State, below: exp.Selec
         written.applies.append(Apply(state.name, node.keys, never_null(node), names, merged))
 
 
-def _look_up(written: Steps, node: Aggregate | TopN, state: State, keys: tuple[str, ...]) -> None:
+def _look_up(written: Steps, node: Stateful, state: State, keys: tuple[str, ...]) -> None:
     """Look up the stored rows of the groups that changes touch."""
     touched = Keys.of(f"{state.name}_touched", node, keys)
     written.add(f"{state.name}_stored", restricted(state_rows(state), node.fields, touched), is_lookup=True)
@@ -188,19 +188,30 @@ def merge_first_rows(written: Steps, node: TopN, state: State, below: exp.Select
     merged = operator_sql.top_n(node, candidates, 0, node.offset + node.limit)
     written.add(f"{state.name}_merged", merged)
     if not state.in_view:
-        removed = exp.select(
-            *(exp.alias_(column(f"k{n}"), name, quoted=True) for n, name in enumerate(names or ("k0",)))
-        )
-        removed = removed.from_(f"{state.name}_touched")
-        written.applies.append(
-            Apply(
-                state.name,
-                names,
-                present,
-                removed,
-                operator_sql.over(exp.select("*").from_(f"{state.name}_merged"), node.fields),
-            )
-        )
+        written.applies.append(_replace_partitions(node, state))
+
+
+def merge_memo(written: Steps, node: Memo, state: State, left: exp.Select) -> None:
+    """Write the new results for the left rows that change: of removed ones none, of arriving ones those of now."""
+    join, changes = node.join, f"{state.name}_changes"
+    written.add(changes, operator_sql.consolidated(left, join.left.fields))
+    keys = operator_sql.key_items(node.partition) or [exp.alias_(exp.Literal.number(1), "k0")]
+    written.add(f"{state.name}_touched", exp.select(*keys).distinct().from_(changes))
+    _look_up(written, node, state, node.partition)
+    arriving = exp.select(*(column(f.name) for f in join.left.fields)).from_(changes)
+    arriving = arriving.where(exp.GT(this=column(WEIGHT), expression=exp.Literal.number(0)))
+    written.add(f"{state.name}_merged", operator_sql.join(join, arriving, written.full(join.right, "new")))
+    if not state.in_view:
+        written.applies.append(_replace_partitions(node, state))
+
+
+def _replace_partitions(node: TopN | Memo, state: State) -> Apply:
+    """Return the change of a state's table: the rows of the partitions that changes touch are written anew."""
+    names = node.partition
+    listed = (exp.alias_(column(f"k{n}"), name, quoted=True) for n, name in enumerate(names or ("k0",)))
+    removed = exp.select(*listed).from_(f"{state.name}_touched")
+    merged = operator_sql.over(exp.select("*").from_(f"{state.name}_merged"), node.fields)
+    return Apply(state.name, names, never_null(node), removed, merged)
 
 
 def _stored(node: TopN, state: State) -> tuple[str, ...]:

@@ -18,7 +18,12 @@ from sparkwave.planner.plan.stream_plan import State, StreamPlan
 VIEW_TABLE = 4294967294
 _WIDTH = 80
 _DISPATCH = {"HashShard": "Hash", "UpstreamHashShard": "NoShuffle", "Single": "Single", "Broadcast": "Broadcast"}
-_STATE_NAMES = {"hashagg": "HashAggState", "topn": "TopNState", "grouptopn": "GroupTopNState"}
+_STATE_NAMES = {
+    "hashagg": "HashAggState",
+    "topn": "TopNState",
+    "grouptopn": "GroupTopNState",
+    "temporaljoinmemo": "Memo",
+}
 
 
 @dataclass

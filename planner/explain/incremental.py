@@ -36,6 +36,7 @@ from sparkwave.planner.plan.nodes import (
     Aggregate,
     Filter,
     Join,
+    Memo,
     Node,
     OverWindow,
     Project,
@@ -109,6 +110,8 @@ _RULES: dict[type, Rule] = {
     TopN: Rule("for the partitions touched: minus the stored first rows, plus the first of them and the changes; "
                "a partition that lost one of them is read again",
                "the first offset + limit rows of each partition: what is behind them cannot show until one is lost"),
+    Memo: Rule("for the left rows that change: minus their stored results, plus those of arriving rows",
+               "all rows: what was joined once cannot be joined again as it was then"),
     OverWindow: Rule("for the partitions touched: minus the old rows, plus the new ones",
                      "none: the partition's rows are read from the input when one of them changes"),
 }  # fmt: skip

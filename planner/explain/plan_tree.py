@@ -37,6 +37,7 @@ from sparkwave.planner.plan.nodes import (
     Call,
     Filter,
     Join,
+    Memo,
     Node,
     OverWindow,
     Project,
@@ -120,6 +121,8 @@ class Printer:
                 return self._top_n(node)
             case OverWindow():
                 return self._over_window(node)
+            case Memo():
+                return self._input(node)
 
     def _node(
         self, node: Node, name: str, fields: Mapping[str, Text], children: list[Operator], *flags: str
@@ -223,7 +226,7 @@ class Printer:
         is_dynamic = node.kind == DYNAMIC
         shown: dict[str, Text] = {"type": INNER if is_dynamic else node.kind.removeprefix("Temporal")}
         if is_temporal:
-            shown["append_only"] = "true"
+            shown["append_only"] = str(only_grows(node.left)).lower()
         if self.style == LOGICAL:
             shown["on"] = show_all(node.condition, names)
         else:

@@ -10,6 +10,7 @@ from sparkwave.planner.plan.nodes import (
     Aggregate,
     Filter,
     Join,
+    Memo,
     Node,
     OverWindow,
     Scan,
@@ -28,6 +29,6 @@ def only_grows(node: Node) -> bool:
             return False
         case Join(kind=kind) if kind != INNER:
             return only_grows(node.left)
-        case Aggregate() | TopN() | OverWindow():
+        case Aggregate() | TopN() | OverWindow() | Memo():
             return False
     return all(map(only_grows, node.inputs))

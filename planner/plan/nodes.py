@@ -193,8 +193,9 @@ class Join:
 
     A right outer join is built as a left one with its sides swapped. A dynamic filter keeps the left rows for which the
     condition holds with the one row that its right side always has. A temporal join looks the right side up as it is
-    when a left row arrives, and never takes a result back. An as-of join pairs a left row with the one nearest right
-    row for which its inequality holds; of equally near rows, with the first in the order of the right side's key.
+    when a left row arrives, and takes a result back only with the left row, from a memo. An as-of join pairs a left row
+    with the one nearest right row for which its inequality holds; of equally near rows, with the first in the order of
+    the right side's key.
     """
 
     left: Node
@@ -384,7 +385,23 @@ class OverWindow(_Unary):
         return self.input.key
 
 
-Node = Scan | Values | Filter | Project | Unnest | Join | UnionAll | Aggregate | TopN | OverWindow
+@dataclass(frozen=True)
+class Memo(_SameRows):
+    """The rows of a temporal join whose left side loses rows: all are its state, since none can be computed again."""
+
+    @property
+    def join(self) -> Join:
+        assert isinstance(self.input, Join)
+        return self.input
+
+    @property
+    def partition(self) -> tuple[str, ...]:
+        """The key of the left rows, with which their results come and go."""
+        return self.join.left.key
+
+
+Stateful = Aggregate | TopN | Memo
+Node = Scan | Values | Filter | Project | Unnest | Join | UnionAll | Aggregate | TopN | OverWindow | Memo
 
 
 def with_inputs(node: Node, inputs: tuple[Node, ...]) -> Node:
@@ -432,9 +449,9 @@ def expressions(node: Node) -> tuple[exp.Expr, ...]:
     return ()
 
 
-def keeps_state(node: Node) -> TypeGuard[Aggregate | TopN]:
+def keeps_state(node: Node) -> TypeGuard[Stateful]:
     """Return whether rows of a node are stored between epochs."""
-    return isinstance(node, Aggregate) or (isinstance(node, TopN) and node.limit is not None)
+    return isinstance(node, Aggregate | Memo) or (isinstance(node, TopN) and node.limit is not None)
 
 
 def has_one_row(node: Node) -> bool:

@@ -24,6 +24,7 @@ from sparkwave.planner.plan.nodes import (
     Filter,
     Item,
     Join,
+    Memo,
     Node,
     OverWindow,
     Project,
@@ -292,6 +293,8 @@ def _prune(node: Node, needed: set[str]) -> Node:
         case TopN():
             below = needed | set(node.partition) | {order.name for order in node.order}
             return replace(node, input=_prune(node.input, below))
+        case Memo():
+            return replace(node, input=_prune(node.input, needed | set(node.key)))
         case OverWindow():
             windows = tuple(call for call in node.calls if call.name in needed)
             if not windows:

@@ -37,17 +37,20 @@ from sparkwave.planner.plan.nodes import (
     Aggregate,
     Filter,
     Join,
+    Memo,
     Node,
     Order,
     OverWindow,
     Project,
     Scan,
+    Stateful,
     TopN,
     UnionAll,
     Unnest,
     expressions,
     keeps_state,
     walk,
+    with_inputs,
 )
 from sparkwave.planner.plan.rules import EXACT_AVERAGES_SINCE, EXACT_NUMERICS_SINCE, PLANNER, apply_rules, free_name
 from sparkwave.planner.plan.streaming_query import Streaming, streaming_of
@@ -58,12 +61,12 @@ from sparkwave.planner.statements import CreateSink, CreateStreaming
 class State:
     """The state of an operator between epochs, with fields as columns.
 
-    It has a row a group, or the first rows of each partition. `columns` maps each field to the stored column. With
-    `in_view` the view's own table has the rows.
+    It has a row a group, the first rows of each partition, or all rows of a memo. `columns` maps each field to the
+    stored column. With `in_view` the view's own table has the rows.
     """
 
     name: str
-    node: Aggregate | TopN
+    node: Stateful
     in_view: bool
     columns: tuple[tuple[str, str], ...]
 
@@ -75,7 +78,12 @@ class State:
     @property
     def operator(self) -> str:
         """The suffix of the internal table's name, as in RisingWave."""
-        return "hashagg" if isinstance(self.node, Aggregate) else "grouptopn" if self.node.partition else "topn"
+        match self.node:
+            case Aggregate():
+                return "hashagg"
+            case Memo():
+                return "temporaljoinmemo"
+        return "grouptopn" if self.node.partition else "topn"
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +148,7 @@ class StreamPlan:
         """Whether time alone changes the view."""
         return any(reads_now(expression) for node in walk(self.root) for expression in expressions(node))
 
-    def state_of(self, node: Aggregate | TopN) -> State:
+    def state_of(self, node: Stateful) -> State:
         return next(state for state in self.states if state.node == node)
 
     def states_in(self, target: str | None) -> list[State]:
@@ -191,9 +199,8 @@ def _planned(
     width = len(root.items)
     if made is None:
         check_distinct(unescaped(item.name) for item in root.items)
-    planned = apply_rules(root, streaming.is_stored, version)
+    planned = apply_rules(replace(root, input=_with_memos(root.input, True)), streaming.is_stored, version)
     _check_time(planned)
-    _check_temporal_joins(planned, True)
     chosen = choose(planned, options.applied(settings), options.strategy)
     order = backfill_order(planned, options.order, catalog, scope)
     return StreamPlan(
@@ -298,24 +305,22 @@ def _check_stable(expression: exp.Expr) -> None:
         )
 
 
-def _check_temporal_joins(node: Node, is_linear: bool) -> None:
-    """Raise Error 0A000 for a temporal join below an operator that needs more than its changes.
-
-    The result of a temporal join cannot be computed again.
-    """
-    if isinstance(node, Join) and node.kind in (TEMPORAL, TEMPORAL_LEFT) and not is_linear:
-        raise Error(
-            "a temporal join below an operator that looks its input up again is not supported",
-            errors.FEATURE_NOT_SUPPORTED,
-            hint="Above a temporal join a view can filter, project, UNION ALL and aggregate with count and sum.",
-        )
+def _with_memos(node: Node, is_linear: bool) -> Node:
+    """Store the results of temporal joins below operators that look their input up again: nothing else has them."""
+    if isinstance(node, Memo):
+        return with_inputs(node, (with_inputs(node.join, (_with_memos(node.join.left, True), node.join.right)),))
+    is_temporal = isinstance(node, Join) and node.kind in (TEMPORAL, TEMPORAL_LEFT)
+    is_memo = is_temporal and not is_linear
     keeps = (isinstance(node, Filter) and not reads_now(node.predicate)) or isinstance(
         node, Project | UnionAll | Unnest
     )
     keeps = keeps or (isinstance(node, Aggregate) and all(call.is_linear for call in node.calls))
-    for number, child in enumerate(node.inputs):
-        is_stream = isinstance(node, Join) and node.kind in (TEMPORAL, TEMPORAL_LEFT) and number == 0
-        _check_temporal_joins(child, is_linear and (keeps or is_stream))
+    inputs = tuple(
+        _with_memos(child, is_memo or (is_linear and (keeps or (is_temporal and number == 0))))
+        for number, child in enumerate(node.inputs)
+    )
+    made = with_inputs(node, inputs)
+    return Memo(made) if is_memo else made
 
 
 def _check_names(root: Project) -> None:
