@@ -11,6 +11,7 @@ from sqlglot import exp
 from sparkwave.catalog.types import INTEGER
 from sparkwave.planner.bind.binder import data_type
 from sparkwave.planner.build.builder import columns_in, names_of, typed_column
+from sparkwave.planner.delta.now import reads_now
 from sparkwave.planner.plan.nodes import (
     ANTI,
     COUNT,
@@ -19,6 +20,8 @@ from sparkwave.planner.plan.nodes import (
     INNER,
     LEFT,
     SEMI,
+    TEMPORAL,
+    TEMPORAL_LEFT,
     Aggregate,
     Field,
     Filter,
@@ -251,6 +254,27 @@ def _upper_bound(part: exp.Expr, name: str | None) -> int | None:
     return None
 
 
+def store_temporal_joins(root: Node) -> Node:
+    """Store the results of temporal joins below operators that look their input up again: nothing else has them."""
+    return _with_memos(root, True)
+
+
+def _with_memos(node: Node, is_linear: bool) -> Node:
+    if isinstance(node, Memo):
+        return with_inputs(node, (with_inputs(node.join, (_with_memos(node.join.left, True), node.join.right)),))
+    is_temporal = isinstance(node, Join) and node.kind in (TEMPORAL, TEMPORAL_LEFT)
+    is_memo = is_temporal and not is_linear
+    keeps = isinstance(node, Project | UnionAll | Unnest)
+    keeps = keeps or (isinstance(node, Filter) and not reads_now(node.predicate))
+    keeps = keeps or (isinstance(node, Aggregate) and all(call.is_linear for call in node.calls))
+    inputs = tuple(
+        _with_memos(child, is_memo or (is_linear and (keeps or (is_temporal and number == 0))))
+        for number, child in enumerate(node.inputs)
+    )
+    made = with_inputs(node, inputs)
+    return Memo(made) if is_memo else made
+
+
 def prune_columns(root: Node) -> Node:
     """Compute and scan only the columns that are read above, and the keys of scans."""
     return _prune(root, names_of(root))
@@ -439,6 +463,7 @@ RULES: tuple[Callable[[Node], Node], ...] = (
     merge_projects,
     limit_windows,
     drop_known_places,
+    store_temporal_joins,
     prune_columns,  # before keys are carried: it keeps the keys of scans by itself
     place_rows,  # where an operator reads them
     merge_projects,

@@ -45,12 +45,9 @@ from sparkwave.planner.plan.nodes import (
     Scan,
     Stateful,
     TopN,
-    UnionAll,
-    Unnest,
     expressions,
     keeps_state,
     walk,
-    with_inputs,
 )
 from sparkwave.planner.plan.rules import EXACT_AVERAGES_SINCE, EXACT_NUMERICS_SINCE, PLANNER, apply_rules, free_name
 from sparkwave.planner.plan.streaming_query import Streaming, streaming_of
@@ -199,7 +196,7 @@ def _planned(
     width = len(root.items)
     if made is None:
         check_distinct(unescaped(item.name) for item in root.items)
-    planned = apply_rules(replace(root, input=_with_memos(root.input, True)), streaming.is_stored, version)
+    planned = apply_rules(root, streaming.is_stored, version)
     _check_time(planned)
     chosen = choose(planned, options.applied(settings), options.strategy)
     order = backfill_order(planned, options.order, catalog, scope)
@@ -303,24 +300,6 @@ def _check_stable(expression: exp.Expr) -> None:
             hint="Its value is not a function of the tables. Of time there is now(), compared with a column.",
             position=position_of(part),
         )
-
-
-def _with_memos(node: Node, is_linear: bool) -> Node:
-    """Store the results of temporal joins below operators that look their input up again: nothing else has them."""
-    if isinstance(node, Memo):
-        return with_inputs(node, (with_inputs(node.join, (_with_memos(node.join.left, True), node.join.right)),))
-    is_temporal = isinstance(node, Join) and node.kind in (TEMPORAL, TEMPORAL_LEFT)
-    is_memo = is_temporal and not is_linear
-    keeps = (isinstance(node, Filter) and not reads_now(node.predicate)) or isinstance(
-        node, Project | UnionAll | Unnest
-    )
-    keeps = keeps or (isinstance(node, Aggregate) and all(call.is_linear for call in node.calls))
-    inputs = tuple(
-        _with_memos(child, is_memo or (is_linear and (keeps or (is_temporal and number == 0))))
-        for number, child in enumerate(node.inputs)
-    )
-    made = with_inputs(node, inputs)
-    return Memo(made) if is_memo else made
 
 
 def _check_names(root: Project) -> None:
