@@ -37,6 +37,12 @@ def test_a_relation_is_planned_as_it_was(nexmark: Catalog, query: str, before: l
     assert plan(query, nexmark).columns == current.columns
 
 
+def test_a_temporal_join_whose_left_side_loses_rows_was_not_stored(nexmark: Catalog) -> None:
+    query = """SELECT b.auction, a.category FROM bid AS b JOIN auction FOR SYSTEM_TIME AS OF PROCTIME() AS a
+               ON b.auction = a.id WHERE b.date_time > now() - INTERVAL '1 hour'"""
+    assert [len(made_by(planner, query, nexmark).states) for planner in (5, PLANNER)] == [0, 1]
+
+
 AVERAGES = "SELECT auction, avg(price) AS x, avg(DISTINCT price) AS y, avg(price) / 2 AS z FROM bid GROUP BY auction"
 AVERAGES_OVER = "SELECT auction, avg(price) OVER (PARTITION BY auction) AS x FROM bid"
 

@@ -42,13 +42,11 @@ from sparkwave.planner.plan.nodes import (
     Filter,
     Item,
     Join,
-    Memo,
     Node,
     Project,
     Scan,
     Unnest,
     Values,
-    walk,
 )
 
 _NESTED_LOOP_HINT = (
@@ -299,8 +297,8 @@ def _as_of(left: Node, right: Node, condition: exp.Expr | None, kind: str, place
 
 
 def _temporal(left: Node, right: Node, condition: exp.Expr | None, kind: str, place: exp.Expr) -> Node:
-    """Return a temporal join; one whose left side may lose rows stores its results, to take them back."""
+    """Return a temporal join."""
     join = Join(left, right, None if condition == exp.true() else condition, kind)
     if not isinstance(right, Scan):
         raise refuse("a temporal join with something else than a table or view", place)
-    return join if all(scan.relation.append_only for scan in walk(left) if isinstance(scan, Scan)) else Memo(join)
+    return join

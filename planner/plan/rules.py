@@ -12,6 +12,7 @@ from sparkwave.catalog.types import INTEGER
 from sparkwave.planner.bind.binder import data_type
 from sparkwave.planner.build.builder import columns_in, names_of, typed_column
 from sparkwave.planner.delta.now import reads_now
+from sparkwave.planner.plan.growth import only_grows
 from sparkwave.planner.plan.nodes import (
     ANTI,
     COUNT,
@@ -49,7 +50,7 @@ from sparkwave.planner.plan.outputs import limit_outputs
 from sparkwave.planner.plan.sharing import share_states
 
 # A relation keeps the version that planned it first, because its stored rows fit no other plan.
-PLANNER = 5
+PLANNER = 6
 # In earlier versions, avg() of integers and numerics was of double precision.
 EXACT_AVERAGES_SINCE = 4
 # In earlier versions, quotients of numerics other than averages had ten decimal places, and cast array elements
@@ -255,15 +256,16 @@ def _upper_bound(part: exp.Expr, name: str | None) -> int | None:
 
 
 def store_temporal_joins(root: Node) -> Node:
-    """Store the results of temporal joins below operators that look their input up again: nothing else has them."""
+    """Store the results of temporal joins that are looked up or taken back, because nothing else has them.
+
+    Operators above may look their input up again, and the left side may lose rows.
+    """
     return _with_memos(root, True)
 
 
 def _with_memos(node: Node, is_linear: bool) -> Node:
-    if isinstance(node, Memo):
-        return with_inputs(node, (with_inputs(node.join, (_with_memos(node.join.left, True), node.join.right)),))
     is_temporal = isinstance(node, Join) and node.kind in (TEMPORAL, TEMPORAL_LEFT)
-    is_memo = is_temporal and not is_linear
+    is_memo = is_temporal and not (is_linear and only_grows(node.inputs[0]))
     keeps = isinstance(node, Project | UnionAll | Unnest)
     keeps = keeps or (isinstance(node, Filter) and not reads_now(node.predicate))
     keeps = keeps or (isinstance(node, Aggregate) and all(call.is_linear for call in node.calls))
@@ -473,4 +475,9 @@ RULES: tuple[Callable[[Node], Node], ...] = (
     share_states,  # last: it looks for equal operators in the final plan
 )
 # The version in which a rule was added, if not the first.
-_SINCE: dict[Callable[[Node], Node], int] = {drop_known_places: 2, place_rows: 2, share_states: 2}
+_SINCE: dict[Callable[[Node], Node], int] = {
+    drop_known_places: 2,
+    place_rows: 2,
+    share_states: 2,
+    store_temporal_joins: 6,
+}
