@@ -28,6 +28,11 @@ def _type(name: str) -> str:
     return _TYPES.get(name, name.lower())
 
 
+def _raised(message: str, detail: str = "", hint: str = "", *, sqlstate: str) -> Error:
+    """The error of `pg.raise` and `pg.raise_with`."""
+    return Error(message, sqlstate, detail=detail or None, hint=hint or None)
+
+
 def _types(names: str) -> list[str]:
     """PostgreSQL's names of DuckDB's list of argument types."""
     return [_type(name) for name in re.split(r", (?![^(]*\))", names)] if names else []
@@ -167,7 +172,7 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str]], Error]], ...] = (
     # Errors raised by Sparkwave's macros.
     (
         r"Could not convert string (?P<q>['\"])!(?P<code>[0-9A-Z]{5}) (?P<text>.*)(?P=q) to INT32",
-        lambda found: Error(found["text"], found["code"]),
+        lambda found: _raised(*found["text"].split("\x1f"), sqlstate=found["code"]),
     ),
     (
         r"Could not convert string (?P<q>['\"])(?P<text>.*)(?P=q) to "

@@ -30,6 +30,19 @@ EXPRESSIONS = (
     "('{\"2020-01-01\",' || d || '}')::date[]",
     "(' ' || a || ' ')::int", "('+' || a)::bigint", "('-' || abs(a))::smallint + 1", "length(s)::text::int",
     *(f"('{text}' || left(s, 0))::boolean" for text in ("on", "off", "tr", " FALS ", "y", "0")),
+    "tand(a * 18)", "cotd(a * 36)", "power(f, a)", "a ^ 2", "exp(f)", "asin(f / 4)", "acos(f / 4)", "atanh(f / 4)",
+    "array_cat(ARRAY[[a]], ARRAY[2])", "array_cat(ARRAY[2], ARRAY[[a]])", "array_cat(NULL::int[], ARRAY[[a]])",
+    "array_cat(ARRAY[[a]], NULL::int[])", "array_cat('{1}', ARRAY[a])", "ARRAY[[a]] || NULL::int[]",
+    "array_length(ARRAY[[a, 1]], 2)", "array_upper(ARRAY[[a, 1]], 2)", "array_lower(ARRAY[[a, 1]], 3)",
+    "array_dims(ARRAY[[[a, 1]], [[2, 3]]])", "array_lower(ARRAY[a], a)",
+    "ts::time - time '10:00'", "ts::time * a", "2 * (ts + iv)::time", "time '10:00' / a", "(ts + iv)::time * f",
+    "f::real + a", "a / f::real", "f::real * 1.1", "1.1::real = 1.1 * (a / a)", "f::real + f::real",
+    "scale(f::numeric(10,4))", "scale(a * 1.50)", "scale(a)", "min_scale(f::numeric)",
+    "pg_typeof(ROW(a, s))", "pg_typeof(ts::time - time '10:00')", "pg_typeof(f::real * a)",
+    "regexp_match(s, NULL)", "regexp_match(s, 'o', NULL)", "a = SOME (NULL)", "a = SOME (ARRAY[5, NULL])",
+    "date_trunc('quarter', iv)", "date_trunc('qtr', ts)", "date_trunc('cent', ts)", "date_trunc('hrs', iv)",
+    "extract(yrs FROM ts)", "convert_from(s::bytea, 'utf8')", "round('2.5')",
+    "interval '1 day' + '2020-01-01'::timestamp",
     "iv - interval '00:00:01.2345678'", "interval '0.0000015' + iv", "time '00:00:00.0000007' + iv",
 )  # fmt: skip
 AGGREGATES = (
@@ -87,6 +100,34 @@ ERRORS = {
     **dict.fromkeys(("'1' + '1'", "'1' * '2'", "- '1'"), "42725"),
     "row_number()": "42809",
     "w.a": "42P01",
+    **dict.fromkeys(
+        (
+            "power(f, 9999)",
+            "power(f, -9999)",
+            "a ^ 9999",
+            "exp(a * 1000)",
+            "exp(a * -1000)",
+            "exp(a * 1000.0)",
+            "asin(a)",
+            "acos(-a)",
+            "atanh(a)",
+        ),
+        "22003",
+    ),
+    **dict.fromkeys(
+        ("date_trunc('dow', iv)", "date_trunc(s, ts)", "extract(foo FROM ts)", "date_part(s, iv)"), "22023"
+    ),
+    **dict.fromkeys(("date_trunc('week', iv)", "date_trunc('timezone', ts)"), "0A000"),
+    **dict.fromkeys(
+        (
+            r"convert_from('\xff', 'UTF8')",
+            r"convert_from('\x61e28230', 'UTF8')",
+            r"convert_from('\x6100', 'UTF8')",
+            r"convert_from('\xeda080', 'UTF8')",
+            r"convert_from('\x61c3', 'UTF8')",
+        ),
+        "22021",
+    ),
 }
 
 
@@ -98,6 +139,9 @@ SERIES = (
     "SELECT pg_typeof(i) FROM generate_series(3000000000, 3000000001) AS i",
     "SELECT pg_typeof(array_agg(i)) FROM generate_series(1, 2::int) AS i", "SELECT generate_series(1, 2) * 1.5",
     "SELECT v.id, i FROM v JOIN generate_series(1, 3) AS i ON i = v.id",
+    "SELECT id, generate_subscripts(ARRAY[[a, id, 1]], 2, id > 1) FROM v",
+    "SELECT * FROM generate_subscripts(ARRAY[5, 6, 7], 1, true)", "SELECT generate_subscripts(ARRAY[5, 6, 7], 2)",
+    "SELECT * FROM regexp_matches('abc', NULL)", "SELECT regexp_matches('abc', 'b', NULL)",
 )  # fmt: skip
 
 
@@ -247,6 +291,18 @@ def test_errors_have_postgresqls_words(both: tuple[Connection, Connection], expr
     assert told[0][0] == ERRORS[expression]
 
 
+@pytest.mark.parametrize(
+    "expression", ["date_trunc('week', iv)", "date_trunc('timezone', ts)", "date_trunc('ago', iv)"]
+)
+def test_errors_have_postgresqls_details(both: tuple[Connection, Connection], expression: str) -> None:
+    details = []
+    for client in both:
+        with pytest.raises(psycopg.Error) as raised:
+            client.execute(f"SELECT {expression} FROM v".encode())
+        details.append((raised.value.diag.message_primary, raised.value.diag.message_detail))
+    assert details[0] == details[1]
+
+
 @pytest.mark.parametrize("name", ["inet", "cidr", "timetz", "money"])
 def test_types_that_are_not_here(both: tuple[Connection, Connection], name: str) -> None:
     with pytest.raises(psycopg.errors.UndefinedObject, match=f'type "{name}" does not exist'):
@@ -277,6 +333,28 @@ def test_parts_of_moments_in_a_time_zone(both: tuple[Connection, Connection]) ->
         found.append(rows)
     for moment, ours, theirs in zip(moments, *found, strict=True):
         assert ours == pytest.approx(theirs), moment
+
+
+def test_days_count_in_local_time(both: tuple[Connection, Connection]) -> None:
+    """What is then ambiguous is the later one, and what a change of the clock leaves out is after it."""
+    moments = ("2023-11-04 01:40-07", "2023-11-05 01:40-07", "2023-11-05 01:40-08", "2024-03-09 02:30-08", "infinity")
+    lengths = (
+        "'1 day'::interval",
+        "interval '1' day",
+        "interval '1 month -1 day 1 hour'",
+        "interval '24 hours'",
+        "'1 day'",
+    )
+    calls = [f"z + {length}" for length in lengths] + [f"z - {length}" for length in lengths[:-1]]
+    values = ", ".join(f"(timestamptz '{moment}')" for moment in moments)
+    found = []
+    for client in both:
+        client.execute("SET timezone = 'America/Los_Angeles'")
+        query = f"SELECT {', '.join(f'({call})::text' for call in calls)} FROM (VALUES {values}) AS m(z)"
+        found.append(client.execute(query.encode()).fetchall())
+        client.execute("RESET timezone")
+    for moment, ours, theirs in zip(moments, *found, strict=True):
+        assert dict(zip(calls, ours, strict=True)) == dict(zip(calls, theirs, strict=True)), moment
 
 
 def test_copy_reads_what_postgresql_writes(both: tuple[Connection, Connection]) -> None:

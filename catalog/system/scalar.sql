@@ -5,6 +5,13 @@
 
 -- Raises an error in PostgreSQL's words, which catalog/lake/translation.py reads; TRY cannot catch DuckDB's error().
 CREATE OR REPLACE MACRO pg.raise(sqlstate, message) AS CAST('!' || sqlstate || ' ' || message AS INTEGER);
+-- The same with PostgreSQL's detail and hint, which may be empty.
+CREATE OR REPLACE MACRO pg.raise_with(sqlstate, message, detail, hint) AS
+    pg.raise(sqlstate, message || chr(31) || detail || chr(31) || hint);
+CREATE OR REPLACE MACRO pg._overflow() AS pg.raise('22003', 'value out of range: overflow')::DOUBLE;
+CREATE OR REPLACE MACRO pg._underflow() AS pg.raise('22003', 'value out of range: underflow')::DOUBLE;
+-- A float that is computed from finite ones, and that cannot be zero.
+CREATE OR REPLACE MACRO pg._finite(y) AS CASE WHEN isinf(y) THEN pg._overflow() WHEN y = 0 THEN pg._underflow() ELSE y END;
 
 -- Numbers. As in Postgres, float functions of numerics return numerics.
 CREATE OR REPLACE MACRO pg.round
@@ -22,8 +29,13 @@ CREATE OR REPLACE MACRO pg.sign
     (x DECIMAL(38,10)) AS sign(x)::DECIMAL(38,10);
 CREATE OR REPLACE MACRO pg.sqrt
     (x BIGINT) AS sqrt(x::DOUBLE), (x DOUBLE) AS sqrt(x), (x DECIMAL(38,10)) AS sqrt(x::DOUBLE)::DECIMAL(38,10);
+CREATE OR REPLACE MACRO pg._exp(x) AS if(isinf(x), exp(x), pg._finite(exp(x)));
+CREATE OR REPLACE MACRO pg._as_numeric(y) AS
+    if(isinf(y), pg.raise('22003', 'value overflows numeric format')::DOUBLE, y);
+CREATE OR REPLACE MACRO pg.exp_of_numeric(x) AS pg._as_numeric(exp(x));
 CREATE OR REPLACE MACRO pg.exp
-    (x BIGINT) AS exp(x::DOUBLE), (x DOUBLE) AS exp(x), (x DECIMAL(38,10)) AS exp(x::DOUBLE)::DECIMAL(38,10);
+    (x BIGINT) AS pg._exp(x::DOUBLE), (x DOUBLE) AS pg._exp(x),
+    (x DECIMAL(38,10)) AS pg.exp_of_numeric(x::DOUBLE)::DECIMAL(38,10);
 CREATE OR REPLACE MACRO pg.ln
     (x BIGINT) AS ln(x::DOUBLE), (x DOUBLE) AS ln(x), (x DECIMAL(38,10)) AS ln(x::DOUBLE)::DECIMAL(38,10);
 CREATE OR REPLACE MACRO pg.log10
@@ -32,14 +44,18 @@ CREATE OR REPLACE MACRO pg.log10
 CREATE OR REPLACE MACRO pg.log
     (x BIGINT) AS log10(x::DOUBLE), (x DOUBLE) AS log10(x), (x DECIMAL(38,10)) AS log10(x::DOUBLE)::DECIMAL(38,10),
     (b, x) AS (ln(x::DOUBLE) / ln(b::DOUBLE))::DECIMAL(38,10);
-CREATE OR REPLACE MACRO pg._power(x, y) AS
+CREATE OR REPLACE MACRO pg._raised(x, y, power) AS
     CASE WHEN x = 0 AND y < 0 THEN pg.raise('2201F', 'zero raised to a negative power is undefined')::DOUBLE
          WHEN x < 0 AND isfinite(y) AND y <> trunc(y)
          THEN pg.raise('2201F', 'a negative number raised to a non-integer power yields a complex result')::DOUBLE
-         ELSE pow(x, y) END;
+         ELSE power END;
+CREATE OR REPLACE MACRO pg._power(x, y) AS
+    pg._raised(x, y, if(isfinite(x) AND isfinite(y) AND x <> 0, pg._finite(pow(x, y)), pow(x, y)));
+CREATE OR REPLACE MACRO pg.power_of_numeric(x, y) AS pg._as_numeric(pg._raised(x, y, pow(x, y)));
 CREATE OR REPLACE MACRO pg.power
     (x BIGINT, y BIGINT) AS pg._power(x::DOUBLE, y::DOUBLE), (x DOUBLE, y DOUBLE) AS pg._power(x, y),
-    (x DECIMAL(38,10), y DECIMAL(38,10)) AS pg._power(x::DOUBLE, y::DOUBLE)::DECIMAL(38,10);
+    (x DECIMAL(38,10), y DECIMAL(38,10)) AS
+        pg.power_of_numeric(x::DOUBLE, y::DOUBLE)::DECIMAL(38,10);
 -- Numerics as integers in units of 10^-10: the quotient of two such integers is that of the numerics.
 CREATE OR REPLACE MACRO pg._unscaled(x) AS replace(x::DECIMAL(38,10)::VARCHAR, '.', '')::HUGEINT;
 CREATE OR REPLACE MACRO pg.div(x, y) AS
@@ -52,6 +68,19 @@ CREATE OR REPLACE MACRO pg.gcd(x INTEGER, y INTEGER) AS gcd(x, y)::INTEGER, (x B
 CREATE OR REPLACE MACRO pg.lcm(x INTEGER, y INTEGER) AS lcm(x, y)::INTEGER, (x BIGINT, y BIGINT) AS lcm(x, y)::BIGINT;
 CREATE OR REPLACE MACRO pg.cot(x) AS if(x = 0, 'Infinity'::DOUBLE, cot(x));
 CREATE OR REPLACE MACRO pg.acosh(x) AS if(x < 1, pg.raise('22003', 'input is out of range')::DOUBLE, acosh(x));
+CREATE OR REPLACE MACRO pg._of_unit(x) AS
+    if(abs(x) > 1 AND NOT isnan(x), pg.raise('22003', 'input is out of range')::DOUBLE, x);
+CREATE OR REPLACE MACRO pg.asin(x DOUBLE) AS asin(pg._of_unit(x));
+CREATE OR REPLACE MACRO pg.acos(x DOUBLE) AS acos(pg._of_unit(x));
+CREATE OR REPLACE MACRO pg.atanh(x DOUBLE) AS if(x = -1, '-Infinity'::DOUBLE, atanh(pg._of_unit(x)));
+-- At zero and the negative integers is a pole.
+CREATE OR REPLACE MACRO pg._is_pole(x) AS x <= 0 AND (x = trunc(x) OR x = '-Infinity'::DOUBLE);
+CREATE OR REPLACE MACRO pg._gamma(x) AS CASE WHEN pg._is_pole(x) THEN pg._overflow()
+    WHEN isfinite(x) THEN pg._finite(gamma(x)) ELSE x END;
+CREATE OR REPLACE MACRO pg._lgamma(x) AS
+    CASE WHEN isinf(x) THEN abs(x) WHEN pg._is_pole(x) OR isinf(lgamma(x)) THEN pg._overflow() ELSE lgamma(x) END;
+CREATE OR REPLACE MACRO pg.gamma(x DOUBLE) AS pg._gamma(x);
+CREATE OR REPLACE MACRO pg.lgamma(x DOUBLE) AS pg._lgamma(x);
 -- Trigonometry in degrees, exact where the result is, as in PostgreSQL: by the angle within the first quarter.
 CREATE OR REPLACE MACRO pg._sind_to_30(x) AS sin(radians(x)) / sin(radians(30)) / 2;
 CREATE OR REPLACE MACRO pg._cosd_to_60(x) AS 1 - (1 - cos(radians(x))) / (1 - cos(radians(60))) / 2;
@@ -67,14 +96,14 @@ CREATE OR REPLACE MACRO pg.cosd(x) AS
     if(pg._half(x) > 90, -1.0::DOUBLE, 1.0::DOUBLE) * pg._cosd_of_quarter(pg._quarter(x));
 CREATE OR REPLACE MACRO pg.tand(x) AS
     if(((x < 0) <> (pg._turn(x) > 180)) <> (pg._half(x) > 90), -1.0::DOUBLE, 1.0::DOUBLE)
-    * (pg._sind_of_quarter(pg._quarter(x)) / pg._cosd_of_quarter(pg._quarter(x)))
+    * if(pg._quarter(x) = 90, 'Infinity'::DOUBLE,
+         pg._sind_of_quarter(pg._quarter(x)) / pg._cosd_of_quarter(pg._quarter(x)))
     / (pg._sind_of_quarter(45.0::DOUBLE) / pg._cosd_of_quarter(45.0::DOUBLE)) + 0;
 CREATE OR REPLACE MACRO pg.cotd(x) AS
     if(((x < 0) <> (pg._turn(x) > 180)) <> (pg._half(x) > 90), -1.0::DOUBLE, 1.0::DOUBLE)
     * if(pg._quarter(x) = 0, 'Infinity'::DOUBLE,
          pg._cosd_of_quarter(pg._quarter(x)) / pg._sind_of_quarter(pg._quarter(x)))
     / (pg._cosd_of_quarter(45.0::DOUBLE) / pg._sind_of_quarter(45.0::DOUBLE)) + 0;
-CREATE OR REPLACE MACRO pg._of_unit(x) AS if(abs(x) > 1, pg.raise('22003', 'input is out of range')::DOUBLE, x);
 CREATE OR REPLACE MACRO pg._asind_of_quarter(x) AS
     if(x <= 0.5, asin(x) / asin(0.5::DOUBLE) * 30, 90 - acos(x) / acos(0.5::DOUBLE) * 60);
 CREATE OR REPLACE MACRO pg.asind(x) AS
@@ -93,6 +122,10 @@ CREATE OR REPLACE MACRO pg.factorial(n) AS
 CREATE OR REPLACE MACRO pg.min_scale(x DECIMAL(38,19)) AS
     length(rtrim(split_part(x::DECIMAL(38,19)::VARCHAR, '.', 2), '0'))::INTEGER;
 CREATE OR REPLACE MACRO pg.trim_scale(x DECIMAL(38,19)) AS x;
+-- The digits that a numeric is written with: those of its type, or without trailing zeros if its type has none.
+CREATE OR REPLACE MACRO pg._scale(type) AS CASE WHEN type NOT IN ('DECIMAL(38,10)', 'DECIMAL(38,19)')
+    THEN coalesce(TRY_CAST(regexp_extract(type, ',(\d+)\)', 1) AS INTEGER), 0) END;
+CREATE OR REPLACE MACRO pg.scale(x) AS CASE WHEN x IS NOT NULL THEN coalesce(pg._scale(typeof(x)), pg.min_scale(x)) END;
 -- The number of x's bucket, of n buckets between two bounds; 0 and n + 1 are outside.
 CREATE OR REPLACE MACRO pg._buckets(n) AS
     if(n > 0, n, pg.raise('2201G', 'count must be greater than zero'));
@@ -258,7 +291,8 @@ CREATE OR REPLACE MACRO pg.float_digits
         if(NOT isfinite(x), pg.raise('22003', 'value overflows numeric format')::VARCHAR, format('{:.6g}', x)),
     (x DOUBLE) AS
         if(NOT isfinite(x), pg.raise('22003', 'value overflows numeric format')::VARCHAR, format('{:.15g}', x));
-CREATE OR REPLACE MACRO pg.subtract(x DATE, y DATE) AS (x - y)::INTEGER, (x, y) AS x - y;
+CREATE OR REPLACE MACRO pg.subtract(x DATE, y DATE) AS (x - y)::INTEGER,
+    (x TIME, y TIME) AS to_microseconds(epoch_us(x) - epoch_us(y)), (x, y) AS x - y;
 
 -- Texts of values for a cast to text: floats, numerics without trailing zeros, bytes and intervals differ from
 -- DuckDB's.
@@ -442,7 +476,17 @@ CREATE OR REPLACE MACRO pg.sha256(s) AS unhex(sha256(s));
 CREATE OR REPLACE MACRO pg.sha1(s) AS unhex(sha1(s));
 CREATE OR REPLACE MACRO pg._utf8(name) AS if(replace(lower(name), '-', '') = 'utf8', name,
     pg.raise('0A000', 'conversion of encoding "' || name || '" is not supported')::VARCHAR);
-CREATE OR REPLACE MACRO pg.convert_from(b, name) AS CASE WHEN pg._utf8(name) IS NOT NULL THEN decode(b) END;
+-- The hexadecimal digits from the first byte on that begins no character: it says how many bytes a character would have.
+CREATE OR REPLACE MACRO pg._behind_characters(h) AS substr(h, length(regexp_extract(h, '^(?:0[1-9A-F]|[1-7].'
+    || '|(?:C[2-9A-F]|D.|E0[AB].|E[1-9ABCEF][89AB].|ED[89].|(?:F0[9AB].|F[1-3][89AB].|F48.)[89AB].)[89AB].)*')) + 1);
+CREATE OR REPLACE MACRO pg._first_bytes(h) AS regexp_extract_all(h, '..')[:CASE
+    WHEN h < 'C' THEN 1 WHEN h < 'E' THEN 2 WHEN h < 'F' THEN 3 WHEN h < 'F8' THEN 4 ELSE 1 END];
+CREATE OR REPLACE MACRO pg._raise_not_utf8(h) AS pg.raise('22021', 'invalid byte sequence for encoding "UTF8": '
+    || array_to_string(list_transform(pg._first_bytes(h), lambda e: '0x' || lower(e)), ' '))::VARCHAR;
+CREATE OR REPLACE MACRO pg._decoded(b) AS CASE WHEN b IS NOT NULL THEN
+    if(contains(TRY(decode(b)), chr(0)) IS DISTINCT FROM false, pg._raise_not_utf8(pg._behind_characters(hex(b))),
+    decode(b)) END;
+CREATE OR REPLACE MACRO pg.convert_from(b, name) AS CASE WHEN pg._utf8(name) IS NOT NULL THEN pg._decoded(b) END;
 CREATE OR REPLACE MACRO pg.convert_to(s, name) AS CASE WHEN pg._utf8(name) IS NOT NULL THEN encode(s) END;
 CREATE OR REPLACE MACRO pg._byte_at(b, n) AS if(n >= 0 AND n < octet_length(b), n, pg.raise('2202E',
     'index ' || n || ' out of valid range, 0..' || (octet_length(b) - 1)));
@@ -614,9 +658,29 @@ CREATE OR REPLACE MACRO pg._grows(u) AS
 CREATE OR REPLACE MACRO pg._endless(x, part) AS
     if(isinf(x), if(x > DATE '2000-01-01', 'Infinity', '-Infinity')::DOUBLE, part::DOUBLE);
 CREATE OR REPLACE MACRO pg._date_part(u, x, part) AS if(pg._grows(u), pg._endless(x, part), part::DOUBLE);
-CREATE OR REPLACE MACRO pg._unit(u) AS
-    coalesce(MAP {'millisecond': 'milliseconds', 'msec': 'milliseconds', 'microsecond': 'microseconds',
-                  'usec': 'microseconds', 'seconds': 'second'}[lower(u)], lower(u));
+-- The units of spans by PostgreSQL's words for them, of which ten letters count.
+CREATE OR REPLACE MACRO pg._span(u) AS (MAP {
+    'us': 'microseconds', 'usec': 'microseconds', 'usecs': 'microseconds', 'useconds': 'microseconds',
+    'microsecon': 'microseconds', 'ms': 'milliseconds', 'msec': 'milliseconds', 'msecs': 'milliseconds',
+    'mseconds': 'milliseconds', 'millisecon': 'milliseconds', 's': 'second', 'sec': 'second', 'secs': 'second',
+    'second': 'second', 'seconds': 'second', 'm': 'minute', 'min': 'minute', 'mins': 'minute', 'minute': 'minute',
+    'minutes': 'minute', 'h': 'hour', 'hr': 'hour', 'hrs': 'hour', 'hour': 'hour', 'hours': 'hour', 'd': 'day',
+    'day': 'day', 'days': 'day', 'w': 'week', 'week': 'week', 'weeks': 'week', 'mon': 'month', 'mons': 'month',
+    'month': 'month', 'months': 'month', 'qtr': 'quarter', 'quarter': 'quarter', 'y': 'year', 'yr': 'year',
+    'yrs': 'year', 'year': 'year', 'years': 'year', 'dec': 'decade', 'decs': 'decade', 'decade': 'decade',
+    'decades': 'decade', 'c': 'century', 'cent': 'century', 'century': 'century', 'centuries': 'century',
+    'mil': 'millennium', 'mils': 'millennium', 'millennia': 'millennium', 'millennium': 'millennium',
+    'timezone': 'timezone', 'timezone_h': 'timezone_hour', 'timezone_m': 'timezone_minute'})[left(lower(u), 10)];
+CREATE OR REPLACE MACRO pg._is_part(u) AS lower(u) IN ('epoch', 'dow', 'isodow', 'doy', 'isoyear', 'julian');
+CREATE OR REPLACE MACRO pg._no_unit(u, type) AS
+    pg.raise('22023', 'unit "' || lower(u) || '" not recognized for type ' || type)::VARCHAR;
+CREATE OR REPLACE MACRO pg._no_span(u, type) AS pg.raise_with('0A000', 'unit "' || lower(u) || '" not supported for type '
+    || type, if(starts_with(lower(u), 'w'), 'Months usually have fractional weeks.', ''), '')::VARCHAR;
+CREATE OR REPLACE MACRO pg._part_unit(u, type) AS
+    if(pg._is_part(u), lower(u), coalesce(pg._span(u), pg._no_unit(u, type)));
+CREATE OR REPLACE MACRO pg._span_unit(u, type) AS CASE
+    WHEN starts_with(pg._span(u), 'timezone') OR pg._span(u) = 'week' AND type = 'interval' THEN pg._no_span(u, type)
+    ELSE coalesce(pg._span(u), pg._no_unit(u, type)) END;
 CREATE OR REPLACE MACRO pg._interval_part(u, x) AS
     CASE u WHEN 'epoch' THEN datepart('year', x) * 31557600::DECIMAL(38,10) + datepart('month', x) * 2592000
                              + datepart('day', x) * 86400 + pg._micros(x)::DECIMAL(38,4) * 0.000001
@@ -634,18 +698,18 @@ CREATE OR REPLACE MACRO pg._part_of_interval(u, x) AS
        pg._interval_part(if(pg._is_of_dates(u), 'day', u), x));
 -- For any unit, which is parsed once. Known units have their own functions.
 CREATE OR REPLACE MACRO pg.extract
-    (u, x TIME) AS list_transform([pg._unit(u)], lambda _u: pg._time_part(_u, x))[1],
-    (u, x INTERVAL) AS list_transform([pg._unit(u)], lambda _u: pg._part_of_interval(_u, x))[1],
-    (u, x TIMESTAMPTZ) AS list_transform([pg._unit(u)], lambda _u: pg._zoned_part(_u, x))[1],
-    (u, x TIMESTAMP) AS list_transform([pg._unit(u)], lambda _u: pg._part(_u, x))[1],
-    (u, x) AS list_transform([pg._unit(u)], lambda _u: pg._part(_u, x))[1];
+    (u, x TIME) AS list_transform([pg._part_unit(u, 'time without time zone')], lambda _u: pg._time_part(_u, x))[1],
+    (u, x INTERVAL) AS list_transform([pg._part_unit(u, 'interval')], lambda _u: pg._part_of_interval(_u, x))[1],
+    (u, x TIMESTAMPTZ) AS list_transform([pg._part_unit(u, 'timestamp with time zone')], lambda _u: pg._zoned_part(_u, x))[1],
+    (u, x TIMESTAMP) AS list_transform([pg._part_unit(u, 'timestamp without time zone')], lambda _u: pg._part(_u, x))[1],
+    (u, x) AS list_transform([pg._part_unit(u, 'date')], lambda _u: pg._part(_u, x))[1];
 CREATE OR REPLACE MACRO pg.date_part
-    (u, x TIME) AS list_transform([pg._unit(u)], lambda _u: pg._time_part(_u, x))[1]::DOUBLE,
-    (u, x INTERVAL) AS list_transform([pg._unit(u)], lambda _u: pg._part_of_interval(_u, x))[1]::DOUBLE,
+    (u, x TIME) AS list_transform([pg._part_unit(u, 'time without time zone')], lambda _u: pg._time_part(_u, x))[1]::DOUBLE,
+    (u, x INTERVAL) AS list_transform([pg._part_unit(u, 'interval')], lambda _u: pg._part_of_interval(_u, x))[1]::DOUBLE,
     (u, x TIMESTAMPTZ) AS
-        list_transform([pg._unit(u)], lambda _u: pg._date_part(_u, x, pg._zoned_part(_u, x)))[1],
-    (u, x TIMESTAMP) AS list_transform([pg._unit(u)], lambda _u: pg._date_part(_u, x, pg._part(_u, x)))[1],
-    (u, x) AS list_transform([pg._unit(u)], lambda _u: pg._date_part(_u, x, pg._part(_u, x)))[1];
+        list_transform([pg._part_unit(u, 'timestamp with time zone')], lambda _u: pg._date_part(_u, x, pg._zoned_part(_u, x)))[1],
+    (u, x TIMESTAMP) AS list_transform([pg._part_unit(u, 'timestamp without time zone')], lambda _u: pg._date_part(_u, x, pg._part(_u, x)))[1],
+    (u, x) AS list_transform([pg._part_unit(u, 'timestamp without time zone')], lambda _u: pg._date_part(_u, x, pg._part(_u, x)))[1];
 -- One function for each unit (planner/functions/units.py), also for the units above. All parts except seconds since
 -- 1970 are those of `local` times: for a timestamp with time zone, of its date and clock there.
 CREATE OR REPLACE MACRO pg.local(x TIMESTAMPTZ) AS x::TIMESTAMP, (x TIMESTAMP) AS x, (x DATE) AS x, (x) AS x;
@@ -676,7 +740,8 @@ CREATE OR REPLACE MACRO pg.date_part_epoch
 CREATE OR REPLACE MACRO pg.date_part_year
     (x TIME) AS pg._no_part('year', 'time without time zone')::DOUBLE, (x INTERVAL) AS datepart('year', x)::DOUBLE,
     (x) AS pg._endless(x, pg._year(year(x)));
-CREATE OR REPLACE MACRO pg.trunc_to(u, x DATE) AS date_trunc(u, x::TIMESTAMP), (u, x) AS date_trunc(u, x);
+CREATE OR REPLACE MACRO pg.trunc_to(u, x DATE) AS date_trunc(u, x::TIMESTAMP),
+    (u, x INTERVAL) AS date_trunc(pg._span_unit(u, 'interval'), x), (u, x) AS date_trunc(u, x);
 -- The first year of a span of n years, if the first span began in year `one`; DuckDB's spans begin in year 0.
 CREATE OR REPLACE MACRO pg._first_year(y, n, one) AS
     if(y >= one, (y - one) // n * n, -((n - 1 + one - y) // n * n)) + one;
@@ -690,11 +755,14 @@ CREATE OR REPLACE MACRO pg._trunc(u, x) AS if(pg._is_long(u, x), pg._long_trunc(
 CREATE OR REPLACE MACRO pg._zoned_trunc(u, x) AS
     if(pg._is_long(u, x), pg._long_trunc(u, x::TIMESTAMP)::TIMESTAMPTZ, date_trunc(u, x));
 CREATE OR REPLACE MACRO pg.date_trunc
-    (u, x DATE) AS list_transform([pg._unit(u)], lambda _u: pg._trunc(_u, x::TIMESTAMP))[1],
-    (u, x TIMESTAMP) AS list_transform([pg._unit(u)], lambda _u: pg._trunc(_u, x))[1],
-    (u, x TIMESTAMPTZ) AS list_transform([pg._unit(u)], lambda _u: pg._zoned_trunc(_u, x))[1],
-    (u, x INTERVAL) AS date_trunc(pg._unit(u), x),
-    (u, x TIMESTAMPTZ, z) AS list_transform([{u: pg._unit(u), z: pg.zone(z)}], lambda _u:
+    (u, x DATE) AS
+        list_transform([pg._span_unit(u, 'timestamp without time zone')], lambda _u: pg._trunc(_u, x::TIMESTAMP))[1],
+    (u, x TIMESTAMP) AS
+        list_transform([pg._span_unit(u, 'timestamp without time zone')], lambda _u: pg._trunc(_u, x))[1],
+    (u, x TIMESTAMPTZ) AS
+        list_transform([pg._span_unit(u, 'timestamp with time zone')], lambda _u: pg._zoned_trunc(_u, x))[1],
+    (u, x INTERVAL) AS date_trunc(pg._span_unit(u, 'interval'), x),
+    (u, x TIMESTAMPTZ, z) AS list_transform([{u: pg._span_unit(u, 'timestamp with time zone'), z: pg.zone(z)}], lambda _u:
         CASE WHEN _u['u'] IN ('hour', 'minute', 'second', 'milliseconds', 'microseconds')
              THEN x - ((x AT TIME ZONE _u['z']) - date_trunc(_u['u'], x AT TIME ZONE _u['z']))
              ELSE pg._trunc(_u['u'], x AT TIME ZONE _u['z']) AT TIME ZONE _u['z'] END)[1];
@@ -705,9 +773,15 @@ CREATE OR REPLACE MACRO pg._stride(stride) AS to_microseconds(
          ELSE epoch_us((stride)::INTERVAL) END);
 CREATE OR REPLACE MACRO pg.date_bin(stride, x, origin) AS time_bucket(pg._stride(stride), x, origin);
 CREATE OR REPLACE MACRO pg.age(x) AS age(current_date::TIMESTAMP, x::TIMESTAMP), (x, y) AS age(x::TIMESTAMP, y::TIMESTAMP);
+CREATE OR REPLACE MACRO pg._months(x) AS datepart('year', x) * 12 + datepart('month', x);
+-- Months and days count in local time, of which an ambiguous one is the later one.
+CREATE OR REPLACE MACRO pg.add_interval(x, i) AS
+    CASE WHEN NOT isfinite(x) OR (pg._months(i) = 0 AND datepart('day', i) = 0) THEN x + i
+         ELSE (x::TIMESTAMP + to_months(pg._months(i)::INTEGER) + to_days(datepart('day', i)::INTEGER))::TIMESTAMPTZ
+              + to_microseconds(pg._micros(i)) END;
 -- An interval, a time or a number plus a string literal. A literal added to a date would be ambiguous.
 CREATE OR REPLACE MACRO pg.add_literal
-    (x INTERVAL, y) AS x + y::INTERVAL, (x TIMESTAMP, y) AS x + y::INTERVAL, (x TIMESTAMPTZ, y) AS x + y::INTERVAL,
+    (x INTERVAL, y) AS x + y::INTERVAL, (x TIMESTAMP, y) AS x + y::INTERVAL, (x TIMESTAMPTZ, y) AS pg.add_interval(x, y::INTERVAL),
     (x DATE, y) AS x + y, (x TIME, y) AS x + y::INTERVAL, (x SMALLINT, y) AS x + y::SMALLINT, (x INTEGER, y) AS x + y::INTEGER,
     (x BIGINT, y) AS x + y::BIGINT, (x FLOAT, y) AS x + y::FLOAT, (x DOUBLE, y) AS x + y::DOUBLE,
     (x DECIMAL(38,10), y) AS x + y::DECIMAL(38,10), (x, y) AS x + y;
@@ -740,7 +814,6 @@ CREATE OR REPLACE MACRO pg.make_time(h, m, s) AS make_time(h, m, s);
 CREATE OR REPLACE MACRO pg.make_timestamp(y, mo, d, h, mi, s) AS
     make_timestamp(pg._made_year(y, y || '-' || pg._two(mo) || '-' || pg._two(d))::BIGINT, mo, d, h, mi, s);
 -- An interval of months, days and microseconds; all of them that are not zero have one sign.
-CREATE OR REPLACE MACRO pg._months(x) AS datepart('year', x) * 12 + datepart('month', x);
 CREATE OR REPLACE MACRO pg._interval(m, d, us) AS
     to_months((m)::INTEGER) + to_days((d)::INTEGER) + to_microseconds(us);
 CREATE OR REPLACE MACRO pg.make_interval(years, months, weeks, days, hours, mins, secs) AS
@@ -971,8 +1044,15 @@ CREATE OR REPLACE MACRO pg.jsonb_set
     (j, path, v, creates) AS if(v IS NULL OR creates IS NULL, NULL, pg._along(pg._changeable(j), path, v, creates));
 CREATE OR REPLACE MACRO pg.jsonb_without_path(j, path) AS pg._along(pg._changeable(j), path, NULL::JSON, false);
 -- Null fields are removed from the text, outside of strings, and then commas left at an end.
-CREATE OR REPLACE MACRO pg.jsonb_strip_nulls(j) AS regexp_replace(regexp_replace(j::VARCHAR,
+CREATE OR REPLACE MACRO pg._without_null_fields(j) AS regexp_replace(regexp_replace(j::VARCHAR,
     '"(?:\\.|[^"\\])*":null,?|("(?:\\.|[^"\\])*")', '\1', 'gs'), ',(\})|("(?:\\.|[^"\\])*")', '\1\2', 'gs')::JSON;
+-- The same also without the nulls in arrays, of which one may be left behind a comma.
+CREATE OR REPLACE MACRO pg._without_null_items(j) AS regexp_replace(regexp_replace(j::VARCHAR,
+    '("(?:\\.|[^"\\])*")|null,?', '\1', 'gs'), '("(?:\\.|[^"\\])*")|,(\])', '\1\2', 'gs')::JSON;
+CREATE OR REPLACE MACRO pg.jsonb_strip_nulls
+    (j) AS pg._without_null_fields(j),
+    (j, in_arrays) AS if(in_arrays AND json_type(j) <> 'NULL', pg._without_null_items(pg._without_null_fields(j)),
+                         if(in_arrays IS NULL, NULL, pg._without_null_fields(j)));
 -- The place of a new item before or after the one at a path's end, or of a new field.
 CREATE OR REPLACE MACRO pg._insert_place(j, k, is_after) AS
     greatest(0, least(json_array_length(j)::BIGINT, pg._at(j, k) + is_after::BIGINT));
@@ -1018,22 +1098,29 @@ CREATE OR REPLACE MACRO pg.array_fill(v, sizes) AS CASE
 CREATE OR REPLACE MACRO pg.array_element(a, n) AS if(n > 0, a[n], NULL);
 CREATE OR REPLACE MACRO pg.array_slice(a, l, h) AS
     if(l IS NULL OR h IS NULL, NULL, a[if(l < 1, 1, l):if(h < 1, 0, h)]);
-CREATE OR REPLACE MACRO pg.array_length(a, n) AS if(n = 1, nullif(len(a), 0)::INTEGER, NULL);
-CREATE OR REPLACE MACRO pg.array_upper(a, n) AS if(n = 1, nullif(len(a), 0)::INTEGER, NULL);
+-- The length of a dimension: that of the first array in it.
+CREATE OR REPLACE MACRO pg._depth(a) AS len(regexp_extract_all(typeof(a), '\[\]'))::INTEGER;
+CREATE OR REPLACE MACRO pg.array_length(a, n) AS nullif(CASE WHEN n = 1 THEN len(a) WHEN n BETWEEN 2 AND pg._depth(a)
+    THEN json_array_length(to_json(a), '$' || repeat('[0]', n - 1)) END, 0)::INTEGER;
+CREATE OR REPLACE MACRO pg.array_upper(a, n) AS pg.array_length(a, n);
+CREATE OR REPLACE MACRO pg.array_lower(a, n) AS if(pg.array_length(a, n) > 0, 1, NULL);
 CREATE OR REPLACE MACRO pg._null_count(are_null, is_null) AS len(list_filter(are_null, lambda e: e = is_null))::INTEGER;
-CREATE OR REPLACE MACRO pg.array_ndims(a) AS if(len(a) > 0, len(regexp_extract_all(typeof(a), '\[\]'))::INTEGER, NULL);
-CREATE OR REPLACE MACRO pg.array_dims(a) AS if(len(a) > 0, '[1:' || len(a) || ']' || CASE pg.array_ndims(a)
-    WHEN 1 THEN '' WHEN 2 THEN '[1:' || json_array_length(to_json(a), '$[0]') || ']'
-    ELSE pg.raise('0A000', 'array_dims of an array of more than two dimensions')::VARCHAR END, NULL);
-CREATE OR REPLACE MACRO pg.array_subscripts(a, n) AS
-    if(n = 1, list_transform(range(1, len(a) + 1), lambda i: i::INTEGER), NULL);
+CREATE OR REPLACE MACRO pg.array_ndims(a) AS if(len(a) > 0, pg._depth(a), NULL);
+CREATE OR REPLACE MACRO pg.array_dims(a) AS if(len(a) > 0, array_to_string(list_transform(
+    range(1, pg._depth(a) + 1), lambda n: '[1:' || pg.array_length(a, n) || ']'), ''), NULL);
+CREATE OR REPLACE MACRO pg.array_subscripts
+    (a, n) AS list_transform(range(1, pg.array_length(a, n) + 1), lambda i: i::INTEGER),
+    (a, n, is_reverse) AS list_transform(range(1, pg.array_length(a, n) + 1), lambda i:
+        if(is_reverse, pg.array_length(a, n) + 1 - i, i)::INTEGER);
 CREATE OR REPLACE MACRO pg.side_by_side(lists, is_all) AS list_transform(
     range(1, if(is_all OR len(lists[1]) = 0, len(lists[1]), if(lists[1] IS NULL, NULL, 1)) + 1), lambda n: list_transform(lists, lambda l: l[n]));
-CREATE OR REPLACE MACRO pg.array_lower(a, n) AS if(n = 1 AND len(a) > 0, 1, NULL);
 CREATE OR REPLACE MACRO pg.cardinality(a) AS len(a)::INTEGER;
 CREATE OR REPLACE MACRO pg.array_append(a, e) AS list_append(a, e);
 CREATE OR REPLACE MACRO pg.array_prepend(e, a) AS list_prepend(e, a);
 CREATE OR REPLACE MACRO pg.array_cat(a, b) AS if(a IS NULL AND b IS NULL, NULL, list_concat(a, b));
+-- An array with one of its element type behind or before it, where nothing is added for an empty one.
+CREATE OR REPLACE MACRO pg.array_cat_behind(a, e) AS if(len(e) > 0, list_append(a, e), a);
+CREATE OR REPLACE MACRO pg.array_cat_before(e, a) AS if(len(e) > 0, list_prepend(e, a), a);
 CREATE OR REPLACE MACRO pg.array_remove(a, x) AS list_filter(a, lambda e: e IS DISTINCT FROM x);
 CREATE OR REPLACE MACRO pg.array_replace(a, x, y) AS
     list_transform(a, lambda e: CASE WHEN e IS NOT DISTINCT FROM x THEN y ELSE e END);

@@ -12,7 +12,8 @@ from dataclasses import replace
 from sparkwave.catalog.types import ALIASES, Type
 
 # Words besides names of types: `same` is the type of the other arguments with this word, `array` is an array of the
-# type of `element`, `any` is unknown. The last word stands for all further arguments.
+# type of `element`, `any` is unknown. The last word stands for all further arguments. After `|` are the words for one
+# argument.
 _SIGNATURES = {
     # Text.
     "upper": "text", "lower": "text", "initcap": "text", "length": "text", "octet_length": "text",
@@ -31,9 +32,10 @@ _SIGNATURES = {
     **dict.fromkeys(
         ("abs", "ceil", "floor", "sign", "sqrt", "cbrt", "exp", "ln", "degrees", "radians", "sin", "cos", "tan", "asin",
          "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "cot", "sind", "cosd", "tand",
-         "log", "log10", "power"), "float8",
+         "cotd", "asind", "acosd", "atand", "atan2d", "gamma", "lgamma", "log", "log10", "power"), "float8",
     ),
-    "round": "numeric int", "trunc": "numeric int", "div": "numeric", "gcd": "same", "lcm": "same", "modulo": "same",
+    "round": "numeric int | float8", "trunc": "numeric int", "div": "numeric", "gcd": "same", "lcm": "same",
+    "modulo": "same",
     # Dates and times.
     "date_trunc": "text timestamptz text", "date_part": "text timestamptz", "extract": "any timestamptz",
     "date_bin": "interval timestamptz timestamptz", "to_char": "timestamptz text", "to_date": "text",
@@ -60,11 +62,15 @@ _SIGNATURES = {
 }  # fmt: skip
 
 
-def argument_type(name: str, place: int, known: Mapping[int, Type]) -> Type | None:
-    """Return the type that a function wants at a place, from 0; `known` has the types of its other arguments."""
+def argument_type(name: str, place: int, count: int, known: Mapping[int, Type]) -> Type | None:
+    """Return the type that a function of `count` arguments wants at a place, from 0.
+
+    `known` has the types of its other arguments.
+    """
     if name not in _SIGNATURES:
         return None
-    words = _SIGNATURES[name].split()
+    several, _, one = _SIGNATURES[name].partition(" | ")
+    words = (one if one and count == 1 else several).split()
     word = _word(words, place)
     if word == "any":
         return None

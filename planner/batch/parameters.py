@@ -311,7 +311,7 @@ def _argument(parent: exp.Expr, child: exp.Expr, seen: Seen) -> Known:
     if seen[key] is None:
         return None
     name, places, known = seen[key]
-    return argument_type(name, places[id(child)], known) if id(child) in places else None
+    return argument_type(name, places[id(child)], len(places), known) if id(child) in places else None
 
 
 def _call(node: exp.Expr) -> tuple[str, dict[int, int], dict[int, Type]] | None:

@@ -406,6 +406,7 @@ def _checked_division(node: exp.Binary) -> exp.Expr:
     divisor = node.expression
     raised = exp.cast(exp.Anonymous(this="error", expressions=[exp.Literal.string("division by zero")]), "int")
     checked = exp.Case().when(exp.EQ(this=divisor.copy(), expression=exp.Literal.number(0)), raised).else_(divisor)
+    checked.type = divisor.type
     node.set("expression", checked)
     return node
 

@@ -1,9 +1,9 @@
 """Rows in batch statements: DuckDB finds their types by itself, but not by PostgreSQL's rules.
 
 A statement with rows is bound like a view's query, only for its types: those of rows are noted on the statement's own
-tree, where `duckdb_spelling` reads them. So are the types of intervals, which DuckDB compares in another way, of the
-operands of `||`, and of values that become jsonb. Statements that cannot be bound, such as those on system catalogs,
-keep DuckDB's types.
+tree, where `duckdb_spelling` reads them. So are the types of other values whose spelling depends on their types: of
+intervals, times and reals and what is beside them, of the operands of `||`, of values that become jsonb, and of the
+arguments of some functions. Statements that cannot be bound, such as those on system catalogs, keep DuckDB's types.
 """
 
 from __future__ import annotations
@@ -15,18 +15,22 @@ from sqlglot import exp
 from sparkwave.catalog.errors import CANNOT_COERCE, Error
 from sparkwave.catalog.model import Catalog, Relation
 from sparkwave.catalog.names import literal
-from sparkwave.catalog.types import INTEGER, INTERVAL, JSONB, Type
+from sparkwave.catalog.types import INTEGER, INTERVAL, JSONB, REAL, TIME, Type
 from sparkwave.planner.bind.binder import Scope, annotated, expand_rows, resolve
 from sparkwave.planner.functions.documents import makes_document
 from sparkwave.planner.functions.duckdb_spelling import for_duckdb
+from sparkwave.planner.functions.operators import as_call
 from sparkwave.planner.functions.result_types import holds_struct
+from sparkwave.planner.functions.scalar_functions import FUNCTIONS
 from sparkwave.planner.functions.structs import check_structs
 from sparkwave.planner.functions.typed import data_type, sql_type
 from sparkwave.planner.parse.row_values import is_row
 from sparkwave.planner.parse.trees import name_of, other_tables
 
 _MARK = "statement_node"
-_KINDS = (exp.DataType.Type.STRUCT, exp.DataType.Type.INTERVAL)
+_KINDS = (exp.DType.STRUCT, exp.DType.INTERVAL, exp.DType.TIME, exp.DType.FLOAT)
+# Types that the engines compare and compute with in another way.
+_OTHERWISE = (INTERVAL, TIME, REAL)
 
 
 def with_row_types(tree: exp.Expr, catalog: Catalog, scope: Scope) -> exp.Expr:
@@ -48,9 +52,25 @@ def with_row_types(tree: exp.Expr, catalog: Catalog, scope: Scope) -> exp.Expr:
     check_structs(bound)
     for part in bound.walk():
         type_ = sql_type(part.type) if _MARK in part.meta else None
-        if type_ is not None and (holds_struct(type_) or type_ == INTERVAL or _is_concatenated(part) or _is_part(part)):
+        if type_ is not None and (holds_struct(type_) or any(is_noted(part) for is_noted in _NOTED)):
             nodes[part.meta[_MARK]].type = data_type(type_)
     return tree
+
+
+def _is_beside(node: exp.Expr) -> bool:
+    """Return whether a node is of a type that is spelled otherwise, or an operand beside one of such a type."""
+    around = node.parent.iter_expressions() if isinstance(node.parent, exp.Binary | exp.Between | exp.In) else ()
+    return any(sql_type(part.type) in _OTHERWISE for part in (node, *around))
+
+
+def _is_argument(node: exp.Expr) -> bool:
+    """Return whether a node is an argument of a function whose spelling depends on its arguments' types."""
+    return node.parent is not None and _reads_types(node.parent)
+
+
+def _reads_types(node: exp.Expr) -> bool:
+    call = as_call(node)
+    return call is not None and FUNCTIONS[call[0]].reads_types
 
 
 def _is_concatenated(node: exp.Expr) -> bool:
@@ -66,17 +86,20 @@ def _is_part(node: exp.Expr) -> bool:
     return node.parent is not None and makes_document(node.parent)
 
 
+_NOTED = (_is_beside, _is_concatenated, _is_part, _is_argument)
+
+
 def _has_rows(tree: exp.Expr, catalog: Catalog, scope: Scope) -> bool:
-    """Return whether a statement has rows, intervals, jsonb or `||`, or reads columns with rows."""
+    """Return whether a statement has values of which types are noted, or reads columns of their types."""
     for node in tree.walk():
-        if isinstance(node, exp.DPipe) or makes_document(node):
+        if isinstance(node, exp.DPipe) or makes_document(node) or _reads_types(node):
             return True
         if is_row(node) or (isinstance(node, exp.DataType) and node.is_type(*_KINDS)) or isinstance(node, exp.Interval):
             return True
         if isinstance(node, exp.Dot) and isinstance(node.this, exp.Paren | exp.Dot | exp.Bracket):
             return True
     return any(
-        holds_struct(column.type) or column.type == INTERVAL
+        holds_struct(column.type) or column.type in _OTHERWISE
         for relation in _relations(tree, catalog, scope)
         for column in relation.columns
     )

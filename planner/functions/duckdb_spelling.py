@@ -39,7 +39,7 @@ from sparkwave.planner.functions.documents import in_document
 from sparkwave.planner.functions.jsonb_contains import contains
 from sparkwave.planner.functions.number_patterns import is_number_format, number_read, number_text
 from sparkwave.planner.functions.operators import INEXACT, as_call, type_of_part
-from sparkwave.planner.functions.result_types import Known, array_type, field_place, holds_struct
+from sparkwave.planner.functions.result_types import Known, array_type, field_place, holds_struct, is_numeric
 from sparkwave.planner.functions.safe import HOLDS_ROWS, Rows, is_call, is_safe_cast, may_raise
 from sparkwave.planner.functions.safe_aggregates import counted_rows, defined, guarded
 from sparkwave.planner.functions.scalar_functions import (
@@ -53,7 +53,9 @@ from sparkwave.planner.functions.scalar_functions import (
 )
 from sparkwave.planner.functions.struct_spelling import cast_to_struct, field_at, rows_of_arrays, text_of
 from sparkwave.planner.functions.typed import data_type, sql_type
+from sparkwave.planner.functions.undefined import undefined
 from sparkwave.planner.parse.constant_runs import expanded
+from sparkwave.planner.parse.trees import position_of
 
 _Args = list[exp.Expr]
 _SHIFTS: dict[type[exp.Expr], str] = {
@@ -132,7 +134,7 @@ def _for_duckdb(node: exp.Expr, lenient: bool) -> exp.Expr | None:
     if isinstance(node, _COMPARISONS) and (quantified := _quantified(node, lenient)) is not None:
         return quantified
     if isinstance(node, (*_ORDERING, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Between, exp.In, exp.Ordered)):
-        return _of_intervals(node) or _without_bounds(node)
+        return _of_intervals(node) or _without_bounds(node) or _of_doubles(node)
     if isinstance(node, exp.Like | exp.ILike):
         return node if isinstance(node.parent, exp.Escape) else _like(node, lenient)
     if isinstance(node, exp.Escape):
@@ -163,7 +165,11 @@ def _for_duckdb(node: exp.Expr, lenient: bool) -> exp.Expr | None:
         return _function_of_quotients(name, arguments)
     build = _BUILDERS.get(name)
     if build is not None:
-        return build(arguments)
+        try:
+            return build(arguments)
+        except Error as error:
+            error.position = error.position or position_of(node)
+            raise
     if function.duckdb == OURS:
         return ours(name, *arguments)
     return duckdb_call(function.duckdb or name, *arguments)
@@ -200,12 +206,34 @@ def _concatenation(node: exp.DPipe, lenient: bool) -> exp.Expr | None:
                 side.replace(ours("quotient_text", side.copy()))
         return node
     sides = [_as_array(side, type_, lenient) for side in (node.this, node.expression)]
-    left, right = (known.dimensions if (known := type_of_part(side)) is not None else None for side in sides)
-    if left is None or right is None:
+    if None in map(_dimensions, sides):
         return ours("array_cat", *sides) if any(isinstance(side, exp.Null) for side in sides) else None
+    return _joined_arrays(sides)
+
+
+def _dimensions(side: exp.Expr) -> int | None:
+    type_ = type_of_part(side)
+    return type_.dimensions if type_ is not None else None
+
+
+def _joined_arrays(sides: _Args) -> exp.Expr:
+    """Return two arrays joined, or an array and an element; NULL is an empty array."""
+    left, right = (_dimensions(side) or 0 for side in sides)
     if abs(left - right) > 1:
         raise Error("argument must be empty or one-dimensional array", errors.DATA_EXCEPTION)
-    return ours("array_cat" if left == right else "array_append" if left > right else "array_prepend", *sides)
+    if left == right:
+        return ours("array_cat", *sides)
+    if not min(left, right):
+        return ours("array_append" if left > right else "array_prepend", *sides)
+    return ours("array_cat_behind" if left > right else "array_cat_before", *sides)
+
+
+def _array_cat(arguments: _Args) -> exp.Expr:
+    """Return array_cat, whose arguments are both arrays."""
+    known = list(map(_dimensions, arguments))
+    if 0 in known:
+        raise undefined("array_cat", arguments)
+    return ours("array_cat", *arguments) if None in known else _joined_arrays(arguments)
 
 
 def _as_array(side: exp.Expr, type_: Type, lenient: bool) -> exp.Expr:
@@ -229,9 +257,17 @@ def _arithmetic(node: exp.Expr, lenient: bool) -> exp.Expr | None:
         return ours("jsonb_without", node.this, node.expression)
     if isinstance(node, exp.Add | exp.Sub) and (made := _of_literal(node)) is not None:
         return made
+    if isinstance(node, exp.Add | exp.Sub) and not lenient and (made := _moved(node)) is not None:
+        return made
+    _of_doubles(node)
+    if isinstance(node, exp.Mul | exp.Div) and TIME in known:
+        for side in list(node.iter_expressions()):
+            if type_of_part(side) == TIME:
+                side.replace(ours("interval_of_time", side.copy()))
     if isinstance(node, exp.Sub):
         is_plain = _is_number(node.this) or _is_number(node.expression)
-        if type_ in (None, INTEGER) and not is_plain and (None in known or known == [DATE, DATE]):
+        is_known = known in ([DATE, DATE], [TIME, TIME])
+        if is_known or (type_ in (None, INTEGER) and not is_plain and None in known):
             new = ours("subtract", node.this, node.expression)
     elif isinstance(node, exp.Mod):
         if type_ == QUOTIENT:
@@ -252,6 +288,38 @@ def _arithmetic(node: exp.Expr, lenient: bool) -> exp.Expr | None:
             else ours("divide", *node.iter_expressions())
         )
     return new if new is not node else None
+
+
+def _of_doubles(node: exp.Expr) -> exp.Expr | None:
+    """Return an operator with a real beside another number, where PostgreSQL computes with double precision.
+
+    Changes the node. Returns None for any other operator. A list of several values has their common type, a real.
+    """
+    if isinstance(node, exp.In) and len(node.expressions) != 1:
+        return None
+    sides = list(node.iter_expressions())
+    types = [type_of_part(side) for side in sides]
+    if REAL not in types or not any(type_ not in (None, REAL) and is_numeric(type_) for type_ in types):
+        return None
+    for side, type_ in zip(sides, types, strict=True):
+        if is_numeric(type_) and type_ != DOUBLE:
+            side.replace(exp.cast(side.copy(), data_type(DOUBLE)))
+    return node
+
+
+def _moved(node: exp.Add | exp.Sub) -> exp.Expr | None:
+    """Return a time with time zone plus or minus an interval with days, which count in local time."""
+    sides = [node.this, node.expression]
+    if not any(map(_is_interval, sides)) or TIMESTAMPTZ not in map(type_of_part, sides):
+        return None
+    moment, interval = sides if _is_interval(node.expression) else reversed(sides)
+    if isinstance(interval, exp.Interval) and (interval.text("unit") or "day").lower().rstrip("s") in _CLOCK_UNITS:
+        return None
+    length = exp.Neg(this=exp.paren(interval)) if isinstance(node, exp.Sub) else interval
+    return ours("add_interval", moment, length)
+
+
+_CLOCK_UNITS = ("hour", "minute", "second", "millisecond", "microsecond")
 
 
 # Expressions that are computed so fast that repeating them costs less than storing the result.
@@ -348,6 +416,8 @@ def _of_quotients(node: exp.Expr) -> exp.Expr | None:
 # Functions of numerics: those of any decimal in DuckDB, and those of floats.
 _ROUNDINGS = frozenset({"round", "trunc", "ceil", "floor"})
 _OF_FLOATS = frozenset({"sqrt", "exp", "ln", "log", "log10", "power"})
+# Those whose floats overflow and underflow in other words than numerics.
+_OF_NUMERIC = {"exp": "exp_of_numeric", "power": "power_of_numeric"}
 _OF_QUOTIENTS = _ROUNDINGS | _OF_FLOATS | {"sign", "modulo"}
 
 
@@ -355,7 +425,7 @@ def _function_of_quotients(name: str, arguments: _Args) -> exp.Expr:
     if name == "modulo":
         made: exp.Expr = exp.Mod(this=_as_quotient(arguments[0]), expression=_as_quotient(arguments[1]))
     elif name in _OF_FLOATS:
-        made = _of_floats(name, [exp.cast(argument, "double") for argument in arguments])
+        made = _of_floats(_OF_NUMERIC.get(name, name), [exp.cast(argument, "double") for argument in arguments])
         made = duckdb_call("format", exp.Literal.string("{:.16g}"), made)  # at least as many digits as PostgreSQL has
     else:
         made = duckdb_call(name, *arguments)
@@ -726,7 +796,14 @@ def _regexp_substr(arguments: _Args) -> exp.Expr:
     return exp.Case().when(duckdb_call("regexp_matches", text.copy(), pattern.copy(), exp.Literal.string("s")), found)
 
 
+def _is_null(argument: exp.Expr) -> bool:
+    value = argument.unnest()
+    return isinstance(value.this if isinstance(value, exp.Cast) else value, exp.Null)
+
+
 def _regexp_match(arguments: _Args) -> exp.Expr:
+    if any(map(_is_null, arguments)):
+        return exp.cast(exp.null(), "VARCHAR[]", dialect="duckdb")
     text, pattern = arguments[:2]
     if len(arguments) > 2 and not arguments[2].is_string:
         raise Error("regexp_match with flags that are not a constant is not supported", errors.FEATURE_NOT_SUPPORTED)
@@ -745,6 +822,8 @@ def _regexp_match(arguments: _Args) -> exp.Expr:
 
 def _regexp_all_matches(arguments: _Args) -> exp.Expr:
     """Return the groups of each match, or of the first one without the flag g: an array of arrays."""
+    if any(map(_is_null, arguments)):
+        return exp.cast(exp.null(), "VARCHAR[][]", dialect="duckdb")
     text, pattern = arguments[:2]
     if not pattern.is_string or not all(flag.is_string for flag in arguments[2:]):
         message = "regexp_matches with a pattern or flags that are not constants is not supported"
@@ -888,6 +967,7 @@ def _normalize(arguments: _Args) -> exp.Expr:
 
 
 _BUILDERS: dict[str, Callable[[_Args], exp.Expr]] = {
+    "array_cat": _array_cat,
     "concat": lambda arguments: duckdb_call("concat", *_output_all(arguments)),
     "concat_ws": lambda arguments: duckdb_call("concat_ws", arguments[0], *_output_all(arguments[1:])),
     "div": lambda arguments: ours("div_quotients" if QUOTIENT in map(type_of_part, arguments) else "div", *arguments),

@@ -198,7 +198,8 @@ def subtraction(types: tuple[Known, ...]) -> Known:
 
 
 def multiplication(types: tuple[Known, ...]) -> Known:
-    return INTERVAL if INTERVAL in types else arithmetic(types)
+    """Return the type of `*` and of `/`: a time is an interval there."""
+    return INTERVAL if INTERVAL in types or TIME in types else arithmetic(types)
 
 
 def division(types: tuple[Known, ...]) -> Known:

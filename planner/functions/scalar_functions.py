@@ -39,6 +39,7 @@ from sparkwave.planner.functions.result_types import (
     array_type,
     bytea_or_text,
     common,
+    concatenation,
     element_of_first,
     first,
     number,
@@ -60,10 +61,15 @@ SAME = ""
 
 @dataclass(frozen=True)
 class Function:
-    """A scalar function. `duckdb` is its name in DuckDB: `SAME` as Postgres', or `OURS`."""
+    """A scalar function. `duckdb` is its name in DuckDB: `SAME` as Postgres', or `OURS`.
+
+    `reads_types` tells that its spelling depends on the types of its arguments, which batch statements do not have
+    unless they are bound for them.
+    """
 
     result: Rule
     duckdb: str = OURS
+    reads_types: bool = False
 
 
 F = Function
@@ -128,15 +134,15 @@ FUNCTIONS: dict[str, Function] = {
     "radians": F(DOUBLE, SAME),
     **{
         name: F(DOUBLE, SAME)
-        for name in ("sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh",
-                     "atanh")
+        for name in ("sin", "cos", "tan", "atan", "atan2", "sinh", "cosh", "tanh", "asinh")
     },
-    "acosh": F(DOUBLE),
     **{
         name: F(DOUBLE)
-        for name in ("cot", "sind", "cosd", "tand", "cotd", "asind", "acosd", "atand", "atan2d")
+        for name in ("asin", "acos", "acosh", "atanh", "cot", "sind", "cosd", "tand", "cotd", "asind", "acosd", "atand",
+                     "atan2d", "gamma", "lgamma")
     },
     "factorial": F(NUMERIC),
+    "scale": F(INTEGER),
     "min_scale": F(INTEGER),
     "trim_scale": F(NUMERIC),
     "width_bucket": F(INTEGER),
@@ -223,7 +229,7 @@ FUNCTIONS: dict[str, Function] = {
     "make_timestamptz": F(TIMESTAMPTZ),
     "make_interval": F(INTERVAL),
     "overlaps": F(BOOLEAN),
-    "to_char": F(VARCHAR),
+    "to_char": F(VARCHAR, reads_types=True),
     "to_timestamp": F(TIMESTAMPTZ),
     "to_date": F(DATE),
     "to_number": F(NUMERIC),
@@ -272,7 +278,7 @@ FUNCTIONS: dict[str, Function] = {
     "array_dims": F(VARCHAR),
     "array_append": F(array_of_first),
     "array_prepend": F(array_of_second),
-    "array_cat": F(first),
+    "array_cat": F(concatenation, reads_types=True),
     "array_remove": F(first),
     "array_replace": F(first),
     "array_position": F(INTEGER),

@@ -71,6 +71,7 @@ class Sparkwave(Postgres):
             **{name: build for name, build in StrictParser.FUNCTIONS.items() if name not in _KEPT | _UNREAD},
             "NOW": lambda args: _called("now", exp.CurrentTimestamp()),
             "ALL": lambda args: exp.All(this=args[0] if args else exp.null()),
+            "SOME": lambda args: exp.Any(this=exp.Paren(this=args[0] if args else exp.null())),
         }
         FUNCTION_PARSERS: ClassVar = {
             name: parse for name, parse in StrictParser.FUNCTION_PARSERS.items() if name not in _KEPT
@@ -151,13 +152,18 @@ class Sparkwave(Postgres):
                 this.set("expression", (exp.All if isinstance(array, exp.Any) else exp.Any)(this=array.this))
             return super()._negate_range(this)
 
-        def _parse_interval(self, *args: Any, **options: Any) -> Any:
-            """Parse an interval with a clock time, or `ago`, as a cast of its text, which sqlglot would drop."""
+        def _parse_interval(self, require_interval: bool = True, parse_function_unit: bool = True) -> Any:
+            """Parse an interval with a clock time, or `ago`, as a cast of its text, which sqlglot would drop.
+
+            sqlglot would also take a text added to an interval for another interval.
+            """
             following = self._next if self._match(TokenType.INTERVAL, advance=False) else None
-            if following is None or following.token_type != TokenType.STRING or is_plain_interval(following.text):
-                return super()._parse_interval(*args, **options)
+            if following is None or following.token_type != TokenType.STRING:
+                return super()._parse_interval(require_interval, parse_function_unit)
             self._advance(2)
-            return exp.cast(exp.Literal.string(following.text), "interval")
+            text = exp.Literal.string(following.text)
+            is_plain = is_plain_interval(following.text)
+            return self._parse_interval_span(text, parse_function_unit) if is_plain else exp.cast(text, "interval")
 
 
 def _called(name: str, node: exp.Expr) -> exp.Expr:
