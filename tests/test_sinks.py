@@ -459,6 +459,9 @@ def test_on_spark(shared_server: Server, tmp_path: Path) -> None:
         own.execute("CREATE TABLE spark_u (v int PRIMARY KEY, n bigint)")
         own.execute("ALTER SYSTEM SET backfill_slice_rows = 400")
         own.execute("CREATE SINK spark_s INTO spark_u AS SELECT v, count(*) FROM spark_t GROUP BY v")
+        own.execute("CREATE TABLE spark_w (v int PRIMARY KEY, k int)")
+        own.execute("CREATE SINK spark_m INTO spark_w AS SELECT v, k FROM spark_t")
+        assert rows(own, "SELECT v, k FROM spark_w ORDER BY v") == [(v, 990 + v) for v in range(10)]
         own.execute(f"CREATE SINK spark_f FROM spark_t WITH (connector = 'fs', fs.path = '{tmp_path}')")
         own.execute("ALTER SYSTEM SET backfill_slice_rows = DEFAULT")
         assert rows(own, "SELECT count(*), sum(n) FROM spark_u") == [(10, 1000)]
@@ -467,9 +470,11 @@ def test_on_spark(shared_server: Server, tmp_path: Path) -> None:
         own.execute("FLUSH")
         own.execute("ALTER SYSTEM SET streaming_engine = DEFAULT")
         assert rows(own, "SELECT n FROM spark_u WHERE v IN (4, 5) ORDER BY v") == [(99,), (100,)]
+        assert rows(own, "SELECT v, k FROM spark_w ORDER BY v") == [(v, 990 + v) for v in range(5, 10)]
         assert kept_in(tmp_path) == Counter({(k, k % 10): 1 for k in range(5, 1000)})
         own.execute("DROP TABLE spark_t CASCADE")
         own.execute("DROP TABLE spark_u")
+        own.execute("DROP TABLE spark_w")
 
 
 @pytest.mark.long
