@@ -63,6 +63,8 @@ class Sink:
     - `key`: the columns of a message's key.
     - `has_snapshot`: whether the rows from before the sink are delivered, too.
     - `ignores_deletes`: removals are left out.
+    - `rate_limit`: rows a second that it sends; None without a limit, 0 to pause. `is_decoupled` is whether a blackhole
+      sink may have one.
     """
 
     connector: str
@@ -77,11 +79,18 @@ class Sink:
     secrets: tuple[tuple[str, int], ...] = ()
     has_snapshot: bool = True
     ignores_deletes: bool = False
+    rate_limit: int | None = None
+    is_decoupled: bool = True
 
     @property
     def removes(self) -> bool:
         """Whether it delivers removals."""
         return self.type == UPSERT and not self.ignores_deletes
+
+    @property
+    def may_be_limited(self) -> bool:
+        """Whether it can have a rate limit, because no barrier waits for it."""
+        return self.is_remote or (self.connector == BLACKHOLE and self.is_decoupled)
 
     @property
     def is_remote(self) -> bool:

@@ -115,6 +115,7 @@ HANDLERS: dict[type, Handler] = {
     statements.AlterSequence: _plain(sequences.alter_sequence),
     statements.AlterQuery: _plain(alter_query.alter_query),
     statements.AlterRateLimit: _plain(alter_jobs.set_rate_limit),
+    statements.AlterSinkRateLimit: _plain(alter_jobs.set_sink_rate_limit),
     statements.AlterSourceRateLimit: _plain(sources.set_rate_limit),
     statements.AlterParallelism: _plain(alter_jobs.set_parallelism),
     statements.AlterBackfillParallelism: _plain(alter_jobs.set_backfill_parallelism),

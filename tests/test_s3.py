@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import time
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -112,6 +113,26 @@ def test_a_sink_over_an_outage_and_a_kill(server: Server, bucket: Bucket) -> Non
             assert SECRET not in str(rows(own, "SHOW CREATE SINK s"))
     finally:
         again.kill()
+
+
+def test_a_limited_sink(session: Connection, bucket: Bucket) -> None:
+    """It waits at 0, goes on as its limit allows, and at once without one."""
+    session.execute("CREATE TABLE limited (k int PRIMARY KEY)")
+    given = bucket.options("s3.path = 'limited', sink_rate_limit = 0, snapshot = 'false'")
+    session.execute(f"CREATE SINK slow FROM limited WITH ({given}) FORMAT UPSERT ENCODE PARQUET")
+    for k in range(3):
+        session.execute(f"INSERT INTO limited VALUES ({3 * k}), ({3 * k + 1}), ({3 * k + 2})")
+        session.execute("FLUSH")
+    time.sleep(2.5)
+    assert not bucket.names("limited")
+    session.execute("ALTER SINK slow SET SINK_RATE_LIMIT = 1")
+    assert wait_until(lambda: len(bucket.names("limited")) == 1, 10)
+    time.sleep(1.2)
+    assert len(bucket.names("limited")) == 1
+    session.execute("ALTER SINK slow SET SINK_RATE_LIMIT TO DEFAULT")
+    expected = Counter((k,) for k in range(9))
+    assert wait_until(lambda: kept(bucket, "limited") == expected, 20)
+    session.execute("DROP SINK slow")
 
 
 def test_an_append_only_sink_is_what_a_source_reads(session: Connection, bucket: Bucket) -> None:

@@ -16,6 +16,7 @@ from servers import Server, refused, rows, wait_until
 from test_law import as_bag, opened, run
 
 from sparkwave.catalog.errors import Error
+from sparkwave.executor.sinks.outbox import Pace
 
 Connection = psycopg.Connection[Any]
 
@@ -313,6 +314,59 @@ def test_a_creating_sink(session: Connection) -> None:
     session.execute("CREATE SINK gone INTO u (k, v) FROM t WITH (backfill_rate_limit = 0)")
     session.execute("DROP SINK gone")
     assert rows(session, "SHOW JOBS") == []
+
+
+def test_rate_limits(session: Connection) -> None:
+    """Of sinks that no barrier waits for; rw_rate_limit shows them."""
+    limits = (
+        "SELECT s.name, l.node_name, l.rate_limit FROM rw_rate_limit l JOIN rw_sinks s ON s.id = l.table_id ORDER BY 1"
+    )
+    session.execute("SET search_path = app, rw_catalog")
+    hole = "WITH (connector = 'blackhole'"
+    session.execute(f"CREATE SINK a FROM t {hole})")
+    session.execute(f"CREATE SINK b FROM t {hole}, sink_rate_limit = 9)")
+    session.execute("SET sink_rate_limit = 7")
+    session.execute(f"CREATE SINK c FROM t {hole})")
+    session.execute("CREATE SINK d INTO u (k, v) FROM t")
+    assert rows(session, limits) == [("b", "SINK", 9), ("c", "SINK", 7)]
+    session.execute("ALTER SINK a SET SINK_RATE_LIMIT TO 0")
+    session.execute("ALTER SINK b SET SINK_RATE_LIMIT = DEFAULT")
+    session.execute("ALTER SINK c SET SINK_RATE_LIMIT = -1")
+    assert rows(session, limits) == [("a", "SINK", 0)]
+    session.execute("SET sink_decouple = false")
+    session.execute(f"CREATE SINK e FROM t {hole})")
+    for sql in (
+        "ALTER SINK d SET SINK_RATE_LIMIT = 1",
+        "ALTER SINK e SET SINK_RATE_LIMIT = 0",
+        "CREATE SINK f INTO u (k, v) FROM t WITH (sink_rate_limit = 1)",
+    ):
+        error = refused(session, sql)
+        assert error.sqlstate == "0A000"
+        assert (error.diag.message_primary or "").startswith("sink rate limit is only supported for kv log store")
+    for sql in ("ALTER SINK a SET SINK_RATE_LIMIT = x", f"CREATE SINK f FROM t {hole}, sink_rate_limit = x)"):
+        assert refused(session, sql).sqlstate == "22023"
+    assert refused(session, "ALTER INDEX i SET SINK_RATE_LIMIT = 1").sqlstate == "0A000"
+    session.execute("ALTER SINK a SET PARALLELISM = 3")
+    assert rows(session, "SELECT parallelism FROM rw_streaming_parallelism WHERE name = 'a'") == [("3",)]
+
+
+def test_a_pace() -> None:
+    """Over any time, at most the limit, a second's worth more, and one epoch more."""
+    number, now = random.Random(2), 0.0
+    pace = Pace(clock=lambda: now)
+    for limit in (10, 3, 7):
+        began, sent, largest = now, 0, 0
+        for _ in range(500):
+            now += number.choice((0.0, 0.1, 1.0))
+            if pace.allows(limit):
+                rows_ = number.randrange(1, 40)
+                pace.spend(rows_)
+                sent, largest = sent + rows_, max(largest, rows_)
+        assert limit * (now - began) - largest <= sent <= limit * (now - began + 1) + 2 * largest
+    assert not pace.allows(0)
+    now += 1000.0
+    assert not pace.allows(0)
+    assert pace.allows(None)
 
 
 def test_serverless(session: Connection) -> None:

@@ -280,7 +280,10 @@ FROM lake.sparkwave.jobs j LEFT JOIN rwc._creating_fragments f ON f.table_id = j
 WHERE j.rate_limit IS NOT NULL AND j.status <> 'FAILED'
 UNION ALL
 SELECT 1, ['SOURCE'], 'SOURCE', relation_id::INTEGER, rate_limit::INTEGER
-FROM lake.sparkwave.sources WHERE rate_limit IS NOT NULL;
+FROM lake.sparkwave.sources WHERE rate_limit IS NOT NULL
+UNION ALL
+SELECT 1, ['SINK'], 'SINK', id::INTEGER, (details->>'rate_limit')::INTEGER
+FROM lake.sparkwave.relations WHERE kind = 'sink' AND (details->>'rate_limit') IS NOT NULL;
 
 -- One row for each living compute node: the executors of the Spark applications.
 CREATE OR REPLACE VIEW rwc.rw_worker_nodes AS

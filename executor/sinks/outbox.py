@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -75,11 +76,35 @@ def receiver(store: Store, relation: Relation) -> Receiver:
 
 
 @dataclass
+class Pace:
+    """How many sent rows a rate limit has not covered yet; below zero, how many may go at once."""
+
+    clock: Callable[[], float] = time.monotonic
+    _owed: float = 0.0
+    _at: float | None = None
+
+    def allows(self, limit: int | None) -> bool:
+        """Return whether an epoch may go now. It goes as a whole, and the next waits until it is covered."""
+        now = self.clock()
+        elapsed = 0.0 if self._at is None else now - self._at
+        self._at = now
+        if limit is None:
+            self._owed = 0.0
+            return True
+        self._owed = max(self._owed - limit * elapsed, -limit * TICK_S)
+        return limit > 0 and self._owed <= 0
+
+    def spend(self, rows: int) -> None:
+        self._owed += rows
+
+
+@dataclass
 class _Sink:
-    """One sink: its destination, and the delay after a failure."""
+    """One sink: its destination, its pace, and the delay after a failure."""
 
     secrets: tuple[Secret, ...] = ()
     receiver: Receiver | None = None
+    pace: Pace = field(default_factory=Pace)
     due: float = 0.0
     delay: float = 0.0
     reason: str = ""
@@ -149,25 +174,32 @@ class Outbox:
     def _hand_on(self, cursor: Cursor, relation: Relation, sink: _Sink) -> None:
         try:
             sink.receiver = sink.receiver or receiver(self.store, relation)
-            sink.is_pending = self._send(cursor, relation, sink.receiver)
+            sink.is_pending = self._send(cursor, relation, sink.receiver, sink.pace)
             sink.delay, sink.reason = 0.0, ""
         except (Error, DuckDBError, OSError) as error:
             if relation.id in self.store.catalog.by_id:
                 self._failed(relation, sink, error_of(error))
 
-    def _send(self, cursor: Cursor, relation: Relation, receiver: Receiver) -> bool:
-        """Send the oldest epochs of a log. Returns whether there are more."""
-        log = log_of(relation)
+    def _send(self, cursor: Cursor, relation: Relation, receiver: Receiver, pace: Pace) -> bool:
+        """Send the oldest epochs of a log, as many as the rate limit allows. Returns whether there are more."""
+        log, limit = log_of(relation), relation.sink.rate_limit
+        if not pace.allows(limit):
+            return True
         epochs = cursor.execute(
-            f"SELECT DISTINCT {quote(EPOCH)} FROM {log.sql} ORDER BY 1 LIMIT {MOST_EPOCHS}"
+            f"SELECT {quote(EPOCH)}, count(*) FROM {log.sql} GROUP BY ALL ORDER BY 1 LIMIT {MOST_EPOCHS}"
         ).fetchall()
         listed = ", ".join(f"{c.from_lake} AS {quote(c.lake_name)}" for c in log_columns(relation))
-        for (epoch,) in epochs:
+        sent: list[int] = []
+        for epoch, rows in epochs:
+            if sent and not pace.allows(limit):
+                break
             receiver.send(cursor, f"(SELECT {listed} FROM {log.sql} WHERE {quote(EPOCH)} = {epoch})", epoch)
-        if epochs:
+            pace.spend(rows)
+            sent.append(epoch)
+        if sent:
             with self.store.lake.transaction(cursor, [log]):
-                cursor.execute(f"DELETE FROM {log.sql} WHERE {quote(EPOCH)} <= {epochs[-1][0]}")
-        return len(epochs) == MOST_EPOCHS
+                cursor.execute(f"DELETE FROM {log.sql} WHERE {quote(EPOCH)} <= {sent[-1]}")
+        return len(sent) < len(epochs) or len(epochs) == MOST_EPOCHS
 
     def _failed(self, relation: Relation, sink: _Sink, error: Error) -> None:
         """Delay the next try, and store the reason, once for each reason."""

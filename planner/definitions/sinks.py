@@ -38,7 +38,7 @@ from sparkwave.planner.definitions.connectors import (
     S3_REQUIRED,
 )
 from sparkwave.planner.definitions.counting import draws
-from sparkwave.planner.definitions.view_options import KNOWN
+from sparkwave.planner.definitions.view_options import KNOWN, rows_a_second
 from sparkwave.planner.plan.growth import only_grows
 from sparkwave.planner.plan.nodes import Item, Project
 from sparkwave.planner.statements import CreateSink, Option
@@ -48,9 +48,10 @@ _PATHS = {**dict(zip(FILES, ("fs.path", "posix_fs.root"), strict=True)), S3: "s3
 _TYPE, _FORCED, _IGNORES_DELETES, _SNAPSHOT = "type", "force_append_only", "ignore_delete", "snapshot"
 # An option that is always as if it were true: an epoch's changes of a row are one change.
 _COMPACTED = "force_compaction"
+_RATE_LIMIT = "sink_rate_limit"
 _FLAGS = (_FORCED, _IGNORES_DELETES, _SNAPSHOT, _COMPACTED)
 _TYPED = frozenset({_TYPE, _FORCED, _IGNORES_DELETES})
-_OF_ALL = _TYPED | {_SNAPSHOT, _COMPACTED}
+_OF_ALL = _TYPED | {_SNAPSHOT, _COMPACTED, _RATE_LIMIT}
 # The options of each connector besides `connector` itself.
 _TAKEN: dict[str, frozenset[str]] = {
     TABLE: _OF_ALL,
@@ -217,7 +218,8 @@ def planned_sink(statement: CreateSink, root: Project, target: Relation | None) 
         )
     path = options.path
     directory = path.value if path is not None else None
-    return Sink(
+    limit = options.given.get(_RATE_LIMIT)
+    made = Sink(
         options.connector,
         type_,
         type_ == APPEND_ONLY and not grows,
@@ -228,6 +230,21 @@ def planned_sink(statement: CreateSink, root: Project, target: Relation | None) 
         key=_key(statement, options, type_, root),
         has_snapshot=options.has_snapshot,
         ignores_deletes=options.ignores_deletes,
+        rate_limit=rows_a_second(limit, "the sink") if limit is not None else None,
+    )
+    if limit is not None and not made.may_be_limited:
+        raise no_rate_limit(limit.position)
+    return made
+
+
+def no_rate_limit(position: int) -> Error:
+    """Return RisingWave's error for the rate limit of a sink that delivers with the barrier."""
+    return Error(
+        "sink rate limit is only supported for kv log store, please SET sink_decouple = TRUE before CREATE SINK",
+        errors.FEATURE_NOT_SUPPORTED,
+        hint="Sinks to s3 and kafka have a log; blackhole sinks too, unless sink_decouple is false. Into tables and "
+        "files, rows go with the barrier.",
+        position=position,
     )
 
 

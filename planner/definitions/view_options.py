@@ -52,19 +52,19 @@ def read_options(options: tuple[Option, ...]) -> JobOptions:
     return JobOptions(
         given.get(STRATEGY),
         given.get(ORDER),
-        _rows_a_second(limit) if limit is not None else None,
+        rows_a_second(limit) if limit is not None else None,
         is_serverless,
         group,
     )
 
 
-def _rows_a_second(option: Option) -> int:
+def rows_a_second(option: Option, what: str = "the backfill") -> int:
     """Return a u32. RisingWave panics on anything else."""
     if not option.value.isascii() or not option.value.isdigit() or int(option.value) not in _U32:
         raise Error(
             f"invalid value for {option.name}: {option.value}",
             errors.INVALID_PARAMETER_VALUE,
-            hint=f"It is a number of rows a second from 0, which pauses the backfill, to {_U32[-1]}.",
+            hint=f"It is a number of rows a second from 0, which pauses {what}, to {_U32[-1]}.",
             position=option.value_position,
         )
     return int(option.value)

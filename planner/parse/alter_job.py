@@ -30,6 +30,7 @@ from sparkwave.planner.statements import (
     AlterQuery,
     AlterRateLimit,
     AlterResourceGroup,
+    AlterSinkRateLimit,
     AlterSourceRateLimit,
     ConfigEntry,
     Name,
@@ -38,6 +39,7 @@ from sparkwave.planner.statements import (
 Setting = (
     AlterRateLimit
     | AlterSourceRateLimit
+    | AlterSinkRateLimit
     | AlterParallelism
     | AlterBackfillParallelism
     | AlterResourceGroup
@@ -60,7 +62,7 @@ def parse_alter_streaming(reader: TokenReader, kind: str) -> AlterQuery | Settin
             f"this ALTER {kind.upper()} is not supported",
             errors.FEATURE_NOT_SUPPORTED,
             hint="SET BACKFILL_RATE_LIMIT, PARALLELISM, BACKFILL_PARALLELISM, RESOURCE_GROUP, CONFIG and SCHEMA, "
-            "RENAME TO, OWNER TO and SWAP WITH are, and AS of a materialized view.",
+            "RENAME TO, OWNER TO and SWAP WITH are, AS of a materialized view, and SET SINK_RATE_LIMIT of a sink.",
             position=position,
         )
     return setting
@@ -125,18 +127,27 @@ def _query(reader: TokenReader, name: Name, if_exists: bool) -> AlterQuery:
 
 
 def _rate_limit(reader: TokenReader, kind: str, name: Name) -> AlterRateLimit:
+    return AlterRateLimit(kind, name, _rows_a_second(reader, "backfill_rate_limit", "the backfill"))
+
+
+def _sink_rate_limit(reader: TokenReader, kind: str, name: Name) -> AlterSinkRateLimit:
+    return AlterSinkRateLimit(kind, name, _rows_a_second(reader, "sink_rate_limit", "the sink"))
+
+
+def _rows_a_second(reader: TokenReader, setting: str, what: str) -> int | None:
+    """Parse a rate limit; None for DEFAULT or a negative number, which are no limit. Raises Error 22023."""
     position = reader.offset + 1
     text = reader.value()
     if text == DEFAULT:
-        return AlterRateLimit(kind, name, None)
+        return None
     if not re.fullmatch(r"-?\d+", text) or int(text) >= 2**32:
         raise Error(
-            f"invalid value for backfill_rate_limit: {text}",
+            f"invalid value for {setting}: {text}",
             errors.INVALID_PARAMETER_VALUE,
-            hint="It is a number of rows a second; 0 pauses the backfill, DEFAULT is no limit.",
+            hint=f"It is a number of rows a second; 0 pauses {what}, DEFAULT is no limit.",
             position=position,
         )
-    return AlterRateLimit(kind, name, int(text) if int(text) >= 0 else None)
+    return int(text) if int(text) >= 0 else None
 
 
 def _parallelism(reader: TokenReader, kind: str, name: Name) -> AlterParallelism:
@@ -199,4 +210,5 @@ _SETTINGS: dict[str, tuple[tuple[str, ...], Callable[[TokenReader, str, Name], S
     "PARALLELISM": ((*_JOBS, *_TABLES), _parallelism),
     "BACKFILL_PARALLELISM": ((*_JOBS, *_TABLES), _backfill_parallelism),
     "RESOURCE_GROUP": (_JOBS, _resource_group),
+    "SINK_RATE_LIMIT": ((SINK,), _sink_rate_limit),
 }

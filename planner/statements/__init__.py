@@ -11,6 +11,7 @@ from sparkwave.planner.statements.alterations import (
     AlterRateLimit,
     AlterResourceGroup,
     AlterSequence,
+    AlterSinkRateLimit,
     AlterSourceRateLimit,
     AlterTable,
     ColumnAction,
@@ -141,6 +142,7 @@ Statement = (
     | UseDatabase
     | AlterQuery
     | AlterRateLimit
+    | AlterSinkRateLimit
     | AlterSourceRateLimit
     | AlterParallelism
     | AlterBackfillParallelism
@@ -200,6 +202,7 @@ __all__ = [
     "AlterResourceGroup",
     "AlterSecret",
     "AlterSequence",
+    "AlterSinkRateLimit",
     "AlterSourceRateLimit",
     "AlterTable",
     "AlterUser",

@@ -51,6 +51,15 @@ class AlterSourceRateLimit:
 
 
 @dataclass(frozen=True)
+class AlterSinkRateLimit:
+    """ALTER SINK … SET SINK_RATE_LIMIT: rows a second; None is no limit, 0 a pause."""
+
+    kind: str
+    name: Name
+    limit: int | None
+
+
+@dataclass(frozen=True)
 class AlterParallelism:
     """ALTER … SET PARALLELISM, as SHOW prints it."""
 

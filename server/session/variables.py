@@ -80,12 +80,13 @@ SESSION: dict[str, Variable] = {
         Variable("locality_backfill_mode", "auto", one_of("auto", "always"), _NO_EFFECT),
         Variable("auto_locality_backfill_min_size", "10737418240", integer(*U64), _NO_EFFECT),
         Variable("source_rate_limit", "-1", integer(*INT32), "Rows a second of new sources; -1: all, 0: pause"),
-        *(Variable(f"{kind}_rate_limit", "-1", integer(*INT32), _NO_EFFECT) for kind in ("dml", "sink")),
+        Variable("sink_rate_limit", "-1", integer(*INT32), "Rows a second of new sinks with a log; -1: all, 0: pause"),
+        Variable("dml_rate_limit", "-1", integer(*INT32), _NO_EFFECT),
         *(
             Variable(f"streaming_parallelism_for_{kind}", DEFAULT, normalise_parallelism, f"That of new {kind}s")
             for kind in ("table", "source")
         ),
-        Variable("sink_decouple", "default", decoupling, _NO_EFFECT),
+        Variable("sink_decouple", "default", decoupling, "disable: new blackhole sinks have no rate limit"),
         Variable("query_mode", "auto", one_of("auto", "local", "distributed"), "distributed: queries run on Spark"),
         Variable("visibility_mode", "default", one_of("default", "all", "checkpoint"), "checkpoint: views as stored"),
         Variable("query_epoch", "0", integer(*U64), "Queries read what there was at this epoch; 0: what there is"),

@@ -15,7 +15,14 @@ from sparkwave.catalog.relation_details import StreamingSettings
 from sparkwave.catalog.stores.job_store import set_job_control
 from sparkwave.planner.backfill.strategy import NO_SHUFFLE, SNAPSHOT
 from sparkwave.planner.bind.privileges import check_owner
-from sparkwave.planner.statements import AlterBackfillParallelism, AlterParallelism, AlterRateLimit, AlterResourceGroup
+from sparkwave.planner.definitions.sinks import no_rate_limit
+from sparkwave.planner.statements import (
+    AlterBackfillParallelism,
+    AlterParallelism,
+    AlterRateLimit,
+    AlterResourceGroup,
+    AlterSinkRateLimit,
+)
 from sparkwave.server.session.session import Session
 from sparkwave.server.statements.named_relations import find_exactly
 from sparkwave.server.statements.renames import altered
@@ -31,6 +38,21 @@ _DEFERRED = Notice(
 def set_rate_limit(session: Session, statement: AlterRateLimit) -> Result:
     """Set the rows a second that the backfill of a view may read; a running backfill follows at once."""
     return _change(session, statement, lambda job: replace(job, rate_limit=statement.limit))
+
+
+def set_sink_rate_limit(session: Session, statement: AlterSinkRateLimit) -> Result:
+    """Set the rows a second that a sink sends, from its next epoch on.
+
+    Raises Error 42704, 42809, 42501, or 0A000 for a sink that delivers with the barrier.
+    """
+    store = session.context.store
+    with store.change() as cursor:
+        relation = find_exactly(session, statement.name, statement.kind)
+        check_owner(session.user, relation.securable, statement.name.position)
+        if not relation.sink.may_be_limited:
+            raise no_rate_limit(statement.name.position)
+        store.put_details(cursor, replace(relation, details=replace(relation.sink, rate_limit=statement.limit)))
+    return altered(statement.kind)
 
 
 def set_parallelism(session: Session, statement: AlterParallelism) -> Result:

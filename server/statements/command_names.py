@@ -61,6 +61,7 @@ def writing_command(statement: Statement) -> str | None:
         case (
             statements.AlterRateLimit(kind=kind)
             | statements.AlterSourceRateLimit(kind=kind)
+            | statements.AlterSinkRateLimit(kind=kind)
             | statements.AlterParallelism(kind=kind)
             | statements.AlterBackfillParallelism(kind=kind)
             | statements.AlterResourceGroup(kind=kind)

@@ -201,6 +201,10 @@ def _details(session: Session, statement: CreateStreaming, details: Details | No
     """A sink's details, with sealed secrets and a unique token for its file names. Raises Error 42704, 42501."""
     if not isinstance(details, Sink) or not isinstance(statement, CreateSink):
         return details
+    details = replace(details, is_decoupled=session.get("sink_decouple") != "disable")
+    limit = int(session.get("sink_rate_limit"))
+    if details.rate_limit is None and details.may_be_limited and limit >= 0:
+        details = replace(details, rate_limit=limit)
     options = sealed(dict(details.options), session.context.store.cipher)
     named = named_secrets(session, statement.options)
     return replace(
