@@ -401,6 +401,17 @@ def row_id_column() -> Column:
 # The resource group of databases that name none.
 DEFAULT_GROUP = "default"
 
+
+@dataclass(frozen=True)
+class Barriers:
+    """A database's own barrier interval and checkpoint frequency; None where the system parameter counts."""
+
+    interval_ms: int | None = None
+    checkpoint_frequency: int | None = None
+
+
+NO_BARRIERS = Barriers()
+
 # Statuses of a streaming job (RisingWave: proto/meta.proto, JobStatus). FAILED is Sparkwave's own: no query may read
 # the job until it has caught up.
 INITIAL, CREATING, CREATED, FAILED = "INITIAL", "CREATING", "CREATED", "FAILED"
@@ -490,15 +501,16 @@ class Job:
 class Catalog:
     """All objects at one moment. Planning reads no other state.
 
-    `schemas` are pairs of database and schema; `databases` maps a database to its resource group. `securables` has the
-    databases under `(name,)` and the schemas under (database, schema). `users` are by name, `sources` by the id of the
-    relation that gets their rows.
+    `schemas` are pairs of database and schema; `databases` maps a database to its resource group, `barriers` to its
+    intervals. `securables` has the databases under `(name,)` and the schemas under (database, schema). `users` are by
+    name, `sources` by the id of the relation that gets their rows.
     """
 
     relations: tuple[Relation, ...] = ()
     jobs: tuple[Job, ...] = ()
     schemas: frozenset[tuple[str, str]] = frozenset()
     databases: dict[str, str] = field(default_factory=lambda: {DEFAULT_DATABASE: DEFAULT_GROUP})
+    barriers: dict[str, Barriers] = field(default_factory=dict)
     parameters: dict[str, str] = field(default_factory=dict)
     securables: dict[tuple[str, ...], Securable] = field(default_factory=dict)
     users: dict[str, User] = field(default_factory=dict)

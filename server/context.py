@@ -215,8 +215,18 @@ def _assemble(config: Config, lake: Lake, store: Store) -> Context:
     def cache_bytes(name: str) -> Callable[[], int]:
         return lambda: min(int(parameter(name)) << 20, lake.memory_bytes // 4)
 
+    def intervals() -> list[tuple[int, int]]:
+        """The barrier interval and the checkpoint frequency of each database."""
+        interval, frequency = int(parameter("barrier_interval_ms")), int(parameter("checkpoint_frequency"))
+        own = store.catalog.barriers.values()
+        return [(each.interval_ms or interval, each.checkpoint_frequency or frequency) for each in own]
+
+    # A barrier is one for all databases, so that the shortest interval of any counts.
+    def barrier_ms() -> int:
+        return min(interval for interval, _ in intervals())
+
     def checkpoint_ms() -> int:
-        return int(parameter("barrier_interval_ms")) * int(parameter("checkpoint_frequency"))
+        return min(interval * frequency for interval, frequency in intervals())
 
     copies = Copies(cache_bytes("epoch_cache_mib"))
     buffer = SharedBuffer(store, copies)
@@ -230,7 +240,7 @@ def _assemble(config: Config, lake: Lake, store: Store) -> Context:
         Engines(store, groups, duckdb_takes, lambda: parameter("refresh_mode"), time_limit_s, copies, buffer),
         buffer,
         Checkpoints(store, buffer, checkpoint_ms),
-        interval_ms=lambda: int(parameter("barrier_interval_ms")),
+        interval_ms=barrier_ms,
         sinks=Sinks(SinkWriter(lambda: store.catalog)),
     )
 

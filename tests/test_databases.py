@@ -145,3 +145,43 @@ def test_use_refused(module_server: Server) -> None:
         root.execute("DISCARD TEMP")
         root.execute("USE closed")
         assert refused(root, "SET LOCAL database = dev").sqlstate == "42704"
+
+
+OWN = "SELECT barrier_interval_ms, checkpoint_frequency FROM rw_catalog.rw_databases WHERE name = 'paced'"
+
+
+def test_intervals_of_a_database(module_server: Server) -> None:
+    with module_server.connect() as root:
+        root.execute("CREATE DATABASE paced WITH barrier_interval_ms = 1500 checkpoint_frequency = 2")
+        assert root.execute(OWN).fetchone() == (1500, 2)
+        root.execute("ALTER DATABASE paced SET BARRIER_INTERVAL_MS TO 2000")
+        root.execute("ALTER DATABASE paced SET checkpoint_frequency = DEFAULT")
+        assert root.execute(OWN).fetchone() == (2000, None)
+        root.execute("ALTER DATABASE paced RENAME TO renamed; ALTER DATABASE renamed RENAME TO paced")
+        assert root.execute(OWN).fetchone() == (2000, None)
+        for sql, sqlstate, message in (
+            ("ALTER DATABASE paced SET BARRIER_INTERVAL_MS = 10", "22023", "value 10 out of range, expect 50"),
+            ("ALTER DATABASE paced SET CHECKPOINT_FREQUENCY = many", "22023", "Invalid value `many`"),
+            ("CREATE DATABASE other CHECKPOINT_FREQUENCY = 0", "22023", "value 0 out of range, expect 1"),
+            ("ALTER DATABASE nosuch SET BARRIER_INTERVAL_MS = 100", "3D000", 'database "nosuch" does not exist'),
+        ):
+            error = refused(root, sql)
+            assert error.sqlstate == sqlstate and message in (error.diag.message_primary or "")
+        told: list[str] = []
+        root.add_notice_handler(lambda notice: told.append(notice.message_primary or ""))
+        root.execute("ALTER DATABASE paced SET CHECKPOINT_FREQUENCY = 60")
+        assert told == ["Checkpoint frequency is set to 60 >= 60. This can hurt freshness and potentially cause OOM."]
+        root.execute("DROP DATABASE paced")
+
+
+def test_the_shortest_interval_counts(module_server: Server) -> None:
+    """A checkpoint stores all views: that of a database with a short interval comes long before the system's."""
+    with module_server.connect() as root:
+        root.execute("ALTER SYSTEM SET checkpoint_frequency = 1000")
+        root.execute("CREATE DATABASE quick barrier_interval_ms = 50 checkpoint_frequency = 1")
+        root.execute("CREATE TABLE fast (v int); CREATE MATERIALIZED VIEW sums AS SELECT sum(v) AS v FROM fast")
+        root.execute("SET visibility_mode = checkpoint")
+        root.execute("INSERT INTO fast VALUES (1)")
+        assert wait_until(lambda: root.execute("SELECT v FROM sums").fetchall() == [(1,)], 20)
+        root.execute("DROP MATERIALIZED VIEW sums; DROP TABLE fast; DROP DATABASE quick")
+        root.execute("ALTER SYSTEM SET checkpoint_frequency TO DEFAULT")

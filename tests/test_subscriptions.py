@@ -336,3 +336,23 @@ def test_what_a_subscription_keeps(tmp_path: Path) -> None:
         with pytest.raises(Exception, match="recycled") as caught:
             run(client, "FETCH ALL FROM idle")
         assert getattr(caught.value, "sqlstate", "") == "72000"
+
+
+def test_a_shorter_and_a_longer_retention(tmp_path: Path) -> None:
+    """ALTER … SET RETENTION counts for the snapshots that the next clean-up keeps."""
+    with opened(tmp_path) as (context, client):
+        run(client, "CREATE TABLE t (k int PRIMARY KEY)")
+        run(client, "CREATE SUBSCRIPTION s FROM t WITH (retention = '1s')")
+        run(client, "ALTER SUBSCRIPTION s SET RETENTION = '1 hour'", "DECLARE c SUBSCRIPTION CURSOR FOR s")
+        for number in range(2):
+            run(client, f"INSERT INTO t VALUES ({number})", "FLUSH")
+        time.sleep(1.1)
+        forget(context)
+        assert [row[0] for row in run(client, "FETCH ALL FROM c")] == [0, 1]
+        run(client, "DECLARE idle SUBSCRIPTION CURSOR FOR s", "INSERT INTO t VALUES (2)", "FLUSH")
+        run(client, "ALTER SUBSCRIPTION s SET RETENTION TO '1s'", "INSERT INTO t VALUES (3)", "FLUSH")
+        time.sleep(1.1)
+        run(client, "INSERT INTO t VALUES (4)", "FLUSH")
+        forget(context)
+        with pytest.raises(Exception, match="recycled"):
+            run(client, "FETCH ALL FROM idle")

@@ -27,7 +27,7 @@ SESSION = {"database": "dev", "user": "root", "schema": "public", "search_path":
 # The OIDs are those in the recorded statements: \d t asks for 16388, \d mv for 16414.
 ROWS = """
 INSERT INTO lake.sparkwave.schemas VALUES (1400, 'dev', 's2', 'root'), (1500, 'other', 'public', 'root');
-INSERT INTO lake.sparkwave.databases VALUES (1500, 'other', 'root', 'default');
+INSERT INTO lake.sparkwave.databases (id, name, owner, resource_group) VALUES (1500, 'other', 'root', 'default');
 INSERT INTO lake.sparkwave.relations
     (id, database, schema, name, kind, definition, key, upstreams, created, owner, initialized_at, created_at) VALUES
     (16388, 'dev', 'public', 't', 'table', 'CREATE TABLE t (...)', ['id'], [], true, 'root', now(), now()),

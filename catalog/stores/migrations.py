@@ -214,4 +214,9 @@ MIGRATIONS: tuple[str, ...] = (
     """
     ALTER TABLE lake.sparkwave.relations ADD COLUMN streaming VARCHAR
     """,
+    # What a database has of its own instead of the system parameters of these names.
+    """
+    ALTER TABLE lake.sparkwave.databases ADD COLUMN barrier_interval_ms INTEGER;
+    ALTER TABLE lake.sparkwave.databases ADD COLUMN checkpoint_frequency BIGINT
+    """,
 )

@@ -18,7 +18,19 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.column_names import escaped
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import Cursor, Lake, at_one_moment, first_row, is_kept
-from sparkwave.catalog.model import CREATED, OVERWRITE, ROW_ID, Catalog, Column, Conflict, Epoch, Relation, Watermark
+from sparkwave.catalog.model import (
+    CREATED,
+    NO_BARRIERS,
+    OVERWRITE,
+    ROW_ID,
+    Barriers,
+    Catalog,
+    Column,
+    Conflict,
+    Epoch,
+    Relation,
+    Watermark,
+)
 from sparkwave.catalog.names import DEFAULT_SCHEMA, SYSTEM_SCHEMA, LakeTable, quote, system_table
 from sparkwave.catalog.redaction import redact
 from sparkwave.catalog.relation_details import dump_details, dump_settings, load_details, load_settings
@@ -167,10 +179,11 @@ class Store:
     def _load_databases(self) -> dict[str, Any]:
         schemas = self._cursor.execute(f"SELECT database, name, id, owner FROM {system_table('schemas')}").fetchall()
         databases = self._cursor.execute(
-            f"SELECT name, resource_group, id, owner FROM {system_table('databases')}"
+            "SELECT name, resource_group, id, owner, barrier_interval_ms, checkpoint_frequency "
+            f"FROM {system_table('databases')}"
         ).fetchall()
         securables: dict[tuple[str, ...], Securable] = {
-            (name,): Securable("database", id_, name, owner) for name, _, id_, owner in databases
+            (name,): Securable("database", id_, name, owner) for name, _, id_, owner, *_ in databases
         }
         securables |= {
             (database, name): Securable("schema", id_, name, owner) for database, name, id_, owner in schemas
@@ -178,6 +191,7 @@ class Store:
         return {
             "schemas": frozenset((database, name) for database, name, *_ in schemas),
             "databases": {name: group for name, group, *_ in databases},
+            "barriers": {name: Barriers(interval, frequency) for name, *_, interval, frequency in databases},
             "securables": securables,
         }
 
@@ -226,11 +240,14 @@ class Store:
         first, _, _ = (self.next_id(cursor, _FIRST_FREE_OID) for _ in range(3))
         return first
 
-    def create_database(self, cursor: Cursor, name: str, resource_group: str, owner: str = ROOT) -> None:
+    def create_database(
+        self, cursor: Cursor, name: str, resource_group: str, owner: str = ROOT, barriers: Barriers = NO_BARRIERS
+    ) -> None:
         """Add a database with the schema `public`; every user may connect to the database and use the schema."""
         database, schema = self.next_id(cursor), self.next_id(cursor)
         cursor.execute(
-            f"INSERT INTO {system_table('databases')} VALUES (?, ?, ?, ?)", [database, name, owner, resource_group]
+            f"INSERT INTO {system_table('databases')} VALUES (?, ?, ?, ?, ?, ?)",
+            [database, name, owner, resource_group, barriers.interval_ms, barriers.checkpoint_frequency],
         )
         cursor.execute(
             f"INSERT INTO {system_table('schemas')} VALUES (?, ?, '{DEFAULT_SCHEMA}', ?)", [schema, name, owner]
@@ -263,6 +280,13 @@ class Store:
             f"AND (status = '{CREATED}' OR NOT is_serverless) "
             f"AND id IN (SELECT id FROM {system_table('relations')} WHERE database = ?)",
             [resource_group, name],
+        )
+
+    def set_barriers(self, cursor: Cursor, database: str, barriers: Barriers) -> None:
+        """Store a database's own intervals."""
+        cursor.execute(
+            f"UPDATE {system_table('databases')} SET barrier_interval_ms = ?, checkpoint_frequency = ? WHERE name = ?",
+            [barriers.interval_ms, barriers.checkpoint_frequency, database],
         )
 
     def create_relation(self, cursor: Cursor, relation: Relation) -> Relation:

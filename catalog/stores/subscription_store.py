@@ -25,6 +25,12 @@ def add_subscription(cursor: Cursor, subscription: Subscription) -> None:
     )
 
 
+def set_retention(cursor: Cursor, id_: int, retention_s: int) -> None:
+    """Store how many seconds a subscription keeps changes for."""
+    query = f"UPDATE {system_table('subscriptions')} SET retention_s = ? WHERE relation_id = ?"
+    cursor.execute(query, [retention_s, id_])
+
+
 def first_kept(cursor: Cursor, subscription: Subscription, now_us: int) -> int:
     """Return the snapshot from which changes are kept: of the subscription's creation, or its retention ago."""
     found = history.snapshot_at(cursor, now_us - subscription.retention_s * 1_000_000)

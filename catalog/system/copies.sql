@@ -24,7 +24,8 @@ CREATE OR REPLACE TABLE pgc._namespaces AS
 SELECT id::UINTEGER AS id, database, name, owner FROM lake.sparkwave.schemas;
 
 CREATE OR REPLACE TABLE pgc._databases AS
-SELECT id::UINTEGER AS id, name, owner, resource_group FROM lake.sparkwave.databases;
+SELECT id::UINTEGER AS id, name, owner, resource_group, barrier_interval_ms, checkpoint_frequency
+FROM lake.sparkwave.databases;
 CREATE OR REPLACE TABLE pgf._database AS SELECT id AS __oid, name AS __name FROM pgc._databases;
 
 -- All relations, also those being created and those that Postgres has no relation for (indexes, sinks); without the new

@@ -336,8 +336,8 @@ SELECT id::INTEGER AS id, name, schema_id::INTEGER AS schema_id, owner_id::INTEG
 FROM pgc._relations WHERE kind = 'view' AND database = pgf.session_database();
 
 CREATE OR REPLACE VIEW rwc.rw_subscriptions AS
-SELECT id::INTEGER AS id, name, schema_id::INTEGER AS schema_id, owner_id::INTEGER AS owner, definition,
-       pgf._acl(id) AS acl, initialized_at, created_at, NULL::VARCHAR AS initialized_at_cluster_version,
+SELECT id::INTEGER AS id, name, schema_id::INTEGER AS schema_id, schema AS schema_name, owner_id::INTEGER AS owner,
+       definition, pgf._acl(id) AS acl, initialized_at, created_at, NULL::VARCHAR AS initialized_at_cluster_version,
        NULL::VARCHAR AS created_at_cluster_version, retention_s AS retention_seconds
 FROM pgc._subscriptions WHERE database = pgf.session_database();
 
@@ -471,8 +471,7 @@ SELECT oid::INTEGER AS id, nspname AS name, nspowner::INTEGER AS owner, pgf._acl
 
 CREATE OR REPLACE VIEW rwc.rw_databases AS
 SELECT id::INTEGER AS id, name, coalesce((SELECT r.id FROM pgc._roles r WHERE r.name = owner), 1)::INTEGER AS owner,
-       pgf._acl(id) AS acl, resource_group,
-       NULL::INTEGER AS barrier_interval_ms, NULL::BIGINT AS checkpoint_frequency
+       pgf._acl(id) AS acl, resource_group, barrier_interval_ms, checkpoint_frequency
 FROM pgc._databases;
 
 CREATE OR REPLACE VIEW rwc.rw_users AS

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.relation_details import INDEX, MATERIALIZED_VIEW, SINK
-from sparkwave.planner.parse.rename import Naming, parse_naming
+from sparkwave.planner.parse.rename import Naming, parse_naming, unsupported
 from sparkwave.planner.parse.sink import parse_streaming_query
 from sparkwave.planner.parse.source import rate_limit
 from sparkwave.planner.parse.tokens import TokenReader
@@ -58,13 +58,11 @@ def parse_alter_streaming(reader: TokenReader, kind: str) -> AlterQuery | Settin
         return _query(reader, name, if_exists)
     setting = parse_setting(reader, kind, name)
     if setting is None:
-        raise Error(
-            f"this ALTER {kind.upper()} is not supported",
-            errors.FEATURE_NOT_SUPPORTED,
-            hint="SET BACKFILL_RATE_LIMIT, PARALLELISM, BACKFILL_PARALLELISM, RESOURCE_GROUP, CONFIG and SCHEMA, "
-            "RENAME TO, OWNER TO and SWAP WITH are, AS of a materialized view, and SET SINK_RATE_LIMIT of a sink.",
-            position=position,
+        hint = (
+            "SET BACKFILL_RATE_LIMIT, PARALLELISM, BACKFILL_PARALLELISM, RESOURCE_GROUP, CONFIG and SCHEMA, RENAME TO, "
+            "OWNER TO and SWAP WITH are, AS of a materialized view, and SET SINK_RATE_LIMIT of a sink."
         )
+        raise unsupported(kind, position, hint)
     return setting
 
 

@@ -8,7 +8,7 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.planner.parse.alter_job import Setting, parse_setting
 from sparkwave.planner.parse.constraints import check_of, constraint_name, length_of, unenforced
-from sparkwave.planner.parse.rename import Naming, parse_naming
+from sparkwave.planner.parse.rename import Naming, parse_naming, unsupported
 from sparkwave.planner.parse.table import column_definition, default_text
 from sparkwave.planner.parse.tokens import TokenReader
 from sparkwave.planner.parse.trees import blank, declared_type, parse_tree
@@ -92,12 +92,7 @@ def _action(reader: TokenReader, kind: str) -> ColumnAction:
 
 def unsupported_alter(position: int, kind: str = "table") -> Error:
     """Return an error for an unsupported ALTER of this kind, with the supported ones."""
-    return Error(
-        f"this ALTER {kind.upper()} is not supported",
-        errors.FEATURE_NOT_SUPPORTED,
-        hint=_HINTS[kind],
-        position=position,
-    )
+    return unsupported(kind, position, _HINTS[kind])
 
 
 # The first words of table constraints, which would also be names of columns.

@@ -6,31 +6,52 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.planner.parse.alter_job import parse_resource_group
 from sparkwave.planner.parse.tokens import TokenReader
-from sparkwave.planner.statements import AlterDatabase, AlterOwner, CreateDatabase, DropDatabase, Name, RenameDatabase
+from sparkwave.planner.statements import (
+    AlterDatabase,
+    AlterDatabaseParameter,
+    AlterOwner,
+    CreateDatabase,
+    DatabaseParameter,
+    DropDatabase,
+    Name,
+    RenameDatabase,
+)
 
 
 def parse_create_database(reader: TokenReader) -> CreateDatabase:
     """Parse after DATABASE: `[IF NOT EXISTS] name [WITH] [OWNER [=] user] [RESOURCE_GROUP [=] group]`.
 
-    The options after WITH may be in parentheses.
+    There are also `BARRIER_INTERVAL_MS [=] n` and `CHECKPOINT_FREQUENCY [=] n`. The options after WITH may be in
+    parentheses.
     """
     if_not_exists = reader.accept("IF", "NOT", "EXISTS")
     name, position = reader.placed_identifier()
     is_list = reader.accept("WITH") and reader.accept("(")
     group: str | None = None
     owner: str | None = None
-    while reader.peek() in ("OWNER", "RESOURCE_GROUP"):
-        is_group = reader.identifier() == "resource_group"
+    parameters: list[DatabaseParameter] = []
+    while reader.peek() in ("OWNER", "RESOURCE_GROUP", *_PARAMETERS):
+        word = reader.identifier()
         reader.accept("=")
-        if is_group:
+        if word == "resource_group":
             group = parse_resource_group(reader)
-        else:
+        elif word == "owner":
             owner = reader.value()
+        else:
+            parameters.append(_parameter(reader, word))
         reader.accept(",")
     if is_list:
         reader.expect(")")
     reader.finish()
-    return CreateDatabase(name, group, if_not_exists, position, owner)
+    return CreateDatabase(name, group, if_not_exists, position, owner, tuple(parameters))
+
+
+_PARAMETERS = ("BARRIER_INTERVAL_MS", "CHECKPOINT_FREQUENCY")
+
+
+def _parameter(reader: TokenReader, name: str) -> DatabaseParameter:
+    position = reader.offset + 1
+    return DatabaseParameter(name, None if reader.accept("DEFAULT") else reader.value(), position)
 
 
 def parse_drop_database(reader: TokenReader) -> DropDatabase:
@@ -40,10 +61,13 @@ def parse_drop_database(reader: TokenReader) -> DropDatabase:
     return DropDatabase(name, if_exists, position)
 
 
-def parse_alter_database(reader: TokenReader) -> AlterDatabase | RenameDatabase | AlterOwner:
+def parse_alter_database(
+    reader: TokenReader,
+) -> AlterDatabase | AlterDatabaseParameter | RenameDatabase | AlterOwner:
     """Parse from the database's name on.
 
-    `{SET RESOURCE_GROUP {TO | =} group | RESET RESOURCE_GROUP} [DEFERRED]`, `RENAME TO name` or `OWNER TO user`.
+    `{SET RESOURCE_GROUP {TO | =} group | RESET RESOURCE_GROUP} [DEFERRED]`, `SET parameter {TO | =} {n | DEFAULT}`,
+    `RENAME TO name` or `OWNER TO user`.
     """
     name, position = reader.placed_identifier()
     if reader.accept("RENAME", "TO"):
@@ -54,6 +78,13 @@ def parse_alter_database(reader: TokenReader) -> AlterDatabase | RenameDatabase 
         owner = AlterOwner("database", Name(None, None, name, position), *reader.placed_identifier())
         reader.finish()
         return owner
+    parameter = next((word for word in _PARAMETERS if reader.accept("SET", word)), None)
+    if parameter is not None:
+        if not reader.accept("TO"):
+            reader.expect("=")
+        altered = AlterDatabaseParameter(name, position, _parameter(reader, parameter.lower()))
+        reader.finish()
+        return altered
     group: str | None = None
     if reader.accept("SET", "RESOURCE_GROUP"):
         if not reader.accept("TO"):
@@ -63,7 +94,8 @@ def parse_alter_database(reader: TokenReader) -> AlterDatabase | RenameDatabase 
         raise Error(
             "this ALTER DATABASE is not supported",
             errors.FEATURE_NOT_SUPPORTED,
-            hint="RENAME TO, OWNER TO, SET RESOURCE_GROUP and RESET RESOURCE_GROUP are.",
+            hint="RENAME TO, OWNER TO, SET RESOURCE_GROUP, BARRIER_INTERVAL_MS and CHECKPOINT_FREQUENCY, and RESET "
+            "RESOURCE_GROUP are.",
             position=reader.offset + 1,
         )
     reader.accept("DEFERRED")

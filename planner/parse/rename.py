@@ -30,20 +30,21 @@ def parse_naming(reader: TokenReader, kind: str, name: Name, if_exists: bool = F
     return found
 
 
-def parse_alter_relation(reader: TokenReader, kind: str) -> Naming:
-    """Parse from after ALTER TABLE or ALTER VIEW on."""
+def parse_alter_view(reader: TokenReader) -> Naming:
+    """Parse from after ALTER VIEW on."""
     if_exists = reader.accept("IF", "EXISTS")
     name = reader.name()
     position = reader.offset + 1
-    found = parse_naming(reader, kind, name, if_exists)
+    found = parse_naming(reader, "view", name, if_exists)
     if found is None:
-        raise Error(
-            f"this ALTER {kind.upper()} is not supported",
-            errors.FEATURE_NOT_SUPPORTED,
-            hint="RENAME TO, SET SCHEMA, OWNER TO and SWAP WITH are.",
-            position=position,
-        )
+        raise unsupported("view", position, "RENAME TO, SET SCHEMA, OWNER TO and SWAP WITH are.")
     return found
+
+
+def unsupported(kind: str, position: int, hint: str) -> Error:
+    """Return an error for an unsupported ALTER of this kind; the hint tells what is supported."""
+    message = f"this ALTER {kind.upper()} is not supported"
+    return Error(message, errors.FEATURE_NOT_SUPPORTED, hint=hint, position=position)
 
 
 # Kinds of objects with comments; a table is any relation, as in RisingWave.

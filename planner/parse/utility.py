@@ -12,10 +12,11 @@ from sparkwave.planner.parse.alter_job import parse_alter_streaming
 from sparkwave.planner.parse.alter_source import parse_alter_source
 from sparkwave.planner.parse.alter_table import parse_alter_table
 from sparkwave.planner.parse.database import parse_alter_database
-from sparkwave.planner.parse.rename import parse_alter_relation
+from sparkwave.planner.parse.rename import parse_alter_view
 from sparkwave.planner.parse.schema import parse_alter_schema
 from sparkwave.planner.parse.secret import parse_alter_secret
 from sparkwave.planner.parse.sequence import parse_alter_sequence
+from sparkwave.planner.parse.subscription import parse_alter_subscription
 from sparkwave.planner.parse.tokens import TokenReader
 from sparkwave.planner.parse.transaction import parse_set_transaction
 from sparkwave.planner.parse.trees import parse_tree, text_before
@@ -239,9 +240,9 @@ def parse_alter(reader: TokenReader) -> Statement:
     if reader.accept("TABLE"):
         return parse_alter_table(reader)
     if reader.accept("VIEW"):
-        return parse_alter_relation(reader, "view")
+        return parse_alter_view(reader)
     if reader.accept("SUBSCRIPTION"):
-        return parse_alter_relation(reader, "subscription")
+        return parse_alter_subscription(reader)
     if reader.accept("SEQUENCE"):
         return parse_alter_sequence(reader)
     if reader.accept("SOURCE"):

@@ -10,6 +10,7 @@ from sparkwave.planner.statements.alterations import (
     AlterQuery,
     AlterRateLimit,
     AlterResourceGroup,
+    AlterRetention,
     AlterSequence,
     AlterSinkRateLimit,
     AlterSourceRateLimit,
@@ -56,8 +57,10 @@ from sparkwave.planner.statements.create import (
 )
 from sparkwave.planner.statements.namespaces import (
     AlterDatabase,
+    AlterDatabaseParameter,
     CreateDatabase,
     CreateSchema,
+    DatabaseParameter,
     DropDatabase,
     DropSchema,
     RenameDatabase,
@@ -148,10 +151,12 @@ Statement = (
     | AlterBackfillParallelism
     | AlterConfig
     | AlterResourceGroup
+    | AlterRetention
     | AlterSequence
     | CreateDatabase
     | DropDatabase
     | AlterDatabase
+    | AlterDatabaseParameter
     | RenameDatabase
     | CreateSchema
     | DropSchema
@@ -195,11 +200,13 @@ __all__ = [
     "AlterBackfillParallelism",
     "AlterConfig",
     "AlterDatabase",
+    "AlterDatabaseParameter",
     "AlterOwner",
     "AlterParallelism",
     "AlterQuery",
     "AlterRateLimit",
     "AlterResourceGroup",
+    "AlterRetention",
     "AlterSecret",
     "AlterSequence",
     "AlterSinkRateLimit",
@@ -235,6 +242,7 @@ __all__ = [
     "CreateType",
     "CreateUser",
     "CreateView",
+    "DatabaseParameter",
     "Deallocate",
     "DeclareCursor",
     "DeclareSubscriptionCursor",

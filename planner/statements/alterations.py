@@ -80,6 +80,17 @@ class AlterBackfillParallelism:
 
 
 @dataclass(frozen=True)
+class AlterRetention:
+    """ALTER SUBSCRIPTION … SET RETENTION: `text` as it was written, and in seconds."""
+
+    name: Name
+    text: str
+    retention_s: int
+    if_exists: bool = False
+    kind: ClassVar[str] = "subscription"
+
+
+@dataclass(frozen=True)
 class ConfigEntry:
     """A key of ALTER … SET CONFIG with its value; None removes the key."""
 

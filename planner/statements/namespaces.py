@@ -8,12 +8,22 @@ from sparkwave.planner.statements.relation_names import Name
 
 
 @dataclass(frozen=True)
+class DatabaseParameter:
+    """A system parameter that a database has a value of its own for; None is the system's value."""
+
+    name: str
+    value: str | None
+    position: int
+
+
+@dataclass(frozen=True)
 class CreateDatabase:
     name: str
     group: str | None
     if_not_exists: bool
     position: int
     owner: str | None = None
+    parameters: tuple[DatabaseParameter, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -30,6 +40,13 @@ class AlterDatabase:
     name: str
     group: str | None
     position: int
+
+
+@dataclass(frozen=True)
+class AlterDatabaseParameter:
+    name: str
+    position: int
+    parameter: DatabaseParameter
 
 
 @dataclass(frozen=True)

@@ -191,7 +191,7 @@ SESSION: dict[str, Variable] = {
 SYSTEM: dict[str, Variable] = {
     variable.name: variable
     for variable in (
-        Variable("barrier_interval_ms", "1000", integer(50, 2**31), "Least time between two barriers, in ms"),
+        Variable("barrier_interval_ms", "1000", integer(50, 2**31 - 1), "Least time between two barriers, in ms"),
         Variable("checkpoint_frequency", "1", integer(1, 2**31), "So many barrier intervals until views are stored"),
         Variable("max_concurrent_creating_streaming_jobs", "1", integer(*U32), "Jobs created at once; 0 is no limit"),
         Variable("time_travel_retention_ms", "600000", retention, "How long old snapshots are kept; 0: while needed"),

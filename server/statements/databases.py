@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
+from dataclasses import replace
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import Cursor
-from sparkwave.catalog.model import DEFAULT_GROUP, Catalog, Relation
+from sparkwave.catalog.model import DEFAULT_GROUP, NO_BARRIERS, Barriers, Catalog, Relation
 from sparkwave.catalog.names import DEFAULT_DATABASE
 from sparkwave.catalog.sealing import drop_secret
 from sparkwave.catalog.stores.function_store import drop_functions_in
@@ -17,27 +19,36 @@ from sparkwave.catalog.stores.type_store import drop_types_in
 from sparkwave.catalog.users import Securable
 from sparkwave.planner.bind.privileges import check_owner, find_user, permission_denied
 from sparkwave.planner.definitions.stored_definitions import in_database
-from sparkwave.planner.statements import AlterDatabase, CreateDatabase, DropDatabase, RenameDatabase, UseDatabase
+from sparkwave.planner.statements import (
+    AlterDatabase,
+    AlterDatabaseParameter,
+    CreateDatabase,
+    DatabaseParameter,
+    DropDatabase,
+    RenameDatabase,
+    UseDatabase,
+)
 from sparkwave.server.session.backends import Backend
 from sparkwave.server.session.session import Session
+from sparkwave.server.session.variables import SYSTEM, normalise
 from sparkwave.server.wire.result import Notice, Result
 
 
 def create_database(session: Session, statement: CreateDatabase) -> Result:
     """Create a database with the schema `public` and a resource group for its views.
 
-    Raises Error 42P04, 42704 or 42501.
+    Raises Error 42P04, 42704, 22023 or 42501.
     """
     me = session.user
     if not (me.is_super or me.create_db):
         raise permission_denied("permission denied to create database")
     group = statement.group or DEFAULT_GROUP
     session.context.groups.check_exists(group)
-    store = session.context.store
+    store, barriers = session.context.store, _barriers(NO_BARRIERS, statement.parameters)
     with store.change() as cursor:
         if statement.name not in store.catalog.databases:
-            store.create_database(cursor, statement.name, group, _owner(session, statement.owner))
-            return Result("CREATE_DATABASE")
+            store.create_database(cursor, statement.name, group, _owner(session, statement.owner), barriers)
+            return Result("CREATE_DATABASE", notices=_told(statement.parameters))
     if not statement.if_not_exists:
         raise Error(
             f'database "{statement.name}" already exists', errors.DUPLICATE_DATABASE, position=statement.position
@@ -109,6 +120,50 @@ def alter_database(session: Session, statement: AlterDatabase) -> Result:
         check_owner(session.user, store.catalog.securables[statement.name,], statement.position)
         store.set_database_group(cursor, statement.name, group)
     return Result("ALTER_DATABASE")
+
+
+def alter_database_parameter(session: Session, statement: AlterDatabaseParameter) -> Result:
+    """Give a database a barrier interval or a checkpoint frequency of its own, or take it away.
+
+    Raises Error 3D000, 42501 or 22023.
+    """
+    store = session.context.store
+    with store.change() as cursor:
+        found = find_database(session, statement.name, statement.position)
+        barriers = _barriers(store.catalog.barriers[found.name], (statement.parameter,))
+        store.set_barriers(cursor, found.name, barriers)
+    return Result("ALTER_DATABASE", notices=_told((statement.parameter,)))
+
+
+_FIELDS = {"barrier_interval_ms": "interval_ms", "checkpoint_frequency": "checkpoint_frequency"}
+# From these values on RisingWave warns (src/common/src/system_param/mod.rs).
+_LARGE = {
+    "barrier_interval_ms": (300_000, "Barrier interval is set to {} ms >= {} ms."),
+    "checkpoint_frequency": (60, "Checkpoint frequency is set to {} >= {}."),
+}
+
+
+def _barriers(before: Barriers, parameters: Sequence[DatabaseParameter]) -> Barriers:
+    """The intervals with these parameters. Raises Error 22023 for a value that the system parameter cannot have."""
+    found = before
+    for each in parameters:
+        try:
+            value = None if each.value is None else int(normalise(SYSTEM[each.name], each.value))
+        except Error as error:
+            error.position = each.position
+            raise
+        found = replace(found, **{_FIELDS[each.name]: value})
+    return found
+
+
+def _told(parameters: Sequence[DatabaseParameter]) -> list[Notice]:
+    notices = []
+    for each in parameters:
+        least, text = _LARGE[each.name]
+        if each.value is not None and int(each.value) >= least:
+            hurts = "This can hurt freshness and potentially cause OOM."
+            notices.append(Notice(f"{text.format(each.value, least)} {hurts}"))
+    return notices
 
 
 def rename_database(session: Session, statement: RenameDatabase) -> Result:

@@ -19,7 +19,15 @@ from sparkwave.executor.backfill.jobs import refuse_altering
 from sparkwave.planner.bind.privileges import check, check_owner
 from sparkwave.planner.definitions.stored_definitions import Place, placed, shown
 from sparkwave.planner.plan.stream_plan import plan_definition
-from sparkwave.planner.statements import AlterOwner, AlterQuery, MoveRelation, Name, RenameRelation, SwapRelations
+from sparkwave.planner.statements import (
+    AlterOwner,
+    AlterQuery,
+    AlterRetention,
+    MoveRelation,
+    Name,
+    RenameRelation,
+    SwapRelations,
+)
 from sparkwave.server.session.session import Session
 from sparkwave.server.statements.named_relations import check_name, find_to_alter
 from sparkwave.server.wire.result import Notice, Result
@@ -145,7 +153,7 @@ def _shape(columns: Iterable[Column]) -> list[tuple[object, ...]]:
 
 
 def find_altered(
-    session: Session, statement: RenameRelation | MoveRelation | AlterOwner | AlterQuery
+    session: Session, statement: RenameRelation | MoveRelation | AlterOwner | AlterQuery | AlterRetention
 ) -> Relation | Notice:
     """Return the relation to alter, or with IF EXISTS a notice that it does not exist."""
     try:

@@ -1,19 +1,25 @@
-"""CREATE SUBSCRIPTION: keeps the changes of a table or materialized view from now on, for cursors to read."""
+"""CREATE and ALTER SUBSCRIPTION: keeps the changes of a table or materialized view, for cursors to read."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Relation, Subscription
-from sparkwave.catalog.stores.subscription_store import add_subscription
+from sparkwave.catalog.stores.placing import place
+from sparkwave.catalog.stores.subscription_store import add_subscription, set_retention
 from sparkwave.planner.batch.query import failed_job
 from sparkwave.planner.bind.binder import resolve_readable
 from sparkwave.planner.bind.privileges import check_relation
 from sparkwave.planner.definitions.stored_definitions import settled
-from sparkwave.planner.statements import CreateSubscription, Name
+from sparkwave.planner.parse.statement import parse_statement
+from sparkwave.planner.parse.subscription import subscription_definition
+from sparkwave.planner.statements import AlterRetention, CreateSubscription, Name
 from sparkwave.server.session.session import Session
 from sparkwave.server.statements.new_relations import existing_notice, refuse_temporary, target_schema
-from sparkwave.server.wire.result import Result
+from sparkwave.server.statements.renames import altered, find_altered, with_shown
+from sparkwave.server.wire.result import Notice, Result
 
 
 def create_subscription(session: Session, statement: CreateSubscription) -> Result:
@@ -48,6 +54,24 @@ def create_subscription(session: Session, statement: CreateSubscription) -> Resu
         snapshot = store.lake.snapshot(cursor)
         add_subscription(cursor, Subscription(relation.id, statement.retention_s, snapshot))
     return Result("CREATE_SUBSCRIPTION")
+
+
+def alter_retention(session: Session, statement: AlterRetention) -> Result:
+    """Store how long a subscription keeps changes; what has been given up already stays away.
+
+    Raises Error 42704, 42809 or 42501.
+    """
+    store = session.context.store
+    with store.change() as cursor:
+        relation = find_altered(session, statement)
+        if isinstance(relation, Notice):
+            return altered(statement.kind, relation)
+        made = parse_statement(relation.definition)
+        assert isinstance(made, CreateSubscription)
+        definition = subscription_definition(made.name, made.upstream, statement.text)
+        set_retention(cursor, relation.id, statement.retention_s)
+        place(cursor, with_shown([replace(relation, definition=definition)], store.catalog))
+    return altered(statement.kind)
 
 
 def followed(session: Session, name: Name) -> Relation:
