@@ -26,7 +26,7 @@ from sparkwave.catalog.relation_details import (
 )
 from sparkwave.catalog.source_model import Source
 from sparkwave.catalog.types import BIGINT, Type
-from sparkwave.catalog.users import ROOT, Grant, Membership, Securable, User
+from sparkwave.catalog.users import ROOT, DefaultGrant, Grant, Membership, Securable, User
 
 ROW_ID = "_row_id"
 # Added to a table's id, gives the id of its primary key's index (catalog/system/copies.sql).
@@ -515,6 +515,7 @@ class Catalog:
     securables: dict[tuple[str, ...], Securable] = field(default_factory=dict)
     users: dict[str, User] = field(default_factory=dict)
     grants: frozenset[Grant] = frozenset()
+    default_grants: frozenset[DefaultGrant] = frozenset()
     subscriptions: dict[int, Subscription] = field(default_factory=dict)  # by id
     functions: tuple[Function, ...] = ()
     types: tuple[UserType, ...] = ()

@@ -19,9 +19,12 @@ PRIVILEGES: dict[str, tuple[str, ...]] = {
     "view": ("SELECT",),
     "subscription": ("SELECT",),
     "sequence": ("USAGE", "SELECT", "UPDATE"),
+    "function": ("EXECUTE",),
     "schema": ("CREATE", "USAGE"),
     "database": ("CREATE", "CONNECT"),
 }
+# What everybody may do with new objects of a kind, as in PostgreSQL, unless ALTER DEFAULT PRIVILEGES takes it away.
+PUBLIC_PRIVILEGES: dict[str, tuple[str, ...]] = {"function": ("EXECUTE",)}
 # The privileges on relations that can be granted on single columns.
 COLUMN_PRIVILEGES = ("SELECT", "INSERT", "UPDATE")
 
@@ -94,3 +97,39 @@ class Grant:
     grantor: str
     is_grantable: bool = False
     column: str | None = None
+
+
+@dataclass(frozen=True)
+class DefaultGrant:
+    """A privilege on each object of a kind that `role` makes from now on: in one schema, or for None in a database.
+
+    `is_revoked`: PUBLIC does not get its privilege of `PUBLIC_PRIVILEGES`.
+    """
+
+    database_id: int
+    role: str
+    schema_id: int | None
+    kind: str
+    grantee: str
+    privilege: str
+    is_grantable: bool = False
+    is_revoked: bool = False
+
+
+def first_grants(
+    defaults: Iterable[DefaultGrant], thing: Securable, database_id: int | None, schema_id: int | None
+) -> set[Grant]:
+    """Return the grants that a new object has from the start."""
+    counting = [
+        each
+        for each in defaults
+        if (each.database_id, each.role, each.kind) == (database_id, thing.owner, thing.kind)
+        and each.schema_id in (None, schema_id)
+    ]
+    revoked = {each.privilege for each in counting if each.is_revoked}
+    held = {(PUBLIC, name): False for name in PUBLIC_PRIVILEGES.get(thing.kind, ()) if name not in revoked}
+    for each in counting:
+        if not each.is_revoked:
+            key = each.grantee, each.privilege
+            held[key] = held.get(key, False) or each.is_grantable
+    return {Grant(thing.id, grantee, name, thing.owner, may) for (grantee, name), may in held.items()}

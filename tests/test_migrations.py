@@ -16,6 +16,7 @@ from sparkwave.catalog.stores.job_store import add_job
 from sparkwave.catalog.stores.migrations import MIGRATIONS
 from sparkwave.catalog.stores.store import Store
 from sparkwave.catalog.types import parse_type
+from sparkwave.catalog.users import PUBLIC, Grant
 
 FIRST_VERSION = """
 INSERT INTO lake.sparkwave.relations VALUES
@@ -40,6 +41,22 @@ def test_a_database_of_the_first_version_opens(tmp_path: Path, monkeypatch: pyte
             assert relation.made_as == LakeTable("dev.public", "t")
         finally:
             opened.close()
+
+
+def test_functions_of_earlier_versions_may_be_called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    step = next(number for number, text in enumerate(MIGRATIONS) if "default_grants" in text)
+    with monkeypatch.context() as patched:
+        patched.setattr(ducklake, "MIGRATIONS", MIGRATIONS[:step])
+        old = Lake(Storage(tmp_path))
+        old.cursor().execute(
+            "INSERT INTO lake.sparkwave.functions VALUES "
+            "(2001, 'dev', 'public', 'f', 'root', [], [], 'integer', '1', 'CREATE FUNCTION f() …')"
+        )
+        old.close()
+    opened = Lake(Storage(tmp_path))
+    catalog = Store(opened).catalog
+    opened.close()
+    assert catalog.grants_on[2001] == {Grant(2001, PUBLIC, "EXECUTE", "root")}
 
 
 def test_all_tables_have_statistics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.model import Function
 from sparkwave.catalog.names import system_table
+from sparkwave.catalog.stores.user_store import forget_grants
 from sparkwave.catalog.types import parse_type
 
 _TABLE = system_table("functions")
@@ -56,11 +57,15 @@ def replace_function(cursor: Cursor, function: Function) -> None:
 
 def drop_function(cursor: Cursor, function: Function) -> None:
     cursor.execute(f"DELETE FROM {_TABLE} WHERE id = ?", [function.id])
+    forget_grants(cursor, (function.id,))
 
 
 def drop_functions_in(cursor: Cursor, database: str, schema: str) -> None:
     """Remove the functions of a dropped schema."""
-    cursor.execute(f"DELETE FROM {_TABLE} WHERE database = ? AND schema = ?", [database, schema])
+    where = "WHERE database = ? AND schema = ?"
+    gone = cursor.execute(f"SELECT id FROM {_TABLE} {where}", [database, schema]).fetchall()
+    forget_grants(cursor, (id_ for (id_,) in gone))
+    cursor.execute(f"DELETE FROM {_TABLE} {where}", [database, schema])
 
 
 def put_functions(cursor: Cursor, database: str, schema: str, renamed: str) -> None:

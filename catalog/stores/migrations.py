@@ -219,4 +219,13 @@ MIGRATIONS: tuple[str, ...] = (
     ALTER TABLE lake.sparkwave.databases ADD COLUMN barrier_interval_ms INTEGER;
     ALTER TABLE lake.sparkwave.databases ADD COLUMN checkpoint_frequency BIGINT
     """,
+    # Privileges on objects to come: see `catalog.users.DefaultGrant`. Everybody may call the functions there are.
+    """
+    CREATE TABLE lake.sparkwave.default_grants (
+        database_id BIGINT, role VARCHAR, schema_id BIGINT, kind VARCHAR, grantee VARCHAR, privilege VARCHAR,
+        is_grantable BOOLEAN, is_revoked BOOLEAN
+    );
+    INSERT INTO lake.sparkwave.grants (object_id, grantee, privilege, grantor, is_grantable)
+    SELECT id, 'public', 'EXECUTE', owner, false FROM lake.sparkwave.functions
+    """,
 )

@@ -14,22 +14,30 @@ from sparkwave.catalog.names import system_table
 from sparkwave.catalog.relation_details import dump_details
 from sparkwave.catalog.stores.comment_store import forget_comments
 from sparkwave.catalog.stores.store import Store
-from sparkwave.catalog.stores.user_store import forget_grants, move_grants
+from sparkwave.catalog.stores.user_store import forget_grants, move_grants, put_default_grants
 from sparkwave.catalog.users import Securable
 
 # The catalog relation that stores each kind of object with an owner, by `Securable.kind`.
-_OWNED = {"database": "databases", "schema": "schemas", "function": "functions", "type": "types"}
+_OWNED = {
+    "database": "databases",
+    "schema": "schemas",
+    "function": "functions",
+    "type": "types",
+    "secret": "secrets",
+}
 
 
 def create_schema(store: Store, cursor: Cursor, database: str, name: str, owner: str) -> None:
-    """Add a schema, which at first only its owner may use."""
-    values = [store.next_id(cursor), database, name, owner]
-    cursor.execute(f"INSERT INTO {system_table('schemas')} VALUES (?, ?, ?, ?)", values)
+    """Add a schema, which at first only its owner may use, unless ALTER DEFAULT PRIVILEGES says otherwise."""
+    schema = Securable("schema", store.next_id(cursor), name, owner)
+    cursor.execute(f"INSERT INTO {system_table('schemas')} VALUES (?, ?, ?, ?)", [schema.id, database, name, owner])
+    store.grant_first(cursor, schema, database, None)
 
 
 def drop_schema(store: Store, cursor: Cursor, schema: Securable, dropped: Collection[int]) -> None:
     """Remove a schema whose relations (`dropped`, by id) this transaction has dropped."""
     forget_grants(cursor, (schema.id,))
+    put_default_grants(cursor, (each for each in store.catalog.default_grants if each.schema_id == schema.id), ())
     forget_comments(cursor, (schema.id,))
     cursor.execute(f"DELETE FROM {system_table('schemas')} WHERE id = ?", [schema.id])
     store.drop_lake_schemas(cursor, dropped)

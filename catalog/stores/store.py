@@ -42,8 +42,16 @@ from sparkwave.catalog.stores.job_store import load_jobs
 from sparkwave.catalog.stores.source_store import load_sources
 from sparkwave.catalog.stores.subscription_store import load_subscriptions
 from sparkwave.catalog.stores.type_store import load_types
-from sparkwave.catalog.stores.user_store import forget_grants, load_grants, load_memberships, load_users, put_grants
-from sparkwave.catalog.users import PUBLIC, ROOT, Grant, Securable
+from sparkwave.catalog.stores.user_store import (
+    forget_grants,
+    load_default_grants,
+    load_grants,
+    load_memberships,
+    load_users,
+    put_default_grants,
+    put_grants,
+)
+from sparkwave.catalog.users import PUBLIC, ROOT, Grant, Securable, first_grants
 
 
 def already_exists(relation: Relation) -> Error:
@@ -71,7 +79,7 @@ _PROGRESS = {
 # The system tables that `Store.catalog` is read from.
 _LOADED = {
     "relations", "columns", "jobs", "schemas", "databases", "parameters", "users", "memberships", "grants",
-    "subscriptions", "functions", "types", "sources", "secrets", "comments", "states",
+    "default_grants", "subscriptions", "functions", "types", "sources", "secrets", "comments", "states",
 }  # fmt: skip
 
 
@@ -135,6 +143,7 @@ class Store:
                 ({"parameters"}, self._load_parameters),
                 ({"users", "memberships"}, self._load_users),
                 ({"grants"}, lambda: {"grants": load_grants(self._cursor)}),
+                ({"default_grants"}, lambda: {"default_grants": load_default_grants(self._cursor)}),
                 ({"subscriptions"}, lambda: {"subscriptions": load_subscriptions(self._cursor)}),
                 ({"functions"}, lambda: {"functions": load_functions(self._cursor)}),
                 ({"types"}, lambda: {"types": load_types(self._cursor)}),
@@ -257,6 +266,7 @@ class Store:
     def drop_database(self, cursor: Cursor, name: str, dropped: Collection[int]) -> None:
         """Remove a database and its schemas, whose relations (`dropped`, by id) this transaction has dropped."""
         gone = [s.id for key, s in self.catalog.securables.items() if key[0] == name]
+        put_default_grants(cursor, (each for each in self.catalog.default_grants if each.database_id in gone), ())
         forget_grants(cursor, gone)
         forget_comments(cursor, gone)
         cursor.execute(f"DELETE FROM {system_table('schemas')} WHERE database = ?", [name])
@@ -336,12 +346,20 @@ class Store:
             ],
         )
         put_columns(cursor, relation.id, relation.columns)
+        if relation.replaces is None:
+            self.grant_first(cursor, relation.securable, relation.database, relation.schema)
         if relation.is_stored:
             # A view needs no constraints: its query guarantees them.
             stored = relation.stored if relation.is_table else [replace(c, not_null=False) for c in relation.stored]
             cursor.execute(f"CREATE SCHEMA IF NOT EXISTS lake.{quote(relation.lake_table.schema)}")
             self.create_table(cursor, relation.lake_name, tuple(stored))
         return relation
+
+    def grant_first(self, cursor: Cursor, thing: Securable, database: str, schema: str | None) -> None:
+        """Store the grants that a new object has from the start."""
+        holders = [self.catalog.securables.get(key) for key in ((database,), (database, schema or ""))]
+        database_id, schema_id = (holder.id if holder is not None else None for holder in holders)
+        put_grants(cursor, (), first_grants(self.catalog.default_grants, thing, database_id, schema_id))
 
     def replace_columns(self, cursor: Cursor, relation: Relation) -> None:
         """Store the columns of a relation in place of its old ones."""

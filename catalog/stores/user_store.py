@@ -1,4 +1,4 @@
-"""Reads and writes the relations `users`, `memberships` and `grants`.
+"""Reads and writes the relations `users`, `memberships`, `grants` and `default_grants`.
 
 Writing functions take the cursor of an open lake transaction, as the methods of `catalog.stores.store` do. Owners and
 grantees are stored by name, so to rename a user changes those names too.
@@ -11,12 +11,13 @@ from dataclasses import replace
 
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.names import system_table
-from sparkwave.catalog.users import Grant, Membership, Securable, User, roles_of
+from sparkwave.catalog.users import DefaultGrant, Grant, Membership, Securable, User, roles_of
 
-_OWNED = ("databases", "schemas", "relations", "functions", "types")
+_OWNED = ("databases", "schemas", "relations", "functions", "types", "secrets")
 _NAMED = (
     ("grants", "grantee"), ("grants", "grantor"),
     ("memberships", "role"), ("memberships", "member"), ("memberships", "grantor"),
+    ("default_grants", "role"), ("default_grants", "grantee"),
 )  # fmt: skip
 
 
@@ -38,6 +39,31 @@ def load_grants(cursor: Cursor) -> frozenset[Grant]:
         f"SELECT object_id, grantee, privilege, grantor, is_grantable, column_name FROM {system_table('grants')}"
     ).fetchall()
     return frozenset(Grant(*row) for row in rows)
+
+
+def load_default_grants(cursor: Cursor) -> frozenset[DefaultGrant]:
+    rows = cursor.execute(
+        "SELECT database_id, role, schema_id, kind, grantee, privilege, is_grantable, is_revoked "
+        f"FROM {system_table('default_grants')}"
+    ).fetchall()
+    return frozenset(DefaultGrant(*row) for row in rows)
+
+
+def put_default_grants(cursor: Cursor, removed: Iterable[DefaultGrant], added: Iterable[DefaultGrant]) -> None:
+    """Remove privileges on objects to come, then add others."""
+    table = system_table("default_grants")
+    for each in removed:
+        cursor.execute(
+            f"DELETE FROM {table} WHERE database_id = ? AND role = ? AND schema_id IS NOT DISTINCT FROM ? "
+            "AND kind = ? AND grantee = ? AND privilege = ?",
+            [each.database_id, each.role, each.schema_id, each.kind, each.grantee, each.privilege],
+        )
+    for each in added:
+        values = [
+            each.database_id, each.role, each.schema_id, each.kind, each.grantee, each.privilege, each.is_grantable,
+            each.is_revoked,
+        ]  # fmt: skip
+        cursor.execute(f"INSERT INTO {table} VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
 
 
 def put_user(cursor: Cursor, user: User) -> None:

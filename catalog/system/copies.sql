@@ -64,6 +64,7 @@ CREATE OR REPLACE TABLE pgf._owner AS
 SELECT id AS __object, owner AS __owner,
        CASE kind WHEN 'table' THEN 'arwd' WHEN 'sequence' THEN 'rwU' ELSE 'r' END AS __letters
 FROM pgc._all_relations
+UNION ALL SELECT id::UINTEGER, owner, 'X' FROM lake.sparkwave.functions
 UNION ALL SELECT id, owner, 'UC' FROM pgc._namespaces
 UNION ALL SELECT id, owner, 'Cc' FROM pgc._databases;
 CREATE OR REPLACE TABLE pgc._grants AS
@@ -71,7 +72,7 @@ SELECT object_id::UINTEGER AS object_id, grantee, privilege, grantor, is_grantab
 CREATE OR REPLACE TABLE pgc._acl_entries AS
 WITH letter AS (
     FROM (VALUES ('INSERT', 'a', 1), ('SELECT', 'r', 2), ('UPDATE', 'w', 3), ('DELETE', 'd', 4), ('USAGE', 'U', 1),
-                 ('CREATE', 'C', 2), ('CONNECT', 'c', 3)) AS fixed(privilege, letter, place)
+                 ('CREATE', 'C', 2), ('CONNECT', 'c', 3), ('EXECUTE', 'X', 1)) AS fixed(privilege, letter, place)
 )
 SELECT object_id, column_name, grantee, grantor,
        if(grantee = 'public', '', grantee) || '=' || string_agg(letter || if(is_grantable, '*', ''), '' ORDER BY place)
@@ -81,6 +82,29 @@ CREATE OR REPLACE TABLE pgf._acls AS
 SELECT __object, any_value(o.__owner || '=' || o.__letters || '/' || o.__owner) AS __owners,
        list(entry ORDER BY grantee, grantor) FILTER (entry IS NOT NULL) AS __granted
 FROM pgf._owner o LEFT JOIN pgc._acl_entries e ON e.object_id = __object AND column_name IS NULL GROUP BY ALL;
+
+-- Privileges on objects to come, one row a kind of objects. As in PostgreSQL, those for a whole database include the
+-- owner's, and what everybody may do unless that was revoked.
+CREATE OR REPLACE TABLE pgc._default_acls AS
+WITH letter AS (
+    FROM (VALUES ('INSERT', 'a', 1), ('SELECT', 'r', 2), ('UPDATE', 'w', 3), ('DELETE', 'd', 4), ('USAGE', 'U', 1),
+                 ('CREATE', 'C', 2), ('EXECUTE', 'X', 1)) AS fixed(privilege, letter, place)
+), entry AS (
+    SELECT database_id, role, schema_id, kind, grantee,
+           if(grantee = 'public', '', grantee) || '=' || string_agg(letter || if(is_grantable, '*', ''), '' ORDER BY place)
+               FILTER (NOT is_revoked) || '/' || role AS text
+    FROM lake.sparkwave.default_grants JOIN letter USING (privilege)
+    GROUP BY database_id, role, schema_id, kind, grantee
+)
+SELECT (3800000000 + row_number() OVER (ORDER BY database_id, role, schema_id, kind))::UINTEGER AS oid, d.name AS database,
+       r.id AS role_id, coalesce(schema_id, 0)::UINTEGER AS schema_id, kind,
+       if(schema_id IS NULL,
+          [role || '=' || CASE kind WHEN 'table' THEN 'arwd' WHEN 'sequence' THEN 'rwU' WHEN 'function' THEN 'X'
+                                    WHEN 'schema' THEN 'UC' ELSE 'r' END || '/' || role]
+          || if(kind = 'function' AND count(*) FILTER (grantee = 'public') = 0, ['=X/' || role], []), [])
+       || coalesce(list(text ORDER BY grantee) FILTER (text IS NOT NULL), []) AS acl
+FROM entry e JOIN pgc._databases d ON d.id = database_id JOIN pgc._roles r ON r.name = role
+GROUP BY database_id, d.name, role, r.id, schema_id, kind;
 
 -- Users' types. The OIDs after a type's own are its array type's and that of the relation of its fields.
 CREATE OR REPLACE TABLE pgc._user_types AS
@@ -154,6 +178,10 @@ JOIN pgc._namespaces n ON n.database = f.database AND n.name = f.schema
 JOIN written r ON r.text = f.result_type
 LEFT JOIN argument a ON a.id = f.id
 LEFT JOIN pgc._roles o ON o.name = f.owner;
+
+CREATE OR REPLACE TABLE pgf._sql_function AS
+SELECT id AS __oid, database AS __database, schema AS __schema, name AS __name, len(argument_oids) AS __count
+FROM pgc._sql_functions;
 
 -- The types of struct columns, which clients see as `record`: by its type modifier, format_type identifies the type.
 CREATE OR REPLACE TABLE pgf._struct AS

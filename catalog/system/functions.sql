@@ -143,38 +143,69 @@ CREATE OR REPLACE MACRO pgf._acl(thing) AS
 -- Privileges. pg_compat adds the session's user as the first argument where a call has none. System objects are
 -- readable for all. Members of a role hold its privileges and act as the role; a privilege on a relation holds for its
 -- columns.
-CREATE OR REPLACE MACRO pgf._role_name(who) AS
+CREATE OR REPLACE MACRO pgf._role_named(who) AS
     (SELECT any_value(__name) FROM pgf._role WHERE who::VARCHAR IN (__name, __oid::VARCHAR));
+CREATE OR REPLACE MACRO pgf._role_name(who) AS
+    coalesce(pgf._role_named(who), if(who IS NULL, NULL, if(try_cast(who AS UINTEGER) IS NOT NULL, '',
+             error('role "' || who || '" does not exist')::VARCHAR)));
+-- Privileges of a list that are not among those known.
+CREATE OR REPLACE MACRO pgf._unknown(privileges, known) AS
+    list_filter(string_split(privileges, ','), lambda __p: NOT list_contains(string_split(known, ' '),
+        upper(trim(regexp_replace(__p, '\s+WITH\s+GRANT\s+OPTION\s*$', '', 'i')))));
+CREATE OR REPLACE MACRO pgf._known(privileges, known) AS
+    if(len(pgf._unknown(privileges, known)) > 0,
+       error('unrecognized privilege type: "' || trim(pgf._unknown(privileges, known)[1]) || '"')::VARCHAR, privileges);
 CREATE OR REPLACE MACRO pgf._roles_of(who) AS (SELECT any_value(__roles) FROM pgf._role WHERE __name = who);
 CREATE OR REPLACE MACRO pgf._is_super(who) AS (SELECT bool_or(__is_super) FROM pgf._role WHERE __name = who);
 CREATE OR REPLACE MACRO pgf._was_granted(who, thing, privileges, columns) AS
     (SELECT count(*) > 0 FROM pgf._privilege
      WHERE __object = thing AND (__grantee = 'public' OR list_contains(pgf._roles_of(who), __grantee))
        AND (__column IS NULL OR columns = '*' OR columns IN (__column, __attnum::VARCHAR))
-       AND regexp_matches(upper(privileges), '\b' || __privilege || '\b')
-       AND (__is_grantable OR NOT contains(upper(privileges), 'GRANT OPTION')));
+       AND len(list_filter(string_split(upper(privileges), ','), lambda __p:
+               trim(regexp_replace(__p, '\s+WITH\s+GRANT\s+OPTION\s*$', '')) = __privilege
+               AND (__is_grantable OR NOT contains(__p, 'GRANT')))) > 0);
 CREATE OR REPLACE MACRO pgf._holds(who, thing, privileges, columns) AS CASE
-    WHEN thing IS NULL THEN NULL
+    WHEN who IS NULL OR thing IS NULL OR privileges IS NULL THEN NULL
     WHEN pgf._is_super(who) THEN true
-    ELSE coalesce(list_contains(pgf._roles_of(who), (SELECT any_value(__owner) FROM pgf._owner WHERE __object = thing)),
-                  regexp_matches(upper(privileges), 'SELECT|USAGE'))
+    ELSE coalesce(list_contains(coalesce(pgf._roles_of(who), []), (SELECT any_value(__owner) FROM pgf._owner WHERE __object = thing)),
+                  regexp_matches(upper(privileges), 'SELECT|USAGE|EXECUTE'))
       OR pgf._was_granted(who, thing, privileges, columns) END;
 CREATE OR REPLACE MACRO pgf.has_database_privilege(who, thing, privileges) AS
     pgf._holds(pgf._role_name(who), (SELECT any_value(__oid) FROM pgf._database
-                                     WHERE thing::VARCHAR IN (__name, __oid::VARCHAR)), privileges, '');
+                                     WHERE thing::VARCHAR IN (__name, __oid::VARCHAR)),
+               pgf._known(privileges, 'CREATE TEMPORARY TEMP CONNECT'), '');
 CREATE OR REPLACE MACRO pgf.has_schema_privilege(who, thing, privileges) AS
-    pgf._holds(pgf._role_name(who), pgf.regnamespace_in(thing::VARCHAR), privileges, '');
+    pgf._holds(pgf._role_name(who), pgf.regnamespace_in(thing::VARCHAR), pgf._known(privileges, 'CREATE USAGE'), '');
 CREATE OR REPLACE MACRO pgf.has_table_privilege(who, thing, privileges, path) AS
-    pgf._holds(pgf._role_name(who), pgf.regclass_in(thing::VARCHAR, path), privileges, '');
+    pgf._holds(pgf._role_name(who), pgf.regclass_in(thing::VARCHAR, path),
+               pgf._known(privileges, 'SELECT INSERT UPDATE DELETE TRUNCATE REFERENCES TRIGGER RULE'), '');
 CREATE OR REPLACE MACRO pgf.has_column_privilege(who, thing, col, privileges, path) AS
-    pgf._holds(pgf._role_name(who), pgf.regclass_in(thing::VARCHAR, path), privileges, col::VARCHAR);
+    pgf._holds(pgf._role_name(who), pgf.regclass_in(thing::VARCHAR, path),
+               pgf._known(privileges, 'SELECT INSERT UPDATE REFERENCES'), col::VARCHAR);
 CREATE OR REPLACE MACRO pgf.has_any_column_privilege(who, thing, privileges, path) AS
-    pgf._holds(pgf._role_name(who), pgf.regclass_in(thing::VARCHAR, path), privileges, '*');
+    pgf._holds(pgf._role_name(who), pgf.regclass_in(thing::VARCHAR, path),
+               pgf._known(privileges, 'SELECT INSERT UPDATE REFERENCES'), '*');
 CREATE OR REPLACE MACRO pgf.pg_has_role(who, role, privileges) AS
     coalesce(pgf._is_super(pgf._role_name(who)), false)
     OR coalesce(list_contains(pgf._roles_of(pgf._role_name(who)), pgf._role_name(role)), false);
-CREATE OR REPLACE MACRO pgf.has_function_privilege(a, b) AS true, (a, b, c) AS true;
-CREATE OR REPLACE MACRO pgf.has_sequence_privilege(a, b) AS true, (a, b, c) AS true;
+CREATE OR REPLACE MACRO pgf.has_sequence_privilege(who, thing, privileges, path) AS
+    pgf._holds(pgf._role_name(who), pgf.regclass_in(thing::VARCHAR, path),
+               pgf._known(privileges, 'USAGE SELECT UPDATE'), '');
+
+-- A function by its OID or as `schema.name(type, …)`; users' functions differ in the number of their arguments.
+CREATE OR REPLACE MACRO pgf._arguments_in(s) AS trim(regexp_replace(regexp_extract(s, '\((.*)\)\s*$', 1), '\([^()]*\)', '', 'g'));
+CREATE OR REPLACE MACRO pgf._function_in(s, path) AS coalesce(
+    try_cast(s AS UINTEGER),
+    if(contains(s, '('), NULL, error('expected a left parenthesis')::UINTEGER),
+    (SELECT min_by(__oid, coalesce(list_position(path, __schema), 0)) FROM pgf._sql_function
+     WHERE pgf.in_session(__database) AND __name = pgf.name_part(split_part(s, '(', 1), 1)
+       AND __count = if(pgf._arguments_in(s) = '', 0, len(string_split(pgf._arguments_in(s), ',')))
+       AND if(pgf.name_part(split_part(s, '(', 1), 2) IS NULL, list_contains(path, __schema),
+              __schema = pgf.name_part(split_part(s, '(', 1), 2))),
+    (SELECT min(__oid) FROM pgf._function WHERE __name = pgf.name_part(split_part(s, '(', 1), 1)),
+    error('function "' || s || '" does not exist')::UINTEGER);
+CREATE OR REPLACE MACRO pgf.has_function_privilege(who, thing, privileges, path) AS
+    pgf._holds(pgf._role_name(who), pgf._function_in(thing::VARCHAR, path), pgf._known(privileges, 'EXECUTE'), '');
 CREATE OR REPLACE MACRO pgf.has_tablespace_privilege(a, b) AS true, (a, b, c) AS true;
 
 -- Sizes, from a variable that the server sets for a statement that may read them (catalog/lake/sizes.py); none of

@@ -250,8 +250,14 @@ UNION ALL
 SELECT id, name, schema_id, owner_id, 14::UINTEGER, 100, 0, 0::UINTEGER, '-', 'f', false, false, false, false, 'v', 'u',
        len(argument_oids)::SMALLINT, 0::SMALLINT, result_oid, argument_oids, NULL, NULL,
        if(len(list_filter(argument_names, lambda __n: __n <> '')) > 0, argument_names, NULL), NULL, NULL,
-       body, NULL, NULL, NULL, NULL
+       body, NULL, NULL, NULL, nullif(pgf._acl(id), [owner || '=X/' || owner, '=X/' || owner])
 FROM pgc._sql_functions WHERE database = pgf.session_database();
+
+CREATE OR REPLACE VIEW pgc.pg_default_acl AS
+SELECT oid, role_id AS defaclrole, schema_id AS defaclnamespace,
+       CASE kind WHEN 'sequence' THEN 'S' WHEN 'function' THEN 'f' WHEN 'schema' THEN 'n' ELSE 'r' END AS defaclobjtype,
+       acl AS defaclacl
+FROM pgc._default_acls WHERE database = pgf.session_database();
 
 CREATE OR REPLACE VIEW pgc.pg_tables AS
 SELECT schema AS schemaname, name AS tablename, owner AS tableowner, NULL::VARCHAR AS tablespace,

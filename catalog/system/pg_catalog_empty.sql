@@ -138,9 +138,6 @@ CREATE OR REPLACE TABLE pgc.pg_transform (
 );
 
 -- Roles, servers, replication.
-CREATE OR REPLACE TABLE pgc.pg_default_acl (
-    oid UINTEGER, defaclrole UINTEGER, defaclnamespace UINTEGER, defaclobjtype VARCHAR, defaclacl VARCHAR[]
-);
 CREATE OR REPLACE TABLE pgc.pg_db_role_setting (
     setdatabase UINTEGER, setrole UINTEGER, setconfig VARCHAR[]
 );

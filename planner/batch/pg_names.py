@@ -72,6 +72,8 @@ TAKE_PATH = frozenset(
         "has_table_privilege",
         "has_any_column_privilege",
         "has_column_privilege",
+        "has_sequence_privilege",
+        "has_function_privilege",
     }
 )
 # Functions whose first argument is a user, by the number of their arguments including it.
@@ -81,6 +83,8 @@ TAKE_USER = {
     "has_table_privilege": 3,
     "has_any_column_privilege": 3,
     "has_column_privilege": 4,
+    "has_sequence_privilege": 3,
+    "has_function_privilege": 3,
     "pg_has_role": 3,
 }
 # Functions whose first argument is a regclass, so that text there is a name: PostgreSQL casts it implicitly.

@@ -50,8 +50,8 @@ from sparkwave.planner.bind.binder import (
 )
 from sparkwave.planner.bind.merged_columns import expand_stars
 from sparkwave.planner.bind.output_names import name_outputs
-from sparkwave.planner.bind.privileges import check_relation, holds, holds_any, permission_denied
-from sparkwave.planner.bind.sql_functions import with_functions
+from sparkwave.planner.bind.privileges import check, check_relation, holds, holds_any, permission_denied
+from sparkwave.planner.bind.sql_functions import calls, with_functions
 from sparkwave.planner.bind.table_references import resolve_references
 from sparkwave.planner.bind.untyped import holds_enums, with_literals_of
 from sparkwave.planner.bind.user_types import with_user_types
@@ -62,7 +62,7 @@ from sparkwave.planner.functions.aggregates import canonical
 from sparkwave.planner.functions.duckdb_spelling import for_duckdb
 from sparkwave.planner.functions.typed import is_quotient, with_written_numerics
 from sparkwave.planner.parse.parameter_runs import ParameterRun, SqlRun, expanded, is_row_of_runs, parameter_numbers
-from sparkwave.planner.parse.trees import folded, is_cte, name_of, position_of
+from sparkwave.planner.parse.trees import folded, is_cte, name_of, parse_tree, position_of
 from sparkwave.planner.statements import Name
 
 SystemColumns = Callable[[str, str], Columns]
@@ -432,6 +432,7 @@ def check_reads(tree: exp.Expr, environment: Environment, written: exp.Expr | No
     if user.is_super:
         return
     _check_functions(tree, environment)
+    _check_calls(tree, environment)
     read = {
         id(table): (table, relation)
         for table in base_tables(tree)
@@ -478,6 +479,16 @@ def _check_functions(tree: exp.Expr, environment: Environment) -> None:
         name = function.name if isinstance(function, exp.Anonymous) else function.sql_name()
         if name.lower() not in _ROW_FUNCTION_NAMES and not environment.is_system("pgf", name.lower()):
             raise permission_denied(f"permission denied for function {name.lower()}")
+
+
+def _check_calls(tree: exp.Expr, environment: Environment, position: int | None = None) -> None:
+    """Raise Error 42501 unless the user may call the SQL functions of a statement, and those that they call."""
+    catalog = environment.catalog
+    for node, function in calls(tree, catalog, environment.scope) if catalog.functions else ():
+        place = position or position_of(node)
+        check(catalog, environment.user, function.securable, "EXECUTE", place)
+        inner = Scope(function.database, (function.schema,))
+        _check_calls(parse_tree(f"SELECT {function.body}"), replace(environment, scope=inner), place)
 
 
 _ROW_FUNCTIONS = (exp.Unnest, exp.Explode, exp.ExplodingGenerateSeries, exp.GenerateSeries)

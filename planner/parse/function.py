@@ -118,13 +118,14 @@ def _of_query(text: str, position: int) -> str:
 def parse_drop_function(reader: TokenReader) -> DropFunction:
     """From the word after FUNCTION on: `[IF EXISTS] name [(types)], … [CASCADE | RESTRICT]`."""
     if_exists = reader.accept("IF", "EXISTS")
-    functions = reader.comma_separated(lambda: _dropped(reader))
+    functions = reader.comma_separated(lambda: parse_signature(reader))
     cascade = reader.cascade()
     reader.finish()
     return DropFunction(functions, if_exists, cascade)
 
 
-def _dropped(reader: TokenReader) -> tuple[Name, tuple[Type, ...] | None]:
+def parse_signature(reader: TokenReader) -> tuple[Name, tuple[Type, ...] | None]:
+    """Parse `name [([name] type, …)]`. Returns the name and the types, None without parentheses."""
     name = reader.name()
     if reader.peek() != "(":
         return name, None

@@ -16,7 +16,7 @@ from sparkwave.planner.parse.database import parse_create_database, parse_drop_d
 from sparkwave.planner.parse.describe import parse_describe, parse_kill, parse_show
 from sparkwave.planner.parse.explain import parse_explain
 from sparkwave.planner.parse.function import parse_create_function, parse_drop_function
-from sparkwave.planner.parse.grant import parse_grant, parse_revoke
+from sparkwave.planner.parse.grant import parse_drop_owned, parse_grant, parse_reassign_owned, parse_revoke
 from sparkwave.planner.parse.index import parse_create_index
 from sparkwave.planner.parse.prepare import parse_deallocate, parse_execute, parse_prepare
 from sparkwave.planner.parse.rename import parse_comment
@@ -65,6 +65,7 @@ from sparkwave.planner.statements import (
     Drop,
     DropDatabase,
     DropFunction,
+    DropOwned,
     DropSchema,
     DropSecret,
     DropType,
@@ -199,7 +200,9 @@ def _create_view(reader: TokenReader) -> CreateView:
 _DROPPED = ("table", "source", "view", "subscription", SEQUENCE, *STREAMING)
 
 
-def _drop(reader: TokenReader) -> Drop | DropFunction | DropSecret | DropSchema | DropDatabase | DropUser | DropType:
+def _drop(
+    reader: TokenReader,
+) -> Drop | DropFunction | DropSecret | DropSchema | DropDatabase | DropUser | DropType | DropOwned:
     reader.expect("DROP")
     if reader.accept("FUNCTION"):
         return parse_drop_function(reader)
@@ -213,6 +216,8 @@ def _drop(reader: TokenReader) -> Drop | DropFunction | DropSecret | DropSchema 
         return parse_drop_database(reader)
     if reader.accept("USER") or reader.accept("ROLE"):
         return parse_drop_user(reader)
+    if reader.accept("OWNED"):
+        return parse_drop_owned(reader)
     kind = next((kind for kind in _DROPPED if reader.accept(*kind.upper().split())), None)
     if kind is None:
         raise Error(f"DROP {reader.peek()} is not supported", errors.FEATURE_NOT_SUPPORTED, position=reader.offset + 1)
@@ -247,7 +252,6 @@ _REFUSED = (
     "CLUSTER",
     "REINDEX",
     "CHECKPOINT",
-    "REASSIGN",
     "SECURITY",
     "IMPORT",
 )
@@ -276,6 +280,7 @@ _BY_FIRST_WORD: dict[str, Callable[[TokenReader], Statement]] = {
     "ALTER": parse_alter,
     "GRANT": parse_grant,
     "REVOKE": parse_revoke,
+    "REASSIGN": parse_reassign_owned,
     "COMMENT": parse_comment,
     "FLUSH": parse_flush,
     "RECOVER": parse_recover,

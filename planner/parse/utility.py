@@ -12,6 +12,7 @@ from sparkwave.planner.parse.alter_job import parse_alter_streaming
 from sparkwave.planner.parse.alter_source import parse_alter_source
 from sparkwave.planner.parse.alter_table import parse_alter_table
 from sparkwave.planner.parse.database import parse_alter_database
+from sparkwave.planner.parse.grant import parse_alter_default_privileges
 from sparkwave.planner.parse.rename import parse_alter_view
 from sparkwave.planner.parse.schema import parse_alter_schema
 from sparkwave.planner.parse.secret import parse_alter_secret
@@ -253,6 +254,8 @@ def parse_alter(reader: TokenReader) -> Statement:
         return parse_alter_database(reader)
     if reader.accept("USER") or reader.accept("ROLE"):
         return parse_alter_user(reader)
+    if reader.accept("DEFAULT", "PRIVILEGES"):
+        return parse_alter_default_privileges(reader)
     if reader.accept("TYPE"):
         return parse_alter_type(reader)
     if reader.accept("SECRET"):

@@ -68,13 +68,18 @@ from sparkwave.planner.statements.namespaces import (
 )
 from sparkwave.planner.statements.relation_names import Name
 from sparkwave.planner.statements.roles import (
+    CURRENT_USER,
+    SESSION_USER,
+    AlterDefaultPrivileges,
     AlterUser,
     ChangeMembership,
     ChangePrivileges,
     CreateUser,
+    DropOwned,
     DropUser,
     Password,
     Privilege,
+    ReassignOwned,
     RenameUser,
     UserOption,
 )
@@ -173,6 +178,9 @@ Statement = (
     | DropUser
     | ChangeMembership
     | ChangePrivileges
+    | AlterDefaultPrivileges
+    | ReassignOwned
+    | DropOwned
     | Flush
     | Recover
     | Backup
@@ -194,6 +202,8 @@ Statement = (
 
 
 __all__ = [
+    "CURRENT_USER",
+    "SESSION_USER",
     "AddColumn",
     "AddConstraint",
     "AddLabel",
@@ -201,6 +211,7 @@ __all__ = [
     "AlterConfig",
     "AlterDatabase",
     "AlterDatabaseParameter",
+    "AlterDefaultPrivileges",
     "AlterOwner",
     "AlterParallelism",
     "AlterQuery",
@@ -253,6 +264,7 @@ __all__ = [
     "DropConstraint",
     "DropDatabase",
     "DropFunction",
+    "DropOwned",
     "DropSchema",
     "DropSecret",
     "DropType",
@@ -273,6 +285,7 @@ __all__ = [
     "Prepare",
     "Privilege",
     "Query",
+    "ReassignOwned",
     "Recover",
     "Refresh",
     "RenameColumn",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sparkwave.catalog.types import Type
 from sparkwave.planner.statements.relation_names import Name
 
 
@@ -55,6 +56,10 @@ class DropUser:
     if_exists: bool
 
 
+# Names of roles in statements that stand for the session's current user and session user.
+CURRENT_USER, SESSION_USER = "\0current_user", "\0session_user"
+
+
 @dataclass(frozen=True)
 class Privilege:
     """A privilege in GRANT and REVOKE, in upper case, on single columns if there are some, with their positions."""
@@ -82,9 +87,9 @@ class ChangeMembership:
 class ChangePrivileges:
     """GRANT, or REVOKE if `is_revoke`.
 
-    `privileges` is empty for ALL. `kind` is "schema", "database", or as in `Relation.kind`; None for a relation of any
-    kind. With `all_in`, `names` are the schemas of the relations. `grant_option` is WITH GRANT OPTION or GRANT OPTION
-    FOR.
+    `privileges` is empty for ALL. `kind` is "schema", "database", "function", or as in `Relation.kind`; None for a
+    relation of any kind. `types` are those of each function's arguments, None where they are not given. With `all_in`,
+    `names` are the schemas of the objects. `grant_option` is WITH GRANT OPTION or GRANT OPTION FOR.
     """
 
     is_revoke: bool
@@ -96,3 +101,37 @@ class ChangePrivileges:
     grant_option: bool = False
     cascade: bool = False
     granted_by: tuple[str, int] | None = None
+    types: tuple[tuple[Type, ...] | None, ...] = ()
+
+
+@dataclass(frozen=True)
+class AlterDefaultPrivileges:
+    """ALTER DEFAULT PRIVILEGES: what users get on objects that `roles` make; without roles the current user.
+
+    `schemas` are those of the objects; none for all of the database. The other fields are as in `ChangePrivileges`.
+    """
+
+    is_revoke: bool
+    roles: tuple[tuple[str, int], ...]
+    schemas: tuple[Name, ...]
+    privileges: tuple[Privilege, ...]
+    kind: str
+    users: tuple[tuple[str, int], ...]
+    position: int
+    grant_option: bool = False
+
+
+@dataclass(frozen=True)
+class ReassignOwned:
+    """REASSIGN OWNED: all that `roles` own gets another owner. Names have their positions."""
+
+    roles: tuple[tuple[str, int], ...]
+    owner: tuple[str, int]
+
+
+@dataclass(frozen=True)
+class DropOwned:
+    """DROP OWNED: drops all that `roles` own, and revokes what was granted to them."""
+
+    roles: tuple[tuple[str, int], ...]
+    cascade: bool

@@ -55,7 +55,9 @@ class Places:
         if tree is not None and name is not None:
             place = locate(tree, name[1])
             called = called_functions(tree) if error.sqlstate == errors.UNDEFINED_FUNCTION else [name[1]]
-            if called and name[1] not in called:  # DuckDB's name is part of a function that Sparkwave defines
+            is_quoted = f'"{name[1]}' in error.message  # by a function that was asked for another one
+            # DuckDB's name is part of a function that Sparkwave defines.
+            if called and name[1] not in called and not is_quoted:
                 message = f"function {' or '.join(called)} does not exist with these arguments"
                 error = Error(message, error.sqlstate, hint=error.hint)
             error.position = place

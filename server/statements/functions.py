@@ -53,6 +53,7 @@ def create_function(session: Session, statement: CreateFunction) -> Result:
             replace_function(cursor, replace(function, id=taken.id))
         else:
             add_function(cursor, function)
+            store.grant_first(cursor, function.securable, function.database, function.schema)
     return Result("CREATE_FUNCTION")
 
 
@@ -120,11 +121,11 @@ def drop_function(session: Session, statement: DropFunction) -> Result:
     notices = []
     with store.change() as cursor:
         for name, types in statement.functions:
-            function = _find(session, name, types)
-            if function is None:
-                if not statement.if_exists:
-                    message = f"function {_written(name, types)} does not exist"
-                    raise Error(message, errors.UNDEFINED_FUNCTION, position=name.position)
+            try:
+                function = find_function(session, name, types)
+            except Error as error:
+                if not statement.if_exists or error.sqlstate != errors.UNDEFINED_FUNCTION:
+                    raise
                 notices.append(Notice(f'function "{_written(name, types)}" does not exist, skipping'))
                 continue
             check_owner(session.user, function.securable, name.position)
@@ -139,7 +140,11 @@ def _check_unused(session: Session, function: Function, name: Name) -> None:
         raise used("function", found, "DROP the dependent objects first.", name.position)
 
 
-def _find(session: Session, name: Name, types: tuple[Type, ...] | None) -> Function | None:
+def find_function(session: Session, name: Name, types: tuple[Type, ...] | None) -> Function:
+    """Return the function of a name, with these types of its arguments unless they are None.
+
+    Raises Error 42883, or 42725 for several functions of the name.
+    """
     found = find_functions(session, name)
     if types is not None:
         found = [function for function in found if tuple(type_ for _, type_ in function.arguments) == types]
@@ -150,7 +155,10 @@ def _find(session: Session, name: Name, types: tuple[Type, ...] | None) -> Funct
             hint="Specify the argument list to select the function unambiguously.",
             position=name.position,
         )
-    return found[0] if found else None
+    if not found:
+        message = f"function {_written(name, types)} does not exist"
+        raise Error(message, errors.UNDEFINED_FUNCTION, position=name.position)
+    return found[0]
 
 
 def find_functions(session: Session, name: Name) -> list[Function]:

@@ -14,7 +14,9 @@ from sparkwave.planner.bind.binder import resolve
 from sparkwave.planner.bind.privileges import find_user, holds, permission_denied
 from sparkwave.planner.statements import ChangePrivileges, Name, Privilege
 from sparkwave.server.session.session import Session
+from sparkwave.server.statements.functions import find_function
 from sparkwave.server.statements.named_relations import find_of_kind
+from sparkwave.server.statements.role_names import all_meant, meant
 from sparkwave.server.wire.result import Notice, Result
 
 # A privilege and its column; None for the whole object.
@@ -24,11 +26,13 @@ _Held = tuple[str, str | None]
 def change_privileges(session: Session, statement: ChangePrivileges) -> Result:
     """Run GRANT or REVOKE of privileges.
 
-    Raises Error 42501 without the right to grant, 42704 for an unknown user, 0LP01 for a privilege that the object
-    cannot have, 2BP01 when other users' grants depend on a revoked one.
+    Raises Error 42501 without the right to grant, 42704 for an unknown user, 42883 for an unknown function, 0LP01 for a
+    privilege that the object cannot have, 2BP01 when other users' grants depend on a revoked one.
     """
     store = session.context.store
     notices: list[Notice] = []
+    granted_by = statement.granted_by and meant(session, statement.granted_by)
+    statement = replace(statement, users=all_meant(session, statement.users), granted_by=granted_by)
     with store.change() as cursor:
         catalog = store.catalog
         for name, position in statement.users:
@@ -60,17 +64,19 @@ def _check_user(catalog: Catalog, name: str, position: int, statement: ChangePri
 def _things(session: Session, statement: ChangePrivileges) -> Iterator[Securable]:
     """The objects of the privileges. Raises Error 3D000, 3F000, 42704, 42809 or 42P01 for unknown names."""
     catalog = session.context.store.catalog
-    for name in statement.names:
+    for index, name in enumerate(statement.names):
         if statement.kind == "database":
             yield _find(catalog, (name.name,), name, errors.INVALID_CATALOG_NAME)
         elif statement.all_in:
             schema = _find(catalog, (session.database, name.name), name, errors.INVALID_SCHEMA_NAME).name
-            for relation in catalog.named:
-                if (relation.database, relation.schema, relation.kind) == (session.database, schema, statement.kind):
-                    yield relation.securable
+            for each in catalog.functions if statement.kind == "function" else catalog.named:
+                if (each.database, each.schema, each.securable.kind) == (session.database, schema, statement.kind):
+                    yield each.securable
         elif statement.kind == "schema":
             database = name.schema or session.database
             yield _find(catalog, (database, name.name), name, errors.INVALID_SCHEMA_NAME)
+        elif statement.kind == "function":
+            yield find_function(session, name, statement.types[index]).securable
         elif statement.kind in (None, "table"):  # as in PostgreSQL, TABLE includes any relation
             yield resolve(catalog, session.scope, name).securable
         else:
@@ -137,7 +143,7 @@ def _grantor(
     """The role that grants.
 
     Superusers and members of the owner grant as the owner. A user without the right to grant grants as a role of the
-    user's that has it. Raises Error 0LP01 for another grantor in GRANTED BY.
+    user's that has it. Raises Error 0A000 for another grantor in GRANTED BY.
     """
     grantor = thing.owner
     if not user.is_super and not user.acts_as(thing.owner):
@@ -151,7 +157,7 @@ def _grantor(
         grantor = next(may, user.name)
     if statement.granted_by is not None and statement.granted_by[0] not in (grantor, user.name):
         message = "grantor must be current user"
-        raise Error(message, errors.INVALID_GRANT_OPERATION, position=statement.granted_by[1])
+        raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=statement.granted_by[1])
     return grantor
 
 
@@ -183,19 +189,25 @@ def _revoked(
             removed |= old
             if statement.grant_option:
                 kept |= {replace(grant, is_grantable=False) for grant in old}
-    pending = set(removed)
+    return with_dependents(catalog, removed, statement.cascade), kept
+
+
+def with_dependents(catalog: Catalog, removed: Iterable[Grant], cascade: bool) -> set[Grant]:
+    """Return grants with those that were given from them. Raises Error 2BP01 for such grants without `cascade`."""
+    found = set(removed)
+    pending = set(found)
     while pending:
         gone = pending.pop()
-        if _may_still_grant(catalog, thing, gone, removed):
+        if _may_still_grant(catalog, gone, found):
             continue
-        dependents = _given_by(catalog, thing, gone) - removed
-        if dependents and not statement.cascade:
+        dependents = _given_by(catalog, gone) - found
+        if dependents and not cascade:
             message = "dependent privileges exist"
             hint = "Use CASCADE to revoke them too."
             raise Error(message, errors.DEPENDENT_OBJECTS_STILL_EXIST, hint=hint)
-        removed |= dependents
+        found |= dependents
         pending |= dependents
-    return removed, kept
+    return found
 
 
 def _held(catalog: Catalog, thing: Securable, grantee: str, privilege: _Held, grantor: str) -> set[Grant]:
@@ -206,15 +218,15 @@ def _held(catalog: Catalog, thing: Securable, grantee: str, privilege: _Held, gr
     return {grant for grant in held if column in (None, grant.column)}
 
 
-def _given_by(catalog: Catalog, thing: Securable, gone: Grant) -> set[Grant]:
+def _given_by(catalog: Catalog, gone: Grant) -> set[Grant]:
     """The grants that the holder of a removed grant has given from it."""
-    on = catalog.grants_on.get(thing.id, frozenset())
+    on = catalog.grants_on.get(gone.object_id, frozenset())
     given = {grant for grant in on if (grant.grantor, grant.privilege) == (gone.grantee, gone.privilege)}
     return {grant for grant in given if gone.column in (None, grant.column)}
 
 
-def _may_still_grant(catalog: Catalog, thing: Securable, gone: Grant, removed: set[Grant]) -> bool:
-    others = catalog.grants_on.get(thing.id, frozenset()) - removed
+def _may_still_grant(catalog: Catalog, gone: Grant, removed: set[Grant]) -> bool:
+    others = catalog.grants_on.get(gone.object_id, frozenset()) - removed
     holder = (gone.grantee, gone.privilege)
     still = (grant for grant in others if (grant.grantee, grant.privilege) == holder and grant.is_grantable)
     return any(grant.column in (None, gone.column) for grant in still)

@@ -11,6 +11,7 @@ from sparkwave.catalog.users import Membership, User, roles_of
 from sparkwave.planner.bind.privileges import find_user, permission_denied
 from sparkwave.planner.statements import ChangeMembership
 from sparkwave.server.session.session import Session
+from sparkwave.server.statements.role_names import all_meant, meant
 from sparkwave.server.wire.result import Notice, Result
 
 
@@ -18,6 +19,8 @@ def change_membership(session: Session, statement: ChangeMembership) -> Result:
     """Grant or revokes roles. Raises Error 42501 without the right, 42704 for an unknown role, 0LP01 for a circle."""
     store = session.context.store
     notices: list[Notice] = []
+    granted_by = statement.granted_by and meant(session, statement.granted_by)
+    statement = replace(statement, members=all_meant(session, statement.members), granted_by=granted_by)
     with store.change() as cursor:
         catalog, me = store.catalog, session.user
         grantor = _grantor(me, statement)

@@ -164,11 +164,16 @@ def _refuse_with_dependents(catalog: Catalog, user: User, position: int) -> None
     held = {grant.object_id for grant in catalog.grants if user.name in (grant.grantee, grant.grantor)}
     owned = [f"owner of {thing.kind} {thing.name}" for thing in things if thing.owner == user.name]
     found = owned + [f"privileges for {thing.kind} {thing.name}" for thing in things if thing.id in held]
+    found += [
+        f"default privileges on new {each.kind}s belonging to role {each.role}"
+        for each in sorted(catalog.default_grants, key=lambda each: (each.role, each.kind))
+        if user.name in (each.role, each.grantee)
+    ]
     if found:
         raise Error(
             f'role "{user.name}" cannot be dropped because some objects depend on it',
             errors.DEPENDENT_OBJECTS_STILL_EXIST,
-            detail="\n".join(found),
-            hint="Drop what it owns, and REVOKE its privileges.",
+            detail="\n".join(dict.fromkeys(found)),
+            hint="Drop what it owns, and REVOKE its privileges; or DROP OWNED.",
             position=position,
         )
