@@ -299,6 +299,9 @@ def _as_of(left: Node, right: Node, condition: exp.Expr | None, kind: str, place
 def _temporal(left: Node, right: Node, condition: exp.Expr | None, kind: str, place: exp.Expr) -> Node:
     """Return a temporal join."""
     join = Join(left, right, None if condition == exp.true() else condition, kind)
+    side = place.args.get("side", "").upper()
+    if side not in ("", "LEFT"):
+        raise refuse(f"a temporal {side} JOIN", place)
     if not isinstance(right, Scan):
         raise refuse("a temporal join with something else than a table or view", place)
     return join

@@ -161,7 +161,7 @@ class Sparkwave(Postgres):
             if following is None or following.token_type != TokenType.STRING:
                 return super()._parse_interval(require_interval, parse_function_unit)
             self._advance(2)
-            text = exp.Literal.string(following.text)
+            text = exp.Literal.string(following.text).update_positions(following)
             is_plain = is_plain_interval(following.text)
             return self._parse_interval_span(text, parse_function_unit) if is_plain else exp.cast(text, "interval")
 
