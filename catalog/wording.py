@@ -229,6 +229,9 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str]], Error]], ...] = (
     (rf"Cannot combine types of {_NAMED} and {_NAMED.replace('<type>', '<type_to>')}", _unlike),
     (r"UNNEST\(\) can only be applied to lists, structs and NULL, not (?P<types>.*)",
      lambda found: _function_of("unnest", found["types"])),
+    (r"Nested UNNEST calls are not supported", _says(
+        "set-returning functions in the arguments of others are not supported here",
+        errors.FEATURE_NOT_SUPPORTED)),
     (r"Cannot extract field '.*?' from expression \"(?P<name>\w+)\" because it is not a struct", _says(
         'missing FROM-clause entry for table "{name}"', errors.UNDEFINED_TABLE)),
     (rf"Error: (?:Pattern failed to parse, error: ')?(?P<fault>{'|'.join(map(re.escape, _PATTERN_FAULTS))})", _pattern),

@@ -956,12 +956,22 @@ CREATE OR REPLACE MACRO pg._at_fraction(a, p) AS
        pg.raise('22003', 'percentile value ' || p || ' is not between 0 and 1')::DOUBLE);
 CREATE OR REPLACE MACRO pg.sketched_percentile(a, p, e) AS
     pg._bucket_middle(pg._at_fraction(list_filter(a, lambda x: x IS NOT NULL), p), (1 + e) / (1 - e));
-CREATE OR REPLACE MACRO pg._sum_of_intervals(a) AS if(len(a) > 0, pg._interval(
-    list_sum(list_transform(a, lambda x: pg._months(x))), list_sum(list_transform(a, lambda x: datepart('day', x))),
-    list_sum(list_transform(a, lambda x: pg._micros(x)))::BIGINT), NULL);
-CREATE OR REPLACE MACRO pg.sum_of_intervals(a) AS pg._sum_of_intervals(list_filter(a, lambda x: x IS NOT NULL));
-CREATE OR REPLACE MACRO pg.avg_of_intervals(a) AS
-    pg._sum_of_intervals(list_filter(a, lambda x: x IS NOT NULL)) * (1 / nullif(list_count(a), 0)::DOUBLE);
+-- The totals of months, days and microseconds; NULL for none, and where one does not fit into an interval.
+CREATE OR REPLACE MACRO pg._interval_totals(a) AS [
+    list_sum(list_transform(a, lambda x: pg._months(x)::HUGEINT)),
+    list_sum(list_transform(a, lambda x: datepart('day', x)::HUGEINT)),
+    list_sum(list_transform(a, lambda x: pg._micros(x)::HUGEINT))];
+CREATE OR REPLACE MACRO pg._interval_of(totals) AS pg._interval(
+    TRY_CAST(totals[1] AS INTEGER), TRY_CAST(totals[2] AS INTEGER), TRY_CAST(totals[3] AS BIGINT));
+CREATE OR REPLACE MACRO pg.try_sum_of_intervals(a) AS
+    pg._interval_of(pg._interval_totals(list_filter(a, lambda x: x IS NOT NULL)));
+CREATE OR REPLACE MACRO pg.try_avg_of_intervals(a) AS
+    pg.try_sum_of_intervals(a) * (1 / nullif(list_count(a), 0)::DOUBLE);
+CREATE OR REPLACE MACRO pg._interval_or_raise(total, a) AS
+    CASE WHEN total IS NULL AND list_count(a) > 0
+         THEN pg.raise('22008', 'interval out of range')::VARCHAR::INTERVAL ELSE total END;
+CREATE OR REPLACE MACRO pg.sum_of_intervals(a) AS pg._interval_or_raise(pg.try_sum_of_intervals(a), a);
+CREATE OR REPLACE MACRO pg.avg_of_intervals(a) AS pg._interval_or_raise(pg.try_avg_of_intervals(a), a);
 CREATE OR REPLACE MACRO pg._items(j) AS if(json_type(j) = 'ARRAY', json_extract(j, '$[*]')::JSON[], [j::JSON]);
 CREATE OR REPLACE MACRO pg.jsonb_concat(a, b) AS
     CASE WHEN a IS NULL OR b IS NULL THEN NULL

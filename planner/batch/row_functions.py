@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from sparkwave.planner.bind.output_names import FUNCTION_NODES, output_name
 from sparkwave.planner.functions.operators import as_call
-from sparkwave.planner.functions.scalar_functions import of_each
+from sparkwave.planner.functions.scalar_functions import duckdb_call, of_each
 from sparkwave.planner.parse.set_returning import ORDINALITY, put_into_from
 from sparkwave.planner.parse.trees import folded
 
@@ -26,21 +26,31 @@ def expand_unnests(tree: exp.Expr) -> exp.Expr:
 
 
 def expand_around_rows(tree: exp.Expr) -> exp.Expr:
-    """Replace `f(unnest(a))` in a select list by the rows of an array of f's results. Changes the tree.
+    """Replace `f(unnest(a))` and `unnest(f(unnest(a)))` in a select list by the rows of one array. Changes the tree.
 
-    DuckDB knows the type of an element only within the array.
+    DuckDB knows the type of an element only within the array, and takes no rows of rows.
     """
     if tree.find(exp.Explode) is None:
         return tree
     for item in [item for select in tree.find_all(exp.Select) for item in select.selects]:
         value = item.unalias()
-        found = [rows for rows in value.find_all(exp.Explode) if rows.parent_select is value.parent_select]
-        if len(found) == 1 and found[0] is not value and not value.find(exp.AggFunc, exp.Window, exp.Query):
-            [rows] = found
-            array = rows.this
-            rows.replace(exp.column(_ROW))
+        if value.find(exp.AggFunc, exp.Window, exp.Query):
+            continue
+        for rows in reversed(_rows_in(value)):
+            within = _rows_in(rows.this)
+            if len(within) == 1:
+                array, _ = within[0].this, within[0].replace(exp.column(_ROW))
+                rows.set("this", duckdb_call("flatten", of_each(array, rows.this.copy(), _ROW)))
+        found = _rows_in(value)
+        if len(found) == 1 and found[0] is not value:
+            array, _ = found[0].this, found[0].replace(exp.column(_ROW))
             value.replace(exp.Explode(this=of_each(array, value.copy(), _ROW)))
     return tree
+
+
+def _rows_in(value: exp.Expr) -> list[exp.Explode]:
+    """Return the set-returning functions of an expression, outer ones first."""
+    return list(value.find_all(exp.Explode))
 
 
 def _side_by_side(unnest: exp.Unnest) -> exp.Select:

@@ -124,8 +124,10 @@ def _single(builder: Builder, source: exp.Expr, left: Node | None) -> Node:
 
 
 def reads_rows_before(source: exp.Expr, left: Node) -> bool:
-    """Return whether a subquery in FROM reads columns of the rows before it."""
-    return bool(outer_columns(source).keys() & {f.name for f in left.fields})
+    """Return whether a source in FROM is a subquery that reads columns of the rows before it."""
+    if isinstance(source, exp.Lateral):
+        source = source.this
+    return isinstance(source, exp.Subquery) and bool(outer_columns(source).keys() & {f.name for f in left.fields})
 
 
 def _scan(builder: Builder, source: exp.Table) -> Scan:
@@ -243,7 +245,7 @@ def _join(builder: Builder, left: Node, join: exp.Join) -> Node:
     side, kind, method = join.side.upper(), join.kind.upper(), join.method.upper()
     if method not in ("", "ASOF") or kind not in ("", "INNER", "OUTER", "CROSS"):
         raise refuse(" ".join(word for word in (method, side, kind, "JOIN") if word), join)
-    if isinstance(join.this, exp.Lateral | exp.Subquery) and reads_rows_before(join.this, left):
+    if reads_rows_before(join.this, left):
         return builder.lateral(builder, left, join.this, join)
     right = _source(builder, join.this, left)
     on = join.args.get("on")

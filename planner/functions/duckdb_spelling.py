@@ -41,7 +41,7 @@ from sparkwave.planner.functions.number_patterns import is_number_format, number
 from sparkwave.planner.functions.operators import INEXACT, as_call, type_of_part
 from sparkwave.planner.functions.result_types import Known, array_type, field_place, holds_struct, is_numeric
 from sparkwave.planner.functions.safe import HOLDS_ROWS, Rows, is_call, is_safe_cast, may_raise
-from sparkwave.planner.functions.safe_aggregates import counted_rows, defined, guarded
+from sparkwave.planner.functions.safe_aggregates import counted_rows, defined, guarded, or_null
 from sparkwave.planner.functions.scalar_functions import (
     ELEMENT,
     FUNCTIONS,
@@ -77,7 +77,7 @@ def for_duckdb(tree: exp.Expr, lenient: bool, copy: bool = True) -> exp.Expr:
 
     def spell(node: exp.Expr) -> exp.Expr | None:
         if rows.within(node):
-            made = guarded(node) if is_call(node) else _for_duckdb(node, lenient)
+            made = guarded(node) if is_call(node) else or_null(node) or _for_duckdb(node, lenient)
             if isinstance(made, exp.TryCast):
                 made.meta[HOLDS_ROWS] = True
             return made

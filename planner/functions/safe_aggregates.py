@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from sparkwave.planner.functions.aggregates import argument
 from sparkwave.planner.functions.safe import AROUND_CALL
+from sparkwave.planner.functions.scalar_functions import ours
 
 # Squares of larger values would sum up beyond a double, with room for 10^17 rows.
 _LARGEST = "1e145"
@@ -40,6 +41,12 @@ def guarded(node: exp.Expr) -> exp.Expr | None:
     if offset is not None and not isinstance(offset, exp.Literal):
         offset.replace(exp.TryCast(this=offset.copy(), to=exp.DataType.build("int")))
     return None
+
+
+def or_null(node: exp.Expr) -> exp.Expr | None:
+    """Return a function over an array of rows that is NULL where the node, such a function, raises; None for others."""
+    is_total = isinstance(node, exp.Anonymous) and node.name in ("sum_of_intervals", "avg_of_intervals")
+    return ours(f"try_{node.name}", *node.expressions) if is_total else None
 
 
 def _whole_call(node: exp.Expr) -> exp.Expr | None:
