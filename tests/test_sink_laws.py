@@ -15,6 +15,7 @@ import pytest
 from servers import Server, rows, wait_until
 from test_law import NoEpochs, opened, run
 
+from sparkwave.executor.backfill.creation import BackfillJob
 from sparkwave.executor.sinks import first_delivery
 from sparkwave.server.context import Context
 from sparkwave.server.dispatch import Client
@@ -416,9 +417,7 @@ def test_an_ordered_first_delivery_goes_on_after_a_restart(tmp_path: Path, monke
 
     with monkeypatch.context() as patch, on_one(tmp_path) as (_, client):
         patch.setattr(first_delivery, "_deliver", stopping)
-        monkeypatch.setattr(
-            "sparkwave.executor.backfill.creation.BackfillJob.wait_until_stopped", lambda *arguments: True
-        )
+        monkeypatch.setattr(BackfillJob, "wait_until_stopped", lambda *arguments: True)
         fill(client, changes)
         run(client, f"CREATE TABLE t (k int PRIMARY KEY, a int, b varchar, v int) {table.clause}")
         sink.look(client)
@@ -433,6 +432,31 @@ def test_an_ordered_first_delivery_goes_on_after_a_restart(tmp_path: Path, monke
         sink.look(client)
         deliver(table, sink)
         assert columns_of(client, "t") == table.bag
+
+
+def test_later_changes_after_a_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What changes while such a sink is being created is delivered, once, also by the next server."""
+    waiting = threading.Event()
+
+    def hold(*arguments: Any) -> None:
+        waiting.set()
+        threading.Event().wait(3600)
+
+    with monkeypatch.context() as patch, on_one(tmp_path) as (_, client):
+        patch.setattr(BackfillJob, "_finish", hold)
+        monkeypatch.setattr(BackfillJob, "wait_until_stopped", lambda *arguments: True)
+        run(client, "CREATE TABLE src (k int PRIMARY KEY, a int)")
+        run(client, "CREATE TABLE t (k int, a int)")
+        run(client, "INSERT INTO src VALUES (1, 1), (2, 2)")
+        run(client, "SET background_ddl = true")
+        run(client, f"CREATE SINK s INTO t FROM src WITH (snapshot = 'false', {FORCED})")
+        assert waiting.wait(60)
+        run(client, "UPDATE src SET a = 20 WHERE k = 2")
+    with on_one(tmp_path) as (_, client):
+        run(client, "WAIT")
+        run(client, "INSERT INTO src VALUES (3, 3)")
+        run(client, "FLUSH")
+        assert sorted(run(client, "TABLE t")) == [(2, 20), (3, 3)]
 
 
 @pytest.mark.long
@@ -477,3 +501,22 @@ def test_kill(tmp_path: Path) -> None:
             sums = len(expected), sum(k for _, k, _ in expected), sum(a for _, _, a in expected)
             assert rows(own, "TABLE sums") == [sums]
     server.kill()
+
+
+def test_a_generated_column_that_fails(tmp_path: Path) -> None:
+    """Its value fails only once a row has met the row of its key: the sink stays behind, and others go on."""
+    with on_one(tmp_path) as (context, client):
+        for name in ("one", "other"):
+            run(client, f"CREATE TABLE {name} (k int PRIMARY KEY, a int)")
+        generated = "g int AS 10 / (coalesce(a, 1) - coalesce(b, 0))"
+        run(client, f"CREATE TABLE t (k int PRIMARY KEY, a int, b int, {generated}) ON CONFLICT DO UPDATE IF NOT NULL")
+        run(client, "CREATE SINK of_a INTO t (k, a) FROM one")
+        run(client, "CREATE SINK of_b INTO t (k, b) FROM other")
+        epoch(context, lambda: run(client, "INSERT INTO one VALUES (1, 5)"))
+        run(client, "INSERT INTO other VALUES (1, 5)")
+        reason = "SELECT job_name, reason FROM rw_catalog.rw_job_status WHERE reason IS NOT NULL"
+        assert wait_until(lambda: run(client, reason) == [("of_b", "division by zero")], 30)
+        epoch(context, lambda: run(client, "INSERT INTO one VALUES (2, 5)"))
+        assert run(client, "SELECT k, a, b, g FROM t ORDER BY k") == [(1, 5, None, 2), (2, 5, None, 2)]
+        run(client, "UPDATE other SET a = 4")
+        assert wait_until(lambda: run(client, "SELECT b, g FROM t WHERE k = 1") == [(4, 10)], 60)

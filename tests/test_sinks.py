@@ -416,6 +416,17 @@ def test_append_only_files(session: Connection, tmp_path: Path) -> None:
     assert kept_in(tmp_path, operations=False) == Counter([(1, 10), (2, 20), (2, 21)])
 
 
+def test_files_without_deletes_or_earlier_rows(session: Connection, tmp_path: Path) -> None:
+    given = f"connector = 'fs', fs.path = '{tmp_path}', snapshot = 'false', ignore_delete = 'true'"
+    session.execute(f"CREATE SINK s FROM t WITH ({given})")
+    session.execute("INSERT INTO t VALUES (3, 30)")
+    session.execute("DELETE FROM t WHERE k = 1")
+    session.execute("FLUSH")
+    session.execute("UPDATE t SET v = 21 WHERE k = 2")
+    session.execute("FLUSH")
+    assert kept_in(tmp_path) == Counter([(3, 30), (2, 21)])
+
+
 def test_who_may_write_files(session: Connection, in_process_server: Server, tmp_path: Path) -> None:
     session.execute("CREATE USER writer")
     session.execute("GRANT ALL ON SCHEMA app TO writer")

@@ -88,6 +88,11 @@ def _emptied(cursor: Cursor, name: str, form: object) -> _Table | None:
     return replace(table, rows=0, gone=table.gone + table.rows)
 
 
+def drop_later(cursor: Cursor, name: str) -> None:
+    """Let `drop_tables` drop a temporary table that was made otherwise."""
+    _TABLES.setdefault(cursor, {})[name] = _Table(None, 0)
+
+
 def forget_table(cursor: Cursor, name: str) -> None:
     """Let a table be made anew, because its transaction has failed and its contents are unknown."""
     _TABLES.get(cursor, {}).pop(name, None)

@@ -17,6 +17,7 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.places import flush
+from sparkwave.catalog.lake.translation import DuckDBError
 from sparkwave.catalog.model import CREATING, IGNORE, Catalog, Column, Relation
 from sparkwave.catalog.names import LakeTable, literal, quote
 from sparkwave.catalog.relation_details import APPEND_ONLY, TABLE
@@ -83,8 +84,8 @@ class Delivery:
 class Undeliverable(Exception):
     """A transaction failed because of the rows of one sink, and would succeed without them."""
 
-    def __init__(self, relation: Relation, error: Error) -> None:
-        super().__init__(error.message)
+    def __init__(self, relation: Relation, error: Exception) -> None:
+        super().__init__(str(error))
         self.relation = relation
         self.error = error
 
@@ -125,6 +126,8 @@ class Sinks:
                 self._writer.write(cursor, target, [delivery.staged for delivery in group if delivery.staged])
             except Error as error:
                 raise self._of_one(cursor, target, group, error) from error
+            except DuckDBError as error:  # the transaction is no use any more to look for the sink
+                raise Undeliverable(group[0].relation, error) from error
 
     def _of_one(self, cursor: Cursor, target: Relation, group: Sequence[Delivery], error: Error) -> Undeliverable:
         """Return the failure of the sink whose rows do not fit the table."""

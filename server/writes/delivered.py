@@ -11,7 +11,7 @@ from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.model import Catalog, Relation
 from sparkwave.catalog.names import quote
 from sparkwave.catalog.system.system_views import is_system
-from sparkwave.executor.memory.delta_tables import make_table
+from sparkwave.executor.memory.delta_tables import drop_later
 from sparkwave.executor.sinks.deliveries import Rows, Staged
 from sparkwave.planner.batch.query import Environment
 from sparkwave.planner.batch.sequence_calls import Draws
@@ -40,12 +40,12 @@ class SinkWriter:
 
     def stage(self, cursor: Cursor, target: Relation, rows: Rows, name: str) -> Staged:
         environment = _environment(self._catalog(), target)
-        create_staging(cursor, target)
-        cursor.execute(fill_staging(rows.columns, rows.added))
-        compute_defaults(environment, cursor, target, rows.columns, refuse_drawing)
-        compute_generated(environment, cursor, target)
-        check_rows(environment, cursor, target, INSERTED, target.primary_key if target.fills_up else None)
-        make_table(cursor, name, f"SELECT * FROM {INSERTED} ORDER BY rowid")
+        create_staging(cursor, target, name)
+        drop_later(cursor, name)
+        cursor.execute(fill_staging(rows.columns, rows.added, name))
+        compute_defaults(environment, cursor, target, rows.columns, refuse_drawing, name)
+        compute_generated(environment, cursor, target, name)
+        check_rows(environment, cursor, target, name, target.primary_key if target.fills_up else None)
         return Staged(rows.removed, name)
 
     def check(self, cursor: Cursor, target: Relation, staged: Staged) -> None:
@@ -66,7 +66,7 @@ def _take_up(cursor: Cursor, target: Relation, parts: Sequence[Staged]) -> int:
     """Stage the rows of sinks, one sink after the other. Returns their number."""
     create_staging(cursor, target)
     for part in parts:
-        cursor.execute(f"INSERT INTO {INSERTED} SELECT * FROM {part.added} ORDER BY rowid")
+        cursor.execute(f"INSERT INTO {INSERTED} FROM {part.added}")  # DuckDB keeps the order
     return scalar(cursor, f"SELECT count(*) FROM {INSERTED}")
 
 

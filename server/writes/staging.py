@@ -37,7 +37,7 @@ def target_columns(target: Relation, names: tuple[str, ...]) -> tuple[Column, ..
     return tuple(by_name[name] for name in names) if names else given_columns(target)
 
 
-def create_staging(cursor: Cursor, target: Relation) -> None:
+def create_staging(cursor: Cursor, target: Relation, rows: str = INSERTED) -> None:
     """Create an empty temporary table with the target's columns, under the lake's names, and constant defaults."""
 
     def definition(column: Column) -> str:
@@ -45,12 +45,12 @@ def create_staging(cursor: Cursor, target: Relation) -> None:
         return f"{quote(column.lake_name)} {column.type.duckdb()}{default}"
 
     columns = ", ".join(map(definition, target.visible))
-    cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {INSERTED} ({columns})")
+    cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {rows} ({columns})")
 
 
-def fill_staging(columns: Sequence[Column], rows: str) -> str:
+def fill_staging(columns: Sequence[Column], query: str, rows: str = INSERTED) -> str:
     """Return the INSERT of a query's rows into columns of the staging table. VALUES get the types of the columns."""
-    return f"INSERT INTO {INSERTED} ({', '.join(quote(column.lake_name) for column in columns)}) {rows}"
+    return f"INSERT INTO {rows} ({', '.join(quote(column.lake_name) for column in columns)}) {query}"
 
 
 def late_defaults(target: Relation, given: Collection[Column]) -> list[Column]:
@@ -59,7 +59,12 @@ def late_defaults(target: Relation, given: Collection[Column]) -> list[Column]:
 
 
 def compute_defaults(
-    environment: Environment, cursor: Cursor, target: Relation, given: Collection[Column], drawing: Drawing
+    environment: Environment,
+    cursor: Cursor,
+    target: Relation,
+    given: Collection[Column],
+    drawing: Drawing,
+    rows: str = INSERTED,
 ) -> None:
     """Compute the `late_defaults` of staged rows."""
     columns = late_defaults(target, given)
@@ -67,7 +72,7 @@ def compute_defaults(
         batches = [default_batch(column, environment) for column in columns]
         values = ", ".join(f"{quote(c.lake_name)} = {b.sql}" for c, b in zip(columns, batches, strict=True))
         with drawing(cursor, Draws(tuple(dict.fromkeys(id_ for batch in batches for id_ in batch.draws.nexts)))):
-            cursor.execute(f"UPDATE {INSERTED} SET {values}")
+            cursor.execute(f"UPDATE {rows} SET {values}")
 
 
 def compute_generated(environment: Environment, cursor: Cursor, target: Relation, rows: str = INSERTED) -> None:
