@@ -202,7 +202,7 @@ FROM lake.sparkwave.relations r
 JOIN pgc._databases d ON d.name = r.database
 LEFT JOIN lake.sparkwave.jobs j ON j.id = r.id
 LEFT JOIN lake.sparkwave.sources s ON s.relation_id = r.id
-WHERE if(r.kind IN ('table', 'source'), true, j.id IS NOT NULL AND (j.status <> 'FAILED' OR r.created));
+WHERE r.kind IN ('table', 'source') OR (j.id IS NOT NULL AND (j.status <> 'FAILED' OR r.created));
 
 CREATE OR REPLACE VIEW rwc.rw_streaming_jobs AS
 SELECT id, name, database_id, status, parallelism, max_parallelism, resource_group FROM rwc._streaming_jobs ORDER BY id;

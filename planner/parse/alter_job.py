@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
@@ -56,7 +57,7 @@ def parse_alter_streaming(reader: TokenReader, kind: str) -> AlterQuery | Settin
         return naming
     if kind == MATERIALIZED_VIEW and reader.accept("AS"):
         return _query(reader, name, if_exists)
-    setting = parse_setting(reader, kind, name)
+    setting = parse_setting(reader, kind, name, if_exists)
     if setting is None:
         hint = (
             "SET BACKFILL_RATE_LIMIT, PARALLELISM, BACKFILL_PARALLELISM, RESOURCE_GROUP, CONFIG and SCHEMA, RENAME TO, "
@@ -66,7 +67,7 @@ def parse_alter_streaming(reader: TokenReader, kind: str) -> AlterQuery | Settin
     return setting
 
 
-def parse_setting(reader: TokenReader, kind: str, name: Name) -> Setting | None:
+def parse_setting(reader: TokenReader, kind: str, name: Name, if_exists: bool) -> Setting | None:
     """Parse `SET setting {TO | =} value`, `SET CONFIG (…)` or a RESET to the end; None for anything else."""
     statement: Setting
     if reader.accept("RESET", "CONFIG"):
@@ -84,7 +85,7 @@ def parse_setting(reader: TokenReader, kind: str, name: Name) -> Setting | None:
             reader.expect("=")
         statement = _SETTINGS[word][1](reader, kind, name)
     reader.finish()
-    return statement
+    return replace(statement, if_exists=if_exists)
 
 
 def _key(reader: TokenReader) -> ConfigEntry:

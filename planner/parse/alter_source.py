@@ -16,7 +16,7 @@ def parse_alter_source(reader: TokenReader) -> Naming | Setting | AlterTable:
     position = reader.offset + 1
     if reader.peek() == "ADD":
         return AlterTable(name, column_actions(reader, "source"), if_exists, "source")
-    found = parse_setting(reader, "source", name) or parse_naming(reader, "source", name, if_exists)
+    found = parse_setting(reader, "source", name, if_exists) or parse_naming(reader, "source", name, if_exists)
     if found is None:
         raise unsupported_alter(position, "source")
     return found

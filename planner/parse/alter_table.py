@@ -41,7 +41,7 @@ def parse_alter_table(reader: TokenReader) -> AlterTable | Naming | Setting:
         reader.accept("ONLY")
     name = reader.name()
     reader.accept("*")
-    found = parse_naming(reader, "table", name, if_exists) or parse_setting(reader, "table", name)
+    found = parse_naming(reader, "table", name, if_exists) or parse_setting(reader, "table", name, if_exists)
     if found is not None:
         return found
     if reader.accept("RENAME"):

@@ -39,6 +39,7 @@ class AlterRateLimit:
     kind: str
     name: Name
     limit: int | None
+    if_exists: bool = False
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ class AlterSourceRateLimit:
     kind: str
     name: Name
     limit: int | None
+    if_exists: bool = False
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,7 @@ class AlterSinkRateLimit:
     kind: str
     name: Name
     limit: int | None
+    if_exists: bool = False
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,7 @@ class AlterParallelism:
     name: Name
     parallelism: str
     is_deferred: bool = False
+    if_exists: bool = False
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,7 @@ class AlterBackfillParallelism:
     name: Name
     parallelism: int | None
     is_deferred: bool = False
+    if_exists: bool = False
 
 
 @dataclass(frozen=True)
@@ -107,6 +112,7 @@ class AlterConfig:
     kind: str
     name: Name
     entries: tuple[ConfigEntry, ...]
+    if_exists: bool = False
 
 
 @dataclass(frozen=True)
@@ -117,6 +123,7 @@ class AlterResourceGroup:
     name: Name
     group: str | None
     is_deferred: bool = False
+    if_exists: bool = False
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from sparkwave.catalog.model import CREATING, DEFAULT_GROUP, INITIAL, Catalog, J
 from sparkwave.catalog.relation_details import StreamingSettings
 from sparkwave.catalog.stores.job_store import set_job_control
 from sparkwave.planner.backfill.strategy import NO_SHUFFLE, SNAPSHOT
-from sparkwave.planner.bind.privileges import check_owner
 from sparkwave.planner.definitions.sinks import no_rate_limit
 from sparkwave.planner.statements import (
     AlterBackfillParallelism,
@@ -24,8 +23,7 @@ from sparkwave.planner.statements import (
     AlterSinkRateLimit,
 )
 from sparkwave.server.session.session import Session
-from sparkwave.server.statements.named_relations import find_exactly
-from sparkwave.server.statements.renames import altered
+from sparkwave.server.statements.renames import altered, find_altered
 from sparkwave.server.statements.streaming_settings import check_parallelism
 from sparkwave.server.wire.result import Notice, Result
 
@@ -47,8 +45,9 @@ def set_sink_rate_limit(session: Session, statement: AlterSinkRateLimit) -> Resu
     """
     store = session.context.store
     with store.change() as cursor:
-        relation = find_exactly(session, statement.name, statement.kind)
-        check_owner(session.user, relation.securable, statement.name.position)
+        relation = find_altered(session, statement, is_exact=True)
+        if isinstance(relation, Notice):
+            return altered(statement.kind, relation)
         if not relation.sink.may_be_limited:
             raise no_rate_limit(statement.name.position)
         store.put_details(cursor, replace(relation, details=replace(relation.sink, rate_limit=statement.limit)))
@@ -129,8 +128,9 @@ def _change(
     """
     store, told = session.context.store, (_DEFERRED,) if is_deferred else ()
     with store.change() as cursor:  # the lookup is inside, so that no other ALTER or DROP comes between
-        relation = find_exactly(session, statement.name, statement.kind)
-        check_owner(session.user, relation.securable, statement.name.position)
+        relation = find_altered(session, statement, is_exact=True)
+        if isinstance(relation, Notice):
+            return altered(statement.kind, relation)
         check(relation)
         if not relation.is_streaming:
             assert stored is not None

@@ -31,12 +31,10 @@ def find_to_alter(session: Session, name: Name, kind: str) -> Relation:
     return relation
 
 
-def find_exactly(session: Session, name: Name, kind: str) -> Relation:
-    """Work as `find_to_alter`, but TABLE is no other relation."""
-    relation = find_to_alter(session, name, kind)
+def check_kind(relation: Relation, name: Name, kind: str) -> None:
+    """Raise Error 42809 for a relation of another kind."""
     if relation.kind != kind:
         raise Error(f'"{name}" is not {with_article(kind)}', errors.WRONG_OBJECT_TYPE, position=name.position)
-    return relation
 
 
 def find_named(session: Session, name: Name, kind: str) -> Relation:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from typing import Protocol
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
@@ -19,17 +20,9 @@ from sparkwave.executor.backfill.jobs import refuse_altering
 from sparkwave.planner.bind.privileges import check, check_owner
 from sparkwave.planner.definitions.stored_definitions import Place, placed, shown
 from sparkwave.planner.plan.stream_plan import plan_definition
-from sparkwave.planner.statements import (
-    AlterOwner,
-    AlterQuery,
-    AlterRetention,
-    MoveRelation,
-    Name,
-    RenameRelation,
-    SwapRelations,
-)
+from sparkwave.planner.statements import MoveRelation, Name, RenameRelation, SwapRelations
 from sparkwave.server.session.session import Session
-from sparkwave.server.statements.named_relations import check_name, find_to_alter
+from sparkwave.server.statements.named_relations import check_kind, check_name, find_to_alter
 from sparkwave.server.wire.result import Notice, Result
 
 
@@ -152,12 +145,27 @@ def _shape(columns: Iterable[Column]) -> list[tuple[object, ...]]:
     return [(column.name, column.type, column.is_hidden) for column in columns]
 
 
-def find_altered(
-    session: Session, statement: RenameRelation | MoveRelation | AlterOwner | AlterQuery | AlterRetention
-) -> Relation | Notice:
-    """Return the relation to alter, or with IF EXISTS a notice that it does not exist."""
+class _Alteration(Protocol):
+    """An ALTER of a relation."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def name(self) -> Name: ...
+    @property
+    def if_exists(self) -> bool: ...
+
+
+def find_altered(session: Session, statement: _Alteration, is_exact: bool = False) -> Relation | Notice:
+    """Return the relation to alter, or with IF EXISTS a notice that it does not exist.
+
+    If `is_exact`, TABLE is no other relation. Raises Error 42P01, 42704, 42809 or 42501.
+    """
     try:
-        return _owned(session, statement.name, statement.kind)
+        found = _owned(session, statement.name, statement.kind)
+        if is_exact:
+            check_kind(found, statement.name, statement.kind)
+        return found
     except Error as error:
         if not statement.if_exists or error.sqlstate not in errors.MISSING:
             raise

@@ -36,9 +36,10 @@ from sparkwave.planner.statements import (
     SetType,
 )
 from sparkwave.server.session.session import Session
-from sparkwave.server.statements.named_relations import find_exactly, find_of_kind
+from sparkwave.server.statements.named_relations import find_of_kind
+from sparkwave.server.statements.renames import altered, find_altered
 from sparkwave.server.statements.secrets import named_secrets
-from sparkwave.server.wire.result import Result
+from sparkwave.server.wire.result import Notice, Result
 
 
 def with_source(session: Session, statement: CreateTable, clause: Connector) -> tuple[CreateTable, Source]:
@@ -170,8 +171,9 @@ def set_rate_limit(session: Session, statement: AlterSourceRateLimit) -> Result:
     """
     store = session.context.store
     with store.change() as cursor:
-        relation = find_exactly(session, statement.name, statement.kind)
-        check_owner(session.user, relation.securable, statement.name.position)
+        relation = find_altered(session, statement, is_exact=True)
+        if isinstance(relation, Notice):
+            return altered(statement.kind, relation)
         if relation.id not in store.catalog.sources:
             raise Error(
                 f'table "{statement.name}" has no connector',
@@ -180,4 +182,4 @@ def set_rate_limit(session: Session, statement: AlterSourceRateLimit) -> Result:
             )
         store_rate_limit(cursor, relation.id, statement.limit)
     session.context.sources.changed()
-    return Result(f"ALTER_{statement.kind.upper()}")
+    return altered(statement.kind)

@@ -7,13 +7,11 @@ from dataclasses import replace
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.relation_details import StreamingSettings
-from sparkwave.planner.bind.privileges import check_owner
 from sparkwave.planner.definitions.streaming_config import SESSION_KEYS, config_text, config_values
 from sparkwave.planner.plan.parallelism import BUILT_IN, DEFAULT, check_maximum
 from sparkwave.planner.statements import AlterConfig
 from sparkwave.server.session.session import Session
-from sparkwave.server.statements.named_relations import find_exactly
-from sparkwave.server.statements.renames import altered
+from sparkwave.server.statements.renames import altered, find_altered
 from sparkwave.server.wire.result import Notice, Result
 
 _NO_EFFECT = Notice("the configuration is stored and shown in rw_streaming_job_config, but has no effect here")
@@ -51,8 +49,9 @@ def alter_config(session: Session, statement: AlterConfig) -> Result:
     """
     store = session.context.store
     with store.change() as cursor:
-        relation = find_exactly(session, statement.name, statement.kind)
-        check_owner(session.user, relation.securable, statement.name.position)
+        relation = find_altered(session, statement, is_exact=True)
+        if isinstance(relation, Notice):
+            return altered(statement.kind, relation)
         found = dict(relation.streaming.config)
         for key, value in config_values(statement.entries).items():
             found.pop(key, None)
