@@ -103,6 +103,7 @@ INTERNAL_ERROR = "XX000"
 
 
 NO_FUNCTION = "No function matches the given name and argument types. You might need to add explicit type casts."
+NO_BEST_FUNCTION = "Could not choose a best candidate function. You might need to add explicit type casts."
 NO_OPERATOR = NO_FUNCTION.replace("function", "operator")
 FREE_SPACE = "Free space on the disk of the data directory."
 

@@ -145,14 +145,20 @@ def _several(found: re.Match[str]) -> Error:
     is_function = found["name"].isidentifier()
     what = f"function {found['name']}({', '.join(_types(found['types']))})" if is_function else _between(found)
     message = f"{what} is not unique" if is_function else f"operator is not unique: {what}"
-    hint = f"Could not choose a best candidate {'function' if is_function else 'operator'}. "
-    return Error(message, errors.AMBIGUOUS_FUNCTION, hint=f"{hint}You might need to add explicit type casts.")
+    hint = errors.NO_BEST_FUNCTION if is_function else errors.NO_BEST_FUNCTION.replace("function", "operator")
+    return Error(message, errors.AMBIGUOUS_FUNCTION, hint=hint)
+
+
+def _without_types(name: str) -> Error:
+    """The error for a macro, or a function of one, of which DuckDB does not tell the argument types."""
+    message = f"function {name} does not exist with these arguments"
+    return Error(message, errors.UNDEFINED_FUNCTION, hint=errors.NO_FUNCTION)
 
 
 def _no_function(found: re.Match[str]) -> Error:
     if found["name"] in _WINDOW_FUNCTIONS:
         return Error(f"window function {found['name']} requires an OVER clause", errors.WRONG_OBJECT_TYPE)
-    return Error(f"function {found['name']} does not exist", errors.UNDEFINED_FUNCTION)
+    return Error(f"function {found['name']} does not exist", errors.UNDEFINED_FUNCTION, hint=errors.NO_FUNCTION)
 
 
 def _unlike(found: re.Match[str]) -> Error:
@@ -217,6 +223,11 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str]], Error]], ...] = (
         r"Overflow in (HUGEINT \w+|\w+ of DECIMAL)",
         _says("value overflows numeric format", errors.NUMERIC_VALUE_OUT_OF_RANGE),
     ),
+    (r"Invalid LIST argument during lambda|Parameter type needs to be List", lambda found: _without_types("list")),
+    (r"Function '(?P<name>\w+)' has a template parameter type", lambda found: _without_types(found["name"])),
+    (r"UNNEST - unsupported extra argument", lambda found: _without_types("unnest")),
+    (r"Macro (?P<name>\w+)\(\) has multiple overloads that match", lambda found: Error(
+        f"function {found['name']} is not unique", errors.AMBIGUOUS_FUNCTION, hint=errors.NO_BEST_FUNCTION)),
     (r"No function matches the given name and argument types 'list_has_all\(JSON, JSON\)'", _says(
         "@> and <@ of jsonb with what is not a constant are not supported", errors.FEATURE_NOT_SUPPORTED)),
     (r"Cannot deduce template type 'T' in function: '(?P<name>list_has_all|list_has_any)\([^']*'\s+Type[^']*'T'[^']*"
@@ -267,11 +278,7 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str]], Error]], ...] = (
     ),
     (
         r"Macro \"?(?P<name>\w+)\"?\(\) does not support the supplied arguments",
-        lambda found: Error(
-            f"function {found['name']} does not exist with these arguments",
-            errors.UNDEFINED_FUNCTION,
-            hint=errors.NO_FUNCTION,
-        ),
+        lambda found: _without_types(found["name"]),
     ),
     (
         r"DECIMAL type width must be between 1 and 38",
@@ -305,7 +312,7 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str]], Error]], ...] = (
             errors.GROUPING_ERROR,
         ),
     ),
-    (r"GROUPING child .* must be a grouping column", _says(
+    (r"GROUPING statement cannot be used without groups|GROUPING child .* must be a grouping column", _says(
         "arguments to GROUPING must be grouping expressions of the associated query level", errors.GROUPING_ERROR)),
     (r"GROUPING function is not supported here", _says(
         "grouping operations are not allowed here", errors.GROUPING_ERROR)),

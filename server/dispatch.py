@@ -191,7 +191,7 @@ def run(session: Session, statement: Statement, oids: tuple[int, ...], values: t
                 raise
             return handle(attempts + 1)
 
-    with Places(statement):
+    with Places(statement, session):
         done = handle() if atomic.is_part(session, statement) else atomic.run_between(session, statement, handle)
     transactions.note_committed(session, statement)
     return done
@@ -272,7 +272,7 @@ class Client:
 
     def end_implicit(self) -> None:
         if self._session.block is not None and self._session.block.is_implicit:
-            with self._session.statement(), Places(statements.Empty()):
+            with self._session.statement(), Places(statements.Empty(), self._session):
                 atomic.commit(self._session)
 
     def fail(self) -> None:

@@ -42,7 +42,7 @@ EXPRESSIONS = (
     "regexp_match(s, NULL)", "regexp_match(s, 'o', NULL)", "a = SOME (NULL)", "a = SOME (ARRAY[5, NULL])",
     "date_trunc('quarter', iv)", "date_trunc('qtr', ts)", "date_trunc('cent', ts)", "date_trunc('hrs', iv)",
     "extract(yrs FROM ts)", "convert_from(s::bytea, 'utf8')", "round('2.5')",
-    "interval '1 day' + '2020-01-01'::timestamp",
+    "interval '1 day' + '2020-01-01'::timestamp", "a * 1e-3", "1.14514e-5", "pg_typeof(1e2)", "-1.5E1", "1e0",
     "iv - interval '00:00:01.2345678'", "interval '0.0000015' + iv", "time '00:00:00.0000007' + iv",
 )  # fmt: skip
 AGGREGATES = (
@@ -129,6 +129,18 @@ ERRORS = {
         "22021",
     ),
 }
+
+
+# Calls that no function takes: they have another number of arguments, or arguments of other types.
+UNDEFINED = (
+    "now(1)", "date()", "sum()", "sum(a, f)", "max(a, id)", "count()", "array_cat(ARRAY[a], a)", "round(a, 2, 3)",
+    "round(d)", "substr()", "substring()", "char_length()", "string_agg('a')", "string_agg()", "mod(a)", "random(1)",
+    "jsonb_array_elements('[1]', '2')", "lag() OVER ()", "row_number(1) OVER ()",
+    "date_trunc('day')", "date_part('day')", "to_char(a)", "unnest()", "generate_series(1)", "ceil(a > 1)", "trunc()",
+    "abs(length('x') + length(a))", "foo(a, 'x', 2.5, now(), NULL)", "regexp_match('a')", "to_timestamp()", "to_date('x')",
+    "to_number('1')", "current_database(1)", "version(a)", "array_length(ARRAY[a])", "make_date(a)", "atan2(1, 2, 3)",
+    "upper(a)", "array_remove(a, 1)", "jsonb_object_keys()", "greatest(a)::int, lower(a, f)",
+)  # fmt: skip
 
 
 SERIES = (
@@ -289,6 +301,21 @@ def test_errors_have_postgresqls_words(both: tuple[Connection, Connection], expr
         told.append((raised.value.diag.sqlstate, raised.value.diag.message_primary, raised.value.diag.message_hint))
     assert told[0] == told[1]
     assert told[0][0] == ERRORS[expression]
+
+
+@pytest.mark.parametrize("call", UNDEFINED)
+def test_calls_that_no_function_takes(both: tuple[Connection, Connection], call: str) -> None:
+    told = []
+    for client in both:
+        with pytest.raises(psycopg.Error) as raised:
+            client.execute(f"SELECT {call} FROM v".encode())
+        diag = raised.value.diag
+        told.append((diag.sqlstate, diag.message_primary, diag.message_hint, diag.statement_position))
+    assert told[0] == told[1]
+    if "random" not in call and "version" not in call and "database" not in call:
+        with pytest.raises(psycopg.Error) as raised:
+            both[0].execute(f"CREATE MATERIALIZED VIEW undefined AS SELECT {call} FROM v".encode())
+        assert (raised.value.diag.sqlstate, raised.value.diag.message_primary) == told[1][:2]
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,14 @@ from sparkwave.planner.batch.hashed_lists import hash_lists
 from sparkwave.planner.batch.index_selection import select_indexes
 from sparkwave.planner.batch.named_windows import expand_named_windows
 from sparkwave.planner.batch.origins import Origin, origins
-from sparkwave.planner.batch.parameters import Columns, NameTables, infer_parameters, parameter_number, typed
+from sparkwave.planner.batch.parameters import (
+    Columns,
+    NameTables,
+    infer_parameters,
+    parameter_number,
+    typed,
+    typed_nodes,
+)
 from sparkwave.planner.batch.pg_names import system_schema
 from sparkwave.planner.batch.removals import with_removals
 from sparkwave.planner.batch.row_functions import expand_around_rows, expand_calls, expand_unnests, is_single_value
@@ -61,6 +68,7 @@ from sparkwave.planner.build.time_windows import expand_windows
 from sparkwave.planner.functions.aggregates import canonical
 from sparkwave.planner.functions.duckdb_spelling import for_duckdb
 from sparkwave.planner.functions.typed import is_quotient, with_written_numerics
+from sparkwave.planner.functions.undefined import check_counts
 from sparkwave.planner.parse.parameter_runs import ParameterRun, SqlRun, expanded, is_row_of_runs, parameter_numbers
 from sparkwave.planner.parse.trees import folded, is_cte, name_of, parse_tree, position_of
 from sparkwave.planner.statements import Name
@@ -156,7 +164,7 @@ def plan_query(
     `parameters` are the parameters' types where they are known, `values` those of parameters that have to be constants.
     """
     check_reads(tree, environment)
-    tree = hash_lists(prepared(tree, environment), lambda copy: typed(copy, _name_tables(environment)))
+    tree = hash_lists(prepared(tree, environment), typed_in(environment))
     relations, client_tree = _relations(tree, environment), tree
     found = origins(tree, relations)
     is_constant = all(isinstance(node, _CONSTANT) for node in tree.walk())
@@ -225,6 +233,7 @@ def prepared(tree: exp.Expr, environment: Environment) -> exp.Expr:
         _check_cases(source)
     tree = with_written_numerics(with_functions(tree, environment.catalog, environment.scope).copy())
     tree = with_user_types(tree, environment.catalog, environment.scope)
+    check_counts(tree, lambda whole, nodes: typed_nodes(whole, nodes, typed_in(environment)))
     check_statement(tree)
     check_windows(tree)
     resolve_references(tree, environment.catalog, environment.scope)
@@ -234,17 +243,18 @@ def prepared(tree: exp.Expr, environment: Environment) -> exp.Expr:
 
 def _with_types(tree: exp.Expr, environment: Environment) -> exp.Expr:
     """Return the tree, changed in place, with PostgreSQL's types of `jsonb - key`, literals and averages."""
-    name_tables = _name_tables(environment)
-
-    def typed_copy(copy: exp.Expr) -> exp.Expr:
-        return typed(copy, name_tables)
-
+    name_tables, typed_copy = _name_tables(environment), typed_in(environment)
     read = _relations(tree, environment).values()
     reads_quotients = any(column.type == QUOTIENT for relation in read for column in relation.visible)
     reads_quotients = reads_quotients or any(is_quotient(cast.to) for cast in tree.find_all(exp.Cast))
     has_enums = bool(environment.catalog.types) and holds_enums(tree, read)
     tree = with_literals_of(with_removals(tree, typed_copy, name_tables), typed_copy, has_enums)
     return with_averages(tree, typed_copy, reads_quotients)
+
+
+def typed_in(environment: Environment) -> Callable[[exp.Expr], exp.Expr]:
+    """Return the function that types a tree over the relations of an environment."""
+    return lambda tree: typed(tree, _name_tables(environment))
 
 
 def _check_cases(source: exp.Expr) -> None:

@@ -30,6 +30,7 @@ from sparkwave.planner.functions.aggregates import OF_FLOATS
 from sparkwave.planner.functions.operators import INEXACT, METADATA, is_known
 from sparkwave.planner.functions.structs import check_structs
 from sparkwave.planner.functions.typed import data_type, sql_type, with_written_numerics
+from sparkwave.planner.functions.undefined import check_counts, miscounted, undefined_call
 from sparkwave.planner.parse.constant_runs import expanded
 from sparkwave.planner.parse.trees import folded, name_of, position_of
 from sparkwave.planner.statements import Name
@@ -139,7 +140,8 @@ def annotated(query: exp.Query, catalog: Catalog, scope: Scope, check: Check = l
     name_selects(query)
     query = with_functions(query, catalog, scope)
     with_user_types(with_written_numerics(query, scope.has_exact_numerics), catalog, scope)
-    check(query)
+    if miscounted(query) is None:
+        check(query)
     tree = prepare_from(resolve_references(query, catalog, scope))
     tables: dict[str, Relation] = {}
     ctes = frozenset(cte.alias for cte in tree.find_all(exp.CTE))
@@ -160,6 +162,7 @@ def annotated(query: exp.Query, catalog: Catalog, scope: Scope, check: Check = l
     except (OptimizeError, SchemaError) as error:
         raise _qualify_error(str(error), query, tables) from error
     assert isinstance(tree, exp.Query)
+    check_counts(tree, lambda whole, nodes: list(nodes))
     _make_aliases_unique(tree)
     return BoundQuery(tree, tables)
 
@@ -302,12 +305,9 @@ def check_functions(node: exp.Expr) -> None:
     """Raise Error 42883 when an expression calls an unknown function."""
     unknown = next((call for call in node.find_all(exp.Anonymous) if not is_known(call)), None)
     if unknown is not None:
-        raise Error(
-            f"function {unknown.name.lower()} does not exist",
-            errors.UNDEFINED_FUNCTION,
-            hint="No function of this name can be used in a materialized view.",
-            position=position_of(unknown),
-        )
+        error = undefined_call(unknown)
+        error.hint = "No function of this name can be used in a materialized view."
+        raise error
 
 
 _NO_OUTPUT = re.compile(r"Unknown output column: (\d+)")

@@ -96,22 +96,6 @@ def as_call(node: exp.Expr) -> Call | None:
     return name, arguments
 
 
-# Functions of sqlglot that are no calls in a client's text; and sqlglot's names of functions with other names.
-_NO_CALLS = (exp.Cast, exp.Connector, exp.Case, exp.If)
-_NAMES = {"explode": "unnest", "exploding_generate_series": "generate_series"}
-
-
-def called_functions(tree: exp.Expr) -> list[str]:
-    """Return the functions that a client's statement calls, by PostgreSQL's names, sorted."""
-    calls = (node for node in tree.find_all(exp.Func) if not isinstance(node, _NO_CALLS))
-    return sorted({call[0] if (call := as_call(node)) else _name(node) for node in calls})
-
-
-def _name(call: exp.Func) -> str:
-    name = (call.name if isinstance(call, exp.Anonymous) else call.sql_name()).lower()
-    return _NAMES.get(name, name)
-
-
 def _case(node: exp.Expr) -> Known:
     branches = [branch.args["true"] for branch in node.args["ifs"]]
     known = common(tuple(type_of_part(part) for part in (*branches, node.args.get("default")) if part is not None))
@@ -210,6 +194,7 @@ _RULES: dict[type[exp.Expr], Callable[[exp.Expr], Known]] = {
     exp.Bracket: _bracket,
     exp.Interval: _Of(INTERVAL),
     exp.AtTimeZone: lambda node: TIMESTAMP if type_of_part(node.this) == TIMESTAMPTZ else TIMESTAMPTZ,
+    exp.Uuid: _Of(Type("uuid")),
     exp.CurrentDate: _Of(DATE),
     exp.CurrentTimestamp: _Of(TIMESTAMPTZ),
     exp.Localtimestamp: _Of(TIMESTAMP),

@@ -218,12 +218,17 @@ def arithmetic(types: tuple[Known, ...]) -> Known:
     return _without_digits(wide) if wide is not None and wide.name == "numeric" else wide
 
 
+def of_arrays(types: tuple[Known, ...]) -> Known:
+    """Return the type of arrays joined: that of more dimensions."""
+    arrays = [side for side in types if side is not None and side.dimensions]
+    return max(arrays, key=lambda side: side.dimensions) if arrays else None
+
+
 def concatenation(types: tuple[Known, ...]) -> Known:
     """Return the type of `||`: arrays and their elements, jsonb, bytea, else text."""
     left, right = types
-    arrays = [side for side in types if side is not None and side.dimensions]
-    if arrays:
-        return max(arrays, key=lambda side: side.dimensions)
+    if (array := of_arrays(types)) is not None:
+        return array
     for side, other in ((left, right), (right, left)):
         if side in (JSONB, BYTEA) and (other is None or other == side):
             return side

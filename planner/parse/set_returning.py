@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from sparkwave.planner.functions.argument_counts import takes
+
 
 @dataclass(frozen=True)
 class _Rows:
@@ -38,13 +40,15 @@ _SET_RETURNING = {
     "generate_subscripts": _Rows(("array_subscripts",)),
 }
 ORDINALITY = "ordinality"
+# The name of the function that a call of Sparkwave's own stands for.
+WRITTEN = "written"
 
 
 def with_unnests(tree: exp.Expr) -> exp.Expr:
     """The tree, changed in place. In a select list a function of more than one column stays as it is."""
     for call in list(tree.find_all(exp.Anonymous)):
         rows = _SET_RETURNING.get(call.name.lower())
-        if rows is None:
+        if rows is None or not takes(call.name.lower(), len(call.expressions)):
             continue
         if call.arg_key == "this" and isinstance(call.parent, exp.Table | exp.Lateral):
             _in_from(call.parent, call, rows)
@@ -57,7 +61,12 @@ def with_unnests(tree: exp.Expr) -> exp.Expr:
 
 def _arrays(call: exp.Anonymous, rows: _Rows) -> list[exp.Expr]:
     arguments = [*call.expressions, *([exp.Literal.string(call.name.lower())] if rows.is_named else [])]
-    return [exp.Anonymous(this=name, expressions=[part.copy() for part in arguments]) for name in rows.arrays]
+    made: list[exp.Expr] = [
+        exp.Anonymous(this=name, expressions=[part.copy() for part in arguments]) for name in rows.arrays
+    ]
+    for array in made:
+        array.meta.update(call.meta, **{WRITTEN: call.name.lower()})
+    return made
 
 
 def _in_from(source: exp.Expr, call: exp.Anonymous, rows: _Rows) -> None:

@@ -16,29 +16,23 @@ from sqlglot.tokens import TokenType
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.types import Type, parse_type, unresolved
-from sparkwave.planner.functions.scalar_functions import ALIASES, FUNCTIONS
+from sparkwave.planner.parse.calls import CallParser
 from sparkwave.planner.parse.constant_runs import constants_at, runs
 from sparkwave.planner.parse.distinct_order import with_orders
 from sparkwave.planner.parse.intervals import is_plain_interval
 from sparkwave.planner.parse.limits import check_size
-from sparkwave.planner.parse.literals import with_literals
+from sparkwave.planner.parse.literals import EXPONENT, with_exponents, with_literals
 from sparkwave.planner.parse.named_arguments import with_places
 from sparkwave.planner.parse.parameter_runs import PARAMETER_MARK, marked_parameter
 from sparkwave.planner.parse.row_values import with_rows
 from sparkwave.planner.parse.set_returning import with_unnests
-from sparkwave.planner.parse.strict import StrictParser, StrictTokenizer
+from sparkwave.planner.parse.strict import StrictTokenizer
 from sparkwave.planner.parse.tokens import syntax_error
 from sparkwave.planner.parse.type_text import user_type, user_type_name
 from sparkwave.planner.statements import Name
 
 # sqlglot warns on its own logger before it falls back to exp.Command, which becomes an error here.
 logging.getLogger("sqlglot").setLevel(logging.ERROR)
-
-# Calls that sqlglot reads by a grammar of their own.
-_GRAMMAR = frozenset({"EXTRACT", "NORMALIZE", "OVERLAY", "POSITION", "SUBSTRING", "TRIM"})
-_KEPT = {name.upper() for name in (*FUNCTIONS, *ALIASES)} - _GRAMMAR
-# Calls that sqlglot would turn into another function: it writes all of SHA-2 for DuckDB as its sha256.
-_UNREAD = {"SHA384", "SHA512"}
 
 
 MOST_SUBSCRIPTS = 32  # of one value; PostgreSQL's arrays have six dimensions at most
@@ -56,7 +50,7 @@ def _typed_literal(parser: Any, value: exp.Expr, to: exp.DataType) -> exp.Expr:
 
 
 class Sparkwave(Postgres):
-    """sqlglot's Postgres, except that calls of Sparkwave's `FUNCTIONS` keep their name and arguments as written.
+    """sqlglot's Postgres, except that calls of Sparkwave's functions keep their name and arguments as written.
 
     So do subscripts: sqlglot would count them from 0, and back from 1, where it takes them for integers at the time.
     """
@@ -66,24 +60,14 @@ class Sparkwave(Postgres):
     class Tokenizer(StrictTokenizer):
         pass
 
-    class Parser(StrictParser):
-        FUNCTIONS: ClassVar = {
-            **{name: build for name, build in StrictParser.FUNCTIONS.items() if name not in _KEPT | _UNREAD},
-            "NOW": lambda args: _called("now", exp.CurrentTimestamp()),
-            "ALL": lambda args: exp.All(this=args[0] if args else exp.null()),
-            "SOME": lambda args: exp.Any(this=exp.Paren(this=args[0] if args else exp.null())),
-        }
-        FUNCTION_PARSERS: ClassVar = {
-            name: parse for name, parse in StrictParser.FUNCTION_PARSERS.items() if name not in _KEPT
-        }
-
+    class Parser(CallParser):
         TYPE_LITERAL_PARSERS: ClassVar = dict.fromkeys(exp.DType, _typed_literal)
 
         # RisingWave's `w int AS v + 1`.
         WRAPPED_TRANSFORM_COLUMN_CONSTRAINT: ClassVar = False
 
         # An arrow among arguments is jsonb's.
-        LAMBDAS: ClassVar = {token: parse for token, parse in StrictParser.LAMBDAS.items() if token != TokenType.ARROW}
+        LAMBDAS: ClassVar = {token: parse for token, parse in CallParser.LAMBDAS.items() if token != TokenType.ARROW}
 
         def _parse_alias(self, this: Any, *args: Any, **options: Any) -> Any:
             """Parse an alias: any word may be a name after AS, even SELECT, which sqlglot does not accept there."""
@@ -122,7 +106,7 @@ class Sparkwave(Postgres):
             return super()._parse_bracket(this)
 
         VERSION_PHRASES: ClassVar = {
-            **StrictParser.VERSION_PHRASES,
+            **CallParser.VERSION_PHRASES,
             ("FOR", "SYSTEM_VERSION"): "VERSION",
         }
 
@@ -166,12 +150,6 @@ class Sparkwave(Postgres):
             return self._parse_interval_span(text, parse_function_unit) if is_plain else exp.cast(text, "interval")
 
 
-def _called(name: str, node: exp.Expr) -> exp.Expr:
-    """Return a node with the name by which it was called, which names an output."""
-    node.meta["name"] = name
-    return node
-
-
 def parse_tree(sql: str, offset: int = 0) -> exp.Expr:
     """Return one SQL statement from `offset` on as a sqlglot tree; positions in it count from the start of `sql`."""
     padded = " " * offset + sql[offset:] if "\n" not in sql[:offset] else blank(sql[:offset]) + sql[offset:]
@@ -179,6 +157,8 @@ def parse_tree(sql: str, offset: int = 0) -> exp.Expr:
         tree = sqlglot.parse_one(padded, read=Sparkwave)
         check_size(tree)
         tree = with_unnests(with_literals(with_rows(_with_parameters(tree, sql))))
+        if EXPONENT.search(sql):
+            tree = with_exponents(tree)
         if "=>" in sql or ":=" in sql:
             tree = with_places(tree)
     except ParseError as error:

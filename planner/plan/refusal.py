@@ -12,6 +12,7 @@ from sparkwave.catalog.wording import in_postgres_words
 from sparkwave.planner.functions.aggregates import canonical
 from sparkwave.planner.functions.emit import to_sql
 from sparkwave.planner.functions.operators import as_call
+from sparkwave.planner.functions.undefined import called, undefined_call
 from sparkwave.planner.parse.trees import position_of
 from sparkwave.planner.plan.nodes import Field, OverWindow, expressions, walk
 from sparkwave.planner.plan.stream_plan import StreamPlan
@@ -59,7 +60,7 @@ def _values_in(part: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def _worded(part: exp.Expr, text: str, expression: exp.Expr) -> Error:
-    """Return PostgreSQL's error where it has one for a value, a cast or an operator.
+    """Return PostgreSQL's error where it has one for a value, a cast, an operator or a call.
 
     Else name what is not supported.
     """
@@ -70,6 +71,8 @@ def _worded(part: exp.Expr, text: str, expression: exp.Expr) -> Error:
     if worded is not None and (is_value or is_operator):
         worded.position = position
         return worded
+    if worded is not None and worded.sqlstate == errors.UNDEFINED_FUNCTION and called(part) is not None:
+        return undefined_call(part)
     return _unsupported(_called(part), position)
 
 

@@ -14,7 +14,7 @@ from sparkwave.catalog.lazy import lazy
 from sparkwave.catalog.types import VARCHAR, Type
 from sparkwave.planner import statements
 from sparkwave.planner.batch.query import plan_arguments
-from sparkwave.planner.functions.operators import called_functions
+from sparkwave.planner.batch.unknown_calls import unknown_call
 from sparkwave.planner.parse.trees import locate
 from sparkwave.planner.statements import Statement
 from sparkwave.server.reads import execution, queries
@@ -39,8 +39,9 @@ _FIXED_COLUMNS: dict[type, Callable[[Any], tuple[str, ...]]] = {
 class Places:
     """While entered, gives DuckDB's errors their position in the client's text."""
 
-    def __init__(self, statement: Statement) -> None:
+    def __init__(self, statement: Statement, session: Session) -> None:
         self._statement = statement
+        self._session = session
 
     def __enter__(self) -> None:
         pass
@@ -53,14 +54,12 @@ class Places:
         tree = next((tree for tree in trees if tree is not None), None)
         name = re.search(r'(?:column|name|function) "?(\w+)', error.message)
         if tree is not None and name is not None:
-            place = locate(tree, name[1])
-            called = called_functions(tree) if error.sqlstate == errors.UNDEFINED_FUNCTION else [name[1]]
+            is_of_types = error.sqlstate in (errors.UNDEFINED_FUNCTION, errors.AMBIGUOUS_FUNCTION)
             is_quoted = f'"{name[1]}' in error.message  # by a function that was asked for another one
-            # DuckDB's name is part of a function that Sparkwave defines.
-            if called and name[1] not in called and not is_quoted:
-                message = f"function {' or '.join(called)} does not exist with these arguments"
-                error = Error(message, error.sqlstate, hint=error.hint)
-            error.position = place
+            if is_of_types and error.message.startswith("function") and not is_quoted:
+                error = unknown_call(tree, name[1], error, self._session.environment)
+            else:
+                error.position = locate(tree, name[1])
         raise error from raw
 
 
@@ -141,10 +140,10 @@ class Prepared:
     @property
     def _own_columns(self) -> tuple[ResultColumn, ...] | None:
         if isinstance(self.statement, statements.Query):
-            with Places(self.statement):
+            with Places(self.statement, self.session):
                 return execution.describe(self.session, queries.plan(self.session, self.statement, self.oids))
         if isinstance(self.statement, statements.Insert | statements.Update | statements.Delete):
-            with Places(self.statement):
+            with Places(self.statement, self.session):
                 return dml.returned_columns(self.session, self.statement, self.oids)
         if isinstance(self.statement, statements.Show):
             return tuple(map(ResultColumn, *show.columns_of(self.statement)))
@@ -164,7 +163,7 @@ def prepare(session: Session, statement: statements.Prepare) -> Result:
     prepared = Prepared(session, statement.statement, oids, session.running_text)
 
     def plan() -> portal.Statement:
-        with Places(statement.statement):
+        with Places(statement.statement, session):
             _ = prepared.parameters, prepared.columns
         return portal.Statement(prepared, oids, from_sql=True)
 
