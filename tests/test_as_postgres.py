@@ -42,7 +42,14 @@ EXPRESSIONS = (
     "regexp_match(s, NULL)", "regexp_match(s, 'o', NULL)", "a = SOME (NULL)", "a = SOME (ARRAY[5, NULL])",
     "date_trunc('quarter', iv)", "date_trunc('qtr', ts)", "date_trunc('cent', ts)", "date_trunc('hrs', iv)",
     "extract(yrs FROM ts)", "convert_from(s::bytea, 'utf8')", "round('2.5')",
-    "interval '1 day' + '2020-01-01'::timestamp", "a * 1e-3", "1.14514e-5", "pg_typeof(1e2)", "-1.5E1", "1e0",
+    *(f"{text} SIMILAR TO {pattern}" for text in ("s", "'foo_' || s", "'a.b'", "'é'") for pattern in (
+        "p", "'%o_a%'", "'%#\"o_b#\"%' ESCAPE '#'", "'%(o|x)+b[%a]_'", "'foo#_%' ESCAPE '#'", "'a.b'", "'%\\_%'",
+        "'%\\_%' ESCAPE ''", "'#é' ESCAPE '#'", "'fo{2}%' ESCAPE NULL", "s ESCAPE left(s, 1)", "'[a-g]%'")),
+    "s NOT SIMILAR TO 'f%' ESCAPE 'x'", "substring(s FROM '%#\"o_b#\"%' FOR '#')",
+    "substring(s SIMILAR '%!\"(b|B)%!\"_' ESCAPE '!')", "substring(s FROM 'f%r' FOR '')", "substring(s FROM p FOR 'x')",
+    "substring(s FROM 'f+#\"o*#\"%' FOR '#')", "substring(s FROM '%#\"o#\"%' FOR '#')", "substring(s, NULL, '#')",
+    "interval '1 day' + '2020-01-01'::timestamp", "a * 1e-3", "1.14514e-5", "pg_typeof(1e2)", "-1.5E1",
+    "1e0",
     "iv - interval '00:00:01.2345678'", "interval '0.0000015' + iv", "time '00:00:00.0000007' + iv",
 )  # fmt: skip
 AGGREGATES = (
@@ -118,6 +125,8 @@ ERRORS = {
         ("date_trunc('dow', iv)", "date_trunc(s, ts)", "extract(foo FROM ts)", "date_part(s, iv)"), "22023"
     ),
     **dict.fromkeys(("date_trunc('week', iv)", "date_trunc('timezone', ts)"), "0A000"),
+    **dict.fromkeys(("s SIMILAR TO p ESCAPE 'ab'", "substring(s FROM 'a' FOR s)"), "22025"),
+    "s SIMILAR TO 'a#\"b#\"c#\"d' ESCAPE '#'": "2200C",
     **dict.fromkeys(
         (
             r"convert_from('\xff', 'UTF8')",
@@ -137,7 +146,8 @@ UNDEFINED = (
     "round(d)", "substr()", "substring()", "char_length()", "string_agg('a')", "string_agg()", "mod(a)", "random(1)",
     "jsonb_array_elements('[1]', '2')", "lag() OVER ()", "row_number(1) OVER ()",
     "date_trunc('day')", "date_part('day')", "to_char(a)", "unnest()", "generate_series(1)", "ceil(a > 1)", "trunc()",
-    "abs(length('x') + length(a))", "foo(a, 'x', 2.5, now(), NULL)", "regexp_match('a')", "to_timestamp()", "to_date('x')",
+    "abs(length('x') + length(a))", "foo(a, 'x', 2.5, now(), NULL)", "regexp_match('a')", "to_timestamp()",
+    "to_date('x')",
     "to_number('1')", "current_database(1)", "version(a)", "array_length(ARRAY[a])", "make_date(a)", "atan2(1, 2, 3)",
     "upper(a)", "array_remove(a, 1)", "jsonb_object_keys()", "greatest(a)::int, lower(a, f)",
 )  # fmt: skip

@@ -593,8 +593,34 @@ CREATE OR REPLACE MACRO pg.regexp_split_to_array(s, p) AS CASE
         list_filter(string_split_regex(s, '(?s)' || p), lambda e: e <> ''),
         if(regexp_extract(s, '(?s)(?:' || p || ')$') = '', [], ['']))
     ELSE string_split_regex(s, '(?s)' || p) END;
-CREATE OR REPLACE MACRO pg.similar_to(s, p) AS
-    regexp_matches(s, '^(?:' || replace(replace(regexp_replace(p, '([.^$])', '\\\1', 'g'), '%', '.*'), '_', '.') || ')$', 's');
+-- SQL's regular expressions, which match whole texts: their tokens are an escaped character, a class in brackets, or a
+-- character. An escaped double quote separates the part before and behind the one that substring() returns; a match
+-- of the part before is as short as possible, if that matters (is_lazy).
+CREATE OR REPLACE MACRO pg._escape(e) AS if(length(e) > 1, pg.raise_with('22025', 'invalid escape string', '',
+    'Escape string must be empty or one character.')::VARCHAR, e);
+CREATE OR REPLACE MACRO pg._similar_tokens(p, e) AS
+    regexp_extract_all(p, if(e = '', '', '\Q' || e || '\E(?s:.)|') || '\[[^\]]*\]?|(?s:.)');
+CREATE OR REPLACE MACRO pg._separator(n) AS CASE n WHEN 0 THEN '){1,1}?(' WHEN 1 THEN '){1,1}(?:' ELSE
+    pg.raise('2200C', 'SQL regular expression may not contain more than two escape-double-quote separators')::VARCHAR END;
+CREATE OR REPLACE MACRO pg._similar_token(t, e, before, is_lazy) AS CASE
+    WHEN e <> '' AND t = e || '"' THEN pg._separator(before)
+    WHEN e <> '' AND starts_with(t, e)
+    THEN if(regexp_matches(t[2:], '[0-9A-Za-z]'), '\' || t[2:], if(t = e, '', '\Q' || t[2:] || '\E'))
+    WHEN t[1] = '[' THEN replace(t, '\', '\\') WHEN t = '_' THEN '.' WHEN t = '(' THEN '(?:'
+    WHEN t = '%' THEN '.*' || if(is_lazy AND before = 0, '?', '')
+    WHEN t IN ('*', '+', '?', '}') THEN t || if(is_lazy AND before = 0, '?', '')
+    WHEN t IN ('\', '.', '^', '$') THEN '\' || t ELSE t END;
+CREATE OR REPLACE MACRO pg._similar_pattern(p, e, is_lazy) AS '^(?:' || array_to_string(list_transform(
+    [pg._similar_tokens(p, e)], lambda _tokens: list_transform(_tokens, lambda _t, _place: pg._similar_token(_t, e,
+        len(list_filter(_tokens[:_place - 1], lambda _before: e <> '' AND _before = e || '"')), is_lazy)))[1], '') || ')$';
+CREATE OR REPLACE MACRO pg.similar_to
+    (s, p) AS regexp_matches(s, pg._similar_pattern(p, '\', false), 's'),
+    (s, p, e) AS regexp_matches(s, pg._similar_pattern(p, pg._escape(e), false), 's');
+CREATE OR REPLACE MACRO pg._has_part(p, e) AS e <> '' AND list_contains(pg._similar_tokens(p, e), e || '"');
+CREATE OR REPLACE MACRO pg.substring_similar(s, p, e) AS CASE WHEN pg.similar_to(s, p, e) THEN
+    if(NOT pg._has_part(p, e), s, if(list_contains(pg._similar_tokens(p, e), '|'),
+       pg.raise('0A000', 'alternatives beside escape-double-quote separators are not supported')::VARCHAR,
+       regexp_extract(s, pg._similar_pattern(p, e, true), 1, 's'))) END;
 CREATE OR REPLACE MACRO pg.string_to_array
     (s, d) AS CASE WHEN s IS NULL THEN NULL WHEN s = '' THEN []::VARCHAR[] WHEN d IS NULL THEN regexp_extract_all(s, '(?s:.)')
                    WHEN d = '' THEN [s] ELSE string_split(s, d) END,

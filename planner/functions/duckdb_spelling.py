@@ -839,9 +839,10 @@ def _regexp_all_matches(arguments: _Args) -> exp.Expr:
 
 
 def _substring(arguments: _Args) -> exp.Expr:
-    return (
-        _regexp_substr(arguments) if len(arguments) == 2 and arguments[1].is_string else ours("substring", *arguments)
-    )
+    """Return substring by a place and length, by a regular expression, or by SQL's regular expression and an escape."""
+    if not any(argument.is_string or type_of_part(argument) == VARCHAR for argument in arguments[1:]):
+        return ours("substring", *arguments)
+    return _regexp_substr(arguments) if len(arguments) == 2 else ours("substring_similar", *arguments)
 
 
 _QUOTED = {"I": "quote_ident", "L": "quote_nullable"}

@@ -153,7 +153,7 @@ FUNCTIONS: dict[str, Function] = {
     "lower": F(VARCHAR, SAME),
     "upper": F(VARCHAR),
     "initcap": F(VARCHAR),
-    "substring": F(bytea_or_text),
+    "substring": F(bytea_or_text, reads_types=True),
     "left": F(VARCHAR, SAME),
     "right": F(VARCHAR, SAME),
     "lpad": F(VARCHAR),

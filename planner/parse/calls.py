@@ -72,6 +72,26 @@ class CallParser(StrictParser):
     FUNCTIONS: ClassVar = {
         name: _counted(name.lower(), build) if name.lower() in COUNTS else build for name, build in _BUILDERS.items()
     }
+
+    def _parse_escape(self, this: Any) -> Any:
+        """Parse ESCAPE; of SIMILAR TO it may be any expression."""
+        if not isinstance(this, exp.SimilarTo) or not self._match(TokenType.ESCAPE):
+            return super()._parse_escape(this)
+        arguments = [this.this, this.expression, self._parse_bitwise()]
+        return _named("?column?", exp.Anonymous(this="similar_to", expressions=arguments))
+
+    def _parse_substring(self) -> Any:
+        """Parse `substring(x SIMILAR p ESCAPE e)` as `substring(x FROM p FOR e)`, which is the same."""
+        index = self._index
+        this = self._parse_bitwise()
+        if not self._match_text_seq("SIMILAR"):
+            self._retreat(index)
+            return super()._parse_substring()
+        pattern = self._parse_bitwise()
+        if not self._match(TokenType.ESCAPE):
+            self._stop()
+        return self.expression(exp.Substring(this=this, start=pattern, length=self._parse_bitwise()))
+
     FUNCTION_PARSERS: ClassVar = {
         name: _filled(name.lower(), parse) if name.lower() in COUNTS else parse
         for name, parse in StrictParser.FUNCTION_PARSERS.items()
