@@ -225,6 +225,8 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str]], Error]], ...] = (
     ),
     (r"Invalid LIST argument during lambda|Parameter type needs to be List", lambda found: _without_types("list")),
     (r"Function '(?P<name>\w+)' has a template parameter type", lambda found: _without_types(found["name"])),
+    (r"(?P<what>subqueries in lambda expressions are not supported)", _says(
+        "{what}", errors.FEATURE_NOT_SUPPORTED)),
     (r"UNNEST - unsupported extra argument", lambda found: _without_types("unnest")),
     (r"Macro (?P<name>\w+)\(\) has multiple overloads that match", lambda found: Error(
         f"function {found['name']} is not unique", errors.AMBIGUOUS_FUNCTION, hint=errors.NO_BEST_FUNCTION)),

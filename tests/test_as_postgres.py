@@ -34,7 +34,8 @@ EXPRESSIONS = (
     "array_cat(ARRAY[[a]], ARRAY[2])", "array_cat(ARRAY[2], ARRAY[[a]])", "array_cat(NULL::int[], ARRAY[[a]])",
     "array_cat(ARRAY[[a]], NULL::int[])", "array_cat('{1}', ARRAY[a])", "ARRAY[[a]] || NULL::int[]",
     "array_length(ARRAY[[a, 1]], 2)", "array_upper(ARRAY[[a, 1]], 2)", "array_lower(ARRAY[[a, 1]], 3)",
-    "array_dims(ARRAY[[[a, 1]], [[2, 3]]])", "array_lower(ARRAY[a], a)",
+    "array_dims(ARRAY[[[a, 1]], [[2, 3]]])", "cardinality(ARRAY[[[a, 1]], [[2, 3]]])", "cardinality(ARRAY[a])",
+    "array_lower(ARRAY[a], a)",
     "ts::time - time '10:00'", "ts::time * a", "2 * (ts + iv)::time", "time '10:00' / a", "(ts + iv)::time * f",
     "f::real + a", "a / f::real", "f::real * 1.1", "1.1::real = 1.1 * (a / a)", "f::real + f::real",
     "scale(f::numeric(10,4))", "scale(a * 1.50)", "scale(a)", "min_scale(f::numeric)",
@@ -43,11 +44,15 @@ EXPRESSIONS = (
     "date_trunc('quarter', iv)", "date_trunc('qtr', ts)", "date_trunc('cent', ts)", "date_trunc('hrs', iv)",
     "extract(yrs FROM ts)", "convert_from(s::bytea, 'utf8')", "round('2.5')",
     *(f"{text} SIMILAR TO {pattern}" for text in ("s", "'foo_' || s", "'a.b'", "'é'") for pattern in (
-        "p", "'%o_a%'", "'%#\"o_b#\"%' ESCAPE '#'", "'%(o|x)+b[%a]_'", "'foo#_%' ESCAPE '#'", "'a.b'", "'%\\_%'",
-        "'%\\_%' ESCAPE ''", "'#é' ESCAPE '#'", "'fo{2}%' ESCAPE NULL", "s ESCAPE left(s, 1)", "'[a-g]%'")),
+        "b", "'%o_a%'", "'%#\"o_b#\"%' ESCAPE '#'", "'%(o|x)+b[%a]_'", "'foo#_%' ESCAPE '#'", "'a.b'", "'%\\_%'",
+        "'%\\_%' ESCAPE ''", "'#é' ESCAPE '#'", "'fo{2}%' ESCAPE NULL", "left(s, 1) || '%' ESCAPE left('#', id)",
+    "'[a-g]%'")),
     "s NOT SIMILAR TO 'f%' ESCAPE 'x'", "substring(s FROM '%#\"o_b#\"%' FOR '#')",
-    "substring(s SIMILAR '%!\"(b|B)%!\"_' ESCAPE '!')", "substring(s FROM 'f%r' FOR '')", "substring(s FROM p FOR 'x')",
+    "substring(s SIMILAR '%!\"[bB]%!\"_' ESCAPE '!')", "substring(s FROM 'f%r' FOR '')", "substring(s FROM b FOR 'x')",
     "substring(s FROM 'f+#\"o*#\"%' FOR '#')", "substring(s FROM '%#\"o#\"%' FOR '#')", "substring(s, NULL, '#')",
+    "array_to_string(ARRAY[a, NULL, 7], s)", "array_to_string(ARRAY[a, NULL], p, s)", "array_to_string(ARRAY[f], b)",
+    "trim(BOTH FROM s, 'fr')", "trim(FROM ' ' || s)", "trim(TRAILING FROM s, 'R')", "trim(s, 'fr')",
+    "to_char(ts, 'YYYY-MM-DD HH24:MI:SSZ')",
     "interval '1 day' + '2020-01-01'::timestamp", "a * 1e-3", "1.14514e-5", "pg_typeof(1e2)", "-1.5E1",
     "1e0",
     "iv - interval '00:00:01.2345678'", "interval '0.0000015' + iv", "time '00:00:00.0000007' + iv",
@@ -105,6 +110,7 @@ ERRORS = {
     **dict.fromkeys(("unnest(a)", "stddev(s)", "left(a, 2)", "array_agg(a) + 1"), "42883"),
     **dict.fromkeys(("coalesce(a, ts)", "CASE WHEN true THEN a ELSE ts END", "a[1]", "(d)[1]"), "42804"),
     **dict.fromkeys(("'1' + '1'", "'1' * '2'", "- '1'"), "42725"),
+    **dict.fromkeys(("to_char(iv, 'Month')", "to_char(iv, 'TZH')", "to_char(iv, 'D')"), "22007"),
     "row_number()": "42809",
     "w.a": "42P01",
     **dict.fromkeys(
@@ -148,7 +154,7 @@ UNDEFINED = (
     "date_trunc('day')", "date_part('day')", "to_char(a)", "unnest()", "generate_series(1)", "ceil(a > 1)", "trunc()",
     "abs(length('x') + length(a))", "foo(a, 'x', 2.5, now(), NULL)", "regexp_match('a')", "to_timestamp()",
     "to_date('x')",
-    "to_number('1')", "current_database(1)", "version(a)", "array_length(ARRAY[a])", "make_date(a)", "atan2(1, 2, 3)",
+    "to_number('1')", "current_database(1)", "version(a)", "make_date(a)", "atan2(1, 2, 3)",
     "upper(a)", "array_remove(a, 1)", "jsonb_object_keys()", "greatest(a)::int, lower(a, f)",
 )  # fmt: skip
 
@@ -252,6 +258,34 @@ MOMENTS = (
     "2024-03-05 14:05:06.123456", "2024-12-30 00:00:00", "2023-01-01 12:00:00.5", "1999-11-22 23:59:59.999999",
     "2021-02-13 01:02:03", "2000-10-31 09:08:07",
 )  # fmt: skip
+
+
+INTERVAL_PATTERNS = (
+    "YYYY YYY YY Y", "FMYYYY FMYY CC FMCC", "MM FMMM DD FMDD DDD FMDDD", "Q W WW FMWW", "HH HH12 HH24 MI SS MS US",
+    "FMHH FMHH24 FMMI FMSS FMMS FMUS", "FF1 FF3 FF6", "SSSS SSSSS", "AM pm A.M. p.m.", "DDth MMTH HH24th",
+    '"Hours: "HH24, x-z',
+)  # fmt: skip
+INTERVALS = (
+    "23:22:57.124562", "-23:22:57.124562", "-20459 years -256 days -120 hours 866 seconds", "-256 days -120 hours", "0",
+    "1 year 1 month 1 day 01:01:01", "-1 year -1 month -1 day -01:01:01", "300 hours", "2500 years 11 months",
+    "-0.000005 s",
+)  # fmt: skip
+
+
+def test_intervals_as_text(both: tuple[Connection, Connection]) -> None:
+    connection, postgres = both
+    for client in both:
+        client.execute("CREATE TABLE lengths (id int PRIMARY KEY, l interval, t time)")
+        for number, length in enumerate(INTERVALS):
+            client.execute("INSERT INTO lengths VALUES (%s, %s, %s)", (number, length, f"{number}:59:01.5"))
+        client.execute("INSERT INTO lengths VALUES (100, NULL, NULL)")
+    calls = [f"to_char({column}, '{pattern}')" for pattern in INTERVAL_PATTERNS for column in ("l", "t")]
+    query = f"SELECT id, {', '.join(f'{call} AS c{number}' for number, call in enumerate(calls))} FROM lengths"
+    connection.execute(f"CREATE MATERIALIZED VIEW lengths_as_texts AS {query}".encode())
+    expected = postgres.execute(f"{query} ORDER BY id".encode()).fetchall()
+    for found in (f"{query} ORDER BY id", "SELECT * FROM lengths_as_texts ORDER BY id"):
+        for row, wanted in zip(connection.execute(found.encode()).fetchall(), expected, strict=True):
+            assert dict(zip(calls, row[1:], strict=True)) == dict(zip(calls, wanted[1:], strict=True))
 
 
 def test_moments_as_text(both: tuple[Connection, Connection]) -> None:

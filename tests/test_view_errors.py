@@ -187,7 +187,6 @@ UNBOUND = {
     "regexp_count(s, 'a', 1, p)": ("0A000", f"regexp_count {_HERE}"),
     "round(q, k)": ("0A000", f"round {_HERE}"),
     "trunc(q, k) + 1": ("0A000", f"trunc {_HERE}"),
-    "array_to_string(ar, s)": ("0A000", f"array_to_string {_HERE}"),
     "jsonb_build_object(s)": ("22023", "argument list must have even number of elements"),
     "current_database()": ("0A000", "current_database() is not supported in a materialized view"),
     "round(k) OVER ()": ("42809", "OVER specified, but round is not a window function nor an aggregate function"),

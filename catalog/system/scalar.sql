@@ -78,7 +78,8 @@ CREATE OR REPLACE MACRO pg._is_pole(x) AS x <= 0 AND (x = trunc(x) OR x = '-Infi
 CREATE OR REPLACE MACRO pg._gamma(x) AS CASE WHEN pg._is_pole(x) THEN pg._overflow()
     WHEN isfinite(x) THEN pg._finite(gamma(x)) ELSE x END;
 CREATE OR REPLACE MACRO pg._lgamma(x) AS
-    CASE WHEN isinf(x) THEN abs(x) WHEN pg._is_pole(x) OR isinf(lgamma(x)) THEN pg._overflow() ELSE lgamma(x) END;
+    CASE WHEN isinf(x) THEN abs(x) WHEN pg._is_pole(x) THEN pg._overflow()
+         WHEN isinf(lgamma(x)) THEN pg._overflow() ELSE lgamma(x) END;
 CREATE OR REPLACE MACRO pg.gamma(x DOUBLE) AS pg._gamma(x);
 CREATE OR REPLACE MACRO pg.lgamma(x DOUBLE) AS pg._lgamma(x);
 -- Trigonometry in degrees, exact where the result is, as in PostgreSQL: by the angle within the first quarter.
@@ -422,6 +423,18 @@ CREATE OR REPLACE MACRO pg.length(s VARCHAR) AS length(s)::INTEGER, (s BLOB) AS 
 CREATE OR REPLACE MACRO pg.octet_length(s VARCHAR) AS strlen(s)::INTEGER, (s BLOB) AS octet_length(s)::INTEGER;
 CREATE OR REPLACE MACRO pg.bit_length(s VARCHAR) AS strlen(s)::INTEGER * 8, (s BLOB) AS octet_length(s)::INTEGER * 8;
 CREATE OR REPLACE MACRO pg.upper(s) AS replace(upper(replace(s, 'ß', chr(1114109))), chr(1114109), 'ß');
+-- Unicode's full case folding: lower case, but for letters that have no upper case of their own, or several letters.
+CREATE OR REPLACE MACRO pg._folded_letter(c) AS translate(c, 'µſͅςϐϑϕϖϰϱϵᏸᏹᏺᏻᏼᏽᲀᲁᲂᲃᲄᲅᲆᲇᲈẛι' || 'ꭰꭱꭲꭳꭴꭵꭶꭷꭸꭹꭺꭻꭼꭽꭾꭿꮀꮁꮂꮃꮄꮅꮆꮇꮈꮉꮊꮋꮌꮍꮎꮏꮐꮑꮒꮓꮔꮕꮖꮗꮘꮙꮚꮛꮜꮝꮞꮟꮠꮡꮢꮣꮤꮥꮦꮧꮨꮩꮪꮫꮬꮭꮮꮯꮰꮱꮲꮳꮴꮵꮶꮷꮸꮹꮺꮻꮼꮽꮾꮿ',
+    'μsισβθφπκρεᏰᏱᏲᏳᏴᏵвдосттъѣꙋṡι' || 'ᎠᎡᎢᎣᎤᎥᎦᎧᎨᎩᎪᎫᎬᎭᎮᎯᎰᎱᎲᎳᎴᎵᎶᎷᎸᎹᎺᎻᎼᎽᎾᎿᏀᏁᏂᏃᏄᏅᏆᏇᏈᏉᏊᏋᏌᏍᏎᏏᏐᏑᏒᏓᏔᏕᏖᏗᏘᏙᏚᏛᏜᏝᏞᏟᏠᏡᏢᏣᏤᏥᏦᏧᏨᏩᏪᏫᏬᏭᏮᏯ');
+CREATE OR REPLACE MACRO pg._long_letters() AS 'ßŉǰΐΰևẖẗẘẙẚὐὒὔὖᾀᾁᾂᾃᾄᾅᾆᾇᾐᾑᾒᾓᾔᾕᾖᾗᾠᾡᾢᾣᾤᾥᾦᾧᾲᾳᾴᾶᾷῂῃῄῆῇῒΐῖῗῢΰῤῦῧῲῳῴῶῷﬀﬁﬂﬃﬄﬅﬆﬓﬔﬕﬖﬗ';
+CREATE OR REPLACE MACRO pg._folded_long(c) AS string_split('ss ʼn ǰ ΐ ΰ եւ ẖ ẗ ẘ ẙ aʾ ὐ ὒ ὔ ὖ ἀι ἁι ἂι ἃι ἄι ἅι ἆι ἇι ἠι ἡι ἢι ἣι ἤι ἥι ἦι ἧι ὠι'
+        || ' ὡι ὢι ὣι ὤι ὥι ὦι ὧι ὰι αι άι ᾶ ᾶι ὴι ηι ήι ῆ ῆι ῒ ΐ ῖ ῗ ῢ ΰ ῤ ῦ ῧ ὼι ωι ώι ῶ ω'
+        || '͂ι ff fi fl ffi ffl st st մն մե մի վն մխ', ' ')[strpos(pg._long_letters(), c)];
+CREATE OR REPLACE MACRO pg._folded(s) AS if(regexp_matches(s, '[' || pg._long_letters() || ']'),
+    array_to_string(list_transform(regexp_extract_all(s, '(?s:.)'),
+        lambda c: if(contains(pg._long_letters(), c), pg._folded_long(c), c)), ''), s);
+CREATE OR REPLACE MACRO pg.casefold(s) AS
+    if(strlen(s) = length(s), lower(s), pg._folded(pg._folded_letter(lower(replace(s, 'İ', 'i̇')))));
 CREATE OR REPLACE MACRO pg.initcap(s) AS
     array_to_string(list_transform(regexp_extract_all(s, '[\pL\pN]+|[^\pL\pN]+'),
                                    lambda w: pg.upper(w[1]) || lower(w[2:])), '');
@@ -474,6 +487,18 @@ CREATE OR REPLACE MACRO pg.chr(n) AS
 CREATE OR REPLACE MACRO pg.md5(s) AS md5(s);
 CREATE OR REPLACE MACRO pg.sha256(s) AS unhex(sha256(s));
 CREATE OR REPLACE MACRO pg.sha1(s) AS unhex(sha1(s));
+-- Cyclic redundancy checks of 32 bits, by four bits at a time, the lower four of each byte first.
+CREATE OR REPLACE MACRO pg._half_bytes(h) AS list_transform(range(length(h)), lambda i:
+    strpos('123456789ABCDEF', h[i // 2 * 2 + 2 - i % 2])::BIGINT);
+CREATE OR REPLACE MACRO pg._crc(b, remainders) AS CASE WHEN b IS NOT NULL THEN xor(4294967295, list_reduce(
+    list_prepend(4294967295::BIGINT, pg._half_bytes(hex(b))),
+    lambda _rest, _half: xor(remainders[xor(_rest & 15, _half) + 1], _rest >> 4))) END;
+CREATE OR REPLACE MACRO pg._crc32(b) AS pg._crc(b, [0, 498536548, 997073096, 651767980, 1994146192, 1802195444, 1303535960, 1342533948, 3988292384,
+        4027552580, 3604390888, 3412177804, 2607071920, 2262029012, 2685067896, 3183342108]::BIGINT[]);
+CREATE OR REPLACE MACRO pg._crc32c(b) AS pg._crc(b, [0, 274646895, 549293790, 820201905, 1098587580, 1361435347, 1640403810, 1905808397, 2197175160,
+        2460548119, 2722870694, 2987750089, 3280807620, 3553878443, 3811616794, 4084100981]::BIGINT[]);
+CREATE OR REPLACE MACRO pg.crc32(s VARCHAR) AS pg._crc32(encode(s)), (b BLOB) AS pg._crc32(b);
+CREATE OR REPLACE MACRO pg.crc32c(s VARCHAR) AS pg._crc32c(encode(s)), (b BLOB) AS pg._crc32c(b);
 CREATE OR REPLACE MACRO pg._utf8(name) AS if(replace(lower(name), '-', '') = 'utf8', name,
     pg.raise('0A000', 'conversion of encoding "' || name || '" is not supported')::VARCHAR);
 -- The hexadecimal digits from the first byte on that begins no character: it says how many bytes a character would have.
@@ -627,6 +652,14 @@ CREATE OR REPLACE MACRO pg.string_to_array
     (s, d, n) AS list_transform(
         CASE WHEN s IS NULL THEN NULL WHEN s = '' THEN []::VARCHAR[] WHEN d IS NULL THEN regexp_extract_all(s, '(?s:.)')
              WHEN d = '' THEN [s] ELSE string_split(s, d) END, lambda e: nullif(e, n));
+-- With a delimiter that may differ by row: it is written before each element but the first.
+CREATE OR REPLACE MACRO pg._joined_by(_texts, d) AS coalesce(array_to_string(list_transform(_texts,
+    lambda _text, _place: if(_place = 1, '', d) || _text), ''), '');
+CREATE OR REPLACE MACRO pg.array_to_string_by
+    (a, d) AS CASE WHEN a IS NOT NULL AND d IS NOT NULL THEN pg._joined_by(
+        list_transform(list_filter(a, lambda e: e IS NOT NULL), lambda e: pg.text_out(e)), d) END,
+    (a, d, n) AS CASE WHEN a IS NOT NULL AND d IS NOT NULL THEN pg._joined_by(
+        list_filter(list_transform(a, lambda e: coalesce(pg.text_out(e), n)), lambda e: e IS NOT NULL), d) END;
 CREATE OR REPLACE MACRO pg.array_to_string
     (a, d) AS CASE WHEN d IS NULL THEN NULL WHEN len(a) = 0 THEN '' ELSE coalesce(
         array_to_string(list_transform(list_filter(a, lambda e: e IS NOT NULL), lambda e: pg.text_out(e)), d),
@@ -909,6 +942,9 @@ CREATE OR REPLACE MACRO pg._read(s, whole, fraction) AS
     || substr(regexp_extract(s, '^[-+<]?[0-9]*([.][0-9]*)', 1), 1, fraction + 1);
 CREATE OR REPLACE MACRO pg.to_number(s, skipped, whole, fraction) AS
     pg._read(translate(s, ' ' || skipped, ''), whole, fraction)::DECIMAL(38,10);
+-- A number with leading zeros up to a width, of which a sign takes one.
+CREATE OR REPLACE MACRO pg._padded(n, width) AS if(n < 0, '-', '') || lpad(abs(n)::VARCHAR,
+    greatest(width - if(n < 0, 1, 0), length(abs(n)::VARCHAR))::INTEGER, '0');
 -- The ending of an ordinal number.
 CREATE OR REPLACE MACRO pg._ordinal(n) AS CASE WHEN right(n, 2) IN ('11', '12', '13') THEN 'th'
     WHEN right(n, 1) = '1' THEN 'st' WHEN right(n, 1) = '2' THEN 'nd' WHEN right(n, 1) = '3' THEN 'rd' ELSE 'th' END;
@@ -1136,7 +1172,7 @@ CREATE OR REPLACE MACRO pg.array_slice(a, l, h) AS
     if(l IS NULL OR h IS NULL, NULL, a[if(l < 1, 1, l):if(h < 1, 0, h)]);
 -- The length of a dimension: that of the first array in it.
 CREATE OR REPLACE MACRO pg._depth(a) AS len(regexp_extract_all(typeof(a), '\[\]'))::INTEGER;
-CREATE OR REPLACE MACRO pg.array_length(a, n) AS nullif(CASE WHEN n = 1 THEN len(a) WHEN n BETWEEN 2 AND pg._depth(a)
+CREATE OR REPLACE MACRO pg.array_length(a) AS len(a)::INTEGER, (a, n) AS nullif(CASE WHEN n = 1 THEN len(a) WHEN n BETWEEN 2 AND pg._depth(a)
     THEN json_array_length(to_json(a), '$' || repeat('[0]', n - 1)) END, 0)::INTEGER;
 CREATE OR REPLACE MACRO pg.array_upper(a, n) AS pg.array_length(a, n);
 CREATE OR REPLACE MACRO pg.array_lower(a, n) AS if(pg.array_length(a, n) > 0, 1, NULL);
@@ -1180,7 +1216,8 @@ CREATE OR REPLACE MACRO pg.json_key(x, place) AS
     coalesce(pg.to_text(x), pg.raise('22023', 'argument ' || place || ': key must not be null')::VARCHAR);
 CREATE OR REPLACE MACRO pg.array_max(a) AS list_max(a);
 -- DuckDB does not check the total for overflow, but does check an addition.
-CREATE OR REPLACE MACRO pg.array_sum(a) AS list_sum(a) + 0::TINYINT;
+CREATE OR REPLACE MACRO pg.array_sum
+    (a SMALLINT[]) AS list_sum(a)::BIGINT, (a INTEGER[]) AS list_sum(a)::BIGINT, (a) AS list_sum(a) + 0::TINYINT;
 CREATE OR REPLACE MACRO pg.trim_array(a, n) AS a[1:if(n BETWEEN 0 AND len(a), len(a) - n, pg.raise(
     '2202E', 'number of elements to trim must be between 0 and ' || len(a)))];
 -- x = ANY(..) and x = ALL(..), over the list of the comparisons with each element.

@@ -15,6 +15,7 @@ from sqlglot import exp
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.planner.functions.operators import CALLS, as_call
+from sparkwave.planner.parse.lambdas import ElementLambda
 from sparkwave.planner.parse.trees import position_of
 
 
@@ -138,6 +139,7 @@ SYNTAX: dict[type[exp.Expr], Syntax] = {
         "this kind", constraints="a constraint", exists="IF NOT EXISTS", position="the place of a column",
         default="a default", output="OUTPUT",
     ),
+    ElementLambda: _of("this expressions"),
     exp.Case: _of("this ifs default"),
     exp.If: _of("this true false"),
     exp.Cast: _of("this to safe", format="CAST with FORMAT", action="CAST with an action", default="CAST with DEFAULT"),

@@ -12,21 +12,22 @@ _NAMES = {
     "transaction_timestamp gen_random_uuid row_number",
     (0, 7): "make_interval",
     (0, _ANY): "json_build_array json_build_object jsonb_build_array jsonb_build_object",
-    (1, 1): "abs acos acosd acosh array_agg array_dims array_distinct array_max array_min array_ndims array_sort "
-    "array_sum ascii asin asind asinh atan atand atanh avg bit_and bit_count bit_length bit_or bit_xor bool_and "
-    "bool_or cardinality cbrt ceil ceiling char_length character_length chr cos cosd cosh cot cotd count date "
-    "degrees every exp factorial first_value floor gamma initcap json_agg json_array_elements "
-    "json_array_elements_text json_array_length json_each json_each_text json_object_keys json_typeof jsonb_agg "
-    "jsonb_array_elements jsonb_array_elements_text jsonb_array_length jsonb_each jsonb_each_text "
-    "jsonb_object_keys jsonb_pretty jsonb_typeof justify_days justify_hours justify_interval last_value lgamma ln "
-    "log10 lower max md5 min min_scale ntile octet_length pg_typeof quote_ident quote_literal quote_nullable "
-    "radians reverse scale sha1 sha256 sign sin sind sinh sqrt stddev stddev_pop stddev_samp sum tan tand tanh "
-    "to_hex to_json to_jsonb trim_scale upper var_pop var_samp variance",
-    (1, 2): "age approx_percentile array_to_json btrim json_strip_nulls jsonb_object jsonb_strip_nulls length log "
-    "ltrim round row_to_json rtrim to_timestamp trunc",
+    (1, 1): "abs acos acosd acosh array_agg array_dims array_distinct array_flatten array_max array_min "
+    "array_ndims array_reverse array_sort array_sum ascii asin asind asinh atan atand atanh avg bit_and bit_count "
+    "bit_length bit_or bit_xor bool_and bool_or cardinality casefold cbrt ceil ceiling char_length "
+    "character_length chr cos cosd cosh cot cotd count crc32 crc32c date degrees every exp factorial first_value "
+    "floor gamma initcap json_agg json_array_elements json_array_elements_text json_array_length json_each "
+    "json_each_text json_object_keys json_typeof jsonb_agg jsonb_array_elements jsonb_array_elements_text "
+    "jsonb_array_length jsonb_each jsonb_each_text jsonb_object_keys jsonb_pretty jsonb_typeof justify_days "
+    "justify_hours justify_interval last_value lgamma ln log10 lower max md5 min min_scale ntile octet_length "
+    "pg_typeof quote_ident quote_literal quote_nullable radians reverse scale sha1 sha256 sign sin sind sinh sqrt "
+    "stddev stddev_pop stddev_samp sum tan tand tanh to_hex to_json to_jsonb trim_scale upper var_pop var_samp "
+    "variance",
+    (1, 2): "age approx_percentile array_length array_to_json btrim json_strip_nulls jsonb_object "
+    "jsonb_strip_nulls length log ltrim round row_to_json rtrim to_timestamp trunc",
     (1, 3): "lag lead",
     (1, _ANY): "concat format num_nonnulls num_nulls unnest",
-    (2, 2): "array_append array_cat array_length array_lower array_positions array_prepend array_remove "
+    (2, 2): "array_append array_cat array_lower array_positions array_prepend array_remove array_transform "
     "array_upper atan2 atan2d convert_from convert_to corr covar_pop covar_samp date_part decode div encode gcd "
     "get_bit get_byte json_object_agg jsonb_exists jsonb_exists_all jsonb_exists_any jsonb_object_agg lcm left mod "
     "nth_value pow power regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy "
@@ -45,7 +46,7 @@ _NAMES = {
 }  # fmt: skip
 # Sparkwave's own, which operators and set-returning functions become.
 _OWN = {
-    (1, 1): "jsonb_elements jsonb_element_texts",
+    (1, 1): "jsonb_element_texts jsonb_elements",
     (2, 2): "array_contained array_contains array_overlaps json_at json_text_at jsonb_keys jsonb_value_texts "
     "jsonb_values jsonb_without_path subtract",
     (2, 3): "array_subscripts regexp_all_matches",

@@ -43,9 +43,10 @@ _PATTERNS: dict[str, str] = {
     "FMDay": "%A",
     "Dy": "%a",
 }
+# The same for texts to be read, with the offset from UTC.
+_READ = {**_PATTERNS, **dict.fromkeys(("TZH:TZM", "TZHTZM", "TZH"), "%z")}
 _TOKEN = re.compile(
-    '"[^"]*"|' + "|".join(sorted({*_PATTERNS, *map(str.lower, _PATTERNS)}, key=len, reverse=True)) + "|[A-Za-z]+|.",
-    re.DOTALL,
+    '"[^"]*"|' + "|".join(sorted({*_READ, *map(str.lower, _READ)}, key=len, reverse=True)) + "|[A-Za-z]+|.", re.DOTALL
 )
 
 
@@ -60,7 +61,7 @@ def _constant(pattern: exp.Expr) -> str:
     return pattern.name
 
 
-def _unknown(pattern: str) -> Error:
+def unknown(pattern: str) -> Error:
     return Error(f'date pattern "{pattern}" is not supported', errors.FEATURE_NOT_SUPPORTED)
 
 
@@ -68,21 +69,23 @@ def _part(token: str) -> str:
     if token.startswith('"') and token.endswith('"') and len(token) > 1:
         return token[1:-1].replace("%", "%%")
     # Only patterns of names are case-sensitive.
-    known = _PATTERNS.get(token) or (_PATTERNS.get(token.upper()) if token.islower() else None)
+    known = _READ.get(token) or (_READ.get(token.upper()) if token.islower() else None)
     if (known is None and len(token) > 1) or (token.isalpha() and known is None and token != "T"):
-        raise _unknown(token)
+        raise unknown(token)
     return known or token.replace("%", "%%")
 
 
 # to_char.
 
+# Letters that begin none of PostgreSQL's patterns, besides T, which begins only those of time zones and ordinals.
+PLAIN_LETTERS = "EGKLNTVXZ"
 _Text = Callable[[exp.Expr], exp.Expr]
 
 
 def moment_text(value: exp.Expr, pattern: exp.Expr) -> exp.Expr:
     """Return the text of a date or time by a constant pattern. Raises Error 0A000 as `strftime_format`."""
     pieces: list[exp.Expr | str] = []
-    for quoted, filled, name, suffix, other in _PATTERN.findall(_constant(pattern)):
+    for quoted, filled, name, suffix, other in tokens(pattern):
         if name:
             piece = _piece(value, name, bool(filled))
             if suffix:
@@ -91,11 +94,16 @@ def moment_text(value: exp.Expr, pattern: exp.Expr) -> exp.Expr:
                 pieces += [number, duckdb_call("upper", ending) if suffix == "TH" else ending]
                 continue
             pieces.append(piece)
-        elif other.isalpha() and other != "T":
-            raise _unknown(other)
+        elif other.isalpha() and other.upper() not in PLAIN_LETTERS:
+            raise unknown(other)
         else:
             pieces.append((quoted[1:-1] if quoted else filled + other).replace("%", "%%"))
     return _joined(value, pieces)
+
+
+def tokens(pattern: exp.Expr) -> list[tuple[str, str, str, str, str]]:
+    """Return the parts of a constant pattern: quoted text, FM, a pattern, its ordinal suffix, anything else."""
+    return _PATTERN.findall(_constant(pattern))
 
 
 def strftime(value: exp.Expr, format_: str) -> exp.Expr:
@@ -112,10 +120,10 @@ def _joined(value: exp.Expr, pieces: list[exp.Expr | str]) -> exp.Expr:
         else:
             joined.append(piece)
     texts = [strftime(value, piece) if isinstance(piece, str) else piece for piece in joined or [""]]
-    return texts[0] if len(texts) == 1 else _chain(texts)
+    return texts[0] if len(texts) == 1 else chain(texts)
 
 
-def _chain(texts: list[exp.Expr]) -> exp.Expr:
+def chain(texts: list[exp.Expr]) -> exp.Expr:
     """Return the texts joined by `||`, which is NULL if any of them is."""
     made = texts[0]
     for text in texts[1:]:
@@ -226,7 +234,6 @@ _WORDS = sorted(
     key=len,
     reverse=True,
 )
-# Quoted text, FM, a pattern and its ordinal suffix, anything else.
 _PATTERN = re.compile(
     rf'("[^"]*")|(FM|fm)?(?:({"|".join(map(re.escape, _WORDS))})(th|TH)?|(.))', re.DOTALL | re.IGNORECASE
 )

@@ -36,6 +36,7 @@ from sparkwave.planner.functions import units
 from sparkwave.planner.functions.date_patterns import moment_text, strftime_format
 from sparkwave.planner.functions.digits import INT64_DIGITS, NARROW, digits
 from sparkwave.planner.functions.documents import in_document
+from sparkwave.planner.functions.interval_patterns import interval_chars
 from sparkwave.planner.functions.jsonb_contains import contains
 from sparkwave.planner.functions.number_patterns import is_number_format, number_read, number_text
 from sparkwave.planner.functions.operators import INEXACT, as_call, type_of_part
@@ -55,6 +56,7 @@ from sparkwave.planner.functions.struct_spelling import cast_to_struct, field_at
 from sparkwave.planner.functions.typed import data_type, sql_type
 from sparkwave.planner.functions.undefined import undefined
 from sparkwave.planner.parse.constant_runs import expanded
+from sparkwave.planner.parse.lambdas import ElementLambda
 from sparkwave.planner.parse.trees import position_of
 
 _Args = list[exp.Expr]
@@ -131,6 +133,8 @@ def _for_duckdb(node: exp.Expr, lenient: bool) -> exp.Expr | None:
         return value
     if isinstance(node, exp.Dot):
         return _field(node)
+    if isinstance(node, ElementLambda) and not _is_argument_of(node, "array_transform"):
+        raise Error("a lambda expression is an argument of array_transform alone", errors.SYNTAX_ERROR)
     if isinstance(node, _COMPARISONS) and (quantified := _quantified(node, lenient)) is not None:
         return quantified
     if isinstance(node, (*_ORDERING, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Between, exp.In, exp.Ordered)):
@@ -168,11 +172,16 @@ def _for_duckdb(node: exp.Expr, lenient: bool) -> exp.Expr | None:
         try:
             return build(arguments)
         except Error as error:
-            error.position = error.position or position_of(node)
+            if error.sqlstate in (errors.FEATURE_NOT_SUPPORTED, errors.UNDEFINED_FUNCTION):
+                error.position = error.position or position_of(node)
             raise
     if function.duckdb == OURS:
         return ours(name, *arguments)
     return duckdb_call(function.duckdb or name, *arguments)
+
+
+def _is_argument_of(node: exp.Expr, name: str) -> bool:
+    return isinstance(node.parent, exp.Anonymous) and node.parent.name.lower() == name
 
 
 def _without_bounds(node: exp.Expr) -> exp.Expr | None:
@@ -838,11 +847,37 @@ def _regexp_all_matches(arguments: _Args) -> exp.Expr:
     return ours("side_by_side", exp.Array(expressions=groups), is_all)
 
 
+def _array_transform(arguments: _Args) -> exp.Expr:
+    array, function = arguments
+    if not isinstance(function, ElementLambda):
+        raise undefined("array_transform", arguments)
+    return duckdb_call("list_transform", array, exp.Lambda(this=function.this, expressions=function.expressions))
+
+
+def _cardinality(arguments: _Args) -> exp.Expr:
+    """Return the number of elements of an array, of all dimensions."""
+    array = arguments[0]
+    for _ in range(1, _dimensions(array) or 1):
+        array = duckdb_call("flatten", array)
+    return ours("cardinality", array)
+
+
+def _array_to_string(arguments: _Args) -> exp.Expr:
+    is_fixed = isinstance(arguments[1].unnest(), exp.Literal | exp.Null | exp.Parameter | exp.Cast)
+    return ours("array_to_string" if is_fixed else "array_to_string_by", *arguments)
+
+
 def _substring(arguments: _Args) -> exp.Expr:
     """Return substring by a place and length, by a regular expression, or by SQL's regular expression and an escape."""
     if not any(argument.is_string or type_of_part(argument) == VARCHAR for argument in arguments[1:]):
         return ours("substring", *arguments)
-    return _regexp_substr(arguments) if len(arguments) == 2 else ours("substring_similar", *arguments)
+    if len(arguments) == 2:
+        return _regexp_substr(arguments)
+    pattern, escape = (argument.name if argument.is_string else "" for argument in arguments[1:])
+    if "|" in pattern and escape and f'{escape}"' in pattern:  # in a view it would be NULL
+        message = "alternatives beside escape-double-quote separators are not supported"
+        raise Error(message, errors.FEATURE_NOT_SUPPORTED)
+    return ours("substring_similar", *arguments)
 
 
 _QUOTED = {"I": "quote_ident", "L": "quote_nullable"}
@@ -880,6 +915,10 @@ def _contains(container: exp.Expr, contained: exp.Expr) -> exp.Expr:
 def _to_char(arguments: _Args) -> exp.Expr:
     value, pattern = arguments
     type_ = type_of_part(value)
+    if type_ in (INTERVAL, TIME):
+        return interval_chars(value if type_ == INTERVAL else ours("interval_of_time", value), pattern)
+    if type_ is not None and (type_.dimensions or not (type_.is_numeric or type_ in (DATE, TIMESTAMP, TIMESTAMPTZ))):
+        raise undefined("to_char", arguments)
     is_number = type_.is_numeric if type_ is not None else pattern.is_string and is_number_format(pattern.name)
     if is_number:
         if type_ == QUOTIENT:
@@ -969,6 +1008,9 @@ def _normalize(arguments: _Args) -> exp.Expr:
 
 _BUILDERS: dict[str, Callable[[_Args], exp.Expr]] = {
     "array_cat": _array_cat,
+    "cardinality": _cardinality,
+    "array_to_string": _array_to_string,
+    "array_transform": _array_transform,
     "concat": lambda arguments: duckdb_call("concat", *_output_all(arguments)),
     "concat_ws": lambda arguments: duckdb_call("concat_ws", arguments[0], *_output_all(arguments[1:])),
     "div": lambda arguments: ours("div_quotients" if QUOTIENT in map(type_of_part, arguments) else "div", *arguments),

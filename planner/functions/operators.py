@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
-from sqlglot.optimizer.annotate_types import TypeAnnotator
+from sqlglot.optimizer.annotate_types import TypeAnnotator, annotate_types
 
 from sparkwave.catalog.types import (
     BIGINT,
@@ -44,6 +44,7 @@ from sparkwave.planner.functions.result_types import (
 from sparkwave.planner.functions.scalar_functions import ALIASES, FUNCTIONS, Rule
 from sparkwave.planner.functions.typed import data_type, sql_type
 from sparkwave.planner.parse.constant_runs import ConstantRun
+from sparkwave.planner.parse.lambdas import ElementLambda
 
 Call = tuple[str, list[exp.Expr]]
 
@@ -226,10 +227,31 @@ def is_known(call: exp.Anonymous) -> bool:
 def _annotate(annotator: TypeAnnotator, node: exp.Expr) -> exp.Expr:
     if isinstance(node, exp.Anonymous) and not is_known(node):
         return node
+    if isinstance(node, exp.Anonymous) and node.expressions:
+        _type_lambda(node.expressions[0], node.expressions[-1])
     is_call = isinstance(node, TYPED_HERE) or is_aggregate(node)
     found = aggregates.result_type(node, type_of_part) if is_call else result_type(node)
     annotator._set_type(node, data_type(found) if found is not None else None)
     return node
+
+
+def _type_lambda(array: exp.Expr, last: exp.Expr) -> None:
+    """Type a lambda expression over the elements of a typed array again, by the type of its parameter."""
+    if not isinstance(last, ElementLambda):
+        return
+    type_ = type_of_part(array)
+    element = data_type(type_.element) if type_ is not None and type_.dimensions else None
+    for use in last.uses():
+        use.type = element
+        node = use.parent
+        while node is not None and node is not last:
+            node.type = None
+            node = node.parent
+    # A cast always has a type, so that sqlglot does not look below it.
+    casts = reversed(list(last.find_all(exp.Cast)))
+    for part in [*(cast.this for cast in casts), last.this]:
+        annotate_types(part, expression_metadata=METADATA, dialect="postgres", overwrite_types=False)
+    last.type = last.this.type
 
 
 def _annotate_cast(annotator: TypeAnnotator, node: exp.Expr) -> exp.Expr:

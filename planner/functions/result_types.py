@@ -138,6 +138,11 @@ def _array(types: tuple[Known, ...], array: int, element: int) -> Known:
     return types[array] or (array_type(one) if one is not None else None)
 
 
+def array_of_results(types: tuple[Known, ...]) -> Known:
+    """Return the type of array_transform, whose second argument has the type of a lambda's results; text by default."""
+    return array_type(types[1] or VARCHAR) if len(types) == 2 else None
+
+
 def array_type(element: Type) -> Type:
     return replace(element, dimensions=element.dimensions + 1)
 

@@ -49,7 +49,9 @@ _TAKE_ROWS = (
     exp.AnyValue, exp.First, exp.Last, exp.FirstValue, exp.LastValue, exp.NthValue, exp.Lag, exp.Lead, exp.Explode,
     exp.Unnest, exp.Exists, exp.Window, exp.Filter, exp.Distinct, exp.SetOperation,
 )  # fmt: skip
-_FUNCTIONS = frozenset({"row", "array_length", "array_lower", "array_upper", "cardinality", "pg_typeof"})
+_FUNCTIONS = frozenset(
+    {"row", "array_length", "array_lower", "array_upper", "cardinality", "pg_typeof", "array_transform"}
+)
 
 
 def check_structs(tree: exp.Expr) -> None:

@@ -67,7 +67,9 @@ def undefined_among(nodes: Sequence[exp.Expr]) -> Error | None:
 def _has_types(node: exp.Expr) -> bool:
     found = called(node)
     values = map(_value, found[1]) if found is not None else ()
-    return all(type_of_part(value) is not None or isinstance(value, exp.Literal | exp.Null) for value in values)
+    return all(
+        type_of_part(value) is not None or isinstance(value, exp.Literal | exp.Null | exp.Lambda) for value in values
+    )
 
 
 def undefined_call(node: exp.Expr) -> Error:

@@ -9,6 +9,7 @@ from sqlglot import exp
 from sqlglot.tokens import TokenType
 
 from sparkwave.planner.functions.argument_counts import COUNTS, takes
+from sparkwave.planner.parse.lambdas import element_lambda
 from sparkwave.planner.parse.strict import StrictParser
 
 # Calls with a grammar of their own, and all others for which sqlglot has nodes that are used here. It knows hundreds of
@@ -34,6 +35,28 @@ def _named(name: str, node: exp.Expr) -> exp.Expr:
     """Return a node with the name by which it was called, which names an output."""
     node.meta["name"] = name
     return node
+
+
+# Nodes around the call of an aggregate.
+_AROUND = (exp.Window, exp.Filter, exp.WithinGroup)
+
+
+def _over_array(node: exp.Expr) -> exp.Expr:
+    """Return the call of an array function, maybe with FILTER and OVER, over the array of its first argument."""
+    call = node
+    while isinstance(call, _AROUND):
+        call = call.this
+    value, *others = call.expressions if isinstance(call, exp.Anonymous) else call.iter_expressions()
+    if others and isinstance(others[-1], exp.Order):  # behind all arguments
+        order = others.pop()
+        others.append(order.this)
+        value = exp.Order(this=value, expressions=order.expressions)
+    assert isinstance(call, exp.Func)
+    name = call.name if isinstance(call, exp.Anonymous) else call.sql_name()
+    made = exp.Anonymous(this=name.lower(), expressions=[node, *others])
+    made.meta.update(call.meta)
+    call.replace(exp.ArrayAgg(this=value))
+    return made
 
 
 def _counted(name: str, build: Callable[..., Any]) -> Callable[..., Any]:
@@ -72,6 +95,37 @@ class CallParser(StrictParser):
     FUNCTIONS: ClassVar = {
         name: _counted(name.lower(), build) if name.lower() in COUNTS else build for name, build in _BUILDERS.items()
     }
+
+    def _parse_function_call(self, *args: Any, **options: Any) -> Any:
+        """Parse a call; RisingWave's `aggregate:f(x)` is `f(array_agg(x))`."""
+        is_prefix = self._curr is not None and self._curr.text.lower() == "aggregate"
+        if not is_prefix or self._next is None or self._next.token_type != TokenType.COLON:
+            return super()._parse_function_call(*args, **options)
+        self._advance(2)
+        call = super()._parse_function_call(*args, **options)
+        return _over_array(call) if call is not None else self._stop()
+
+    def _parse_lambda(self, alias: bool = False) -> Any:
+        """Parse an argument, which may be a lambda expression."""
+        if not self._match(TokenType.PIPE):
+            return super()._parse_lambda(alias)
+        number, parameter = self._index, self._parse_id_var()
+        body = self._parse_disjunction() if self._match(TokenType.PIPE) else None
+        return element_lambda(parameter, body, number) if parameter and body else self._stop()
+
+    def _parse_trim(self) -> Any:
+        """Parse TRIM, which may have all its arguments after FROM."""
+        position = self._prev.text.upper() if self._match_texts(self.TRIM_TYPES) else None
+        characters = None if self._match(TokenType.FROM, advance=False) else self._parse_bitwise()
+        if self._match(TokenType.FROM):
+            listed = self._parse_csv(self._parse_bitwise)
+            listed += [characters] if characters is not None else []
+        else:
+            listed = [characters, *(self._parse_csv(self._parse_bitwise) if self._match(TokenType.COMMA) else [])]
+        if not listed or len(listed) > 2:
+            self._stop()
+        expression = listed[1] if len(listed) > 1 else None
+        return self.expression(exp.Trim(this=listed[0], position=position, expression=expression))
 
     def _parse_escape(self, this: Any) -> Any:
         """Parse ESCAPE; of SIMILAR TO it may be any expression."""

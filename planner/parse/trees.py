@@ -95,6 +95,8 @@ class Sparkwave(Postgres):
 
         def _parse_bracket(self, this: Any = None) -> Any:
             """Parse subscripts; sqlglot would work out the type of the whole value again before each subscript."""
+            if self._match(TokenType.L_BRACE, advance=False):
+                self._stop()
             subscripts, inner = 0, this
             while isinstance(inner, exp.Bracket):
                 subscripts, inner = subscripts + 1, inner.this
