@@ -139,7 +139,7 @@ def annotated(query: exp.Query, catalog: Catalog, scope: Scope, check: Check = l
     query = query.copy()
     name_selects(query)
     query = with_functions(query, catalog, scope)
-    with_user_types(with_written_numerics(query, scope.has_exact_numerics), catalog, scope)
+    with_user_types(with_written_numerics(query, scope.has_exact_numerics, scope.has_numeric_exponents), catalog, scope)
     if miscounted(query) is None:
         check(query)
     tree = prepare_from(resolve_references(query, catalog, scope))

@@ -18,7 +18,7 @@ class Scope:
     `temporary` is the session's schema of temporary tables, which is first in the path if there is one. `as_of` is the
     id of the definition that contains the names: tables are as they were when it was made. Without `has_exact_averages`
     avg() is always of double precision. Without `has_exact_numerics` a quotient of numerics has the scale of its
-    dividend, and numerics in arrays have DuckDB's scale.
+    dividend, and numerics in arrays have DuckDB's scale. Without `has_numeric_exponents` 1e5 is of double precision.
     """
 
     database: str
@@ -27,6 +27,7 @@ class Scope:
     as_of: int | None = None
     has_exact_averages: bool = True
     has_exact_numerics: bool = True
+    has_numeric_exponents: bool = True
 
 
 def scope_of(relation: Relation) -> Scope:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import Decimal
 from functools import lru_cache
 
 from sqlglot import exp
@@ -13,6 +14,7 @@ from sparkwave.catalog.types import (
     DOUBLE,
     NUMERIC,
     QUOTIENT,
+    QUOTIENT_NUMERIC,
     REAL,
     VARCHAR,
     Type,
@@ -100,11 +102,16 @@ def _with_struct(kind: exp.DataType) -> Type | None:
     return struct_type(fields)
 
 
-def with_written_numerics(tree: exp.Expr, in_arrays: bool = True) -> exp.Expr:
+def with_written_numerics(tree: exp.Expr, in_arrays: bool = True, have_exponents: bool = True) -> exp.Expr:
     """Return the tree, changed in place, where `numeric` in a user's cast has the digits of a QUOTIENT.
 
-    `in_arrays` tells whether elements of arrays, and fields of structs, have them too.
+    `in_arrays` tells whether elements of arrays, and fields of structs, have them too. With `have_exponents` a number
+    such as 1e-5 is a numeric, which DuckDB takes for a double.
     """
+    if have_exponents:
+        for literal in list(tree.find_all(exp.Literal)):
+            if (number := _without_exponent(literal)) is not None:
+                literal.replace(number)
     for cast in tree.find_all(exp.Cast):
         to, value = cast.args["to"], cast.this
         for element in to.find_all(exp.DataType) if in_arrays else ():
@@ -115,6 +122,19 @@ def with_written_numerics(tree: exp.Expr, in_arrays: bool = True) -> exp.Expr:
         if to.this == exp.DType.DECIMAL and not to.expressions:
             cast.set("to", data_type(QUOTIENT))
     return tree
+
+
+def _without_exponent(literal: exp.Literal) -> exp.Expr | None:
+    """Return a number with an exponent as a numeric; None for others, and where it has more digits than a numeric."""
+    if not has_exponent(literal):
+        return None
+    whole, _, fraction = f"{Decimal(literal.name):f}".partition(".")
+    precision, scale = QUOTIENT_NUMERIC
+    if len(whole) > precision - scale or len(fraction) > scale:
+        return None
+    number = exp.Literal.number(f"{whole}.{fraction}" if fraction else whole)
+    is_count = isinstance(literal.parent, exp.Limit | exp.Offset | exp.Fetch)
+    return number if fraction or is_count else exp.cast(number, exp.DType.DECIMAL)
 
 
 def is_quotient(kind: exp.DataType) -> bool:

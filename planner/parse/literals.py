@@ -7,11 +7,10 @@ intervals change only where an engine would misread them; the engine reports the
 from __future__ import annotations
 
 import re
-from decimal import Decimal
 
 from sqlglot import exp
 
-from sparkwave.catalog.types import QUOTIENT_NUMERIC, TIME, parse_type
+from sparkwave.catalog.types import TIME, parse_type
 from sparkwave.planner.parse.intervals import interval_text
 from sparkwave.planner.parse.text_values import day_text, decode_text
 
@@ -36,28 +35,6 @@ def with_literals(tree: exp.Expr) -> exp.Expr:
             text = engine_text(cast.this.name, cast.to.sql(dialect="postgres").upper())
             if text != cast.this.name:
                 cast.set("this", exp.Literal.string(text))
-    return tree
-
-
-# A number with an exponent, as it looks within a statement.
-EXPONENT = re.compile(r"[\d.][eE][+-]?\d")
-
-
-def with_exponents(tree: exp.Expr) -> exp.Expr:
-    """Return the tree, changed in place, with numbers such as 1e-5 as numerics; the engines take them for floats.
-
-    Those with more digits than a numeric has stay as they are.
-    """
-    for literal in list(tree.find_all(exp.Literal)):
-        if literal.is_string or "e" not in literal.name.lower():
-            continue
-        whole, _, fraction = f"{Decimal(literal.name):f}".partition(".")
-        precision, scale = QUOTIENT_NUMERIC
-        if len(whole) > precision - scale or len(fraction) > scale:
-            continue
-        number = exp.Literal.number(f"{whole}.{fraction}" if fraction else whole)
-        is_count = isinstance(literal.parent, exp.Limit | exp.Offset | exp.Fetch)
-        literal.replace(number if fraction or is_count else exp.cast(number, exp.DType.DECIMAL))
     return tree
 
 

@@ -21,7 +21,7 @@ from sparkwave.planner.parse.constant_runs import constants_at, runs
 from sparkwave.planner.parse.distinct_order import with_orders
 from sparkwave.planner.parse.intervals import is_plain_interval
 from sparkwave.planner.parse.limits import check_size
-from sparkwave.planner.parse.literals import EXPONENT, with_exponents, with_literals
+from sparkwave.planner.parse.literals import with_literals
 from sparkwave.planner.parse.named_arguments import with_places
 from sparkwave.planner.parse.parameter_runs import PARAMETER_MARK, marked_parameter
 from sparkwave.planner.parse.row_values import with_rows
@@ -159,8 +159,6 @@ def parse_tree(sql: str, offset: int = 0) -> exp.Expr:
         tree = sqlglot.parse_one(padded, read=Sparkwave)
         check_size(tree)
         tree = with_unnests(with_literals(with_rows(_with_parameters(tree, sql))))
-        if EXPONENT.search(sql):
-            tree = with_exponents(tree)
         if "=>" in sql or ":=" in sql:
             tree = with_places(tree)
     except ParseError as error:

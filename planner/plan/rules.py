@@ -56,6 +56,8 @@ EXACT_AVERAGES_SINCE = 4
 # In earlier versions, quotients of numerics other than averages had ten decimal places, and cast array elements
 # three.
 EXACT_NUMERICS_SINCE = 5
+# In earlier versions, numbers with an exponent were of double precision.
+NUMERIC_EXPONENTS_SINCE = 6
 
 
 def apply_rules(root: Project, is_stored: bool = True, version: int = PLANNER) -> Project:

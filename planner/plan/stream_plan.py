@@ -49,7 +49,14 @@ from sparkwave.planner.plan.nodes import (
     keeps_state,
     walk,
 )
-from sparkwave.planner.plan.rules import EXACT_AVERAGES_SINCE, EXACT_NUMERICS_SINCE, PLANNER, apply_rules, free_name
+from sparkwave.planner.plan.rules import (
+    EXACT_AVERAGES_SINCE,
+    EXACT_NUMERICS_SINCE,
+    NUMERIC_EXPONENTS_SINCE,
+    PLANNER,
+    apply_rules,
+    free_name,
+)
 from sparkwave.planner.plan.streaming_query import Streaming, streaming_of
 from sparkwave.planner.statements import CreateSink, CreateStreaming
 
@@ -189,6 +196,7 @@ def _planned(
         scope,
         has_exact_averages=version >= EXACT_AVERAGES_SINCE,
         has_exact_numerics=version >= EXACT_NUMERICS_SINCE,
+        has_numeric_exponents=version >= NUMERIC_EXPONENTS_SINCE,
     )
     root = _built(streaming, catalog, scope, version >= ESCAPED_SINCE)
     if streaming.emits_on_window_close:
