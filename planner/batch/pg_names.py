@@ -106,6 +106,7 @@ KEYWORDS = frozenset({"user", "current_role"})
 
 # DuckDB's names of functions with another name in PostgreSQL.
 RENAMED: dict[str, str] = {
+    "proctime": "now",
     "statement_timestamp": "now",
     "clock_timestamp": "now",
 }

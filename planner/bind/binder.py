@@ -31,6 +31,7 @@ from sparkwave.planner.functions.operators import INEXACT, METADATA, is_known
 from sparkwave.planner.functions.structs import check_structs
 from sparkwave.planner.functions.typed import data_type, sql_type, with_written_numerics
 from sparkwave.planner.functions.undefined import check_counts, miscounted, undefined_call
+from sparkwave.planner.functions.unstable import check_stable
 from sparkwave.planner.parse.constant_runs import expanded
 from sparkwave.planner.parse.trees import folded, name_of, position_of
 from sparkwave.planner.statements import Name
@@ -302,9 +303,10 @@ def type_of(node: exp.Expr) -> Type:
 
 
 def check_functions(node: exp.Expr) -> None:
-    """Raise Error 42883 when an expression calls an unknown function."""
+    """Raise Error 42883 when an expression calls an unknown function, 0A000 for one that no view can have."""
     unknown = next((call for call in node.find_all(exp.Anonymous) if not is_known(call)), None)
     if unknown is not None:
+        check_stable(unknown)
         error = undefined_call(unknown)
         error.hint = "No function of this name can be used in a materialized view."
         raise error

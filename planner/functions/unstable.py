@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.planner.parse.trees import position_of
+
 _RANDOM = (exp.Rand, exp.Uuid)
 _OF_SESSION = (
     exp.CurrentTime, exp.Localtime, exp.CurrentUser, exp.SessionUser, exp.CurrentVersion, exp.CurrentSchema,
@@ -35,18 +39,35 @@ def random_call(expression: exp.Expr) -> exp.Expr | None:
 
 def unstable_call(expression: exp.Expr) -> exp.Expr | None:
     """Return the first call whose value changes while the tables do not, except `now()`, which views may use."""
-    return next((part for part in expression.walk() if _is_unstable(part)), None)
+    return next((part for part in expression.walk() if is_unstable(part)), None)
+
+
+def check_stable(expression: exp.Expr) -> None:
+    """Raise Error 0A000 for a function whose value changes while the tables do not."""
+    part = unstable_call(expression)
+    if part is not None:
+        raise Error(
+            f"{part.sql(dialect='postgres', normalize_functions='lower').replace(chr(34), '')} is not supported in a "
+            "materialized view",
+            errors.FEATURE_NOT_SUPPORTED,
+            hint="Its value is not a function of the tables. Of time there is now(), compared with a column, and "
+            "proctime() in a generated column of a table or source.",
+            position=position_of(part),
+        )
 
 
 def mutable_call(expression: exp.Expr) -> exp.Expr | None:
-    """As `unstable_call`, including calls of the time."""
-    return next((p for p in expression.walk() if _is_unstable(p) or isinstance(p, _TIME) or _is_named(p)), None)
+    """As `unstable_call`, including calls of the time, except proctime(): the time of a row's change is kept."""
+    return next((p for p in expression.walk() if isinstance(p, _TIME) or (is_unstable(p) and not is_proctime(p))), None)
 
 
-def _is_unstable(part: exp.Expr) -> bool:
-    is_age = isinstance(part, exp.Anonymous) and part.name.lower() == "age" and len(part.expressions) == 1
-    return is_age or isinstance(part, (*_RANDOM, *_OF_SESSION))
+def is_unstable(part: exp.Expr) -> bool:
+    """Return whether a call's value changes while the tables do not."""
+    name = part.name.lower() if isinstance(part, exp.Anonymous) else ""
+    return (
+        name in _NAMED or (name == "age" and len(part.expressions) == 1) or isinstance(part, (*_RANDOM, *_OF_SESSION))
+    )
 
 
-def _is_named(part: exp.Expr) -> bool:
-    return isinstance(part, exp.Anonymous) and part.name.lower() in _NAMED
+def is_proctime(part: exp.Expr) -> bool:
+    return isinstance(part, exp.Anonymous) and part.name.lower() == "proctime"

@@ -28,7 +28,7 @@ from sparkwave.planner.delta.now import reads_now
 from sparkwave.planner.delta.nullability import never_null
 from sparkwave.planner.functions.aggregates import is_aggregate
 from sparkwave.planner.functions.duckdb_spelling import for_duckdb
-from sparkwave.planner.functions.unstable import unstable_call
+from sparkwave.planner.functions.unstable import check_stable
 from sparkwave.planner.parse.statement import parse_statement
 from sparkwave.planner.parse.trees import position_of
 from sparkwave.planner.plan.nodes import (
@@ -260,7 +260,7 @@ def _check_time(root: Node) -> None:
     """Raise Error 0A000 where `now()` is used otherwise than in a filter's comparison."""
     for node in walk(root):
         for expression in expressions(node):
-            _check_stable(expression)
+            check_stable(expression)
             if not isinstance(node, Aggregate | OverWindow):  # their calls are in DuckDB's terms already
                 check_functions(expression)
                 _check_scalar(expression)
@@ -296,18 +296,6 @@ def _check_scalar(expression: exp.Expr) -> None:
         else:
             continue
         raise Error(f"{what} is not allowed here", sqlstate, position=position_of(part) or position_of(expression))
-
-
-def _check_stable(expression: exp.Expr) -> None:
-    """Raise Error 0A000 for a function whose value changes while the tables do not."""
-    part = unstable_call(expression)
-    if part is not None:
-        raise Error(
-            f"{part.sql(dialect='postgres').replace(chr(34), '')} is not supported in a materialized view",
-            errors.FEATURE_NOT_SUPPORTED,
-            hint="Its value is not a function of the tables. Of time there is now(), compared with a column.",
-            position=position_of(part),
-        )
 
 
 def _check_names(root: Project) -> None:
