@@ -67,6 +67,7 @@ from sparkwave.planner.build.handled import check_windows
 from sparkwave.planner.build.time_windows import expand_windows
 from sparkwave.planner.functions.aggregates import canonical
 from sparkwave.planner.functions.duckdb_spelling import for_duckdb
+from sparkwave.planner.functions.operators import check_subscripts
 from sparkwave.planner.functions.typed import is_quotient, with_written_numerics
 from sparkwave.planner.functions.undefined import check_counts
 from sparkwave.planner.parse.parameter_runs import ParameterRun, SqlRun, expanded, is_row_of_runs, parameter_numbers
@@ -234,6 +235,9 @@ def prepared(tree: exp.Expr, environment: Environment) -> exp.Expr:
     tree = with_written_numerics(with_functions(tree, environment.catalog, environment.scope).copy())
     tree = with_user_types(tree, environment.catalog, environment.scope)
     check_counts(tree, lambda whole, nodes: typed_nodes(whole, nodes, typed_in(environment)))
+    subscripts = list(tree.find_all(exp.Bracket))
+    if subscripts:
+        check_subscripts(filter(None, typed_nodes(tree, subscripts, typed_in(environment))))
     check_statement(tree)
     check_windows(tree)
     resolve_references(tree, environment.catalog, environment.scope)

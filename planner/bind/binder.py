@@ -27,7 +27,7 @@ from sparkwave.planner.bind.views import keep_arguments, reference
 from sparkwave.planner.build.handled import check_handled
 from sparkwave.planner.build.time_windows import is_temporal, prepare_from
 from sparkwave.planner.functions.aggregates import OF_FLOATS
-from sparkwave.planner.functions.operators import INEXACT, METADATA, is_known
+from sparkwave.planner.functions.operators import INEXACT, METADATA, check_subscripts, is_known
 from sparkwave.planner.functions.structs import check_structs
 from sparkwave.planner.functions.typed import data_type, sql_type, with_written_numerics
 from sparkwave.planner.functions.undefined import check_counts, miscounted, undefined_call
@@ -293,6 +293,7 @@ def type_of(node: exp.Expr) -> Type:
     found = sql_type(node.this.type if isinstance(node, exp.Alias) else node.type)
     if found is None:
         check_functions(node)
+        check_subscripts(node.find_all(exp.Bracket))
         raise Error(
             f"cannot tell the type of {node.sql(dialect='postgres')}",
             errors.DATATYPE_MISMATCH,

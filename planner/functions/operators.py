@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,8 @@ from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.optimizer.annotate_types import TypeAnnotator, annotate_types
 
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
 from sparkwave.catalog.types import (
     BIGINT,
     BOOLEAN,
@@ -45,6 +47,7 @@ from sparkwave.planner.functions.scalar_functions import ALIASES, FUNCTIONS, Rul
 from sparkwave.planner.functions.typed import data_type, sql_type
 from sparkwave.planner.parse.constant_runs import ConstantRun
 from sparkwave.planner.parse.lambdas import ElementLambda
+from sparkwave.planner.parse.trees import position_of
 
 Call = tuple[str, list[exp.Expr]]
 
@@ -123,6 +126,15 @@ def _bracket(node: exp.Expr) -> Known:
     for index in node.expressions:
         container = container if isinstance(index, exp.Slice) or not container.dimensions else container.element
     return container
+
+
+def check_subscripts(nodes: Iterable[exp.Expr]) -> None:
+    """Raise Error 42804 where a value that is neither an array nor jsonb has a subscript: DuckDB takes texts."""
+    for node in nodes:
+        type_ = type_of_part(node.this.unnest())
+        if type_ is not None and type_ != JSONB and not type_.dimensions:
+            message = f"cannot subscript type {type_} because it does not support subscripting"
+            raise Error(message, errors.DATATYPE_MISMATCH, position=position_of(node))
 
 
 def _array(node: exp.Expr) -> Known:
