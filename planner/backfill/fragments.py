@@ -171,12 +171,18 @@ def _moved(node: Node, row_counts: Mapping[str, int]) -> _Moved | None:
             branches = [(branch, _moved(branch, row_counts)) for branch in node.branches]
             if not any(moved for _, moved in branches):
                 return None
-            return tuple(pair for branch, moved in branches for pair in moved or (_by(branch, branch.key),))
+            return tuple(pair for branch, moved in branches for pair in moved or (_by_row(branch),))
         case Join():
             return _moved_sides(node, row_counts)
         case OverWindow() | TopN(limit=None) if node.partition:
             return (_by(node.input, node.partition),)
     return None
+
+
+def _by_row(node: Node) -> tuple[Node, tuple[exp.Expr, ...]]:
+    """Return a node whose rows move by their key, or by all that is left of them where the key is not needed above."""
+    names = [field.name for field in node.fields]
+    return _by(node, node.key if set(node.key) <= set(names) else names)
 
 
 def _by(node: Node, names: Iterable[str]) -> tuple[Node, tuple[exp.Expr, ...]]:
