@@ -5,6 +5,8 @@ BIN := .venv/bin
 WORKERS ?= 2
 SECONDS ?= 60
 PATHS ?= process,refresh,alter,kill
+# Servers and Spark's workers start in two thirds of the time with compiled modules.
+unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 .PHONY: install clients demo dbt run test test-all test-clients fuzz check format bench golden clean
