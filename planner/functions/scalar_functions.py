@@ -318,6 +318,7 @@ ALIASES = {
     "ceiling": "ceil",
     "pow": "power",
     "substr": "substring",
+    "array_concat": "array_cat",
     "array_join": "array_to_string",
     "char_length": "length",
     "character_length": "length",
