@@ -18,7 +18,7 @@ TPCH_TABLES = ("region", "nation", "supplier", "customer", "part", "partsupp", "
 TPCH_INDEXES = ("lineitem (l_partkey, l_suppkey)", "orders (o_custkey)", "partsupp (ps_suppkey)")
 NEXMARK_INDEXES = ("bid (auction)", "auction (id)", "person (id)")
 # Only RisingWave has these.
-_NOT_PORTABLE = ("TUMBLE(", "HOP(", "PROCTIME(")
+_NOT_PORTABLE = ("TUMBLE(", "HOP(", "PROCTIME(", "SESSION WITH GAP")
 
 # Of 50 events one is a person, three are auctions and 46 are bids, half of those on a hot auction. `rnd` is a number
 # between 0 and 1 that depends on the event and a salt alone.

@@ -65,6 +65,8 @@ OPERATORS: dict[str, str] = {
     "top_n_offset": "SELECT a, b FROM t ORDER BY a DESC, b LIMIT 3 OFFSET 1",
     "ties": "SELECT a, b AS c FROM t ORDER BY a DESC, s NULLS FIRST FETCH FIRST 3 ROWS WITH TIES",
     "ties_of_groups": "SELECT s, count(*) AS n FROM t GROUP BY s ORDER BY n DESC, 1 FETCH FIRST ROW WITH TIES",
+    "sessions": """SELECT *, count(*) OVER w AS n, first_value(a) OVER w AS f FROM t AS x WHERE a <> 3
+                   WINDOW w AS (PARTITION BY s ORDER BY x.b SESSION WITH GAP 2)""",
     "group_top_n": """SELECT a, s FROM (SELECT a, s, row_number() OVER (PARTITION BY s ORDER BY a DESC) AS rn FROM t)
                       AS r WHERE rn <= 2""",
     "first_of_group": """SELECT a, b FROM (SELECT *, row_number() OVER (PARTITION BY s ORDER BY a DESC) AS rn FROM t)

@@ -29,8 +29,8 @@ itself. Joins keep nothing: they read their inputs at the version they need.
 """
 
 NEXMARK = """\
-Not here: q11 (session windows, which are refused), and what reads or writes files. q12 is over a column that stands
-for the processing time. q13 joins a table that stands for its side input.
+Not here: what reads or writes files. q12 is over a column that stands for the processing time. q13 joins a table that
+stands for its side input.
 """
 
 APPEND_ONLY = " APPEND ONLY"

@@ -27,7 +27,6 @@ from sparkwave.planner.batch.correlated import with_outer_columns
 from sparkwave.planner.batch.grouping import expand_grouping
 from sparkwave.planner.batch.hashed_lists import hash_lists
 from sparkwave.planner.batch.index_selection import select_indexes
-from sparkwave.planner.batch.named_windows import expand_named_windows
 from sparkwave.planner.batch.origins import Origin, origins
 from sparkwave.planner.batch.parameters import (
     Columns,
@@ -64,12 +63,14 @@ from sparkwave.planner.bind.untyped import holds_enums, with_literals_of
 from sparkwave.planner.bind.user_types import with_user_types
 from sparkwave.planner.bind.views import keep_arguments, reference
 from sparkwave.planner.build.handled import check_windows
+from sparkwave.planner.build.session_frames import expand_sessions
 from sparkwave.planner.build.time_windows import expand_windows
 from sparkwave.planner.functions.aggregates import canonical
 from sparkwave.planner.functions.duckdb_spelling import for_duckdb
 from sparkwave.planner.functions.operators import check_subscripts
 from sparkwave.planner.functions.typed import is_quotient, with_written_numerics
 from sparkwave.planner.functions.undefined import check_counts
+from sparkwave.planner.parse.named_windows import expand_named_windows
 from sparkwave.planner.parse.parameter_runs import ParameterRun, SqlRun, expanded, is_row_of_runs, parameter_numbers
 from sparkwave.planner.parse.trees import folded, is_cte, name_of, parse_tree, position_of
 from sparkwave.planner.statements import Name
@@ -171,7 +172,7 @@ def plan_query(
     is_constant = all(isinstance(node, _CONSTANT) for node in tree.walk())
     tree = with_row_types(tree.copy(), environment.catalog, environment.scope)
     name_outputs(tree)
-    tree = expand_windows(canonical(tree))
+    tree = expand_sessions(expand_windows(canonical(tree)))
     if parameters is None:
         parameters = infer(tree, environment, oids)
     constants = constant_parameters(tree)

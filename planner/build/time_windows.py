@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
+from sparkwave.planner.build.session_frames import expand_sessions
 from sparkwave.planner.parse.intervals import fixed_length_us
 from sparkwave.planner.parse.trees import position_of
 
@@ -40,7 +41,7 @@ def prepare_from(tree: exp.Query) -> exp.Query:
     for kind, type_ in ((exp.CurrentDate, "date"), (exp.Localtimestamp, "timestamp")):
         for part in list(copied.find_all(kind)):
             part.replace(exp.cast(exp.CurrentTimestamp(), type_))
-    expand_windows(copied)
+    expand_sessions(expand_windows(copied))
     for table in copied.find_all(exp.Table):
         version = table.args.get("version")
         if version is not None:

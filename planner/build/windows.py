@@ -14,7 +14,8 @@ from sparkwave.planner.build.builder import Builder, added, refuse, replaced, sc
 from sparkwave.planner.build.sort_keys import order_of
 from sparkwave.planner.functions.aggregates import argument as argument_of
 from sparkwave.planner.functions.aggregates import average, call_of, is_aggregate, result_type, sum_and_count
-from sparkwave.planner.parse.trees import folded, position_of
+from sparkwave.planner.parse.named_windows import named
+from sparkwave.planner.parse.trees import position_of
 from sparkwave.planner.plan.nodes import Item, Node, OverWindow, WindowCall, column
 
 
@@ -65,36 +66,6 @@ def build_windows(
     for partition, calls in by_partition.items():
         node = OverWindow(node, partition, tuple(calls))
     return node, known
-
-
-def named(window: exp.Window, select: exp.Select) -> exp.Window:
-    """Return the window with the definition of its named window: `OVER w`, or `OVER (w ORDER BY …)`.
-
-    PostgreSQL: transformWindowDefinitions in src/backend/parser/parse_clause.c.
-    """
-    alias = window.args.get("alias")
-    name = folded(alias) if isinstance(alias, exp.Identifier) else ""
-    if not name:
-        return window
-    windows = select.args.get("windows") or []
-    before = windows[: window.index] if window.arg_key == "windows" else windows
-    definition = next((each for each in before if folded(each.this) == name), None)
-    if definition is None:
-        raise Error(f'window "{name}" does not exist', errors.UNDEFINED_OBJECT, position=position_of(window))
-    whole = named(definition, select)
-    full = whole.copy()
-    full.set("this", window.this.copy())
-    own = [part for part in ("partition_by", "order", "spec") if window.args.get(part)]
-    for part, words in (("partition_by", "PARTITION BY"), ("order", "ORDER BY")):
-        if part in own and (part == "partition_by" or whole.args.get(part)):
-            message = f'cannot override {words} clause of window "{name}"'
-            raise Error(message, errors.WINDOWING_ERROR, position=position_of(window))
-    if whole.args.get("spec") and (own or window.arg_key == "windows"):
-        message = f'cannot copy window "{name}" because it has a frame clause'
-        raise Error(message, errors.WINDOWING_ERROR, position=position_of(window))
-    for part in own:
-        full.set(part, window.args[part].copy())
-    return full
 
 
 def _check(window: exp.Window) -> None:

@@ -37,6 +37,8 @@ def _named(name: str, node: exp.Expr) -> exp.Expr:
     return node
 
 
+# Marks an ORDER BY with the gap of the sessions of its window (`planner.build.session_frames`).
+GAP = "gap"
 # Nodes around the call of an aggregate.
 _AROUND = (exp.Window, exp.Filter, exp.WithinGroup)
 
@@ -126,6 +128,16 @@ class CallParser(StrictParser):
             self._stop()
         expression = listed[1] if len(listed) > 1 else None
         return self.expression(exp.Trim(this=listed[0], position=position, expression=expression))
+
+    def _parse_partition_and_order(self) -> Any:
+        """Parse these parts of a window, with RisingWave's SESSION WITH GAP, which is marked at its ORDER BY."""
+        partition, order = super()._parse_partition_and_order()
+        if self._match_text_seq("SESSION"):
+            gap = self._parse_bitwise() if self._match_text_seq("WITH", "GAP") else None
+            if order is None or gap is None:
+                return self._stop()
+            order.meta[GAP] = gap
+        return partition, order
 
     def _parse_escape(self, this: Any) -> Any:
         """Parse ESCAPE; of SIMILAR TO it may be any expression."""
