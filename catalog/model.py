@@ -71,10 +71,13 @@ class Column:
 
 @dataclass(frozen=True)
 class Watermark:
-    """The rule for late rows, which are dropped: `column` is over `delay_us` (µs) below the highest stored value."""
+    """The rule for late rows, which are dropped: `column` is over `delay` below the highest stored value.
+
+    The delay of a time is in µs; that of an integer is a number.
+    """
 
     column: str
-    delay_us: int
+    delay: int
 
 
 # The effect of a row whose key exists in the table (RisingWave: src/sqlparser/src/ast, OnConflict): the row replaces

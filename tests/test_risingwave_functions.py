@@ -97,7 +97,7 @@ MISTAKES = {
     "SELECT abs(|x| x)": ("42601", "a lambda expression is an argument of array_transform alone", None),
     "SELECT array_transform(a, |x| (SELECT x)) FROM lists": (
         "0A000", "subqueries in lambda expressions are not supported", None),
-    "SELECT {1, 2}": ("42601", 'syntax error at or near "{"', 8),
+    "SELECT {1: 2}": ("42601", 'syntax error at or near ":"', 10),
 }  # fmt: skip
 
 

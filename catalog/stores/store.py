@@ -333,7 +333,7 @@ class Store:
                 relation.owner,
                 relation.append_only,
                 relation.watermark.column if relation.watermark else None,
-                relation.watermark.delay_us if relation.watermark else None,
+                relation.watermark.delay if relation.watermark else None,
                 relation.lake_table.schema,
                 relation.lake_table.name,
                 relation.conflict.action,

@@ -72,10 +72,20 @@ def _untyped(tree: exp.Expr, has_enums: bool) -> Iterator[exp.Expr]:
         parent = literal.parent
         is_assigned = isinstance(parent, exp.EQ) and isinstance(parent.parent, exp.Update)
         is_placed = isinstance(parent, _PLACES) and not is_assigned and (has_enums or _may_be_misread(literal.name))
-        is_item = has_enums and isinstance(parent, exp.Select | exp.Alias)
         is_argument = isinstance(parent, exp.Func | exp.Paren) and not isinstance(parent, exp.Cast)
-        if literal.is_string and (is_placed or is_argument or (is_item and literal.find_ancestor(exp.SetOperation))):
+        if literal.is_string and (is_placed or is_argument or _is_output(literal, has_enums)):
             yield literal
+
+
+def _is_output(literal: exp.Expr, has_enums: bool) -> bool:
+    """Return whether a text is an output of a set operation, or a value in FROM, that may be misread."""
+    parent = literal.parent
+    if isinstance(parent, exp.Tuple):
+        values = parent.parent
+        is_one = isinstance(values, exp.Values) and isinstance(values.parent, exp.From | exp.Join | exp.Subquery)
+    else:
+        is_one = isinstance(parent, exp.Select | exp.Alias) and literal.find_ancestor(exp.SetOperation) is not None
+    return is_one and (has_enums or _may_be_misread(literal.name))
 
 
 def _may_be_misread(text: str) -> bool:

@@ -194,10 +194,13 @@ def _closed_only(node: Node, key: str, expression: exp.Expr, scan: Scan, root: N
         (count_rows_call(), Call(highest.name, "max", "_time", time.type)),
     )
     moment: exp.Expr = typed_column(highest.name, time.type)
-    if watermark.delay_us:
-        delay = exp.Literal.number(-watermark.delay_us)
+    if watermark.delay:
+        delay = exp.Literal.number(-watermark.delay)
         delay.type = exp.DataType.build("bigint")
-        moment = exp.Anonymous(this=SHIFTED, expressions=[moment, delay])
+        if time.type.is_integer:
+            moment = exp.Add(this=moment, expression=delay)
+        else:
+            moment = exp.Anonymous(this=SHIFTED, expressions=[moment, delay])
         moment.type = exp.DataType.build(time.type.duckdb(), dialect="duckdb")
     at_watermark = _put(expression, {f"{scan.alias}.{watermark.column}": moment})
     type_ = next(f.type for f in node.fields if f.name == key)

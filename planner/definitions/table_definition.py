@@ -24,7 +24,7 @@ def table_text(name: Name, table: Relation, connector: Connector | None = None) 
     if table.primary_key:
         listed.append(f"PRIMARY KEY ({', '.join(map(quote_if_needed, table.primary_key))})")
     if table.watermark is not None:
-        listed.append(_watermark_text(table.watermark))
+        listed += [_watermark_text(table.watermark, c) for c in table.visible if c.name == table.watermark.column]
     clauses = clauses_text(table.append_only and table.kind == "table", bool(table.primary_key), table.conflict)
     if connector is not None:
         clauses += f" {connector_text(connector)}"
@@ -61,11 +61,12 @@ def _column_text(column: Column, table: Relation) -> str:
     return " ".join(parts)
 
 
-def _watermark_text(watermark: Watermark) -> str:
-    column = quote_if_needed(watermark.column)
-    seconds, rest = divmod(watermark.delay_us, 1_000_000)
-    delay = f" - INTERVAL '{watermark.delay_us}' MICROSECOND" if rest else f" - INTERVAL '{seconds}' SECOND"
-    return f"WATERMARK FOR {column} AS {column}{delay if watermark.delay_us else ''}"
+def _watermark_text(watermark: Watermark, column: Column) -> str:
+    name, delay = quote_if_needed(column.name), str(watermark.delay)
+    if not column.type.is_integer:
+        seconds, rest = divmod(watermark.delay, 1_000_000)
+        delay = f"INTERVAL '{delay}' MICROSECOND" if rest else f"INTERVAL '{seconds}' SECOND"
+    return f"WATERMARK FOR {name} AS {name}{f' - {delay}' if watermark.delay else ''}"
 
 
 def rename_column(table: Relation, column: Column, name: str, change: int) -> Relation:

@@ -161,7 +161,9 @@ def _table(statement: CreateTable) -> Operator:
     rows = Operator("StreamUnion", (("all", "true"),), (sent, Operator("StreamUpstreamSinkUnion")))
     mark = statement.watermark
     if mark is not None:
-        delay = show(exp.Interval(this=exp.Literal.string(f"{mark.delay_us / 1e6:g}"), unit=exp.Var(this="second")), {})
+        column = next(column for column in statement.columns if column.name == mark.column)
+        seconds = exp.Interval(this=exp.Literal.string(f"{mark.delay / 1e6:g}"), unit=exp.Var(this="second"))
+        delay = str(mark.delay) if column.type.is_integer else show(seconds, {})
         desc = f"Desc {{ column: {mark.column}, expr: ({mark.column} - {delay}) }}"
         rows = Operator(
             "StreamWatermarkFilter",

@@ -11,7 +11,7 @@ from sparkwave.catalog.errors import Error
 from sparkwave.planner.functions.argument_counts import takes
 from sparkwave.planner.functions.operators import as_call, type_of_part
 from sparkwave.planner.functions.scalar_functions import ALIASES
-from sparkwave.planner.parse.set_returning import WRITTEN
+from sparkwave.planner.parse.set_returning import GIVEN, WRITTEN
 from sparkwave.planner.parse.trees import position_of
 
 # Operators that are read as calls of functions.
@@ -26,7 +26,7 @@ _OPERATORS: dict[type[exp.Expr], str] = {
 def called(node: exp.Expr) -> tuple[str, list[exp.Expr]] | None:
     """Return the function of a call, by the name in the client's text, and its arguments; None for other nodes."""
     if isinstance(node, exp.Anonymous):
-        return node.meta.get(WRITTEN) or node.name.lower(), list(node.expressions)
+        return node.meta.get(WRITTEN) or node.name.lower(), node.expressions[: node.meta.get(GIVEN)]
     if isinstance(node, exp.Explode):
         is_own = WRITTEN in node.this.meta  # which is the call
         return None if is_own else ("unnest", [node.this, *node.expressions])

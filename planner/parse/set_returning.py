@@ -40,8 +40,8 @@ _SET_RETURNING = {
     "generate_subscripts": _Rows(("array_subscripts",)),
 }
 ORDINALITY = "ordinality"
-# The name of the function that a call of Sparkwave's own stands for.
-WRITTEN = "written"
+# The name of the function that a call of Sparkwave's own stands for, and its arguments in the client's text.
+WRITTEN, GIVEN = "written", "given"
 
 
 def with_unnests(tree: exp.Expr) -> exp.Expr:
@@ -65,7 +65,7 @@ def _arrays(call: exp.Anonymous, rows: _Rows) -> list[exp.Expr]:
         exp.Anonymous(this=name, expressions=[part.copy() for part in arguments]) for name in rows.arrays
     ]
     for array in made:
-        array.meta.update(call.meta, **{WRITTEN: call.name.lower()})
+        array.meta.update(call.meta, **{WRITTEN: call.name.lower(), GIVEN: len(call.expressions)})
     return made
 
 

@@ -363,6 +363,8 @@ def _read_additions(reader: TokenReader, is_source: bool) -> _Additions:
             connector = parse_connector(reader)
             sql = _without(sql, start, reader.offset)
         else:
+            if depth == 1 and before == "," and reader.peek() == ")":  # as in RisingWave
+                sql = _without(sql, before_start, start)
             before, before_start = reader.peek(), start
             depth += {"(": 1, ")": -1}.get(before, 0)
             reader.accept(before)
@@ -386,25 +388,30 @@ def _without(sql: str, start: int, end: int) -> str:
 
 
 def _watermark(reader: TokenReader) -> tuple[Watermark, str]:
-    """`column AS column [- INTERVAL '5' SECOND]`, and the clause as normalised text."""
+    """`column AS column [- {INTERVAL '5' SECOND | 5}]`, and the clause as normalised text."""
     column = reader.identifier()
     reader.expect("AS")
     position = reader.offset + 1
     if reader.identifier() != column:
         raise Error(
-            "a watermark is its own column, or that minus an interval", errors.FEATURE_NOT_SUPPORTED, position=position
+            "a watermark is its own column, or that minus an interval or number",
+            errors.FEATURE_NOT_SUPPORTED,
+            position=position,
         )
-    delay, interval = _interval(reader) if reader.accept("-") else (0, "")
+    delay, subtracted = _delay(reader) if reader.accept("-") else (0, "")
     if reader.peek() == "WITH":
         raise Error("WITH TTL is not supported", errors.FEATURE_NOT_SUPPORTED, position=reader.offset + 1)
     if reader.peek() not in (",", ")"):
         raise reader.syntax_error()
     written = quote_if_needed(column)
-    return Watermark(column, delay), f"WATERMARK FOR {written} AS {written}" + (interval and f" - {interval}")
+    return Watermark(column, delay), f"WATERMARK FOR {written} AS {written}" + (subtracted and f" - {subtracted}")
 
 
-def _interval(reader: TokenReader) -> tuple[int, str]:
-    """`INTERVAL '5' SECOND` or `INTERVAL '1 minute 30 seconds'` in microseconds, and as normalised text."""
+def _delay(reader: TokenReader) -> tuple[int, str]:
+    """`INTERVAL '5' SECOND` or `INTERVAL '1 minute 30 seconds'` in µs, or a number; and as normalised text."""
+    if reader.peek().isdigit():
+        number = reader.value()
+        return int(number), number
     reader.expect("INTERVAL")
     position = reader.offset + 1
     text = reader.value()
@@ -437,7 +444,8 @@ def _check_watermark(watermark: Watermark, columns: tuple[ColumnDefinition, ...]
             hint="Columns of timestamps, dates and integers can have one.",
             position=added.watermark_position,
         )
-    if watermark.delay_us and not column.type.name.startswith("timestamp"):
+    is_number = added.watermark_text.rpartition(" - ")[2].isdigit()
+    if watermark.delay and not (column.type.is_integer if is_number else column.type.name.startswith("timestamp")):
         raise Error(
             "The return value type of the watermark expression must be identical to the watermark column data type.",
             errors.DATATYPE_MISMATCH,

@@ -95,8 +95,10 @@ class Sparkwave(Postgres):
 
         def _parse_bracket(self, this: Any = None) -> Any:
             """Parse subscripts; sqlglot would work out the type of the whole value again before each subscript."""
-            if self._match(TokenType.L_BRACE, advance=False):
-                self._stop()
+            if self._match(TokenType.L_BRACE, advance=this is None):
+                if this is not None:
+                    self._stop()
+                this = self._braced()
             subscripts, inner = 0, this
             while isinstance(inner, exp.Bracket):
                 subscripts, inner = subscripts + 1, inner.this
@@ -106,6 +108,19 @@ class Sparkwave(Postgres):
             if isinstance(this, exp.Bracket):
                 this.set("offset", 1)
             return super()._parse_bracket(this)
+
+        def _braced(self) -> exp.Expr:
+            """Parse RisingWave's `{1, 2}`, an array, from behind the brace."""
+            items = self._parse_csv(self._parse_disjunction)
+            if not items or not self._match(TokenType.R_BRACE):
+                self._stop()
+            return self.expression(exp.Array(expressions=items))
+
+        # RisingWave's `w int NOT NULL AS v + 1`; sqlglot reads AS right behind the type alone.
+        CONSTRAINT_PARSERS: ClassVar = {
+            **CallParser.CONSTRAINT_PARSERS,
+            "AS": lambda self: self.expression(exp.ComputedColumnConstraint(this=self._parse_disjunction())),
+        }
 
         VERSION_PHRASES: ClassVar = {
             **CallParser.VERSION_PHRASES,

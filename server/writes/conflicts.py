@@ -60,9 +60,11 @@ def drop_late(cursor: Cursor, store: Store, watermark: Watermark) -> None:
     The lake's statistics have the maximum, so no stored row is read.
     """
     [column] = map(quote, store.target.in_lake([watermark.column]))
-    delay = f" - to_microseconds({watermark.delay_us})" if watermark.delay_us else ""
+    is_number = any(c.name == watermark.column and c.type.is_integer for c in store.target.visible)
+    delay = f"{watermark.delay}::HUGEINT" if is_number else f"to_microseconds({watermark.delay})"
+    highest = f"max({column}) - {delay}" if watermark.delay else f"max({column})"
     cursor.execute(
-        f"DELETE FROM {INSERTED} USING (SELECT max({column}){delay} AS watermark FROM {store.rows} AS all_rows) "
+        f"DELETE FROM {INSERTED} USING (SELECT {highest} AS watermark FROM {store.rows} AS all_rows) "
         f"AS stored WHERE watermark IS NOT NULL AND coalesce({INSERTED}.{column} < watermark, true)"
     )
 
