@@ -185,7 +185,5 @@ def test_names(both: tuple[Connection, Connection]) -> None:
 
 @pytest.mark.parametrize("call", ["array_to_json(ARRAY[1], true)", "row_to_json(ROW(1), false)", "to_jsonb(1, 2)"])
 def test_jsonb_has_one_form(both: tuple[Connection, Connection], call: str) -> None:
-    with pytest.raises(
-        psycopg.errors.UndefinedFunction, match="function to_jsonb with more than one argument does not exist"
-    ):
+    with pytest.raises(psycopg.errors.UndefinedFunction, match=r"function .* does not exist"):
         both[0].execute(f"SELECT {call}".encode())

@@ -149,7 +149,6 @@ READ = [
     ("SELECT a FROM t ORDER BY c", False),
     ("SELECT x.a FROM t x NATURAL JOIN t y", False),
     ("SELECT rowid FROM t", False),
-    ("SELECT COLUMNS('a') FROM t", False),
     ("COPY t (a, b) TO STDOUT", True),
     ("COPY t TO STDOUT", False),
     ("SELECT a FROM v", True),

@@ -144,6 +144,8 @@ def _piece(value: exp.Expr, name: str, is_filled: bool) -> exp.Expr | str:
         text = _HALVES[upper](value)
         text = duckdb_call("rtrim", text) if is_filled else text
         return duckdb_call("lower", text) if name.islower() else text
+    if upper not in (*_NUMBERS, *_PATTERNS):
+        raise unknown(name)
     made: exp.Expr | str = _NUMBERS[upper](value) if upper in _NUMBERS else _PATTERNS[upper]
     if not is_filled:
         return made
@@ -230,6 +232,7 @@ _WORDS = sorted(
         *_NAMES,
         *map(str.lower, (*_HALVES, *_NUMBERS)),
         *(name.lower() for name in _PATTERNS if not name.startswith("FM")),
+        "tz",  # the name of a time zone, which is not supported
     },
     key=len,
     reverse=True,

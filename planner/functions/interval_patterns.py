@@ -40,7 +40,7 @@ _NUMBERS: dict[str, tuple[str, str, int]] = {
 _FIXED = frozenset(("MS", "US", *(f"FF{count}" for count in range(1, 7))))  # whatever FM says
 _HALVES = ("AM", "PM", "A.M.", "P.M.")
 # What an interval has not, since it is not tied to a date.
-_OF_DATES = frozenset(("AD", "BC", "A.D.", "B.C.", "MONTH", "MON", "DAY", "DY", "D", "ID", "TZH", "TZM", "OF"))
+_OF_DATES = frozenset(("AD", "BC", "A.D.", "B.C.", "MONTH", "MON", "DAY", "DY", "D", "ID", "TZ", "TZH", "TZM", "OF"))
 
 
 def interval_chars(value: exp.Expr, pattern: exp.Expr) -> exp.Expr:
