@@ -77,6 +77,9 @@ OPERATORS: dict[str, str] = {
                  WHERE rn <= 2""",
     "window": """SELECT a, s, rank() OVER w AS r, lag(a) OVER w AS l, sum(a) OVER (PARTITION BY s) AS x FROM t
                  WINDOW w AS (PARTITION BY s ORDER BY a)""",
+    "ignored_nulls": """SELECT a, last_value(b) OVER w AS l, last_value(b) IGNORE NULLS OVER w AS k,
+                        first_value(b IGNORE NULLS) OVER (PARTITION BY s ORDER BY a DESC) AS f, lag(b) OVER w AS g,
+                        lag(b) IGNORE NULLS OVER w AS h FROM t WINDOW w AS (PARTITION BY s ORDER BY a)""",
     "side_by_side": "SELECT s, generate_series(1, a) AS i, unnest(ARRAY[a, b]) AS e FROM t",
     "rows_of_rows": "SELECT a, unnest(regexp_matches(s || 'ab', '[ab]', 'g')) AS m FROM t",
     "unnest": "SELECT k, e FROM arrays, unnest(items) AS e",

@@ -15,7 +15,7 @@ from sparkwave.catalog.types import QUOTIENT, Type
 from sparkwave.planner.bind.binder import data_type, type_of
 from sparkwave.planner.functions.result_types import common
 from sparkwave.planner.functions.structs import same_names
-from sparkwave.planner.parse.trees import position_of
+from sparkwave.planner.parse.trees import Sparkwave, position_of
 from sparkwave.planner.plan.nodes import Field, Item, Node, Project, Scan, column, transform
 
 
@@ -91,7 +91,7 @@ def scalar(node: exp.Expr) -> exp.Expr:
 
 def text(node: exp.Expr) -> str:
     """Return the text that identifies equal expressions."""
-    return node.sql(dialect="postgres")
+    return node.sql(dialect=Sparkwave)
 
 
 def replaced(node: exp.Expr, replacements: dict[str, exp.Expr]) -> exp.Expr:

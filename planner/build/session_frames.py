@@ -36,13 +36,14 @@ def _gap(window: exp.Window) -> exp.Expr | None:
 
 
 def _expand(select: exp.Select, windows: list[exp.Window]) -> None:
-    joined = select.args.get("joins") or select.args["from_"].this.args.get("joins")
+    found = select.args.get("from_")
+    source = found.this if found is not None else exp.values([(0,)], alias="_rows", columns=["_row"])
+    joined = select.args.get("joins") or source.args.get("joins")
     for what, is_there in (("GROUP BY", select.args.get("group")), ("a join", joined)):
         if is_there:
             message = f"a session frame beside {what} is not supported"
             hint = "Put it into a subquery in FROM."
             raise Error(message, errors.FEATURE_NOT_SUPPORTED, hint=hint, position=position_of(windows[0]))
-    source = select.args["from_"].this
     alias = source.alias_or_name or "_rows"
     rows = exp.select("*").from_(source)
     rows.set("where", select.args.get("where"))

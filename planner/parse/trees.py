@@ -11,6 +11,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.postgres import Postgres
 from sqlglot.errors import ParseError, SqlglotError
+from sqlglot.generators.postgres import PostgresGenerator
 from sqlglot.tokens import TokenType
 
 from sparkwave.catalog import errors
@@ -59,6 +60,15 @@ class Sparkwave(Postgres):
 
     class Tokenizer(StrictTokenizer):
         pass
+
+    class Generator(PostgresGenerator):
+        """Prints what PostgreSQL has not, so that expressions with equal texts are equal."""
+
+        def ignorenulls_sql(self, expression: exp.IgnoreNulls) -> str:
+            return f"{self.sql(expression.this)} IGNORE NULLS"
+
+        def respectnulls_sql(self, expression: exp.RespectNulls) -> str:
+            return f"{self.sql(expression.this)} RESPECT NULLS"
 
     class Parser(CallParser):
         TYPE_LITERAL_PARSERS: ClassVar = dict.fromkeys(exp.DType, _typed_literal)
