@@ -89,6 +89,7 @@ def bag(client: Connection, query: str) -> tuple[list[tuple[object, ...]], list[
     return sorted(found, key=repr), [TEXT if type_ == VARCHAR else type_ for type_ in types]
 
 
+@pytest.mark.long
 def test_queries_and_views_have_postgresqls_averages(both: tuple[Connection, Connection]) -> None:
     own, postgres = both
     chosen = random.Random(7)

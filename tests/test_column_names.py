@@ -131,7 +131,8 @@ def values(first: int, last: int, width: int = len(NAMES)) -> str:
     )
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2))])
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(3))
 def test_views_over_tables_with_such_names(tmp_path: Path, seed: int) -> None:
     """What they show is what the same queries give over the same rows under plain names."""
     hostile, plain = ("h", "g"), ("p", "q")

@@ -73,6 +73,7 @@ def counts(connection: Connection) -> dict[str, tuple[int, str | None]]:
     return {name: (errors, last_error) for name, errors, last_error, _ in rows}
 
 
+@pytest.mark.long
 def test_each_row_counts_once_wherever_it_fails(in_process_server: Server) -> None:
     with in_process_server.connect() as connection:
         connection.execute("ALTER SYSTEM SET refresh_mode = incremental")

@@ -203,7 +203,9 @@ LISTS = {
 }
 
 
-@pytest.mark.parametrize("kind", LISTS)
+@pytest.mark.parametrize(
+    "kind", ["integers", *(pytest.param(kind, marks=pytest.mark.long) for kind in LISTS if kind != "integers")]
+)
 def test_long_lists_of_constants_take_a_few_seconds(target: Server, kind: str) -> None:
     with target.connect() as own, heartbeat(target) as latencies:
         taken, sqlstate = cost(target, own, f"SELECT a FROM t WHERE {LISTS[kind]}")

@@ -189,7 +189,7 @@ def maintain(
             check(client, views, f"epoch {number}")
 
 
-@pytest.mark.parametrize("mode", ["incremental", "full"])
+@pytest.mark.parametrize("mode", ["incremental", pytest.param("full", marks=pytest.mark.long)])
 def test_on_duckdb(tmp_path: Path, mode: str) -> None:
     obey(tmp_path / "lake", tuple(OPERATORS), streaming_engine="duckdb", backfill_engine="auto", refresh_mode=mode)
 

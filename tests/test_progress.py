@@ -95,6 +95,7 @@ def test_what_is_told_is_never_taken_back(tmp_path: Path) -> None:
     assert third.rows() == {1: 5} and "5" not in (tmp_path / "kept.json").read_text()
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_a_slice_that_takes_seconds(tmp_path: Path) -> None:
     """At default settings a view over 3 million rows is one slice; everything that shows progress shows it move."""

@@ -16,7 +16,7 @@ from sparkwave.server.dispatch import Client
 HOUR_US = 3_600_000_000
 
 
-@pytest.fixture(params=["incremental", "full"])
+@pytest.fixture(params=["incremental", pytest.param("full", marks=pytest.mark.long)])
 def session(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[tuple[Context, Client]]:
     parameters = {"streaming_engine": "duckdb", "backfill_engine": "auto", "refresh_mode": request.param}
     with opened(tmp_path / "lake", **parameters) as (context, client):

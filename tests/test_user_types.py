@@ -283,6 +283,7 @@ def test_a_schema_with_types(both: tuple[Connection, Connection]) -> None:
         assert rows(client, "SELECT 1 FROM pg_type WHERE typname = 't'") == []
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_after_a_restart_and_on_spark(tmp_path: Any) -> None:
     """Types are there after a restart, and a view on serverless Spark has the rows that its query has."""
