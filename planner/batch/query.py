@@ -54,7 +54,7 @@ from sparkwave.planner.bind.binder import (
     row_id_columns,
     scope_of,
 )
-from sparkwave.planner.bind.merged_columns import expand_stars
+from sparkwave.planner.bind.merged_columns import columns_in, expand_stars
 from sparkwave.planner.bind.output_names import name_outputs
 from sparkwave.planner.bind.privileges import check, check_relation, holds, holds_any, permission_denied
 from sparkwave.planner.bind.sql_functions import calls, with_functions
@@ -278,17 +278,7 @@ def _check_cases(source: exp.Expr) -> None:
 
 def _expand_stars(tree: exp.Expr, catalog: Catalog, scope: Scope) -> None:
     """Let `*` over JOIN … USING and NATURAL JOIN have PostgreSQL's order."""
-
-    def columns_of(source: exp.Expr) -> list[str] | None:
-        if isinstance(source, exp.Table) and isinstance(source.this, exp.Identifier) and not is_cte(source):
-            relation = find(catalog, scope, name_of(source))
-            return [column.name for column in relation.visible] if relation is not None else None
-        query = source.this if isinstance(source, exp.Subquery) else None
-        selects = query.selects if isinstance(query, exp.Query) else []
-        names = [select.alias_or_name for select in selects]
-        return names if selects and all(names) and not any(select.is_star for select in selects) else None
-
-    expand_stars(tree, columns_of)
+    expand_stars(tree, columns_in(catalog, scope))
 
 
 _CONSTANT = (exp.Select, exp.Alias, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Neg, exp.Paren)

@@ -12,7 +12,9 @@ from sqlglot import exp
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
-from sparkwave.planner.parse.trees import folded, is_comma, position_of
+from sparkwave.catalog.model import Catalog
+from sparkwave.planner.bind.scopes import Scope, find
+from sparkwave.planner.parse.trees import folded, is_comma, is_cte, name_of, position_of
 from sparkwave.planner.plan.nodes import conjuncts
 
 # Returns the names of a source's columns; None where they are unknown.
@@ -83,6 +85,36 @@ def _merged(name: str, tables: list[str]) -> exp.Expr:
     return exp.func("coalesce", *(exp.column(name, table, quoted=True) for table in tables))
 
 
+def columns_in(catalog: Catalog, scope: Scope) -> ColumnsOf:
+    """Return the function that names the columns of a source in FROM; None where they are unknown."""
+
+    def columns_of(source: exp.Expr) -> list[str] | None:
+        if isinstance(source, exp.Table) and isinstance(source.this, exp.Identifier) and not is_cte(source):
+            relation = find(catalog, scope, name_of(source))
+            return [column.name for column in relation.visible] if relation is not None else None
+        holder = _cte(source) if isinstance(source, exp.Table) else source
+        query = holder.this if isinstance(holder, exp.Subquery | exp.CTE) else None
+        selects = query.selects if isinstance(query, exp.Query) else []
+        given = holder.args["alias"].columns if isinstance(holder, exp.CTE) else []
+        names = [folded(name) for name in given] + [select.alias_or_name for select in selects[len(given) :]]
+        return names if selects and all(names) and not any(select.is_star for select in selects) else None
+
+    return columns_of
+
+
+def _cte(source: exp.Table) -> exp.CTE | None:
+    """Return the CTE that a table's name means, if `is_cte`."""
+    node: exp.Expr | None = source if is_cte(source) else None
+    while node is not None:
+        with_ = node.args.get("with_")
+        for cte in reversed(with_.expressions if with_ is not None else []):
+            if folded(cte.args["alias"].this) == folded(source.this):
+                found: exp.CTE = cte
+                return found
+        node = node.parent
+    return None
+
+
 def expand_stars(tree: exp.Expr, columns_of: ColumnsOf) -> exp.Expr:
     """Replace each `*` over merged columns by all columns in PostgreSQL's order, in the tree itself."""
     for select in list(tree.find_all(exp.Select)):
@@ -90,14 +122,14 @@ def expand_stars(tree: exp.Expr, columns_of: ColumnsOf) -> exp.Expr:
         joins = select.args.get("joins") or []
         if not stars or not any(map(merges, joins)):
             continue
-        columns = _columns(select.args["from_"].this, joins, columns_of)
+        columns = columns_of_from(select.args["from_"].this, joins, columns_of)
         if columns is not None:
             listed = [part for item in select.expressions for part in (columns if item in stars else [item])]
             select.set("expressions", [part.copy() for part in listed])
     return tree
 
 
-def _columns(first: exp.Expr, joins: list[exp.Join], columns_of: ColumnsOf) -> list[exp.Column] | None:
+def columns_of_from(first: exp.Expr, joins: list[exp.Join], columns_of: ColumnsOf) -> list[exp.Column] | None:
     """Return all columns of a FROM; None where they are unknown, or a merged one cannot be named."""
     before: list[exp.Column] = []  # of the items before a comma
     own = _own(first, columns_of)
@@ -114,7 +146,9 @@ def _columns(first: exp.Expr, joins: list[exp.Join], columns_of: ColumnsOf) -> l
             names = [column.name for column in own if column.name in theirs]
         rest = [column for column in (*own, *right) if column.name not in names]
         own = [exp.column(exp.to_identifier(name, quoted=True)) for name in names] + rest
-    found = before + (own or [])
+    if own is None:
+        return None
+    found = before + own
     merged = [column.name for column in found if not column.table]
     every = [column.name for column in found]
     return found if all(every.count(name) == 1 for name in merged) else None

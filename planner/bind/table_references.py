@@ -17,6 +17,8 @@ from sqlglot import exp
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Catalog, Relation
+from sparkwave.planner.bind.corresponding import with_corresponding
+from sparkwave.planner.bind.merged_columns import columns_in
 from sparkwave.planner.bind.scopes import Scope, find
 from sparkwave.planner.build.time_windows import is_window, windowed_table
 from sparkwave.planner.parse.trees import folded, is_cte, name_of, other_tables, position_of
@@ -76,8 +78,10 @@ _Levels = Sequence[_Level]
 def resolve_references(tree: T, catalog: Catalog, scope: Scope) -> T:
     """Resolve references in the tree itself, so that sources and their columns are known by aliases alone.
 
-    Raises Error 42P09 for a table reference that is ambiguous, 42712 for a duplicate name, 42P01.
+    Set operations with CORRESPONDING become ones by place. Raises Error 42P09 for a table reference that is ambiguous,
+    42712 for a duplicate name, 42P01, and the errors of `with_corresponding`.
     """
+    with_corresponding(tree, columns_in(catalog, scope))
     resolver = _Resolver(lambda name: find(catalog, scope, name), scope.database)
     resolver.visit(tree, ())
     resolver.rename(tree)

@@ -49,9 +49,8 @@ _NO_SELECT = {name: name.upper() for name in ("where", "group", "having", "windo
 _PARSER_FLAG = "sqlglot's note on the dialect that was read"
 
 _SET_OPERATION = _of(
-    "this expression with_ distinct order limit offset locks", **_MODIFIERS, **_NO_SELECT,
-    by_name="CORRESPONDING", on="CORRESPONDING BY", side="an outer set operation", kind="an outer set operation",
-    joins="a join with a set operation",
+    "this expression with_ distinct order limit offset locks by_name on kind", **_MODIFIERS, **_NO_SELECT,
+    side="an outer set operation", joins="a join with a set operation",
 )  # fmt: skip
 _AGGREGATE = _of("this")
 _WINDOW_ONLY = _of("", expressions="an argument of a window function without any")

@@ -201,7 +201,7 @@ def parse_tree(sql: str, offset: int = 0) -> exp.Expr:
         _size_floats(tree)
     for exists in tree.find_all(exp.Exists):
         _give_output(exists)
-    if "CORRESPONDING" in words or "BY NAME" in words:
+    if "NAME" in words:
         _check_set_operations(tree)
     return tree
 
@@ -224,13 +224,10 @@ def _size_floats(tree: exp.Expr) -> None:
 
 
 def _check_set_operations(tree: exp.Expr) -> None:
-    """Raise Error 0A000 for CORRESPONDING, because columns are matched by place alone here.
-
-    sqlglot reads CORRESPONDING, and DuckDB gives it another meaning.
-    """
+    """Raise Error 42601 for DuckDB's BY NAME, which sqlglot reads as CORRESPONDING without its kind."""
     for operation in tree.find_all(exp.SetOperation):
-        if operation.args.get("by_name") or operation.args.get("on"):
-            raise unsupported(f"{operation.key.upper()} CORRESPONDING", operation)
+        if operation.args.get("by_name") and not operation.args.get("kind"):
+            raise Error('syntax error at or near "BY"', errors.SYNTAX_ERROR)
 
 
 def _give_output(exists: exp.Exists) -> None:
