@@ -307,6 +307,7 @@ def test_the_commands(tmp_path: Path) -> None:
             assert run(client, "SELECT count(*) FROM t") == [(1000,)]
 
 
+@pytest.mark.long
 def test_what_a_failed_restore_into_a_postgresql_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing, so that it can be tried again."""
     with opened(tmp_path / "data") as (_, client):

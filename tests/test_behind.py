@@ -325,6 +325,7 @@ def large_and_small(own: psycopg.Connection[Any]) -> None:
     own.execute("ALTER SYSTEM SET streaming_duckdb_max_rows = 100")
 
 
+@pytest.mark.long
 def test_without_a_spark(tmp_path: Path) -> None:
     """A view whose change is for Spark, which does not come, holds up no other, and goes on when it may without."""
     server = Server(tmp_path / "data", without_spark(tmp_path))

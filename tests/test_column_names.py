@@ -221,6 +221,7 @@ def test_writes(connection: Connection, has_key: bool, is_atomic: bool) -> None:
 MADE = NAMES[:48]
 
 
+@pytest.mark.long
 def test_what_is_made_of_such_a_table(tmp_path: Path) -> None:
     """Indexes, sinks, subscriptions, COPY, cursors, ALTER TABLE and ALTER MATERIALIZED VIEW, and a restart."""
     server = Server(tmp_path / "data")

@@ -153,6 +153,7 @@ def test_what_is_little_takes_two_commits(parts: tuple[Context, Client], engine:
     run(client, "ALTER SYSTEM SET backfill_engine = spark")
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_nothing_is_left_of_a_job_that_cannot_be_stored(
     parts: tuple[Context, Client], monkeypatch: pytest.MonkeyPatch

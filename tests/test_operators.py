@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from marking import long_but
 from test_law import check, opened, run
 
 TABLES = (
@@ -189,7 +190,7 @@ def maintain(
             check(client, views, f"epoch {number}")
 
 
-@pytest.mark.parametrize("mode", ["incremental", pytest.param("full", marks=pytest.mark.long)])
+@pytest.mark.parametrize("mode", long_but(["incremental"], ["incremental", "full"]))
 def test_on_duckdb(tmp_path: Path, mode: str) -> None:
     obey(tmp_path / "lake", tuple(OPERATORS), streaming_engine="duckdb", backfill_engine="auto", refresh_mode=mode)
 

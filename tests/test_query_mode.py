@@ -92,6 +92,7 @@ def peak_mib(server: Server) -> int:
     return int(status.partition("VmHWM:")[2].split()[0]) // 1024
 
 
+@pytest.mark.long
 def test_a_query_beyond_that_fails_and_the_server_lives(small_server: Server) -> None:
     with small_server.connect() as own:
         error = refused(own, "SELECT string_agg(v || v, ',') = '' FROM big")  # one value cannot be spilled

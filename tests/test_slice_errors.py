@@ -103,6 +103,7 @@ class Counting(Filling):
         return found
 
 
+@pytest.mark.long
 def test_parts_count_what_the_whole_does(tables: tuple[Context, Client]) -> None:
     context, _ = tables
     cursor = context.lake.cursor()
@@ -134,6 +135,7 @@ def test_parts_count_what_the_whole_does(tables: tuple[Context, Client]) -> None
     assert cuts["key"] > 8 and cuts["ranges"] > 14, cuts
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.timeout(300)
 def test_on_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from marking import long_but
 from test_law import check, opened, run
 
 from sparkwave.catalog.model import Epoch
@@ -16,7 +17,7 @@ from sparkwave.server.dispatch import Client
 HOUR_US = 3_600_000_000
 
 
-@pytest.fixture(params=["incremental", pytest.param("full", marks=pytest.mark.long)])
+@pytest.fixture(params=long_but(["incremental"], ["incremental", "full"]))
 def session(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[tuple[Context, Client]]:
     parameters = {"streaming_engine": "duckdb", "backfill_engine": "auto", "refresh_mode": request.param}
     with opened(tmp_path / "lake", **parameters) as (context, client):
