@@ -16,6 +16,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from marking import long_but
 from servers import PATIENCE_SECONDS, Server, refused, rows
 
 from sparkwave.catalog.errors import Error
@@ -203,9 +204,7 @@ LISTS = {
 }
 
 
-@pytest.mark.parametrize(
-    "kind", ["integers", *(pytest.param(kind, marks=pytest.mark.long) for kind in LISTS if kind != "integers")]
-)
+@pytest.mark.parametrize("kind", long_but(["integers"], LISTS))
 def test_long_lists_of_constants_take_a_few_seconds(target: Server, kind: str) -> None:
     with target.connect() as own, heartbeat(target) as latencies:
         taken, sqlstate = cost(target, own, f"SELECT a FROM t WHERE {LISTS[kind]}")

@@ -39,11 +39,11 @@ def expand_around_rows(tree: exp.Expr) -> exp.Expr:
         for rows in reversed(_rows_in(value)):
             within = _rows_in(rows.this)
             if len(within) == 1:
-                array, _ = within[0].this, within[0].replace(exp.column(_ROW))
+                array = _taken(within[0])
                 rows.set("this", duckdb_call("flatten", of_each(array, rows.this.copy(), _ROW)))
         found = _rows_in(value)
         if len(found) == 1 and found[0] is not value:
-            array, _ = found[0].this, found[0].replace(exp.column(_ROW))
+            array = _taken(found[0])
             value.replace(exp.Explode(this=of_each(array, value.copy(), _ROW)))
     return tree
 
@@ -51,6 +51,13 @@ def expand_around_rows(tree: exp.Expr) -> exp.Expr:
 def _rows_in(value: exp.Expr) -> list[exp.Explode]:
     """Return the set-returning functions of an expression, outer ones first."""
     return list(value.find_all(exp.Explode))
+
+
+def _taken(rows: exp.Explode) -> exp.Expr:
+    """Return the array of a set-returning function, whose place in the expression becomes that of an element."""
+    array: exp.Expr = rows.this
+    rows.replace(exp.column(_ROW))
+    return array
 
 
 def _side_by_side(unnest: exp.Unnest) -> exp.Select:

@@ -53,7 +53,7 @@ def _outputs(query: exp.Expr, columns_of: ColumnsOf) -> list[str] | None:
         columns = columns_of_from(source.this, query.args.get("joins") or [], columns_of) if source else None
         if columns is None or item.args.get("except_"):
             return None
-        table = item.table if isinstance(item, exp.Column) else ""
+        table = folded(item.args["table"]) if isinstance(item, exp.Column) else ""
         found += [column.name for column in columns if table in ("", column.table)]
     return found
 

@@ -14,7 +14,7 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Catalog
 from sparkwave.planner.bind.scopes import Scope, find
-from sparkwave.planner.parse.trees import folded, is_comma, is_cte, name_of, position_of
+from sparkwave.planner.parse.trees import cte_of, folded, is_comma, is_cte, name_of, position_of
 from sparkwave.planner.plan.nodes import conjuncts
 
 # Returns the names of a source's columns; None where they are unknown.
@@ -92,7 +92,7 @@ def columns_in(catalog: Catalog, scope: Scope) -> ColumnsOf:
         if isinstance(source, exp.Table) and isinstance(source.this, exp.Identifier) and not is_cte(source):
             relation = find(catalog, scope, name_of(source))
             return [column.name for column in relation.visible] if relation is not None else None
-        holder = _cte(source) if isinstance(source, exp.Table) else source
+        holder = cte_of(source) if isinstance(source, exp.Table) else source
         query = holder.this if isinstance(holder, exp.Subquery | exp.CTE) else None
         selects = query.selects if isinstance(query, exp.Query) else []
         given = holder.args["alias"].columns if isinstance(holder, exp.CTE) else []
@@ -100,19 +100,6 @@ def columns_in(catalog: Catalog, scope: Scope) -> ColumnsOf:
         return names if selects and all(names) and not any(select.is_star for select in selects) else None
 
     return columns_of
-
-
-def _cte(source: exp.Table) -> exp.CTE | None:
-    """Return the CTE that a table's name means, if `is_cte`."""
-    node: exp.Expr | None = source if is_cte(source) else None
-    while node is not None:
-        with_ = node.args.get("with_")
-        for cte in reversed(with_.expressions if with_ is not None else []):
-            if folded(cte.args["alias"].this) == folded(source.this):
-                found: exp.CTE = cte
-                return found
-        node = node.parent
-    return None
 
 
 def expand_stars(tree: exp.Expr, columns_of: ColumnsOf) -> exp.Expr:

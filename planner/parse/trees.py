@@ -372,9 +372,14 @@ def query_of(values: exp.Values) -> exp.Select:
 
 
 def is_cte(table: exp.Table) -> bool:
-    """Return whether a table's name means a CTE: of an enclosing query, and an earlier one if it is in a CTE itself."""
+    """Return whether a table's name means a CTE."""
+    return cte_of(table) is not None
+
+
+def cte_of(table: exp.Table) -> exp.CTE | None:
+    """Return the CTE that a table's name means: of an enclosing query, and an earlier one if it is in a CTE itself."""
     if table.args.get("db") is not None:
-        return False
+        return None
     name = folded(table.this)
     node: exp.Expr | None = table
     own: exp.Expr | None = None  # the CTE last left on the way up
@@ -385,10 +390,11 @@ def is_cte(table: exp.Table) -> bool:
             if cte is own and not is_recursive:
                 break
             if folded(cte.args["alias"].this) == name:
-                return True
+                found: exp.CTE = cte
+                return found
         own = node if isinstance(node, exp.CTE) else own
         node = node.parent
-    return False
+    return None
 
 
 def is_comma(join: exp.Join) -> bool:
