@@ -57,6 +57,11 @@ REFRESHES = _counter(
     "Times that DuckDB brought a view up to date in an epoch, by `mode`: `incremental` or `full`",
     "mode",
 )
+AUDITS = _counter(
+    "sparkwave_view_audits_total",
+    "Comparisons of views with their queries, by `result`: `proven`, `different` or `skipped`",
+    "result",
+)
 STEP_RETRIES = _counter(
     "sparkwave_backfill_step_retries_total", "Slices and other steps of backfills that failed and are tried again"
 )

@@ -16,6 +16,7 @@ from sparkwave.catalog.errors import Error
 class Rank(IntEnum):
     """The order of the locks. A thread that holds a LEAF lock takes no other lock."""
 
+    AUDITS = 0  # a view is compared with its query
     JOBS = 1  # jobs are replaced by other jobs with the same ids
     BARRIER = 2  # an epoch runs, or work that must be between two epochs
     CHECKPOINT = 3  # the views' changes of epochs are stored

@@ -26,6 +26,7 @@ from sparkwave.executor.epochs.checkpoints import Checkpoints
 from sparkwave.executor.epochs.coordinator import Coordinator
 from sparkwave.executor.epochs.engines import Engines
 from sparkwave.executor.epochs.plans import Plans
+from sparkwave.executor.maintenance.audits import PERIOD_S, Audits, AuditSettings
 from sparkwave.executor.maintenance.background import Periodic
 from sparkwave.executor.maintenance.compactor import compact_once
 from sparkwave.executor.maintenance.orphan_removal import Orphans
@@ -68,6 +69,7 @@ class Context:
     buffer: SharedBuffer
     jobs: Jobs
     background: tuple[Periodic, ...]
+    audits: Audits
     sources: Sources
     outbox: Outbox
     serving: Serving
@@ -253,6 +255,10 @@ def _assemble(config: Config, lake: Lake, store: Store) -> Context:
     retention = Retention(store, coordinator, lambda: int(parameter("time_travel_retention_ms")))
 
     orphans = Orphans(lake)
+    audit_settings = AuditSettings(
+        lambda: int(parameter("view_audit_interval_secs")), lambda: int(parameter("backfill_in_process_rows"))
+    )
+    audits = Audits(store, plans, groups, coordinator, audit_settings)
 
     def compact() -> bool:
         compact_once(lake)
@@ -262,6 +268,7 @@ def _assemble(config: Config, lake: Lake, store: Store) -> Context:
         Periodic("retention", lambda: retention.period_s, retention.run_once),
         Periodic("orphans", lambda: orphans.period_s, orphans.run_once),
         Periodic("compaction", lambda: int(parameter("compaction_interval_ms")) / 1000, compact),
+        Periodic("audits", lambda: PERIOD_S, audits.run_once),
     )
     serving = Serving(store, buffer, cache_bytes("serving_cache_mib"))
     serving.start()
@@ -272,7 +279,7 @@ def _assemble(config: Config, lake: Lake, store: Store) -> Context:
     sources = Sources(store, delivery, coordinator.notify, lambda: coordinator.snapshot, most_rows)
     return Context(
         config, lake, store, plans, groups, WarmGroups(groups, lake, warm_groups), coordinator, buffer, jobs,
-        background, sources, Outbox(store), serving, views, PlanCache(), GroupCommit(), SequenceNumbers(store),
+        background, audits, sources, Outbox(store), serving, views, PlanCache(), GroupCommit(), SequenceNumbers(store),
         InlinedInserts(), backends,
         Usage(groups.trees),
     )  # fmt: skip

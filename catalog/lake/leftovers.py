@@ -9,16 +9,22 @@ from __future__ import annotations
 from sparkwave.catalog.lake.ducklake import Cursor, first_row
 from sparkwave.catalog.model import CREATING
 from sparkwave.catalog.names import system_table
-from sparkwave.catalog.stores.compute_errors import COMPUTE_ERRORS, add_up
+from sparkwave.catalog.stores import compute_errors, view_checksums
+from sparkwave.catalog.stores.compute_errors import COMPUTE_ERRORS
 from sparkwave.catalog.stores.job_store import STEPS
+from sparkwave.catalog.stores.view_audits import VIEW_AUDITS, keep_newest
+from sparkwave.catalog.stores.view_checksums import VIEW_CHECKSUMS
 
 
 def forget_leftovers(cursor: Cursor) -> None:
     """Delete such rows, in the cursor's transaction, and all epochs and ids except the newest."""
     for table in STEPS:
         _keep(cursor, table, "job_id", f"SELECT id FROM {system_table('jobs')} WHERE status = '{CREATING}'")
-    _keep(cursor, COMPUTE_ERRORS.name, "relation_id", f"SELECT id FROM {system_table('relations')}")
-    add_up(cursor)
+    for described in (COMPUTE_ERRORS, VIEW_CHECKSUMS, VIEW_AUDITS):
+        _keep(cursor, described.name, "relation_id", f"SELECT id FROM {system_table('relations')}")
+    compute_errors.add_up(cursor)
+    view_checksums.add_up(cursor)
+    keep_newest(cursor)
     for table, column in (("epoch", "snapshot"), ("epoch", "time_us"), ("identifiers", "next_id")):
         _keep_newest(cursor, table, column)
 

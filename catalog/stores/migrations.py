@@ -228,4 +228,14 @@ MIGRATIONS: tuple[str, ...] = (
     INSERT INTO lake.sparkwave.grants (object_id, grantee, privilege, grantor, is_grantable)
     SELECT id, 'public', 'EXECUTE', owner, false FROM lake.sparkwave.functions
     """,
+    # The checksums of views' rows, and the results of audits: see `catalog.stores.view_checksums` and `view_audits`.
+    """
+    CREATE TABLE lake.sparkwave.view_checksums (
+        relation_id BIGINT, checksum UBIGINT, row_count BIGINT, version VARCHAR
+    );
+    CREATE TABLE lake.sparkwave.view_audits (
+        relation_id BIGINT, started_at TIMESTAMPTZ, seconds DOUBLE, snapshot BIGINT, result VARCHAR, engine VARCHAR,
+        checksum VARCHAR, row_count BIGINT, detail VARCHAR, evidence VARCHAR
+    )
+    """,
 )

@@ -7,6 +7,7 @@ from dataclasses import replace
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.model import CREATED, Relation
 from sparkwave.catalog.names import system_table
+from sparkwave.catalog.stores import view_checksums
 from sparkwave.catalog.stores.comment_store import put_comment
 from sparkwave.catalog.stores.compute_errors import move_errors
 from sparkwave.catalog.stores.store import Store
@@ -55,6 +56,7 @@ def put_replaced(store: Store, cursor: Cursor, relation: Relation, group: str) -
         [relation.id, group, made_id],
     )
     move_errors(cursor, made_id, relation.id)
+    view_checksums.forget(cursor, relation.id)
     cursor.execute(f"DELETE FROM {states} WHERE job_id = ?", [relation.id])
     cursor.execute(f"UPDATE {states} SET job_id = ? WHERE job_id = ?", [relation.id, made_id])
     cursor.execute(f"DELETE FROM {system_table('columns')} WHERE relation_id = ?", [made_id])

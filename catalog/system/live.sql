@@ -68,6 +68,24 @@ FROM (SELECT unnest(from_json(coalesce(getvariable('rw_compute_errors')::VARCHAR
     "relation_id": "INTEGER", "database_name": "VARCHAR", "schema_name": "VARCHAR", "relation_name": "VARCHAR",
     "errors": "BIGINT", "last_error": "VARCHAR", "last_at": "TIMESTAMPTZ"}]')) AS r);
 
+-- Beyond RisingWave: the checksum and the number of the rows of views and indexes, as of the last checkpoint
+-- (catalog/stores/view_checksums.py), and the newest result of comparing them with their queries. NULL: not known yet.
+CREATE OR REPLACE VIEW rwc.rw_view_checksums AS
+SELECT r.relation_id, r.database_name, r.schema_name, r.relation_name, r.checksum, r.row_count, r.result, r.audited_at
+FROM (SELECT unnest(from_json(coalesce(getvariable('rw_view_checksums')::VARCHAR, '[]'), '[{
+    "relation_id": "INTEGER", "database_name": "VARCHAR", "schema_name": "VARCHAR", "relation_name": "VARCHAR",
+    "checksum": "VARCHAR", "row_count": "BIGINT", "result": "VARCHAR", "audited_at": "TIMESTAMPTZ"}]')) AS r);
+
+-- Beyond RisingWave: the last comparisons of each view and index with its query. Only the owner and superusers see the
+-- detail and the evidence, since they contain rows.
+CREATE OR REPLACE VIEW rwc.rw_view_audits AS
+SELECT r.relation_id, r.database_name, r.schema_name, r.relation_name, r.started_at, r.seconds, r.snapshot, r.result,
+       r.engine, r.checksum, r.row_count, r.detail, r.evidence::JSON AS evidence
+FROM (SELECT unnest(from_json(coalesce(getvariable('rw_view_audits')::VARCHAR, '[]'), '[{
+    "relation_id": "INTEGER", "database_name": "VARCHAR", "schema_name": "VARCHAR", "relation_name": "VARCHAR",
+    "started_at": "TIMESTAMPTZ", "seconds": "DOUBLE", "snapshot": "BIGINT", "result": "VARCHAR", "engine": "VARCHAR",
+    "checksum": "VARCHAR", "row_count": "BIGINT", "detail": "VARCHAR", "evidence": "VARCHAR"}]')) AS r);
+
 CREATE OR REPLACE MACRO pgf.pg_backend_pid() AS getvariable('pg_backend_pid')::INTEGER;
 CREATE OR REPLACE MACRO pgf.pg_cancel_backend(who, process) AS sparkwave_signal(who, process::INTEGER, 'cancel');
 CREATE OR REPLACE MACRO pgf.pg_terminate_backend(who, process) AS sparkwave_signal(who, process::INTEGER, 'terminate');

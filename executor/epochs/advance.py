@@ -17,6 +17,7 @@ from sparkwave.catalog.lake.row_ids import ALL, RowIds
 from sparkwave.catalog.model import Relation
 from sparkwave.catalog.names import LakeTable, quote
 from sparkwave.catalog.stores.compute_errors import ComputeErrors, add_errors
+from sparkwave.catalog.stores.view_checksums import Checksum, add_changes, row_hash
 from sparkwave.executor.epochs.delta_programs import Added, Program
 from sparkwave.executor.epochs.feeds import Feeds
 from sparkwave.executor.epochs.versions import Pending, Version, rows_changed, stored_columns
@@ -32,6 +33,11 @@ class View:
 
     relation: Relation
     plan: StreamPlan
+
+    @property
+    def row_hash(self) -> str:
+        """SQL of the hash of one of its rows."""
+        return row_hash(self.plan.types_in(None))
 
     def state_table(self, state: State) -> LakeTable:
         """Where the lake stores a state's rows: an internal table, or the view itself."""
@@ -126,7 +132,8 @@ class Advance:
     """The change that an engine computed for one view.
 
     `applications` change the tables of its states and then its own table. `changes` is a temporary relation with the
-    view's changed rows. `counts` are the rows removed and added, by application. `errors` are the rows for which an
+    view's changed rows. `counts` are the rows removed and added, by application. `hashes` is the sum of the hashes of
+    the view's added rows, modulo 2**64, without those of the removed rows. `errors` are the rows for which an
     expression failed.
     """
 
@@ -134,6 +141,7 @@ class Advance:
     applications: tuple[Application, ...]
     changes: str
     counts: tuple[tuple[int, int], ...]
+    hashes: int
     errors: ComputeErrors | None = None
 
     @property
@@ -152,6 +160,13 @@ class Advance:
         return any(any(counts) for counts in self.counts)
 
     @property
+    def checksums(self) -> list[tuple[int, Checksum]]:
+        """The change of the view's checksum, with its id. A view has a checksum once it is created."""
+        relation, (removed, added) = self.view.relation, self.counts[-1]
+        has_own = relation.created and not relation.is_sink and (removed or added)
+        return [(relation.id, Checksum(self.hashes, added - removed))] if has_own else []
+
+    @property
     def of_states(self) -> Advance:
         """Return the change of the states alone, for a view whose own rows go elsewhere."""
         kept = [
@@ -167,6 +182,7 @@ class Advance:
             if removed:
                 cursor.execute(item.removal(item.added.table.sql))
             item.added.apply(cursor, added)
+        add_changes(cursor, self.checksums)
         add_errors(cursor, self.view.relation.id, self.errors)
 
     def clean_up(self) -> None:

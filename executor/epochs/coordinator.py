@@ -24,7 +24,7 @@ from sparkwave.catalog.lake.translation import DuckDBError
 from sparkwave.catalog.locks import Rank, RankedLock, RankedRLock, check_free
 from sparkwave.catalog.log_context import note
 from sparkwave.catalog.model import Catalog, Epoch, Relation
-from sparkwave.catalog.stores.job_store import finish_job
+from sparkwave.catalog.stores.job_store import finish_job, leave_behind
 from sparkwave.catalog.stores.store import Store
 from sparkwave.executor.epochs.advance import Advance
 from sparkwave.executor.epochs.behind import Behind, Left
@@ -208,6 +208,17 @@ class Coordinator:
         finally:
             if is_free:
                 self.barrier_lock.release()
+
+    def rebuild(self, job_id: int, check_cancelled: Callable[[], None]) -> None:
+        """Let the next barrier compute a created view anew, whatever it has applied. No query reads it before."""
+        while True:
+            with self.between_barriers(0.1) as epoch:
+                if epoch is not None:
+                    with self._store.change() as cursor:
+                        leave_behind(cursor, job_id, None, "it is being computed anew", has_failed=True)
+                    self.behind.forget({job_id})
+                    return
+            check_cancelled()
 
     def hand_over(self, job_id: int) -> Handover:
         """Let the next barrier finish a creating job."""
@@ -479,9 +490,9 @@ class Coordinator:
         if shared:  # views may read these tables
             self._delivered = self._lake.newest(cursor)
             self._wake.set()
-        self._epoch = work.epoch
         if work.finishing or work.recovered:
             self._store.reload()
+        self._epoch = work.epoch  # who waits for it sees the catalog of this epoch
         self.behind.forget({job.id for job in work.recovered} | work.replacements.keys())
         self.behind.release(work.replacements)
         for item in replacements:

@@ -18,7 +18,7 @@ from sparkwave.executor.epochs.delta_programs import Added, Check, Program, new_
 from sparkwave.executor.epochs.script import Script, bound_checks, script, script_of_few, within
 from sparkwave.executor.epochs.versions import Version, rows_added, rows_at, rows_new, rows_old
 from sparkwave.executor.faults import error_of, is_nobodys, message_of
-from sparkwave.executor.memory.delta_tables import count_signs, fill_changes, fill_table, make_table
+from sparkwave.executor.memory.delta_tables import count_signs, fill_changes, fill_table, make_table, sum_changes
 from sparkwave.executor.spark.kernel import failed_rows, unless_raised
 
 logger = logging.getLogger(__name__)
@@ -49,12 +49,13 @@ class DuckDBEngine:
         bound = self._bound(cursor, view, versions, changes, made.read)
         if _is_for_few(view, changes, made, bound):
             found = script_of_few(view, made, bound)
-            counts = _fill(cursor, found, made)
+            counts, hashes = _fill(cursor, found, made, view.row_hash)
         else:
             found = script(view, made, bound)
             rows = {name: _make(cursor, name, query, changes.rows) for name, query in found.tables}
             counts = _counts(found, rows, count_signs(cursor, found.changes))
-        return Advance(view, found.applications, found.changes, counts, _failed(cursor, found.checks))
+            hashes = sum_changes(cursor, found.changes, view.row_hash)
+        return Advance(view, found.applications, found.changes, counts, hashes, _failed(cursor, found.checks))
 
     def compile(self, view: View, changes: Changes, is_full: bool) -> frozenset[str]:
         """Prepare the SQL that computes a view, in full or by changes, ahead of time, because preparing it takes long.
@@ -95,7 +96,7 @@ class DuckDBEngine:
             items.append(by_changes(table, item.key, item.present, item.columns, left))
             counts.append(count_signs(cursor, left))
         failed = _failed(cursor, self._of_changes(view, changes)) if are_bound else None
-        return Advance(view, tuple(items), left, tuple(counts), failed)
+        return Advance(view, tuple(items), left, tuple(counts), sum_changes(cursor, left, view.row_hash), failed)
 
     def _of_changes(self, view: View, changes: Changes) -> tuple[Check, ...]:
         """Return the checks that need nothing but the changes."""
@@ -133,15 +134,18 @@ class DuckDBEngine:
         return bound
 
 
-def _fill(cursor: Cursor, found: Script, form: object) -> tuple[tuple[int, int], ...]:
-    """Fill the tables of a kept script again. Returns the rows removed and added, by application."""
-    rows, own = {}, (0, 0)
+def _fill(cursor: Cursor, found: Script, form: object, row_hash: str) -> tuple[tuple[tuple[int, int], ...], int]:
+    """Fill the tables of a kept script again.
+
+    Returns the rows removed and added, by application, and the sum of the hashes of the view's changed rows.
+    """
+    rows, own, hashes = {}, (0, 0), 0
     for name, query in found.tables:
         if name == found.changes:
-            own = fill_changes(cursor, name, query, form)
+            own, hashes = fill_changes(cursor, name, query, form, row_hash)
         else:
             rows[name] = fill_table(cursor, name, query, form)
-    return _counts(found, rows, own)
+    return _counts(found, rows, own), hashes
 
 
 def _counts(found: Script, rows: Mapping[str, int], own: tuple[int, int]) -> tuple[tuple[int, int], ...]:

@@ -1,26 +1,31 @@
 """Checks that the stored rows of a view are those of its query, computed anew from the tables.
 
 A view has applied the stored epoch, so it is compared with its query over the tables at the epoch's snapshot and time,
-and over other views as they are now, because those change in checkpoints only, together with the epoch. A view that is
-left behind has a position of its own.
+and over other views as they are in the lake, because those change in checkpoints only, together with the epoch. A view
+that is left behind has a position of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from sparkwave.catalog.lake.ducklake import Cursor, is_kept
+from sparkwave.catalog.lake.ducklake import Cursor, at_version, is_kept
 from sparkwave.catalog.model import Position, Relation
 from sparkwave.catalog.names import quote
 from sparkwave.catalog.stores.store import Store
+from sparkwave.catalog.stores.view_checksums import Checksum, checksum_of
 from sparkwave.executor.epochs.advance import View, set_times
-from sparkwave.executor.epochs.delta_programs import whole
+from sparkwave.executor.epochs.delta_programs import Whole, whole
 from sparkwave.executor.epochs.plans import Plans
 from sparkwave.executor.epochs.versions import rows_at
+from sparkwave.planner.plan.nodes import Scan
 
 # Sums of floating-point numbers depend on the order of the rows, so they may differ by this relative amount.
 _CLOSE = 1e-9
+# The most rows of a difference that are kept.
+_EXAMPLES = 10
 
 
 @dataclass(frozen=True)
@@ -30,6 +35,52 @@ class ViewCheck:
     name: str
     findings: tuple[str, ...] = ()
     skipped: str | None = None
+
+
+@dataclass(frozen=True)
+class Side:
+    """Rows of one relation that another one lacks: their number, and some of them as JSON."""
+
+    count: int
+    examples: tuple[str, ...]
+
+    def told(self, words: str) -> str:
+        return f"{self.count} {'row is' if self.count == 1 else 'rows are'} {words}: {self.examples[0]}"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The rows that are stored but not in the query, and the rows of the query that are not stored.
+
+    They are rows of the state, or of the view if `state` is None.
+    """
+
+    state: str | None
+    unexpected: Side
+    missing: Side
+
+    def __str__(self) -> str:
+        sides = ((self.unexpected, "unexpected"), (self.missing, "missing"))
+        found = "; ".join(side.told(words) for side, words in sides if side.count)
+        return f"state {self.state}: {found}" if self.state else found
+
+    @property
+    def json(self) -> dict[str, object]:
+        sides = {"unexpected": self.unexpected, "missing": self.missing}
+        rows = {f"{words}_rows": [json.loads(row) for row in side.examples] for words, side in sides.items()}
+        return {"state": self.state, **{words: side.count for words, side in sides.items()}, **rows}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The checksum of a view's stored rows, and the differences of the view and its states from the query."""
+
+    stored: Checksum
+    differences: tuple[Difference, ...]
+
+
+# Returns the SQL of the rows of a state or view, computed anew.
+Compute = Callable[[Whole], str]
 
 
 def check_view(store: Store, cursor: Cursor, plans: Plans, relation: Relation) -> ViewCheck:
@@ -44,47 +95,72 @@ def check_view(store: Store, cursor: Cursor, plans: Plans, relation: Relation) -
     view = plans.view(relation, store.catalog)
     if view.plan.looked_up:
         return ViewCheck(name, skipped="the rows of a temporal join depend on when its changes came")
-    _compute_inputs(cursor, view, here)
-    floats = {c.lake_name for c in relation.stored if c.type.is_float}
-    floats |= {f.name for s in view.plan.states for f in s.node.fields if f.type.is_float}
-    findings = []
-    for number, item in enumerate(whole(view.plan)):
-        rows = f"check_{number}"
-        cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {rows} AS {item.query}")
-        if item.state:
-            cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {item.state}_state AS FROM {rows}")
-        what = f"{name}: state {item.state}" if item.state else name
-        difference = _difference(cursor, view.table_of(item.state).sql, rows, item.columns, floats)
-        findings += [f"{what}: {difference}"] if difference else []
-    return ViewCheck(name, tuple(findings))
+    differences = compare(cursor, view, newest, in_process(cursor, view, here)).differences
+    return ViewCheck(name, tuple(f"{name}: {difference}" for difference in differences))
 
 
-def _compute_inputs(cursor: Cursor, view: View, here: Position) -> None:
+def in_process(cursor: Cursor, view: View, here: Position) -> Compute:
+    """Return a function that has the cursor compute a view and its states at a position, states first."""
     set_times(cursor, (here.epoch.time_us, here.epoch.time_us))
     for scan in view.plan.scans:
-        query = rows_at(scan, here.epoch.snapshot if scan.relation.is_table else here.views)
+        query = rows_at(scan, snapshot_of(scan, here))
         cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {scan.input}_new AS {query}")
 
+    def compute(item: Whole) -> str:
+        if item.state is None:
+            return f"({item.query})"
+        cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {item.state}_state AS {item.query}")
+        return f"{item.state}_state"
 
-def _difference(cursor: Cursor, stored: str, computed: str, columns: Sequence[str], floats: set[str]) -> str | None:
-    """Return how two relations differ in these columns; None if they have the same rows."""
+    return compute
+
+
+def snapshot_of(scan: Scan, here: Position) -> int:
+    """Return the snapshot in which a view at a position has read an input."""
+    return here.epoch.snapshot if scan.relation.is_table else here.views
+
+
+def compare(cursor: Cursor, view: View, snapshot: int, compute: Compute) -> Comparison:
+    """Compare the rows of a view and its states in a snapshot with computed ones. Raises DuckDB's errors.
+
+    Rows are compared one by one only where the checksums differ.
+    """
+    floats = {c.lake_name for c in view.relation.stored if c.type.is_float}
+    floats |= {f.name for s in view.plan.states for f in s.node.fields if f.type.is_float}
+    found, own = [], Checksum()
+    for item in whole(view.plan):
+        types, stored = view.plan.types_in(item.state), at_version(view.table_of(item.state).sql, snapshot)
+        rows, checksum = compute(item), checksum_of(cursor, stored, types)
+        if checksum != checksum_of(cursor, rows, types):
+            difference = _difference(cursor, item.state, stored, rows, item.columns, floats)
+            found += [difference] if difference.unexpected.count or difference.missing.count else []
+        own = checksum if item.state is None else own
+    return Comparison(own, tuple(found))
+
+
+def _difference(
+    cursor: Cursor, state: str | None, stored: str, computed: str, columns: Sequence[str], floats: set[str]
+) -> Difference:
+    """Return how two relations differ in these columns."""
     listed = ", ".join(map(quote, columns))
-    sides = {"too_many": (stored, computed), "too_few": (computed, stored)}
+    # Computed once: another computation may add floating-point numbers in another order.
+    cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE computed_rows AS SELECT {listed} FROM {computed}")
+    sides = {"too_many": (stored, "computed_rows"), "too_few": ("computed_rows", stored)}
     for side, (rows, others) in sides.items():
         cursor.execute(
             f"CREATE OR REPLACE TEMPORARY TABLE {side} AS "
             f"SELECT {listed} FROM {rows} EXCEPT ALL SELECT {listed} FROM {others}"
         )
     same = " AND ".join(_is_close(column) if column in floats else _is_same(column) for column in columns)
-    parts = []
-    for side, other, words in (("too_many", "too_few", "unexpected"), ("too_few", "too_many", "missing")):
-        where = f"WHERE NOT EXISTS (SELECT 1 FROM {other} b WHERE {same})" if not floats.isdisjoint(columns) else ""
-        counted = cursor.execute(f"SELECT count(*), any_value(a)::VARCHAR FROM {side} a {where}").fetchone()
-        assert counted is not None
-        count, example = counted
-        if count:
-            parts.append(f"{count} {'row is' if count == 1 else 'rows are'} {words}: {example}")
-    return "; ".join(parts) or None
+    has_floats = not floats.isdisjoint(columns)
+
+    def side_of(side: str, other: str) -> Side:
+        where = f"WHERE NOT EXISTS (SELECT 1 FROM {other} b WHERE {same})" if has_floats else ""
+        query = f"SELECT to_json(a)::VARCHAR AS example, count(*) OVER () FROM {side} a {where} LIMIT {_EXAMPLES}"
+        found = cursor.execute(query).fetchall()
+        return Side(found[0][1] if found else 0, tuple(example for example, _ in found))
+
+    return Difference(state, side_of("too_many", "too_few"), side_of("too_few", "too_many"))
 
 
 def _is_same(column: str) -> str:

@@ -57,16 +57,21 @@ def fill_table(
     return row[0]
 
 
-def fill_changes(cursor: Cursor, name: str, query: str, form: object) -> tuple[int, int]:
-    """Store changed rows in a temporary table that may stay. Returns the numbers of removals and additions."""
+def fill_changes(cursor: Cursor, name: str, query: str, form: object, hashed: str) -> tuple[tuple[int, int], int]:
+    """Store changed rows in a temporary table that may stay.
+
+    Returns the numbers of removals and additions, and the sum of the SQL `hashed` (unsigned, 64 bits), modulo 2**64,
+    in which a removal is subtracted.
+    """
     table = _emptied(cursor, name, form)
     if table is None:
         make_table(cursor, name, query, form)
-        return count_signs(cursor, name)
-    weights = run(cursor, f"INSERT INTO {name} {query} RETURNING _weight").fetchnumpy()["_weight"]
+        return count_signs(cursor, name), sum_changes(cursor, name, hashed)
+    found = run(cursor, f'INSERT INTO {name} {query} RETURNING _weight, {hashed} AS "?hash"').fetchnumpy()
+    weights, hashes = numpy.asarray(found["_weight"]), numpy.asarray(found["?hash"])
     _TABLES[cursor][name] = replace(table, rows=len(weights))
     removed = int(numpy.count_nonzero(weights < 0))
-    return removed, len(weights) - removed
+    return (removed, len(weights) - removed), int((hashes * weights.astype(numpy.uint64)).sum())
 
 
 def count_signs(cursor: Cursor, changes: str) -> tuple[int, int]:
@@ -74,6 +79,13 @@ def count_signs(cursor: Cursor, changes: str) -> tuple[int, int]:
     row = first_row(run(cursor, f"SELECT count(*) FILTER (_weight < 0), count(*) FILTER (_weight > 0) FROM {changes}"))
     assert row is not None
     return row[0], row[1]
+
+
+def sum_changes(cursor: Cursor, changes: str, hashed: str) -> int:
+    """Return the sum of the SQL `hashed` (unsigned, 64 bits) over changed rows, as `fill_changes` does."""
+    row = first_row(run(cursor, f"SELECT sum({hashed}::HUGEINT * _weight) FROM {changes}"))
+    assert row is not None
+    return (row[0] or 0) % (1 << 64)
 
 
 def _emptied(cursor: Cursor, name: str, form: object) -> _Table | None:

@@ -24,6 +24,7 @@ from sparkwave.catalog.model import Catalog, Epoch, Relation
 from sparkwave.catalog.names import BUFFER, EPOCHS_SCHEMA, VIEWS_SCHEMA, LakeTable, name_in_memory, quote
 from sparkwave.catalog.stores.compute_errors import ComputeErrors, add_errors
 from sparkwave.catalog.stores.store import Store
+from sparkwave.catalog.stores.view_checksums import Checksum, add_changes
 from sparkwave.executor.epochs.advance import Advance, Application
 from sparkwave.executor.memory.copies import VALUE_BYTES, Copies, Copy, Key, row_width
 from sparkwave.executor.memory.delta_tables import WORN_ROWS
@@ -144,12 +145,15 @@ class _Part:
 
 @dataclass(frozen=True)
 class Frozen:
-    """The changes that a checkpoint stores: those up to an epoch, and the failed rows by relation."""
+    """The changes that a checkpoint stores: those up to an epoch, and by relation the failed rows and the changes of
+    checksums.
+    """
 
     epoch: Epoch
     number: int
     parts: tuple[_Part, ...]
     errors: tuple[tuple[int, ComputeErrors], ...]
+    checksums: tuple[tuple[int, Checksum], ...]
 
     @property
     def tables(self) -> list[LakeTable]:
@@ -161,6 +165,7 @@ class Frozen:
             part.store(cursor, give_way)
         for relation_id, errors in self.errors:
             add_errors(cursor, relation_id, errors)
+        add_changes(cursor, self.checksums)
 
 
 @dataclass(frozen=True)
@@ -196,6 +201,7 @@ class SharedBuffer:
         self._lock = RankedLock(Rank.BUFFER)
         self._tables: dict[LakeTable, _Table] = {}
         self._errors: list[tuple[int, ComputeErrors]] = []  # failed rows that are not stored yet
+        self._checksums: list[tuple[int, Checksum]] = []  # changes of checksums that are not stored yet
         self._names = 0
         self._stored_at = 0  # the snapshot of the last checkpoint, or a later one
         self._known: tuple[Relation, ...] = ()
@@ -276,6 +282,7 @@ class SharedBuffer:
                     self._add(cursor, table, item, snapshot, removed, added)
                 if advance.errors is not None:
                     self._errors.append((advance.view.relation.id, advance.errors))
+                self._checksums += advance.checksums
 
     def follow(self, cursor: Cursor, advances: Iterable[Advance], epoch: Epoch) -> None:
         """As `apply`, for changes that the lake has already, while no other changes are pending."""
@@ -309,7 +316,7 @@ class SharedBuffer:
         """Forget all changes that the lake does not have, and set the lake's epoch."""
         with self._changing(cursor, epoch):
             snapshot = self._lake.newest(cursor)
-            self._errors = []
+            self._errors, self._checksums = [], []
             for table in self._every:
                 if table.pending is not None:
                     _make_empty(cursor, table.stored, table.pending)
@@ -456,12 +463,13 @@ class SharedBuffer:
                 for t in self._every
                 if t.pending is not None and t.has_changes
             )
-            return Frozen(self.epoch, number, parts, tuple(self._errors))
+            return Frozen(self.epoch, number, parts, tuple(self._errors), tuple(self._checksums))
 
     def stored(self, frozen: Frozen) -> None:
         """Forget the changes that the lake has now."""
         with self._changing(self._cursor):
             self._errors = self._errors[len(frozen.errors) :]
+            self._checksums = self._checksums[len(frozen.checksums) :]
             snapshot = self._lake.newest(self._cursor)
             self._stored_at = snapshot
             for part in frozen.parts:
@@ -500,14 +508,15 @@ class SharedBuffer:
         If the transaction fails, the attributes of the tables are restored, too.
         """
         with self._lock:
-            errors = [*self._errors]
+            errors, checksums = [*self._errors], [*self._checksums]
             tables = [*self._tables.values()]
             before = [(part, dict(vars(part))) for part in (*tables, *(t.pending for t in tables)) if part is not None]
             try:
                 with in_transaction(cursor):
                     yield
             except BaseException:
-                self._errors, self._tables = errors, {table.stored: table for table in tables}
+                self._errors, self._checksums = errors, checksums
+                self._tables = {table.stored: table for table in tables}
                 for part, was in before:
                     vars(part).update(was)
                 raise

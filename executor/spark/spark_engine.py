@@ -34,7 +34,7 @@ from sparkwave.executor.epochs.advance import Addition, Advance, Changes, Fill, 
 from sparkwave.executor.epochs.delta_programs import Added, Check, new_checks, program
 from sparkwave.executor.epochs.script import bound_checks, script, within
 from sparkwave.executor.epochs.versions import Version, rows_at, rows_new
-from sparkwave.executor.memory.delta_tables import make_table
+from sparkwave.executor.memory.delta_tables import make_table, sum_changes
 from sparkwave.executor.spark import kernel
 from sparkwave.executor.spark.applications import Size
 from sparkwave.executor.spark.groups import Group
@@ -165,18 +165,23 @@ class SparkEngine:
             self._load(cursor, item.removed, removed)
             applied.append(replace(item, added=self._addition(cursor, item.added, added_files)))
             counts.append((rows_in(removed), rows_in(added_files)))
-        return Advance(view, tuple(applied), found.changes, tuple(counts), failed)
+        hashes = sum_changes(cursor, found.changes, view.row_hash)
+        return Advance(view, tuple(applied), found.changes, tuple(counts), hashes, failed)
 
     def fill(
         self, cursor: Cursor, view: View, snapshot: int, rows: Mapping[str, RowIds], queries: Sequence[Added],
         time_us: int,
     ) -> Fill:  # fmt: skip
         """As `executor.epochs.advance.Engine`."""
-        self.times = time_us, time_us
         with at_one_moment(cursor):  # else each query reads the lake's catalog anew
             for scan in view.plan.scans:
                 self.check()
                 self.bind_slice(cursor, scan, snapshot, rows[scan.input])
+        return self.fill_bound(cursor, view, queries, time_us)
+
+    def fill_bound(self, cursor: Cursor, view: View, queries: Sequence[Added], time_us: int) -> Fill:
+        """As `fill`, over inputs that are bound."""
+        self.times = time_us, time_us
         steps, additions = [], []
         for number, item in enumerate(queries):
             directory, types = self.data and self.data / f"fill_{number}", view.plan.types_in(item.state)

@@ -7,7 +7,7 @@ import re
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.planner.parse.tokens import TokenReader
-from sparkwave.planner.statements import Kill, Show, ShowCreate, ShowVariable, Statement
+from sparkwave.planner.statements import Kill, Show, ShowChecksum, ShowCreate, ShowVariable, Statement
 
 # Objects that SHOW lists; longer names come before their prefixes.
 _LISTS = (
@@ -36,6 +36,10 @@ def parse_show(reader: TokenReader) -> Statement:
         created = reader.name()
         reader.finish()
         return ShowCreate(kind.lower(), created)
+    if reader.accept("CHECKSUM"):
+        summed = reader.name()
+        reader.finish()
+        return ShowChecksum(summed)
     if reader.peek() in _OF_RELATION and reader.peek(1) == "FROM":
         what = _OF_RELATION[reader.identifier().upper()]
         reader.expect("FROM")

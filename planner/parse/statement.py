@@ -40,6 +40,7 @@ from sparkwave.planner.parse.user import parse_create_user, parse_drop_user
 from sparkwave.planner.parse.user_type import parse_create_domain, parse_create_type, parse_drop_type
 from sparkwave.planner.parse.utility import (
     parse_alter,
+    parse_audit,
     parse_backup,
     parse_cancel,
     parse_copy,
@@ -286,6 +287,7 @@ _BY_FIRST_WORD: dict[str, Callable[[TokenReader], Statement]] = {
     "RECOVER": parse_recover,
     "BACKUP": parse_backup,
     "REFRESH": parse_refresh,
+    "AUDIT": parse_audit,
     "WAIT": parse_wait,
     "CANCEL": parse_cancel,
     "EXPLAIN": _explain,

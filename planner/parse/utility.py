@@ -24,6 +24,7 @@ from sparkwave.planner.parse.trees import parse_tree, text_before
 from sparkwave.planner.parse.user import parse_alter_user
 from sparkwave.planner.parse.user_type import parse_alter_type
 from sparkwave.planner.statements import (
+    AuditView,
     Backup,
     CancelJobs,
     Condition,
@@ -382,13 +383,26 @@ def parse_backup(reader: TokenReader) -> Backup:
 
 
 def parse_refresh(reader: TokenReader) -> Refresh:
-    """`REFRESH MATERIALIZED VIEW [CONCURRENTLY] name [WITH DATA]`, as in PostgreSQL."""
+    """`REFRESH MATERIALIZED VIEW [CONCURRENTLY] name [WITH DATA]`, as in PostgreSQL, or with REBUILD at the end."""
     reader.expect("REFRESH", "MATERIALIZED", "VIEW")
     reader.accept("CONCURRENTLY")
     name = reader.name()
     position = reader.offset + 1
     if reader.accept("WITH", "NO", "DATA"):
         raise Error("REFRESH … WITH NO DATA is not supported", errors.FEATURE_NOT_SUPPORTED, position=position)
-    reader.accept("WITH", "DATA")
+    is_rebuild = reader.accept("REBUILD")
+    if not is_rebuild:
+        reader.accept("WITH", "DATA")
     reader.finish()
-    return Refresh(name)
+    return Refresh(name, is_rebuild)
+
+
+def parse_audit(reader: TokenReader) -> AuditView:
+    """`AUDIT MATERIALIZED VIEW name`, and the same of an INDEX."""
+    reader.expect("AUDIT")
+    kind = "index" if reader.accept("INDEX") else "materialized view"
+    if kind != "index":
+        reader.expect("MATERIALIZED", "VIEW")
+    name = reader.name()
+    reader.finish()
+    return AuditView(kind, name)

@@ -85,6 +85,7 @@ from sparkwave.planner.statements.roles import (
 )
 from sparkwave.planner.statements.rows import Condition, Copy, Delete, Insert, Merge, Query, Truncate, Update, Upsert
 from sparkwave.planner.statements.server import (
+    AuditView,
     Backup,
     CancelJobs,
     Explain,
@@ -94,6 +95,7 @@ from sparkwave.planner.statements.server import (
     Recover,
     Refresh,
     Show,
+    ShowChecksum,
     ShowCreate,
     Vacuum,
     Wait,
@@ -185,6 +187,8 @@ Statement = (
     | Recover
     | Backup
     | Refresh
+    | AuditView
+    | ShowChecksum
     | Wait
     | CancelJobs
     | Explain
@@ -224,6 +228,7 @@ __all__ = [
     "AlterSourceRateLimit",
     "AlterTable",
     "AlterUser",
+    "AuditView",
     "Backup",
     "CancelJobs",
     "ChangeMembership",
@@ -299,6 +304,7 @@ __all__ = [
     "SetType",
     "SetVariable",
     "Show",
+    "ShowChecksum",
     "ShowCreate",
     "ShowVariable",
     "SinkFormat",

@@ -44,7 +44,23 @@ class Flush:
 
 @dataclass(frozen=True)
 class Refresh:
-    """REFRESH MATERIALIZED VIEW."""
+    """REFRESH MATERIALIZED VIEW. With `is_rebuild`, the view is computed anew, whatever it has applied."""
+
+    name: Name
+    is_rebuild: bool = False
+
+
+@dataclass(frozen=True)
+class AuditView:
+    """AUDIT of a `kind` in lower case: compare its rows with its query."""
+
+    kind: str
+    name: Name
+
+
+@dataclass(frozen=True)
+class ShowChecksum:
+    """SHOW CHECKSUM of a materialized view or an index."""
 
     name: Name
 

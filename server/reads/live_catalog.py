@@ -13,9 +13,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sparkwave.catalog.errors import Error
-from sparkwave.catalog.model import CREATING, FAILED, INITIAL, Epoch, Job
+from sparkwave.catalog.model import CREATING, FAILED, INITIAL, Epoch, Job, Relation
 from sparkwave.catalog.stores.compute_errors import compute_errors
+from sparkwave.catalog.stores.view_audits import audits, newest_results
+from sparkwave.catalog.stores.view_checksums import checksums
 from sparkwave.catalog.users import User
+from sparkwave.executor.maintenance.audits import is_auditable
 from sparkwave.server.context import Context
 from sparkwave.server.session.backends import Backend
 from sparkwave.server.session.portal import Statement
@@ -239,6 +242,56 @@ def _compute_errors(session: Session) -> str:
     )
 
 
+def _view_checksums(session: Session) -> str:
+    with closing(session.context.lake.cursor()) as cursor:
+        known, results = checksums(cursor), newest_results(cursor)
+    rows = []
+    for relation in session.context.store.catalog.relations:
+        if is_auditable(relation):
+            checksum, (result, audited_at) = known.get(relation.id), results.get(relation.id, (None, None))
+            own = {
+                "checksum": str(checksum) if checksum else None,
+                "row_count": checksum.rows if checksum else None,
+                "result": result,
+                "audited_at": audited_at,
+            }
+            rows.append({**_named(relation), **own})
+    return _as_json(rows)
+
+
+def _view_audits(session: Session) -> str:
+    catalog, reader = session.context.store.catalog, session.user
+    with closing(session.context.lake.cursor()) as cursor:
+        found = [
+            (catalog.by_id[audit.relation_id], audit) for audit in audits(cursor) if audit.relation_id in catalog.by_id
+        ]
+    rows = []
+    for relation, audit in found:
+        may_see = reader.is_super or reader.acts_as(relation.owner)
+        own = {
+            "started_at": audit.started_at,
+            "seconds": audit.seconds,
+            "snapshot": audit.snapshot,
+            "result": audit.result,
+            "engine": audit.engine,
+            "checksum": str(audit.checksum) if audit.checksum else None,
+            "row_count": audit.checksum.rows if audit.checksum else None,
+            "detail": audit.detail if may_see else None,
+            "evidence": audit.evidence if may_see else None,
+        }
+        rows.append({**_named(relation), **own})
+    return _as_json(rows)
+
+
+def _named(relation: Relation) -> dict[str, Any]:
+    return {
+        "relation_id": relation.id,
+        "database_name": relation.database,
+        "schema_name": relation.schema,
+        "relation_name": relation.name,
+    }
+
+
 def backfill_rows(context: Context) -> str:
     """Return the rows that creating jobs have read so far; the lake stores them only at the end of a step."""
     return _as_json(
@@ -265,6 +318,8 @@ _VARIABLES: dict[str, Callable[[Session], str]] = {
     "rw_shared_buffer": _shared_buffer,
     "rw_job_status": _job_status,
     "rw_compute_errors": _compute_errors,
+    "rw_view_checksums": _view_checksums,
+    "rw_view_audits": _view_audits,
 }
 
 # The relations of `catalog/system/rw_catalog.sql` that show the progress of jobs.

@@ -56,6 +56,7 @@ def rows_result(tag: str, names: tuple[str, ...], rows: list[tuple[object, ...]]
 _ARROW = {
     "character varying": pa.string(),
     "bigint": pa.int64(),
+    "double precision": pa.float64(),
     "integer": pa.int32(),
     "boolean": pa.bool_(),
     "timestamp with time zone": pa.timestamp("us", "UTC"),

@@ -74,7 +74,7 @@ _KINDS: dict[type, str] = {
     statements.Copy: "copy",
     statements.Explain: "explain",
     statements.Transaction: "transaction",
-    **dict.fromkeys((statements.Show, statements.ShowCreate, statements.ShowVariable), "show"),
+    **dict.fromkeys((statements.Show, statements.ShowChecksum, statements.ShowCreate, statements.ShowVariable), "show"),
     statements.SetVariable: "set",
     **dict.fromkeys((statements.Prepare, statements.Execute, statements.Deallocate), "prepared"),
     **dict.fromkeys(
@@ -83,7 +83,8 @@ _KINDS: dict[type, str] = {
     ),
     **dict.fromkeys(
         (
-            statements.Flush, statements.Refresh, statements.Recover, statements.Backup, statements.Wait,
+            statements.Flush, statements.Refresh, statements.AuditView, statements.Recover, statements.Backup,
+            statements.Wait,
             statements.CancelJobs, statements.Kill, statements.Discard, statements.Vacuum,
         ),
         "control",

@@ -195,6 +195,7 @@ SYSTEM: dict[str, Variable] = {
         Variable("checkpoint_frequency", "1", integer(1, 2**31), "So many barrier intervals until views are stored"),
         Variable("max_concurrent_creating_streaming_jobs", "1", integer(*U32), "Jobs created at once; 0 is no limit"),
         Variable("time_travel_retention_ms", "600000", retention, "How long old snapshots are kept; 0: while needed"),
+        Variable("view_audit_interval_secs", "3600", integer(0, 2**31), "Seconds between audits of a view; 0: none"),
         Variable("compaction_interval_ms", "10000", integer(100, 2**31), "How often small files are looked for, in ms"),
         Variable("serverless_backfill_enabled", "false", boolean, "Allow backfills on resources of their own"),
         Variable("serverless_backfill_sku", "2c4g", text, "Cores and GiB of a serverless node, one of the SKUs"),

@@ -55,6 +55,7 @@ _WRITES: dict[type, str] = {
     statements.CancelJobs: "CANCEL JOBS",
     statements.Recover: "RECOVER",
     statements.Refresh: "REFRESH MATERIALIZED VIEW",
+    statements.AuditView: "AUDIT",
 }
 
 

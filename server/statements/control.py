@@ -41,15 +41,23 @@ def _failed(session: Session) -> list[Notice]:
 def refresh(session: Session, statement: Refresh) -> Result:
     """Run FLUSH: a view follows its tables by itself, so after a FLUSH it has applied all earlier commits.
 
+    With REBUILD the view is computed anew first; only its differing rows are written.
+
     Raises Error 42704 or 42809 for a name that is no materialized view, 42501 for another user's view, and the error of
     reading the view when it is not created or has failed.
     """
+    context = session.context
     check_owner(session.user, find_of_kind(session, statement.name, "materialized view").securable)
-    catalog = session.context.store.catalog
-    relation = resolve_readable(catalog, session.scope, statement.name)
-    failed_job(catalog, relation)
+    relation = resolve_readable(context.store.catalog, session.scope, statement.name)
+    if statement.is_rebuild:
+        if context.plans.view(relation, context.store.catalog).plan.looked_up:
+            message = "the rows of a temporal join cannot be computed anew: they depend on when its changes came"
+            raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=statement.name.position)
+        context.coordinator.rebuild(relation.id, session.check_cancelled)
+    else:
+        failed_job(context.store.catalog, relation)
     session.flush()
-    failed_job(session.context.store.catalog, relation)
+    failed_job(context.store.catalog, relation)
     return Result("REFRESH_MATERIALIZED_VIEW")
 
 
