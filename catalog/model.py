@@ -578,6 +578,16 @@ class Catalog:
         """Return the relations that read this one directly, write to it or will replace it, in order of creation."""
         return (r for r in self.relations if relation_id in (*r.upstreams, r.target, r.replaces))
 
+    def readers(self, relation_id: int) -> list[Relation]:
+        """Return what reads a relation, directly or through others."""
+        found: dict[int, Relation] = {}
+        pending = [relation_id]
+        while pending:
+            new = [reader for reader in self.dependents(pending.pop()) if reader.id not in found]
+            found |= {reader.id: reader for reader in new}
+            pending += [reader.id for reader in new]
+        return list(found.values())
+
     def replacement(self, relation_id: int) -> Relation | None:
         """Return the relation that will replace this one, if any."""
         return next((relation for relation in self.relations if relation.replaces == relation_id), None)

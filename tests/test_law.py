@@ -122,6 +122,9 @@ def test_combined_operators(tmp_path: Path) -> None:
             check(client, queries, f"epoch {epoch}")
             for _ in range(4):
                 run(client, changes.change())
+        for name in queries:
+            [(_, result, _, _, _, _, detail)] = run(client, f"AUDIT MATERIALIZED VIEW {name}")
+            assert (result == "PROVEN" and detail is None) or "temporal" in str(detail), (name, result, detail)
 
 
 def test_a_wrong_view_is_noticed(tmp_path: Path) -> None:

@@ -3,8 +3,9 @@
 A checksum is the sum of a hash of each row, modulo 2**64, so it does not depend on the order of the rows, and a change
 of rows adds or subtracts the hashes of these rows alone (Bellare and Micciancio, "A New Paradigm for Collision-free
 Hashing: Incrementality at Reduced Cost", 1997, AdHash). A row of the relation is an addend. A view's checksum is the
-sum of its addends: one for the rows that the view had once (`version` tells the version of the hash), and one for each
-later checkpoint with changes. Writing functions take the cursor of the transaction that commits the rows.
+sum of its addends: one for the rows that the view had once, and one for each later checkpoint with changes. The first
+one has a `version`, that of DuckDB: another version may hash otherwise, and then the rows are read again. Writing
+functions take the cursor of the transaction that commits the rows.
 """
 
 from __future__ import annotations
@@ -12,18 +13,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-import duckdb
-
-from sparkwave.catalog.lake.ducklake import Cursor, first_row
+from sparkwave.catalog.lake.ducklake import ENGINE_VERSION, Cursor, first_row
 from sparkwave.catalog.names import SYSTEM_SCHEMA, LakeTable, quote, system_table
 from sparkwave.catalog.types import Type
 
 VIEW_CHECKSUMS = LakeTable(SYSTEM_SCHEMA, "view_checksums")
 _TABLE = system_table(VIEW_CHECKSUMS.name)
 _MODULUS = 1 << 64
-# DuckDB may change its hash with a version; then the rows are read again.
-_VERSION = duckdb.__version__
-# The addends that there may be beyond two for each relation, before they are summed up.
+# The later addends that there may be beyond one for each relation, before they are summed up.
 _SLACK = 1000
 
 
@@ -80,7 +77,7 @@ def put_first(cursor: Cursor, relation_id: int, first: Checksum) -> None:
     if cursor.execute(f"SELECT 1 {has_one}", [relation_id]).fetchone():
         cursor.execute(f"DELETE {has_one}", [relation_id])
     cursor.execute(
-        f"INSERT INTO {_TABLE} VALUES (?, ?::UBIGINT, ?, ?)", [relation_id, first.value, first.rows, _VERSION]
+        f"INSERT INTO {_TABLE} VALUES (?, ?::UBIGINT, ?, ?)", [relation_id, first.value, first.rows, ENGINE_VERSION]
     )
 
 
@@ -91,7 +88,7 @@ def forget(cursor: Cursor, relation_id: int) -> None:
 
 def checksums(cursor: Cursor, relation_id: int | None = None) -> dict[int, Checksum]:
     """Return the known checksums of one relation or all, by id, as of the last checkpoint that the cursor sees."""
-    began = cursor.execute(f"SELECT relation_id FROM {_TABLE} WHERE version = ?", [_VERSION]).fetchall()
+    began = cursor.execute(f"SELECT relation_id FROM {_TABLE} WHERE version = ?", [ENGINE_VERSION]).fetchall()
     sums = _sums(cursor, relation_id)
     return {id_: sums[id_] for (id_,) in began if id_ in sums}
 

@@ -162,9 +162,11 @@ class Advance:
     @property
     def checksums(self) -> list[tuple[int, Checksum]]:
         """The change of the view's checksum, with its id. A view has a checksum once it is created."""
-        relation, (removed, added) = self.view.relation, self.counts[-1]
-        has_own = relation.created and not relation.is_sink and (removed or added)
-        return [(relation.id, Checksum(self.hashes, added - removed))] if has_own else []
+        relation = self.view.relation
+        if not relation.created or relation.is_sink:
+            return []
+        removed, added = self.counts[-1]
+        return [(relation.id, Checksum(self.hashes, added - removed))] if removed or added else []
 
     @property
     def of_states(self) -> Advance:

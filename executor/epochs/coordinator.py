@@ -209,16 +209,46 @@ class Coordinator:
             if is_free:
                 self.barrier_lock.release()
 
-    def rebuild(self, job_id: int, check_cancelled: Callable[[], None]) -> None:
-        """Let the next barrier compute a created view anew, whatever it has applied. No query reads it before."""
+    def rebuild(self, relation: Relation, check_cancelled: Callable[[], None]) -> None:
+        """Let the next barrier compute a created view anew, and all its readers, whatever they have applied.
+
+        No query reads them before. The readers have not applied the rows that are stored now, so a change of these rows
+        is no change for them. Raises Error 0A000 where a view among them, or a sink, cannot be computed anew.
+        """
         while True:
             with self.between_barriers(0.1) as epoch:
                 if epoch is not None:
+                    self._engines.forget_copies()  # the rows in the lake are to be compared
+                    rebuilt = self._computable(relation)
                     with self._store.change() as cursor:
-                        leave_behind(cursor, job_id, None, "it is being computed anew", has_failed=True)
-                    self.behind.forget({job_id})
+                        for each in rebuilt:
+                            leave_behind(cursor, each.id, None, "it is being computed anew", has_failed=True)
+                    self.behind.forget({each.id for each in rebuilt})
                     return
             check_cancelled()
+
+    def _computable(self, relation: Relation) -> list[Relation]:
+        """Return a view and the streaming jobs that read it. Raises Error 0A000 as `rebuild`."""
+        catalog = self._store.catalog
+        found = [relation, *(reader for reader in catalog.readers(relation.id) if reader.is_streaming)]
+        for each in found:
+            reason = self._why_not_computable(each)
+            if reason is not None:
+                raise Error(
+                    f"cannot compute {relation.kind} {relation.qualified_name} anew",
+                    errors.FEATURE_NOT_SUPPORTED,
+                    detail=f"{each.kind} {each.qualified_name} {reason}",
+                    hint="Drop it and create it again.",
+                )
+        return found
+
+    def _why_not_computable(self, relation: Relation) -> str | None:
+        if not relation.created:
+            return "is still being created"
+        if relation.is_sink:
+            return "has delivered its rows"
+        is_temporal = self._plans.view(relation, self._store.catalog).plan.looked_up
+        return "has a temporal join, whose rows depend on when changes came" if is_temporal else None
 
     def hand_over(self, job_id: int) -> Handover:
         """Let the next barrier finish a creating job."""

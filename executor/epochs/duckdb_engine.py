@@ -215,7 +215,16 @@ def _make(cursor: Cursor, name: str, query: str, keys: int) -> int:
 
 
 def _difference(stored: str, computed: str, columns: Sequence[str]) -> str:
-    """Return SQL of the rows, with weights, that turn the stored rows into the computed ones."""
+    """Return SQL of the rows, with weights, that turn the stored rows into the computed ones.
+
+    Removing a key removes all rows that have it. So a row that is stored too often is removed and added again.
+    """
     listed = ", ".join(map(quote, columns))
-    both = f"SELECT {listed}, 1 AS _weight FROM {computed} UNION ALL SELECT {listed}, -1 FROM {stored}"
-    return f"SELECT {listed}, sum(_weight)::BIGINT AS _weight FROM ({both}) GROUP BY ALL HAVING sum(_weight) <> 0"
+    both = f'SELECT {listed}, 1 AS "?new", 0 AS "?old" FROM {computed} UNION ALL SELECT {listed}, 0, 1 FROM {stored}'
+    counts = 'sum("?new") AS "?come", sum("?old") AS "?gone"'
+    differing = f'SELECT {listed}, {counts} FROM ({both}) GROUP BY ALL HAVING sum("?new") <> sum("?old")'
+    return (
+        f"WITH differing AS MATERIALIZED ({differing}) "
+        f'SELECT {listed}, -1::BIGINT AS _weight FROM differing WHERE "?gone" > 0 '
+        f'UNION ALL SELECT {listed}, 1::BIGINT FROM differing WHERE "?come" > 0'
+    )

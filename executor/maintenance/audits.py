@@ -187,9 +187,12 @@ class Audits:
         with self._computing(cursor, view, moment, running) as (engine, compute):
             found = compare(cursor, view, moment.snapshot, compute)
         audit = replace(audit, engine=engine, checksum=found.stored)
+        is_recorded = moment.recorded in (found.stored, None)
+        origin = "epochs have written these rows" if is_recorded else _unrecorded(found.stored, moment.recorded)
         if not found.differences:
-            return replace(audit, result=PROVEN)
-        detail = "; ".join([*map(str, found.differences), _unrecorded(found.stored, moment.recorded)])
+            corrected = f"the recorded checksum was {moment.recorded}, and is corrected"
+            return replace(audit, result=PROVEN, detail=None if is_recorded else corrected)
+        detail = "; ".join([*map(str, found.differences), origin])
         return replace(audit, result=DIFFERENT, detail=detail, evidence=_evidence(relation, moment, found))
 
     @contextmanager
@@ -240,19 +243,16 @@ def is_auditable(relation: Relation) -> bool:
 
 
 def _unrecorded(stored: Checksum, recorded: Checksum | None) -> str:
-    if recorded is None or stored == recorded:
-        return "epochs have written these rows"
     return f"the stored rows have the checksum {stored}, those that epochs have written {recorded}"
 
 
 def _evidence(relation: Relation, moment: _Moment, found: Comparison) -> str:
     """Return a JSON object with the differing rows, and what they were compared with."""
-    return json.dumps(
-        {
-            "definition": relation.definition,
-            "epoch": moment.position.epoch.snapshot,
-            "recorded_checksum": str(moment.recorded) if moment.recorded else None,
-            "stored_checksum": str(found.stored),
-            "differences": [difference.json for difference in found.differences],
-        }
-    )
+    told = {
+        "definition": relation.definition,
+        "epoch": moment.position.epoch.snapshot,
+        "recorded_checksum": str(moment.recorded) if moment.recorded else None,
+        "stored_checksum": str(found.stored),
+    }
+    differences = ", ".join(difference.json for difference in found.differences)
+    return f'{json.dumps(told)[:-1]}, "differences": [{differences}]}}'

@@ -65,10 +65,12 @@ class Difference:
         return f"state {self.state}: {found}" if self.state else found
 
     @property
-    def json(self) -> dict[str, object]:
+    def json(self) -> str:
+        """A JSON object with the numbers of rows and some of them; no digit of a number is lost."""
         sides = {"unexpected": self.unexpected, "missing": self.missing}
-        rows = {f"{words}_rows": [json.loads(row) for row in side.examples] for words, side in sides.items()}
-        return {"state": self.state, **{words: side.count for words, side in sides.items()}, **rows}
+        parts = [f'"state": {json.dumps(self.state)}', *(f'"{words}": {side.count}' for words, side in sides.items())]
+        parts += [f'"{words}_rows": [{", ".join(side.examples)}]' for words, side in sides.items()]
+        return f"{{{', '.join(parts)}}}"
 
 
 @dataclass(frozen=True)

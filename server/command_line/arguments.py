@@ -37,6 +37,8 @@ def parser() -> argparse.ArgumentParser:
         for command in (serve, *(readers if field.name in _OF_THE_LAKE else ())):
             command.add_argument(f"--{name}", help=f"{HELP[field.name]}{default}", metavar=name.upper())
     check.add_argument("--views", action="store_true", help="compute every view anew and compare")
+    check.add_argument("--online", action="store_true", help="have a running server compare the views of a database")
+    _add_client(check)
     backup.add_argument("target", type=Path, metavar="TARGET", help="a directory to be made, on its machine")
     one = backup.add_mutually_exclusive_group()
     one.add_argument("--listen", help=f"HOST:PORT of the server (default {Settings.listen})", metavar="LISTEN")

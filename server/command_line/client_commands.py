@@ -1,4 +1,4 @@
-"""`sparkwave status` and `sparkwave sql`: clients of a running server."""
+"""`sparkwave status`, `sql` and `check --online`: clients of a running server."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import psycopg
+import psycopg.sql
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
@@ -22,6 +23,10 @@ FROM rw_catalog.rw_job_status"""
 _TROUBLE = """
 SELECT state, job_type, schema_name || '.' || job_name, coalesce(reason, '')
 FROM rw_catalog.rw_job_status WHERE state IN ('BEHIND', 'FAILED') ORDER BY 3"""
+_COMPARABLE = """
+SELECT job_type, schema_name, job_name FROM rw_catalog.rw_job_status
+WHERE state <> 'CREATING' AND job_type IN ('materialized view', 'index') AND database_name = current_database()
+ORDER BY job_id"""
 _PROGRESS = "SELECT ddl_statement, progress FROM rw_catalog.rw_ddl_progress ORDER BY ddl_id"
 _NODES = """
 SELECT resource_group, sum(parallelism)::bigint, sum(system_total_memory_bytes)::bigint
@@ -69,6 +74,33 @@ def status(target: Target) -> int:
         for group, cores, memory in connection.execute(_NODES).fetchall():
             print(f"resource group {group}: {cores} cores, {int(str(memory)) >> 20} MiB")
     return 1 if behind or failed else 0
+
+
+def check(target: Target) -> int:
+    """Have a server compare the views and indexes of a database with their queries. Returns 1 if any is different.
+
+    Raises Error 08006 without a server, and the server's error for a view of another user.
+    """
+    compared, different = 0, 0
+    with target.connect() as connection:
+        for kind, schema, name in connection.execute(_COMPARABLE).fetchall():
+            statement = psycopg.sql.SQL("AUDIT {} {}").format(
+                psycopg.sql.SQL("INDEX" if kind == "index" else "MATERIALIZED VIEW"),
+                psycopg.sql.Identifier(str(schema), str(name)),
+            )
+            try:
+                [(_, result, *_, detail)] = connection.execute(statement).fetchall()
+            except psycopg.Error as error:
+                raise Error(
+                    error.diag.message_primary or str(error), error.sqlstate or errors.INTERNAL_ERROR
+                ) from error
+            compared, different = compared + (result != "SKIPPED"), different + (result == "DIFFERENT")
+            if result == "SKIPPED":
+                print(f"not compared: {kind} {schema}.{name}: {detail}")
+            elif result == "DIFFERENT":
+                print(f"{kind} {schema}.{name}: {detail}")
+    print(f"{compared} views and indexes compared with their queries: {different or 'no'} findings")
+    return 1 if different else 0
 
 
 def sql(target: Target, texts: Sequence[str]) -> int:

@@ -50,6 +50,10 @@ def _serve(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _check(arguments: argparse.Namespace) -> int:
+    return _as_client(arguments) if arguments.online else _on_lake(arguments)
+
+
 def _on_lake(arguments: argparse.Namespace) -> int:
     from sparkwave.server.command_line import lake_commands
 
@@ -68,9 +72,13 @@ def _as_client(arguments: argparse.Namespace) -> int:
 
     config, _ = _configured(arguments)
     target = client_commands.Target(*config.address, arguments.user, arguments.database)
-    if arguments.command == "status":
-        return client_commands.status(target)
-    return client_commands.sql(target, arguments.texts)
+    match arguments.command:
+        case "status":
+            return client_commands.status(target)
+        case "check":
+            return client_commands.check(target)
+        case _:
+            return client_commands.sql(target, arguments.texts)
 
 
 def _demo(arguments: argparse.Namespace) -> int:
@@ -91,7 +99,7 @@ _COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "status": _as_client,
     "sql": _as_client,
     "demo": _demo,
-    "check": _on_lake,
+    "check": _check,
     "backup": _on_lake,
     "restore": _on_lake,
 }

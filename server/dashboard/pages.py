@@ -226,6 +226,7 @@ _JOBS = (
     "SELECT job_id, schema_name, job_name, job_type, state, create_type, is_serverless_backfill, initialized_at, "
     "fresh_as_of, lag_ms, reason, reason_since, tries, next_try_at FROM rw_catalog.rw_job_status"
 )
+_PROOFS = "SELECT relation_id, checksum, result, audited_at FROM rw_catalog.rw_view_checksums"
 _FRAGMENTS = "SELECT * FROM rw_catalog.rw_backfill_status"
 
 PAGES: dict[str, Page] = {
@@ -253,9 +254,12 @@ PAGES: dict[str, Page] = {
         {
             "views": f"{_JOBS} WHERE database_name = current_database() ORDER BY schema_name, job_name",
             "sizes": "SELECT id, total_key_count, total_value_size FROM rw_catalog.rw_table_stats",
+            "proofs": _PROOFS,
         }
     ),
-    "view": Page({"views": f"{_JOBS} WHERE job_id = $1"}, more=_plan, has_id=True),
+    "view": Page(
+        {"views": f"{_JOBS} WHERE job_id = $1", "proofs": f"{_PROOFS} WHERE relation_id = $1"}, more=_plan, has_id=True
+    ),
     "nodes": Page(
         {
             "nodes": "SELECT id, host, port, state, parallelism, is_serving, system_total_memory_bytes, started_at, "

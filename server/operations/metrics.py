@@ -26,6 +26,7 @@ from sparkwave.catalog.model import CREATED, FAILED, Catalog, Relation
 from sparkwave.catalog.names import literal, system_table
 from sparkwave.catalog.redaction import redact
 from sparkwave.catalog.stores.compute_errors import compute_errors
+from sparkwave.catalog.stores.view_audits import DIFFERENT
 from sparkwave.server.context import Context
 from sparkwave.server.reads.live_catalog import backfill_rows
 
@@ -155,6 +156,10 @@ def _jobs(context: Context) -> Iterator[Metric]:
     name = {id_: _label(catalog.by_id[id_]) for id_ in jobs}
     failed = [(name[id_], 1) for id_, job in jobs.items() if job.status == FAILED]
     yield gauge("sparkwave_job_failed", "A job that has failed and not caught up since", ("job_id", "job"), failed)
+    results = context.audits.results
+    audited = [(name[id_], results[id_][0] == DIFFERENT) for id_ in jobs if id_ in results]
+    different = "1 for a view whose last audit found other rows than its query's"
+    yield gauge("sparkwave_view_different", different, ("job_id", "job"), audited)
     behind = [(name[id_], job.is_behind) for id_, job in jobs.items() if catalog.by_id[id_].created]
     yield gauge(
         "sparkwave_job_behind", "1 for a created job that the others have left behind", ("job_id", "job"), behind

@@ -41,7 +41,7 @@ def _failed(session: Session) -> list[Notice]:
 def refresh(session: Session, statement: Refresh) -> Result:
     """Run FLUSH: a view follows its tables by itself, so after a FLUSH it has applied all earlier commits.
 
-    With REBUILD the view is computed anew first; only its differing rows are written.
+    With REBUILD the view and all that read it are computed anew; only differing rows are written.
 
     Raises Error 42704 or 42809 for a name that is no materialized view, 42501 for another user's view, and the error of
     reading the view when it is not created or has failed.
@@ -50,10 +50,7 @@ def refresh(session: Session, statement: Refresh) -> Result:
     check_owner(session.user, find_of_kind(session, statement.name, "materialized view").securable)
     relation = resolve_readable(context.store.catalog, session.scope, statement.name)
     if statement.is_rebuild:
-        if context.plans.view(relation, context.store.catalog).plan.looked_up:
-            message = "the rows of a temporal join cannot be computed anew: they depend on when its changes came"
-            raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=statement.name.position)
-        context.coordinator.rebuild(relation.id, session.check_cancelled)
+        context.coordinator.rebuild(relation, session.check_cancelled)
     else:
         failed_job(context.store.catalog, relation)
     session.flush()

@@ -13,7 +13,8 @@ export function viewsPage(data) {
     return empty("There are no views yet", "Create one over a table: ", code("CREATE MATERIALIZED VIEW … AS SELECT …"), ". It then follows every INSERT, UPDATE and DELETE.");
   }
   const sizes = new Map(data.sizes.map((size) => [size.id, size]));
-  const columns = [["Name", ""], ["Kind", ""], ["State", ""], ["Shows all up to", ""], ["Rows", "number"], ["Files", "number"]];
+  const columns = [["Name", ""], ["Kind", ""], ["State", ""], ["Shows all up to", ""], ["Proof", ""], ["Rows", "number"], ["Files", "number"]];
+  const proofs = new Map(data.proofs.map((proof) => [proof.relation_id, proof]));
   const rows = data.views.map((view) => {
     const size = sizes.get(view.job_id);
     return {
@@ -23,6 +24,7 @@ export function viewsPage(data) {
         view.job_type,
         stateOf(view),
         freshness(view),
+        proofOf(proofs.get(view.job_id)),
         size && view.state !== "CREATING" ? count(size.total_key_count) : "–",
         size && view.state !== "CREATING" ? bytes(size.total_value_size) : "–",
       ],
@@ -34,6 +36,16 @@ export function viewsPage(data) {
 function stateOf(view) {
   const isLate = view.state === "FOLLOWING" && view.lag_ms > LATE_MS;
   return [chip(isLate ? "BEHIND" : view.state, isLate ? "behind" : view.state), view.reason ? h("small", { class: "stuck" }, view.reason) : null];
+}
+
+// What the last comparison with the query found.
+function proofOf(proof) {
+  if (!proof || !proof.result) return "–";
+  const age = (Date.now() - Date.parse(proof.audited_at)) / 1000;
+  const ago = age < 60 ? "just now" : `${duration(age)} ago`;
+  if (proof.result === "PROVEN") return `proven ${ago}`;
+  if (proof.result === "DIFFERENT") return chip(`DIFFERENT ${ago}`, "failed");
+  return `not compared ${ago}`;
 }
 
 function triesOf(view) {
@@ -56,6 +68,7 @@ export function viewPage(data) {
       { class: "card job" },
       h("span", { class: "tags" }, view ? stateOf(view) : null, h("span", { class: "tag" }, data.kind), h("span", { class: "muted" }, `owned by ${data.owner}`)),
       view ? h("p", { class: "reason" }, "Shows all that was committed up to ", h("strong", null, freshness(view)), ".", triesOf(view)) : null,
+      data.proofs.length ? h("p", { class: "reason" }, "Compared with its query: ", proofOf(data.proofs[0]), ".") : null,
     ),
     section("Statement", listing("The statement that made it", data.definition)),
     section("How it follows its inputs", deltas(data)),
