@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from graphlib import TopologicalSorter
@@ -397,6 +397,27 @@ class Secret:
         return Securable("secret", self.id, self.name, self.owner)
 
 
+@dataclass(frozen=True)
+class Connection:
+    """Named options that sources and sinks of a connector have in common.
+
+    `kind` is the connector. Secret `options` are sealed; `secrets` are the options whose value is a named secret, with
+    the secret's id. The sources and sinks have copies of both, and the connection's id.
+    """
+
+    id: int
+    schema_id: int
+    name: str
+    owner: str
+    kind: str
+    options: Mapping[str, str]
+    secrets: Mapping[str, int]
+
+    @property
+    def securable(self) -> Securable:
+        return Securable("connection", self.id, self.name, self.owner)
+
+
 def row_id_column() -> Column:
     return Column(ROW_ID, BIGINT, is_hidden=True)
 
@@ -525,6 +546,7 @@ class Catalog:
     sources: dict[int, Source] = field(default_factory=dict)
     memberships: frozenset[Membership] = frozenset()
     secrets: dict[int, Secret] = field(default_factory=dict)  # by id
+    connections: dict[int, Connection] = field(default_factory=dict)  # by id
 
     @lazy
     def _by_name(self) -> dict[tuple[str, str, str], Relation]:

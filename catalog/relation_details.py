@@ -59,7 +59,8 @@ class Sink:
     - `path`, `format`, `token`: for files; the directory or the prefix of the objects' names, the format, and a text in
       the files' names that is unique to the sink.
     - `options`: the connector's options as the user gave them, secret ones sealed. `secrets` are the options whose
-      value is a named secret, with the secret's id.
+      value is a named secret, with the secret's id. `connection` is the id of the connection that some of them come
+      from, if any.
     - `key`: the columns of a message's key.
     - `has_snapshot`: whether the rows from before the sink are delivered, too.
     - `ignores_deletes`: removals are left out.
@@ -81,6 +82,7 @@ class Sink:
     ignores_deletes: bool = False
     rate_limit: int | None = None
     is_decoupled: bool = True
+    connection: int | None = None
 
     @property
     def removes(self) -> bool:

@@ -16,7 +16,8 @@ class Source:
 
     `includes` are pairs of a fact about a row besides its values ("file", "offset") and the column for the fact.
     `rate_limit` is in rows a second, None without a limit and 0 to pause. Secret `options` are sealed; `secrets` are
-    the options whose value is a named secret, with the secret's id.
+    the options whose value is a named secret, with the secret's id. `connection` is the id of the connection that some
+    of the options come from, if any.
     """
 
     relation_id: int
@@ -28,6 +29,7 @@ class Source:
     includes: tuple[tuple[str, str], ...] = ()
     rate_limit: int | None = None
     secrets: Mapping[str, int] = field(default_factory=dict)
+    connection: int | None = None
 
     @property
     def included(self) -> dict[str, str]:

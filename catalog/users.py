@@ -20,6 +20,7 @@ PRIVILEGES: dict[str, tuple[str, ...]] = {
     "subscription": ("SELECT",),
     "sequence": ("USAGE", "SELECT", "UPDATE"),
     "function": ("EXECUTE",),
+    "connection": ("USAGE",),
     "schema": ("CREATE", "USAGE"),
     "database": ("CREATE", "CONNECT"),
 }

@@ -301,6 +301,60 @@ def test_an_upsert_sink_and_a_table_of_it(session: Connection, broker: Broker) -
     assert ({"odd": 0}, None) in sent(broker, "mirror", 4)
 
 
+def test_a_connection(session: Connection, broker: Broker, in_process_server: Server) -> None:
+    """A source and a sink have its options and secrets, which ALTER CONNECTION changes in all; they are not shown."""
+    broker.send("by_connection", [(None, b'{"v": 1}')])
+    broker.make("to_connection")
+    session.execute(f"CREATE SECRET kafka_at WITH (backend = 'meta') AS '{broker.address}'")
+    session.execute(
+        "CREATE CONNECTION shared WITH (type = 'kafka', properties.bootstrap.server = SECRET kafka_at, "
+        "properties.sasl.password = 'for nobody')"
+    )
+    given = "connector = 'kafka', connection = shared"
+    with_ = f"WITH ({given}, topic = 'by_connection') FORMAT PLAIN ENCODE JSON"
+    session.execute(f"CREATE SOURCE connected (v int) {with_}")
+    wait_for(session, "SELECT v FROM connected", [(1,)])
+    session.execute("ALTER SOURCE connected ADD COLUMN w int")
+    broker.send("by_connection", [(None, b'{"v": 2, "w": 3}')])
+    wait_for(session, "SELECT v, w FROM connected ORDER BY v", [(1, None), (2, 3)])
+    session.execute("CREATE TABLE facts_out (v int) APPEND ONLY")
+    sink = f"WITH ({given}, topic = 'to_connection') FORMAT PLAIN ENCODE JSON"
+    session.execute(f"CREATE SINK to_connected FROM facts_out {sink}")
+    session.execute("INSERT INTO facts_out VALUES (1)")
+    assert sent(broker, "to_connection", 1) == [(None, {"v": 1})]
+    ids = "SELECT c.name FROM rw_catalog.rw_{}s s JOIN rw_catalog.rw_connections c ON c.id = s.connection_id"
+    depend = "SELECT count(*) FROM rw_catalog.rw_depend JOIN rw_catalog.rw_connections c ON c.id = refobjid"
+    assert rows(session, ids.format("source")) == rows(session, ids.format("sink")) == [("shared",)]
+    assert rows(session, depend) == [(2,)]
+    error = refused(session, "DROP CONNECTION shared")
+    assert (error.sqlstate, error.diag.message_detail) == (
+        "2BP01", "source public.connected depends on it\nsink public.to_connected depends on it"
+    )  # fmt: skip
+    detail = refused(session, "DROP SECRET kafka_at").diag.message_detail or ""
+    assert detail.splitlines()[-1] == "connection shared depends on it"
+    for kind, name in (("SOURCE", "connected"), ("SINK", "to_connected")):
+        assert "connection = shared" in rows(session, f"SHOW CREATE {kind} {name}")[0][1]
+    shown = [rows(session, "SHOW CONNECTIONS"), rows(session, "SELECT * FROM rw_catalog.rw_sources")]
+    shown += [rows(session, "SELECT * FROM rw_catalog.rw_sinks"), rows(session, "SHOW PROCESSLIST")]
+    assert "for nobody" not in str(shown)
+    stored = (file.read_bytes() for file in in_process_server.data.rglob("*") if file.is_file())
+    assert not any(b"for nobody" in content for content in stored)
+
+    other = Broker()
+    other.make("to_connection")
+    session.execute(f"ALTER CONNECTION shared CONNECTOR WITH (properties.bootstrap.server = '{other.address}')")
+    session.execute("INSERT INTO facts_out VALUES (2)")
+    assert sent(other, "to_connection", 1) == [(None, {"v": 2})]
+    session.execute("ALTER CONNECTION shared CONNECTOR WITH (properties.bootstrap.server = SECRET kafka_at)")
+    session.execute("INSERT INTO facts_out VALUES (3)")
+    assert sorted(value["v"] for _, value in sent(broker, "to_connection", 2)) == [1, 3]
+    broker.send("by_connection", [(None, b'{"v": 4}')])
+    wait_for(session, "SELECT v FROM connected ORDER BY v", [(1,), (2,), (4,)])
+    session.execute("DROP CONNECTION shared CASCADE")
+    assert rows(session, "SELECT name FROM rw_catalog.rw_sinks WHERE name = 'to_connected'") == []
+    session.execute("DROP SECRET kafka_at")
+
+
 @pytest.mark.long
 def test_a_sink_over_a_kill(tmp_path: Path, broker: Broker) -> None:
     """Nothing is missing; what was sent and not noted is there again."""

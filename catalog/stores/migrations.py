@@ -238,4 +238,11 @@ MIGRATIONS: tuple[str, ...] = (
         checksum VARCHAR, row_count BIGINT, detail VARCHAR, evidence VARCHAR
     )
     """,
+    # Connections, and the sources that use one: see `catalog.model.Connection`. Options and secrets are JSON.
+    """
+    CREATE TABLE lake.sparkwave.connections (
+        id BIGINT, schema_id BIGINT, name VARCHAR, owner VARCHAR, kind VARCHAR, options VARCHAR, secrets VARCHAR
+    );
+    ALTER TABLE lake.sparkwave.sources ADD COLUMN connection_id BIGINT
+    """,
 )

@@ -24,6 +24,7 @@ _OWNED = {
     "function": "functions",
     "type": "types",
     "secret": "secrets",
+    "connection": "connections",
 }
 
 

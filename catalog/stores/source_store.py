@@ -23,7 +23,7 @@ def load_sources(cursor: Cursor) -> dict[int, Source]:
     """Return all sources by the id of their relation."""
     rows = cursor.execute(
         "SELECT relation_id, connector, options, format, encode, encode_options, includes, rate_limit, "
-        "coalesce(secrets, '{}') "
+        "coalesce(secrets, '{}'), connection_id "
         f"FROM {_SOURCES} ORDER BY relation_id"
     ).fetchall()
     return {
@@ -37,14 +37,15 @@ def load_sources(cursor: Cursor) -> dict[int, Source]:
             tuple((what, column) for what, column in json.loads(includes)),
             limit,
             json.loads(secrets),
+            connection,
         )
-        for id_, connector, options, format_, encode, encode_options, includes, limit, secrets in rows
+        for id_, connector, options, format_, encode, encode_options, includes, limit, secrets, connection in rows
     }
 
 
 def add_source(cursor: Cursor, source: Source) -> None:
     cursor.execute(
-        f"INSERT INTO {_SOURCES} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT INTO {_SOURCES} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
             source.relation_id,
             source.connector,
@@ -55,7 +56,16 @@ def add_source(cursor: Cursor, source: Source) -> None:
             json.dumps(source.includes),
             source.rate_limit,
             json.dumps(dict(source.secrets)),
+            source.connection,
         ],
+    )
+
+
+def set_options(cursor: Cursor, source: Source) -> None:
+    """Store a source's present options and secrets."""
+    cursor.execute(
+        f"UPDATE {_SOURCES} SET options = ?, secrets = ? WHERE relation_id = ?",
+        [json.dumps(dict(source.options)), json.dumps(dict(source.secrets)), source.relation_id],
     )
 
 

@@ -37,6 +37,7 @@ from sparkwave.catalog.relation_details import dump_details, dump_settings, load
 from sparkwave.catalog.sealing import KEY_FILE, load_secrets, open_cipher
 from sparkwave.catalog.stores.column_store import load_columns, put_columns, replace_columns
 from sparkwave.catalog.stores.comment_store import forget_comments, load_commented
+from sparkwave.catalog.stores.connection_store import load_connections
 from sparkwave.catalog.stores.function_store import load_functions
 from sparkwave.catalog.stores.job_store import load_jobs
 from sparkwave.catalog.stores.source_store import load_sources
@@ -80,7 +81,8 @@ _PROGRESS = {
 # The system tables that `Store.catalog` is read from.
 _LOADED = {
     "relations", "columns", "jobs", "schemas", "databases", "parameters", "users", "memberships", "grants",
-    "default_grants", "subscriptions", "functions", "types", "sources", "secrets", "comments", "states",
+    "default_grants", "subscriptions", "functions", "types", "sources", "secrets", "connections", "comments",
+    "states",
 }  # fmt: skip
 
 
@@ -150,6 +152,7 @@ class Store:
                 ({"types"}, lambda: {"types": load_types(self._cursor)}),
                 ({"sources"}, lambda: {"sources": load_sources(self._cursor)}),
                 ({"secrets"}, lambda: {"secrets": load_secrets(self._cursor)}),
+                ({"connections"}, lambda: {"connections": load_connections(self._cursor)}),
                 ({"jobs"}, lambda: {"jobs": load_jobs(self._cursor)}),
             ):
                 if not tables.isdisjoint(changed):

@@ -13,7 +13,7 @@ from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.names import system_table
 from sparkwave.catalog.users import DefaultGrant, Grant, Membership, Securable, User, roles_of
 
-_OWNED = ("databases", "schemas", "relations", "functions", "types", "secrets")
+_OWNED = ("databases", "schemas", "relations", "functions", "types", "secrets", "connections")
 _NAMED = (
     ("grants", "grantee"), ("grants", "grantor"),
     ("memberships", "role"), ("memberships", "member"), ("memberships", "grantor"),

@@ -65,6 +65,7 @@ SELECT id AS __object, owner AS __owner,
        CASE kind WHEN 'table' THEN 'arwd' WHEN 'sequence' THEN 'rwU' ELSE 'r' END AS __letters
 FROM pgc._all_relations
 UNION ALL SELECT id::UINTEGER, owner, 'X' FROM lake.sparkwave.functions
+UNION ALL SELECT id::UINTEGER, owner, 'U' FROM lake.sparkwave.connections
 UNION ALL SELECT id, owner, 'UC' FROM pgc._namespaces
 UNION ALL SELECT id, owner, 'Cc' FROM pgc._databases;
 CREATE OR REPLACE TABLE pgc._grants AS

@@ -363,11 +363,31 @@ WHERE i.database = pgf.session_database();
 
 -- Options as RisingWave shows them (rw_sources.rs, serialize_props_with_secret), without secrets
 -- (catalog/source_model.py, SECRET_OPTIONS).
+CREATE OR REPLACE MACRO rwc._shown(options, k) AS
+    if(regexp_matches(k, 'password|secret|token|key\.pem|credentials'), '***',
+       json_extract_string(options, '$."' || k || '"'));
 CREATE OR REPLACE MACRO rwc._properties(options) AS
-    to_json(map_from_entries(list_transform(json_keys(options), lambda k: struct_pack(k := k, v := struct_pack(
-        type := 'plaintext',
-        value := if(regexp_matches(k, 'password|secret|token|key\.pem|credentials'), '***',
-                    json_extract_string(options, '$."' || k || '"')))))));
+    to_json(map_from_entries(list_transform(json_keys(options), lambda k: struct_pack(
+        k := k, v := struct_pack(type := 'plaintext', value := rwc._shown(options, k))))));
+
+-- The options of connections in JSON, as RisingWave shows them (create_connection.rs), without values of secret ones.
+CREATE OR REPLACE VIEW rwc._connection_params AS
+SELECT id, to_json(map(list(k ORDER BY k), list(v ORDER BY k)))::VARCHAR AS connection_params
+FROM (SELECT id, k, rwc._shown(options, k) AS v
+      FROM (SELECT id, options, unnest(json_keys(options)) AS k FROM lake.sparkwave.connections)
+      UNION ALL
+      SELECT c.id, c.k, 'SECRET ' || s.name || ' AS TEXT'
+      FROM (SELECT id, secrets, unnest(json_keys(secrets)) AS k FROM lake.sparkwave.connections) c
+      JOIN lake.sparkwave.secrets s ON s.id = json_extract_string(c.secrets, '$."' || c.k || '"')::BIGINT)
+GROUP BY id;
+CREATE OR REPLACE VIEW rwc.rw_connections AS
+SELECT c.id::INTEGER AS id, c.name, c.schema_id::INTEGER AS schema_id,
+       coalesce((SELECT u.id FROM lake.sparkwave.users u WHERE u.name = c.owner), 1)::INTEGER AS owner,
+       'CONNECTION_TYPE_' || upper(c.kind) AS type_, '' AS provider, pgf._acl(c.id) AS acl, p.connection_params
+FROM lake.sparkwave.connections c
+JOIN lake.sparkwave.schemas n ON n.id = c.schema_id
+JOIN rwc._connection_params p ON p.id = c.id
+WHERE n.database = pgf.session_database();
 
 -- `sink_type` is as in RisingWave (proto/catalog.proto, SinkType).
 CREATE OR REPLACE VIEW rwc.rw_sinks AS
@@ -375,7 +395,7 @@ SELECT r.id::INTEGER AS id, r.name, r.schema_id::INTEGER AS schema_id, r.owner_i
        r.details->>'connector' AS connector,
        CASE WHEN r.details->>'is_forced' = 'true' THEN 'FORCE_APPEND_ONLY'
             ELSE replace(upper(r.details->>'type'), '-', '_') END AS sink_type,
-       NULL::INTEGER AS connection_id, r.definition, t.name AS target_table_name, pgf._acl(r.id) AS acl,
+       (r.details->>'connection')::INTEGER AS connection_id, r.definition, t.name AS target_table_name, pgf._acl(r.id) AS acl,
        r.initialized_at, r.created_at, NULL::VARCHAR AS initialized_at_cluster_version,
        NULL::VARCHAR AS created_at_cluster_version, coalesce(j.is_background, false) AS background_ddl,
        rwc._properties(r.details->'options') AS connector_props,
@@ -390,7 +410,7 @@ SELECT r.id::INTEGER AS id, r.name, r.schema_id::INTEGER AS schema_id, r.owner_i
        upper(s.connector) AS connector,
        (SELECT list(c.name ORDER BY c.position) FROM pgc._columns c WHERE c.relation_id = r.id) AS columns,
        s.format, s.encode AS row_encode, r.append_only,
-       if(r.kind = 'table', r.id, NULL)::INTEGER AS associated_table_id, NULL::INTEGER AS connection_id, r.definition,
+       if(r.kind = 'table', r.id, NULL)::INTEGER AS associated_table_id, s.connection_id::INTEGER AS connection_id, r.definition,
        pgf._acl(r.id) AS acl, r.initialized_at, r.created_at,
        NULL::VARCHAR AS initialized_at_cluster_version, NULL::VARCHAR AS created_at_cluster_version,
        false AS is_shared, rwc._properties(s.options) AS connector_props,
@@ -464,7 +484,12 @@ FROM pgf._size;
 CREATE OR REPLACE VIEW rwc.rw_depend AS
 SELECT id::INTEGER AS objid, unnest(upstreams)::INTEGER AS refobjid FROM pgc._created_relations
 UNION ALL
-SELECT id::INTEGER, (details->>'target')::INTEGER FROM pgc._created_relations WHERE details->>'target' IS NOT NULL;
+SELECT id::INTEGER, (details->>'target')::INTEGER FROM pgc._created_relations WHERE details->>'target' IS NOT NULL
+UNION ALL
+SELECT id::INTEGER, (details->>'connection')::INTEGER FROM pgc._created_relations
+WHERE details->>'connection' IS NOT NULL
+UNION ALL
+SELECT relation_id::INTEGER, connection_id::INTEGER FROM lake.sparkwave.sources WHERE connection_id IS NOT NULL;
 
 CREATE OR REPLACE VIEW rwc.rw_schemas AS
 SELECT oid::INTEGER AS id, nspname AS name, nspowner::INTEGER AS owner, pgf._acl(oid) AS acl FROM pgc.pg_namespace;
@@ -483,10 +508,6 @@ SELECT id::INTEGER AS id, name, schema_id::INTEGER AS schema_id, 1::INTEGER AS o
 FROM pgc._system_relations;
 
 -- Kinds of objects that do not exist here.
-CREATE OR REPLACE TABLE rwc.rw_connections (
-    id INTEGER, name VARCHAR, schema_id INTEGER, owner INTEGER, type VARCHAR, provider VARCHAR, acl VARCHAR[],
-    connection_params VARCHAR
-);
 CREATE OR REPLACE TABLE rwc.rw_types (
     id INTEGER, name VARCHAR, input_oid VARCHAR, typelem INTEGER, typarray INTEGER
 );

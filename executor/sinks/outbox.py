@@ -103,6 +103,7 @@ class _Sink:
     """One sink: its destination, its pace, and the delay after a failure."""
 
     secrets: tuple[Secret, ...] = ()
+    options: tuple[tuple[str, str], ...] = ()
     receiver: Receiver | None = None
     pace: Pace = field(default_factory=Pace)
     due: float = 0.0
@@ -156,10 +157,12 @@ class Outbox:
                     self._hand_on(cursor, relation, sink)
 
     def _kept(self, relation: Relation) -> _Sink:
-        """Return a sink's state, a new one if its secrets have changed."""
+        """Return a sink's state, a new one if its options or secrets have changed."""
         kept = self._sinks.get(relation.id)
         named = sealing.named(dict(relation.sink.secrets), self.store.catalog.secrets)
-        return kept if kept is not None and kept.secrets == named else _Sink(named)
+        made = _Sink(named, relation.sink.options)
+        is_same = kept is not None and (kept.secrets, kept.options) == (made.secrets, made.options)
+        return kept if kept is not None and is_same else made
 
     def _look(self, cursor: Cursor, relations: dict[int, Relation]) -> None:
         """Find the logs that have been written."""

@@ -90,12 +90,15 @@ S3_OPTIONS = (
 )  # fmt: skip
 S3_REQUIRED = ("s3.region_name", "s3.bucket_name")
 # The options of librdkafka that RisingWave knows (src/connector/src/connector_common/common.rs).
-KAFKA_OPTIONS = (
-    "topic", "properties.bootstrap.server", "properties.security.protocol", "properties.sasl.mechanism",
+KAFKA_CONNECTION = (
+    "properties.bootstrap.server", "properties.security.protocol", "properties.sasl.mechanism",
     "properties.sasl.username", "properties.sasl.password", "properties.ssl.ca.location",
     "properties.ssl.certificate.location", "properties.ssl.key.location", "properties.ssl.key.password",
-    "properties.ssl.endpoint.identification.algorithm", "properties.message.max.bytes",
-    "properties.receive.message.max.bytes", "properties.client.id", "properties.socket.keepalive.enable",
+    "properties.ssl.endpoint.identification.algorithm",
+)  # fmt: skip
+KAFKA_OPTIONS = (
+    "topic", *KAFKA_CONNECTION, "properties.message.max.bytes", "properties.receive.message.max.bytes",
+    "properties.client.id", "properties.socket.keepalive.enable",
 )  # fmt: skip
 KAFKA_REQUIRED = ("properties.bootstrap.server", "topic")
 KAFKA_SINK_OPTIONS = (

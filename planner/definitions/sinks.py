@@ -31,6 +31,7 @@ from sparkwave.catalog.types import (
 )
 from sparkwave.planner.bind.binder import Scope, data_type, resolve
 from sparkwave.planner.definitions.connectors import (
+    KAFKA_CONNECTION,
     KAFKA_OPTIONS,
     KAFKA_REQUIRED,
     KAFKA_SINK_OPTIONS,
@@ -39,6 +40,7 @@ from sparkwave.planner.definitions.connectors import (
 )
 from sparkwave.planner.definitions.counting import draws
 from sparkwave.planner.definitions.view_options import KNOWN, rows_a_second
+from sparkwave.planner.parse.with_options import CONNECTION
 from sparkwave.planner.plan.growth import only_grows
 from sparkwave.planner.plan.nodes import Item, Project
 from sparkwave.planner.statements import CreateSink, Option
@@ -58,7 +60,7 @@ _TAKEN: dict[str, frozenset[str]] = {
     BLACKHOLE: _OF_ALL | {"primary_key"},
     **{connector: _OF_ALL | {path} for connector, path in _PATHS.items() if connector != S3},
     S3: _OF_ALL | {"s3.path", *S3_OPTIONS},
-    KAFKA: _OF_ALL | {"primary_key", *KAFKA_OPTIONS, *KAFKA_SINK_OPTIONS},
+    KAFKA: _OF_ALL | {"primary_key", CONNECTION, *KAFKA_OPTIONS, *KAFKA_SINK_OPTIONS},
 }
 _REQUIRED = {**{connector: (path,) for connector, path in _PATHS.items()}, S3: S3_REQUIRED, KAFKA: KAFKA_REQUIRED}
 _FORMATS = {"plain": APPEND_ONLY, "upsert": UPSERT}
@@ -125,7 +127,9 @@ def sink_options(statement: CreateSink) -> SinkOptions:
         raise later_changes_only(flags[_SNAPSHOT].position)
     ignores = is_on.get(_IGNORES_DELETES, False)
     found = SinkOptions(of_job, given, connector, type_, is_on.get(_FORCED, False), encode, ignores, has_snapshot)
-    missing = next((name for name in _REQUIRED.get(connector, ()) if name not in given), None)
+    from_connection = KAFKA_CONNECTION if CONNECTION in given else ()
+    required = (name for name in _REQUIRED.get(connector, ()) if name not in from_connection)
+    missing = next((name for name in required if name not in given), None)
     if missing is not None:
         raise _invalid(f"missing field '{missing}'", _at(given))
     if connector in FILES:

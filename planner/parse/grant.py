@@ -35,6 +35,7 @@ _PLURALS = {
     "SEQUENCES": "sequence",
     "FUNCTIONS": "function",
     "ROUTINES": "function",
+    "CONNECTIONS": "connection",
 }
 _ROLES = {"CURRENT_USER": CURRENT_USER, "CURRENT_ROLE": CURRENT_USER, "SESSION_USER": SESSION_USER}
 

@@ -9,6 +9,7 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.names import literal, quote_if_needed
 from sparkwave.catalog.source_model import MASK, is_secret
 from sparkwave.planner.parse.tokens import TokenReader
+from sparkwave.planner.parse.with_options import CONNECTION
 from sparkwave.planner.statements import Connector, Option
 
 _DEFAULT = "default"
@@ -78,6 +79,8 @@ def _listed(options: tuple[Option, ...]) -> str:
 def _shown(option: Option) -> str:
     if option.secret is not None:
         return f"SECRET {option.secret.sql}"
+    if option.connection is not None:
+        return option.connection.sql
     return literal(MASK if is_secret(option.name) else option.value)
 
 
@@ -121,6 +124,8 @@ def _option(reader: TokenReader) -> Option:
     name = quoted[1] if quoted else ".".join(p[1:-1] if p.startswith('"') else p.lower() for p in parts)
     reader.expect("=")
     value_position = reader.offset + 1
+    if name == CONNECTION:
+        return Option(name, "", start + 1, value_position, connection=reader.name())
     secret = reader.secret()
     value = "" if secret is not None else _value(reader)
     return Option(name, value, start + 1, value_position, secret=secret)

@@ -11,6 +11,7 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.names import quote_if_needed
 from sparkwave.catalog.relation_details import SEQUENCE, STREAMING
+from sparkwave.planner.parse.connection import parse_create_connection, parse_drop_connection
 from sparkwave.planner.parse.cursor import parse_close, parse_declare, parse_fetch
 from sparkwave.planner.parse.database import parse_create_database, parse_drop_database
 from sparkwave.planner.parse.describe import parse_describe, parse_kill, parse_show
@@ -64,6 +65,7 @@ from sparkwave.planner.statements import (
     DeclareCursor,
     DeclareSubscriptionCursor,
     Drop,
+    DropConnection,
     DropDatabase,
     DropFunction,
     DropOwned,
@@ -142,6 +144,8 @@ def _create(reader: TokenReader) -> Statement:
         return parse_create_domain(reader)
     if reader.accept("SECRET"):
         return parse_create_secret(reader)
+    if reader.accept("CONNECTION"):
+        return parse_create_connection(reader)
     if reader.accept("SCHEMA"):
         return parse_create_schema(reader)
     if reader.accept("DATABASE"):
@@ -153,7 +157,7 @@ def _create(reader: TokenReader) -> Statement:
         f"CREATE {kind} is not supported",
         errors.FEATURE_NOT_SUPPORTED,
         hint="CREATE TABLE, VIEW, MATERIALIZED VIEW, INDEX, SINK, SOURCE, SUBSCRIPTION, SEQUENCE, FUNCTION, TYPE, "
-        "DOMAIN, SECRET, SCHEMA, DATABASE and USER are.",
+        "DOMAIN, SECRET, CONNECTION, SCHEMA, DATABASE and USER are.",
         position=reader.offset + 1,
     )
 
@@ -203,7 +207,7 @@ _DROPPED = ("table", "source", "view", "subscription", SEQUENCE, *STREAMING)
 
 def _drop(
     reader: TokenReader,
-) -> Drop | DropFunction | DropSecret | DropSchema | DropDatabase | DropUser | DropType | DropOwned:
+) -> Drop | DropFunction | DropSecret | DropConnection | DropSchema | DropDatabase | DropUser | DropType | DropOwned:
     reader.expect("DROP")
     if reader.accept("FUNCTION"):
         return parse_drop_function(reader)
@@ -211,6 +215,8 @@ def _drop(
         return parse_drop_type(reader)
     if reader.accept("SECRET"):
         return parse_drop_secret(reader)
+    if reader.accept("CONNECTION"):
+        return parse_drop_connection(reader)
     if reader.accept("SCHEMA"):
         return parse_drop_schema(reader)
     if reader.accept("DATABASE"):

@@ -11,6 +11,7 @@ from sparkwave.catalog.relation_details import STREAMING
 from sparkwave.planner.parse.alter_job import parse_alter_streaming
 from sparkwave.planner.parse.alter_source import parse_alter_source
 from sparkwave.planner.parse.alter_table import parse_alter_table
+from sparkwave.planner.parse.connection import parse_alter_connection
 from sparkwave.planner.parse.database import parse_alter_database
 from sparkwave.planner.parse.grant import parse_alter_default_privileges
 from sparkwave.planner.parse.rename import parse_alter_view
@@ -261,6 +262,8 @@ def parse_alter(reader: TokenReader) -> Statement:
         return parse_alter_type(reader)
     if reader.accept("SECRET"):
         return parse_alter_secret(reader)
+    if reader.accept("CONNECTION"):
+        return parse_alter_connection(reader)
     if not reader.accept("SYSTEM"):
         hint = None
         if reader.peek() == "FRAGMENT":

@@ -7,6 +7,9 @@ from sparkwave.catalog.errors import Error
 from sparkwave.planner.parse.tokens import TokenReader
 from sparkwave.planner.statements import Name, Option, SinkFormat
 
+# The option whose value is the name of a connection, without quotes.
+CONNECTION = "connection"
+
 
 def parse_options(reader: TokenReader) -> tuple[Option, ...]:
     """Parse `(name = value, … [,])`. Raises Error 42601, or 22023 for a repeated name."""
@@ -41,6 +44,8 @@ def _option(reader: TokenReader) -> Option:
     value_position = reader.offset + 1
     if name == "backfill_order":
         return _backfill_order(reader, position)
+    if name == CONNECTION:
+        return Option(name, "", position, value_position, connection=reader.name())
     secret = reader.secret()
     if secret is not None:
         return Option(name, "", position, value_position, secret=secret)

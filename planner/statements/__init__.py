@@ -30,9 +30,11 @@ from sparkwave.planner.statements.alterations import (
 )
 from sparkwave.planner.statements.create import (
     AddLabel,
+    AlterConnection,
     AlterSecret,
     ColumnDefinition,
     Connector,
+    CreateConnection,
     CreateDomain,
     CreateFunction,
     CreateIndex,
@@ -48,9 +50,11 @@ from sparkwave.planner.statements.create import (
     CreateType,
     CreateView,
     Drop,
+    DropConnection,
     DropFunction,
     DropSecret,
     DropType,
+    MoveConnection,
     Option,
     SequenceOptions,
     SinkFormat,
@@ -137,6 +141,10 @@ Statement = (
     | CreateSecret
     | AlterSecret
     | DropSecret
+    | CreateConnection
+    | AlterConnection
+    | MoveConnection
+    | DropConnection
     | Drop
     | Insert
     | Update
@@ -213,6 +221,7 @@ __all__ = [
     "AddLabel",
     "AlterBackfillParallelism",
     "AlterConfig",
+    "AlterConnection",
     "AlterDatabase",
     "AlterDatabaseParameter",
     "AlterDefaultPrivileges",
@@ -241,6 +250,7 @@ __all__ = [
     "ConfigEntry",
     "Connector",
     "Copy",
+    "CreateConnection",
     "CreateDatabase",
     "CreateDomain",
     "CreateFunction",
@@ -266,6 +276,7 @@ __all__ = [
     "Discard",
     "Drop",
     "DropColumn",
+    "DropConnection",
     "DropConstraint",
     "DropDatabase",
     "DropFunction",
@@ -283,6 +294,7 @@ __all__ = [
     "Insert",
     "Kill",
     "Merge",
+    "MoveConnection",
     "MoveRelation",
     "Name",
     "Option",

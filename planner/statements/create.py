@@ -113,7 +113,8 @@ class CreateSource:
 class Option:
     """One `key = value` of a WITH clause. Text values lose their quotes; bare words fold to lower case.
 
-    `edges` are the pairs of `FIXED(a -> b, …)`, whose value is `fixed`. With `secret` the value is that of a secret.
+    `edges` are the pairs of `FIXED(a -> b, …)`, whose value is `fixed`. With `secret` the value is that of a secret;
+    `connection` is the connection that the option names, or that it comes from.
     """
 
     name: str
@@ -122,6 +123,7 @@ class Option:
     value_position: int = 0
     edges: tuple[tuple[Name, Name], ...] = ()
     secret: Name | None = None
+    connection: Name | None = None
 
 
 @dataclass(frozen=True)
@@ -309,6 +311,41 @@ class AlterSecret:
 
 @dataclass(frozen=True)
 class DropSecret:
+    names: tuple[Name, ...]
+    if_exists: bool
+    cascade: bool = False
+
+
+@dataclass(frozen=True)
+class CreateConnection:
+    """CREATE CONNECTION, with its options but `type`, which is `kind`."""
+
+    name: Name
+    kind: str
+    options: tuple[Option, ...]
+    if_not_exists: bool
+    position: int
+
+
+@dataclass(frozen=True)
+class AlterConnection:
+    """ALTER CONNECTION … CONNECTOR WITH: options that change."""
+
+    name: Name
+    options: tuple[Option, ...]
+
+
+@dataclass(frozen=True)
+class MoveConnection:
+    """ALTER CONNECTION … SET SCHEMA."""
+
+    name: Name
+    schema: str
+    schema_position: int
+
+
+@dataclass(frozen=True)
+class DropConnection:
     names: tuple[Name, ...]
     if_exists: bool
     cascade: bool = False

@@ -12,6 +12,7 @@ from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.model import DEFAULT_GROUP, NO_BARRIERS, Barriers, Catalog, Relation
 from sparkwave.catalog.names import DEFAULT_DATABASE
 from sparkwave.catalog.sealing import drop_secret
+from sparkwave.catalog.stores.connection_store import drop_connection
 from sparkwave.catalog.stores.function_store import drop_functions_in
 from sparkwave.catalog.stores.placing import place
 from sparkwave.catalog.stores.placing import rename_database as put_database_name
@@ -88,6 +89,9 @@ def drop_database(session: Session, statement: DropDatabase) -> Result:
         for secret in store.catalog.secrets.values():
             if secret.schema_id in schemas:
                 drop_secret(cursor, secret)
+        for connection in store.catalog.connections.values():
+            if connection.schema_id in schemas:
+                drop_connection(cursor, connection)
         store.drop_database(cursor, statement.name, ids)
 
     session.context.jobs.drop(inside, remove)

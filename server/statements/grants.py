@@ -15,6 +15,7 @@ from sparkwave.planner.bind.privileges import find_user, holds, permission_denie
 from sparkwave.planner.statements import ChangePrivileges, Name, Privilege
 from sparkwave.server.session.session import Session
 from sparkwave.server.statements.functions import find_function
+from sparkwave.server.statements.named_connections import connections_in, find_connection
 from sparkwave.server.statements.named_relations import find_of_kind
 from sparkwave.server.statements.role_names import all_meant, meant
 from sparkwave.server.wire.result import Notice, Result
@@ -69,6 +70,9 @@ def _things(session: Session, statement: ChangePrivileges) -> Iterator[Securable
             yield _find(catalog, (name.name,), name, errors.INVALID_CATALOG_NAME)
         elif statement.all_in:
             schema = _find(catalog, (session.database, name.name), name, errors.INVALID_SCHEMA_NAME).name
+            if statement.kind == "connection":
+                yield from (each.securable for each in connections_in(session, [schema]))
+                continue
             for each in catalog.functions if statement.kind == "function" else catalog.named:
                 if (each.database, each.schema, each.securable.kind) == (session.database, schema, statement.kind):
                     yield each.securable
@@ -77,6 +81,8 @@ def _things(session: Session, statement: ChangePrivileges) -> Iterator[Securable
             yield _find(catalog, (database, name.name), name, errors.INVALID_SCHEMA_NAME)
         elif statement.kind == "function":
             yield find_function(session, name, statement.types[index]).securable
+        elif statement.kind == "connection":
+            yield find_connection(session, name).securable
         elif statement.kind in (None, "table"):  # as in PostgreSQL, TABLE includes any relation
             yield resolve(catalog, session.scope, name).securable
         else:

@@ -15,6 +15,7 @@ from sparkwave.catalog.system.system_views import SCHEMAS
 from sparkwave.planner.bind.binder import check_database
 from sparkwave.planner.bind.privileges import check, permission_denied
 from sparkwave.planner.statements import (
+    CreateConnection,
     CreateDomain,
     CreateFunction,
     CreateSecret,
@@ -41,6 +42,7 @@ Creation = (
     | CreateType
     | CreateDomain
     | CreateSecret
+    | CreateConnection
 )
 
 

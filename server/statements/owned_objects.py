@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error, used
 from sparkwave.catalog.lake.ducklake import Cursor
-from sparkwave.catalog.model import Catalog, Function, Relation, Secret, UserType
+from sparkwave.catalog.model import Catalog, Connection, Function, Relation, Secret, UserType
 from sparkwave.catalog.sealing import drop_secret
 from sparkwave.catalog.stores.function_store import drop_function
 from sparkwave.catalog.stores.placing import drop_schema, set_owner
@@ -21,9 +21,10 @@ from sparkwave.planner.statements import DropOwned, ReassignOwned
 from sparkwave.server.session.session import Session
 from sparkwave.server.statements import grants
 from sparkwave.server.statements.cascades import check_cascade
+from sparkwave.server.statements.named_connections import drop_unused, users_of
 from sparkwave.server.statements.plain_views import refuse_creating, with_dependents
 from sparkwave.server.statements.role_names import Role, all_meant
-from sparkwave.server.statements.secrets import users_of
+from sparkwave.server.statements.secrets import users_listed
 from sparkwave.server.statements.sequences import left_without_default
 from sparkwave.server.wire.result import Result
 
@@ -37,11 +38,12 @@ class _Owned:
     functions: list[Function]
     types: list[UserType]
     secrets: list[Secret]
+    connections: list[Connection]
 
     @property
     def securables(self) -> list[Securable]:
-        found: list[Relation | Function | UserType | Secret] = [*self.relations, *self.functions]
-        found += [*self.types, *self.secrets]
+        found: list[Relation | Function | UserType | Secret | Connection] = [*self.relations, *self.functions]
+        found += [*self.types, *self.secrets, *self.connections]
         return [*self.schemas, *(each.securable for each in found)]
 
 
@@ -90,6 +92,7 @@ def drop_owned(session: Session, statement: DropOwned) -> Result:
         _refuse_users(catalog, now, dropped)
         for table in left:
             store.alter_columns(cursor, table)
+        drop_unused(session, cursor, now.connections, ids)
         for secret in now.secrets:
             drop_secret(cursor, secret)
         for function in now.functions:
@@ -122,6 +125,7 @@ def _owned(catalog: Catalog, database: str, names: set[str]) -> _Owned:
         [each for each in catalog.functions if each.database == database and each.owner in names],
         [each for each in catalog.types if each.database == database and each.owner in names],
         [each for each in catalog.secrets.values() if each.schema_id in schemas and each.owner in names],
+        [each for each in catalog.connections.values() if each.schema_id in schemas and each.owner in names],
     )
 
 
@@ -135,6 +139,7 @@ def _in_schemas(catalog: Catalog, database: str, owned: _Owned) -> _Owned:
         [each for each in everything.functions if each in owned.functions or each.schema in names],
         [each for each in everything.types if each in owned.types or each.schema in names],
         [each for each in everything.secrets if each in owned.secrets or each.schema_id in ids],
+        [each for each in everything.connections if each in owned.connections or each.schema_id in ids],
     )
 
 
@@ -147,7 +152,7 @@ def _refuse_others(owned: _Owned, inside: _Owned) -> None:
 
 
 def _refuse_users(catalog: Catalog, gone: _Owned, dropped: Iterable[Relation]) -> None:
-    """Raise Error 2BP01 if a function, type or secret is used by an object that is not dropped too."""
+    """Raise Error 2BP01 if a function, type, secret or connection is used by an object that is not dropped too."""
     things: list[Relation | Function | UserType] = [*dropped, *gone.functions, *gone.types]
     names = {each.qualified_name for each in things}
     by_type = (user for made in gone.types for user in users_of_type(catalog, made, {t.id for t in gone.types}))
@@ -155,7 +160,8 @@ def _refuse_users(catalog: Catalog, gone: _Owned, dropped: Iterable[Relation]) -
     for kind, users in (
         ("function", callers(catalog, gone.functions)),
         ("type", list(by_type)),
-        ("secret", [f"{each.kind} {each.qualified_name}" for each in users_of(catalog, gone.secrets, ids)]),
+        ("secret", users_listed(catalog, gone.secrets, {*ids, *(each.id for each in gone.connections)})),
+        ("connection", [f"{each.kind} {each.qualified_name}" for each in users_of(catalog, gone.connections, ids)]),
     ):
         found = [user for user in users if user.rpartition(" ")[2] not in names]
         if found:

@@ -7,6 +7,7 @@ from sparkwave.planner.bind.privileges import check, find_owner, permission_deni
 from sparkwave.planner.statements import AlterOwner
 from sparkwave.server.session.session import Session
 from sparkwave.server.statements.databases import find_database
+from sparkwave.server.statements.named_connections import owned_connection
 from sparkwave.server.statements.renames import altered, find_altered
 from sparkwave.server.statements.schemas import find_schema
 from sparkwave.server.wire.result import Notice, Result
@@ -28,7 +29,11 @@ def alter_owner(session: Session, statement: AlterOwner) -> Result:
             owner = find_owner(catalog, me, statement.owner, statement.owner_position)
             set_owner(cursor, thing, owner.name)
             return altered(statement.kind)
-        if statement.kind == "schema":
+        if statement.kind == "connection":
+            connection = owned_connection(session, statement.name)
+            schemas = {schema.id: schema for schema in catalog.securables.values()}
+            thing, holder = connection.securable, schemas[connection.schema_id]
+        elif statement.kind == "schema":
             thing, holder = find_schema(session, statement.name), catalog.securables[session.database,]
         else:
             relation = find_altered(session, statement)

@@ -21,9 +21,10 @@ from sparkwave.planner.definitions.stored_definitions import callers, users_of_t
 from sparkwave.planner.statements import CreateSchema, DropSchema, Name, RenameSchema
 from sparkwave.server.session.session import Session
 from sparkwave.server.statements.cascades import check_cascade
+from sparkwave.server.statements.named_connections import connections_in, drop_unused, users_of
 from sparkwave.server.statements.plain_views import refuse_creating, with_dependents
 from sparkwave.server.statements.renames import store_places
-from sparkwave.server.statements.secrets import secrets_in, users_of
+from sparkwave.server.statements.secrets import secrets_in, users_listed
 from sparkwave.server.wire.result import Notice, Result
 
 
@@ -61,10 +62,12 @@ def drop_schema(session: Session, statement: DropSchema) -> Result:
     names = {schema.name for schema in schemas}
     inside = [r for r in store.catalog.named if r.database == session.database and r.schema in names]
     functions, secrets, types = _functions(session, names), secrets_in(session, names), _types(session, names)
-    if (inside or functions or secrets or types) and not statement.cascade:
+    connections = connections_in(session, names)
+    if (inside or functions or secrets or connections or types) and not statement.cascade:
         things = [f"{r.kind} {r.qualified_name}" for r in inside] + [f"function {f.qualified_name}" for f in functions]
         things += [f"type {made.qualified_name}" for made in types]
         things += [f"secret {secret.name}" for secret in secrets]
+        things += [f"connection {connection.name}" for connection in connections]
         raise Error(
             "schema is not empty",
             errors.DEPENDENT_OBJECTS_STILL_EXIST,
@@ -76,6 +79,7 @@ def drop_schema(session: Session, statement: DropSchema) -> Result:
     if statement.cascade and schemas:
         kinds = ["schema"] * len(schemas) + [relation.kind for relation in dropped]
         kinds += ["function"] * len(functions) + ["type"] * len(types) + ["secret"] * len(secrets)
+        kinds += ["connection"] * len(connections)
         check_cascade(session, "DROP SCHEMA", kinds)
     refuse_creating(dropped)
     ids = {relation.id for relation in dropped}
@@ -87,6 +91,7 @@ def drop_schema(session: Session, statement: DropSchema) -> Result:
             raise Error(message, errors.NOT_IN_PREREQUISITE_STATE, hint="Try again.")
         _check_uncalled(session, names, {r.qualified_name for r in dropped})
         _check_unused(session, names, ids)
+        drop_unused(session, cursor, connections_in(session, names), ids)
         for secret in secrets_in(session, names):
             drop_secret(cursor, secret)
         gone = {relation.qualified_name for relation in dropped} | {f.qualified_name for f in functions}
@@ -158,15 +163,18 @@ def _check_uncalled(session: Session, schemas: set[str], dropped: Collection[str
 
 
 def _check_unused(session: Session, schemas: set[str], dropped: Collection[int]) -> None:
-    """Raise Error 2BP01 if a secret in the schemas is used by a source or sink that is not dropped too."""
-    used = users_of(session.context.store.catalog, secrets_in(session, schemas), dropped)
-    if used:
-        raise Error(
-            "secrets in the schema are used by other objects.",
-            errors.DEPENDENT_OBJECTS_STILL_EXIST,
-            detail="\n".join(f"{each.kind} {each.qualified_name} depends on it" for each in used),
-            hint="DROP the dependent objects first.",
-        )
+    """Raise Error 2BP01 if a secret or connection in the schemas is used by an object that is not dropped too."""
+    catalog, connections = session.context.store.catalog, connections_in(session, schemas)
+    of_secrets = users_listed(catalog, secrets_in(session, schemas), {*dropped, *(each.id for each in connections)})
+    of_connections = [f"{each.kind} {each.qualified_name}" for each in users_of(catalog, connections, dropped)]
+    for kind, users in (("secrets", of_secrets), ("connections", of_connections)):
+        if users:
+            raise Error(
+                f"{kind} in the schema are used by other objects.",
+                errors.DEPENDENT_OBJECTS_STILL_EXIST,
+                detail="\n".join(f"{each} depends on it" for each in users),
+                hint="DROP the dependent objects first.",
+            )
 
 
 def find_schema(session: Session, name: Name) -> Securable:

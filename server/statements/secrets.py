@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error, not_found, used
 from sparkwave.catalog.lake.ducklake import Cursor
-from sparkwave.catalog.model import Catalog, Relation, Secret
+from sparkwave.catalog.model import Catalog, Connection, Relation, Secret
 from sparkwave.catalog.sealing import add_secret, set_secret
 from sparkwave.catalog.sealing import drop_secret as remove_secret
+from sparkwave.catalog.stores.connection_store import drop_connection
 from sparkwave.planner.bind.privileges import check_owner, holds, permission_denied
 from sparkwave.planner.statements import AlterSecret, CreateSecret, DropSecret, Name, Option
 from sparkwave.server.session.session import Session
@@ -57,8 +58,8 @@ def drop_secret(session: Session, statement: DropSecret) -> Result:
             notices.append(secret)
             continue
         users = users_of(catalog, [secret])
-        if users and not statement.cascade:
-            listed = [f"{each.kind} {each.qualified_name}" for each in users]
+        listed = users_listed(catalog, [secret])
+        if listed and not statement.cascade:
             raise used("secret", listed, "DROP the dependent objects first.", name.position)
         secrets.append(secret)
         dropped += users
@@ -67,12 +68,15 @@ def drop_secret(session: Session, statement: DropSecret) -> Result:
         if any(user not in dropped for user in users_of(session.context.store.catalog, secrets)):
             message = "a source or a sink has just come to use the secret"
             raise Error(message, errors.NOT_IN_PREREQUISITE_STATE, hint="Try again.")
+        for connection in connections_with(session.context.store.catalog, secrets):
+            drop_connection(cursor, connection)
         for secret in secrets:
             remove_secret(cursor, secret)
 
     relations = with_dependents(session, dropped, cascade=True)
     if statement.cascade and secrets:
-        check_cascade(session, "DROP SECRET", ["secret"] * len(secrets) + [each.kind for each in relations])
+        kinds = ["secret"] * len(secrets) + ["connection"] * len(connections_with(catalog, secrets))
+        check_cascade(session, "DROP SECRET", [*kinds, *(each.kind for each in relations)])
     session.context.jobs.drop(relations, remove)
     return Result("DROP_SECRET", notices=notices)
 
@@ -90,6 +94,18 @@ def users_of(catalog: Catalog, secrets: Iterable[Secret], apart: Iterable[int] =
     return found
 
 
+def connections_with(catalog: Catalog, secrets: Iterable[Secret], apart: Iterable[int] = ()) -> list[Connection]:
+    """Return the connections that use any of the secrets, without the ids in `apart`."""
+    ids = {secret.id for secret in secrets}
+    return [c for c in catalog.connections.values() if ids & {*c.secrets.values()} and c.id not in apart]
+
+
+def users_listed(catalog: Catalog, secrets: Collection[Secret], apart: Collection[int] = ()) -> list[str]:
+    """Return the sources, sinks and connections that use any of the secrets, without the ids in `apart`, as text."""
+    found = [f"{each.kind} {each.qualified_name}" for each in users_of(catalog, secrets, apart)]
+    return found + [f"connection {each.name}" for each in connections_with(catalog, secrets, apart)]
+
+
 def secrets_in(session: Session, schemas: set[str]) -> list[Secret]:
     """Return the secrets in schemas of the session's database."""
     catalog = session.context.store.catalog
@@ -98,10 +114,13 @@ def secrets_in(session: Session, schemas: set[str]) -> list[Secret]:
 
 
 def named_secrets(session: Session, options: Iterable[Option]) -> dict[str, int]:
-    """Return the ids of the secrets in options, by option name. Raises Error 42704 for an unknown secret, 42501."""
+    """Return the ids of the secrets in options, by option name, without those of a connection.
+
+    Raises Error 42704 for an unknown secret, 42501.
+    """
     found = {}
     for option in options:
-        if option.secret is not None:
+        if option.secret is not None and option.connection is None:
             secret = _find(session, option.secret)
             if secret is None:
                 raise not_found("secret", str(option.secret), position=option.secret.position)

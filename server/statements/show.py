@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 
 from sparkwave.catalog import errors
@@ -24,6 +25,7 @@ from sparkwave.server.session.portal import Portal
 from sparkwave.server.session.session import Session
 from sparkwave.server.session.variables import SESSION, SIZING, SYSTEM, find, normalise
 from sparkwave.server.statements.functions import find_functions
+from sparkwave.server.statements.named_connections import connections_in
 from sparkwave.server.wire.result import Notice, Result
 
 CREATE_COLUMNS = ("Name", "Create Sql")
@@ -239,6 +241,15 @@ def _secrets(session: Session, statement: Show) -> _Rows:
     return [(f"{by_id[secret.schema_id]}.{secret.name}",) for secret in sorted(secrets, key=lambda s: s.name)]
 
 
+def _connections(session: Session, statement: Show) -> _Rows:
+    """The connections with their types and options, as rw_connections has them."""
+    found = connections_in(session, (statement.schema,) if statement.schema else session.scope.path)
+    with closing(session.context.lake.cursor()) as cursor:
+        rows = cursor.execute("SELECT id, connection_params FROM memory.rwc._connection_params").fetchall()
+    shown = dict(rows)
+    return [(each.name, f"CONNECTION_TYPE_{each.kind.upper()}", shown.get(each.id)) for each in found]
+
+
 def _nothing(session: Session, statement: Show) -> _Rows:
     """No rows, for kinds of objects that Sparkwave does not have."""
     return []
@@ -258,6 +269,7 @@ _LISTS: dict[str, Callable[[Session, Show], _Rows]] = {
     "SUBSCRIPTION CURSORS": _subscription_cursors,
     "FUNCTIONS": _functions,
     "SECRETS": _secrets,
+    "CONNECTIONS": _connections,
     "PROCESSLIST": _processes,
     "CURSORS": _cursors,
 }

@@ -36,6 +36,7 @@ from sparkwave.planner.statements import (
     SetType,
 )
 from sparkwave.server.session.session import Session
+from sparkwave.server.statements.named_connections import with_connection, with_stored_connection
 from sparkwave.server.statements.named_relations import find_of_kind
 from sparkwave.server.statements.renames import altered, find_altered
 from sparkwave.server.statements.secrets import named_secrets
@@ -50,6 +51,8 @@ def with_source(session: Session, statement: CreateTable, clause: Connector) -> 
     if statement.is_temporary or statement.name.schema == "pg_temp":
         message = "a temporary table cannot have a connector"
         raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=clause.position)
+    options, connection = with_connection(session, clause.options)
+    clause = replace(clause, options=options)
     limit = int(session.get("source_rate_limit"))
     default_limit = limit if limit >= 0 else None
     listed = statement.columns or tuple(ColumnDefinition(c.name, c.type) for c in known_columns(clause))
@@ -60,6 +63,9 @@ def with_source(session: Session, statement: CreateTable, clause: Connector) -> 
         source = settled_options(read_source(clause, own, default_limit), time.time_ns() // 1_000_000)
         sealed_options = sealed(source.options, session.context.store.cipher)
         source = replace(source, options=sealed_options, secrets=named_secrets(session, clause.options))
+    if connection is not None:
+        secrets_ = {**source.secrets, **connection.secrets}
+        source = replace(source, secrets=secrets_, connection=connection.id)
     if source.connector == "postgres-cdc":
         source = _of_table(source, statement, clause)
     _check_superuser(session, source, clause)
@@ -144,6 +150,8 @@ def check_altered(session: Session, table: Relation) -> None:
         return
     clause, columns = connector_of(table), given_columns(table)
     if clause is not None and clause.shared is None:
+        catalog = session.context.store.catalog
+        clause = replace(clause, options=with_stored_connection(catalog, clause.options, source.connection))
         read_source(clause, tuple(column for column in columns if column.name not in source.included), None)
     open_connector(session.context.store, source, columns).check()
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
-from sparkwave.catalog.model import DEFAULT_GROUP, INITIAL, Job, Relation
+from sparkwave.catalog.model import DEFAULT_GROUP, INITIAL, Connection, Job, Relation
 from sparkwave.catalog.names import quote_if_needed
 from sparkwave.catalog.relation_details import KAFKA, SINK, UPSERT, Details, Sink
 from sparkwave.catalog.sealing import sealed
@@ -37,6 +37,7 @@ from sparkwave.planner.plan.streaming_query import KINDS, streaming_of
 from sparkwave.planner.statements import CreateIndex, CreateSink, CreateStreaming
 from sparkwave.server.reads import execution
 from sparkwave.server.session.session import Session
+from sparkwave.server.statements.named_connections import with_connection
 from sparkwave.server.statements.new_relations import existing_notice, refuse_temporary, target_schema
 from sparkwave.server.statements.secrets import named_secrets
 from sparkwave.server.statements.slow_notice import watch
@@ -75,6 +76,10 @@ def run_job(session: Session, statement: CreateStreaming, what: str, replaces: R
     """
     kind, environment = KINDS[type(statement)], session.environment
     catalog, scope = environment.catalog, environment.scope
+    connection = None
+    if isinstance(statement, CreateSink):
+        options_, connection = with_connection(session, statement.options)
+        statement = replace(statement, options=options_)
     streaming = streaming_of(statement, catalog, scope)
     options = read_options(streaming.options)
     made = new_settings(session, kind)
@@ -90,6 +95,8 @@ def run_job(session: Session, statement: CreateStreaming, what: str, replaces: R
     refuse_temporary(session, upstreams)
     schema = target_schema(session, statement) if replaces is None else replaces.schema
     relation = replace(_relation(session, environment, statement, plan, upstreams, schema), streaming=made)
+    if connection is not None:
+        relation = replace(relation, details=_connected(relation.sink, connection))
     if replaces is not None:
         relation = replace(relation, name=replaces.name, owner=replaces.owner, replaces=replaces.id)
         refuse_altering(catalog, replaces)
@@ -213,6 +220,11 @@ def _details(session: Session, statement: CreateStreaming, details: Details | No
         options=tuple(options.items()),
         secrets=tuple(named.items()),
     )
+
+
+def _connected(sink: Sink, connection: Connection) -> Sink:
+    """The sink with its connection, whose secrets are its own too."""
+    return replace(sink, secrets=(*sink.secrets, *connection.secrets.items()), connection=connection.id)
 
 
 def _check_sink(session: Session, statement: CreateSink, plan: StreamPlan, upstreams: frozenset[int]) -> None:

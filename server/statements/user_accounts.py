@@ -161,6 +161,7 @@ def _refuse_with_dependents(catalog: Catalog, user: User, position: int) -> None
     things = [*catalog.securables.values(), *(relation.securable for relation in catalog.named)]
     things += [function.securable for function in catalog.functions]
     things += [secret.securable for secret in catalog.secrets.values()]
+    things += [connection.securable for connection in catalog.connections.values()]
     held = {grant.object_id for grant in catalog.grants if user.name in (grant.grantee, grant.grantor)}
     owned = [f"owner of {thing.kind} {thing.name}" for thing in things if thing.owner == user.name]
     found = owned + [f"privileges for {thing.kind} {thing.name}" for thing in things if thing.id in held]
