@@ -462,6 +462,7 @@ FROM (VALUES
     (880, 'rpad', 'f', 'i', true, false, false, 'text', 'text int4'),
     (876, 'rtrim', 'f', 'i', true, false, false, 'text', 'text text'),
     (882, 'rtrim', 'f', 'i', true, false, false, 'text', 'text'),
+    (15917, 'rw_recovery_status', 'f', 'v', true, false, false, 'text', ''),
     (3281, 'scale', 'f', 'i', true, false, false, 'int4', 'numeric'),
     (746, 'session_user', 'f', 's', true, false, false, 'name', ''),
     (724, 'set_bit', 'f', 'i', true, false, false, 'bytea', 'bytea int8 int4'),

@@ -253,15 +253,36 @@ JOIN rwc._streaming_jobs s ON s.id = p.job_id
 LEFT JOIN rwc._streaming_jobs u ON u.id = p.upstream_id
 LEFT JOIN rwc._cores n ON n.resource_group = j.resource_group;
 
--- What is created is one fragment: a table, which statements write, or a job, which one program maintains.
+-- Internal tables: the states of operators, and the logs of sinks that wait for their receivers. They have no ids of
+-- their own in the catalog; these are of no other relation, and stay.
+CREATE OR REPLACE VIEW rwc._internal_tables AS
+SELECT (1500000000 + (s.job_id * 100 + row_number() OVER (PARTITION BY s.job_id ORDER BY s.name)) % 500000000)::INTEGER
+           AS id, s.name, s.job_id::INTEGER AS job_id
+FROM lake.sparkwave.states s;
+
+CREATE OR REPLACE VIEW rwc._states_of AS
+SELECT job_id, list(id ORDER BY id) AS ids FROM rwc._internal_tables GROUP BY job_id;
+
+-- The created jobs that each job reads, whose ids are those of their fragments.
+CREATE OR REPLACE VIEW rwc._upstreams_of AS
+SELECT r.id AS job_id, list(u.id ORDER BY u.id) AS ids
+FROM (SELECT id, unnest(upstreams) AS upstream_id FROM lake.sparkwave.relations) r
+JOIN rwc._streaming_jobs u ON u.id = r.upstream_id AND u.created
+GROUP BY r.id;
+
+-- What is created is one fragment: a table, which statements write, or a job, which one program maintains. It has the id
+-- of the relation, so that the ids are unique; the fragments of a creating job are numbered from 1.
 CREATE OR REPLACE VIEW rwc.rw_fragments AS
 FROM rwc._creating_fragments
 UNION ALL
-SELECT 1, j.id, 'HASH', [], [],
+SELECT j.id, j.id, 'HASH', coalesce(s.ids, []), coalesce(u.ids, []),
        if(j.has_source, ['SOURCE'], []) ||
        CASE j.kind WHEN 'table' THEN ['DML', 'MVIEW'] WHEN 'source' THEN [] WHEN 'sink' THEN ['SINK'] ELSE ['MVIEW'] END,
        rwc._workers(j.parallelism, coalesce(n.cores, 1)), j.max_parallelism, 'inherit(' || j.parallelism || ')'
-FROM rwc._streaming_jobs j LEFT JOIN rwc._cores n USING (resource_group)
+FROM rwc._streaming_jobs j
+LEFT JOIN rwc._cores n USING (resource_group)
+LEFT JOIN rwc._states_of s ON s.job_id = j.id
+LEFT JOIN rwc._upstreams_of u ON u.job_id = j.id
 WHERE j.created;
 
 CREATE OR REPLACE VIEW rwc.rw_fragment_parallelism AS
@@ -272,17 +293,17 @@ SELECT f.fragment_id, f.table_id AS job_id, r.schema_id::INTEGER AS schema_id,
        if(r.kind = 'materialized view', 'mv', r.kind) AS ddl_type, r.name
 FROM rwc.rw_fragments f JOIN pgc._all_relations r ON r.id = f.table_id;
 
--- Only jobs with a limit. A job without fragments, because it waits or is done, has its limit in its first fragment.
+-- Only jobs with a limit. A job without fragments yet, because it waits, has its limit in the fragment that it will be.
 CREATE OR REPLACE VIEW rwc.rw_rate_limit AS
-SELECT coalesce(f.fragment_id, 1)::INTEGER AS fragment_id, coalesce(f.flags, ['MVIEW', 'STREAM_SCAN']) AS fragment_type,
+SELECT coalesce(f.fragment_id, j.id)::INTEGER AS fragment_id, coalesce(f.flags, ['MVIEW', 'STREAM_SCAN']) AS fragment_type,
        'STREAM_SCAN' AS node_name, j.id::INTEGER AS table_id, j.rate_limit::INTEGER AS rate_limit
 FROM lake.sparkwave.jobs j LEFT JOIN rwc._creating_fragments f ON f.table_id = j.id
 WHERE j.rate_limit IS NOT NULL AND j.status <> 'FAILED'
 UNION ALL
-SELECT 1, ['SOURCE'], 'SOURCE', relation_id::INTEGER, rate_limit::INTEGER
+SELECT relation_id::INTEGER, ['SOURCE'], 'SOURCE', relation_id::INTEGER, rate_limit::INTEGER
 FROM lake.sparkwave.sources WHERE rate_limit IS NOT NULL
 UNION ALL
-SELECT 1, ['SINK'], 'SINK', id::INTEGER, (details->>'rate_limit')::INTEGER
+SELECT id::INTEGER, ['SINK'], 'SINK', id::INTEGER, (details->>'rate_limit')::INTEGER
 FROM lake.sparkwave.relations WHERE kind = 'sink' AND (details->>'rate_limit') IS NOT NULL;
 
 -- One row for each living compute node: the executors of the Spark applications.
@@ -294,6 +315,37 @@ SELECT (1000 * id + node)::INTEGER AS id, name || '-' || node AS host, port::VAR
        started_at, resource_group, false AS is_iceberg_compactor
 FROM (SELECT *, unnest(range(replicas)) AS node FROM lake.sparkwave.applications WHERE state <> 'DESTROYED')
 ORDER BY id;
+
+-- As many actors for each fragment as its parallelism, in turn on the nodes of its resource group. Without such a node
+-- the server computes by itself: worker 0. A job has a thousand ids for its actors.
+CREATE OR REPLACE VIEW rwc._actors AS
+SELECT ((f.table_id::BIGINT * 1000 + row_number() OVER (PARTITION BY f.table_id ORDER BY f.fragment_id, f.n) - 1)
+           % 2147483648)::INTEGER AS actor_id,
+       f.fragment_id, coalesce(w.ids[1 + f.n % len(w.ids)], 0)::INTEGER AS worker_id, 'RUNNING' AS state, f.table_id
+FROM (SELECT fragment_id, table_id, unnest(range(least(parallelism, 1000))) AS n FROM rwc.rw_fragments) f
+JOIN rwc._streaming_jobs j ON j.id = f.table_id
+LEFT JOIN (SELECT resource_group, list(id ORDER BY id) AS ids FROM rwc.rw_worker_nodes GROUP BY resource_group) w
+    USING (resource_group);
+
+CREATE OR REPLACE VIEW rwc.rw_actors AS
+SELECT actor_id, fragment_id, worker_id, state FROM rwc._actors ORDER BY actor_id;
+
+CREATE OR REPLACE VIEW rwc.rw_actor_id_to_ddl AS
+SELECT a.actor_id, d.job_id, d.schema_id, d.ddl_type, d.name
+FROM rwc._actors a JOIN rwc.rw_fragment_id_to_ddl d ON (d.job_id, d.fragment_id) = (a.table_id, a.fragment_id);
+
+-- With the plan of each created fragment, which the server sets in the variable fragment_plans, as JSON.
+CREATE OR REPLACE VIEW rwc._fragment_plans AS
+SELECT r.fragment_id, r.node
+FROM (SELECT unnest(from_json(coalesce(getvariable('fragment_plans')::VARCHAR, '[]'), '[{
+    "fragment_id": "INTEGER", "node": "JSON"}]')) AS r);
+
+CREATE OR REPLACE VIEW rwc.rw_fragment_infos AS
+SELECT f.*, p.node FROM rwc.rw_fragments f LEFT JOIN rwc._fragment_plans p USING (fragment_id);
+
+CREATE OR REPLACE VIEW rwc.rw_actor_infos AS
+SELECT a.actor_id, a.fragment_id, p.node, '[]'::JSON AS dispatcher
+FROM rwc.rw_actors a LEFT JOIN rwc._fragment_plans p USING (fragment_id);
 
 -- Beyond RisingWave: every Spark application, also past ones, with its state since `changed_at` and the reason for it.
 CREATE OR REPLACE VIEW rwc.rw_spark_applications AS

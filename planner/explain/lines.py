@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 from sqlglot import exp
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
-from sparkwave.catalog.model import IGNORE, OVERWRITE, ROW_ID, UPDATE_IF_NOT_NULL, Catalog
+from sparkwave.catalog.model import Catalog
 from sparkwave.planner.backfill.strategy import DEFAULTS, SNAPSHOT, BackfillSettings
 from sparkwave.planner.bind.binder import Scope
 from sparkwave.planner.explain.batch import batch_operators, logical_operators, logical_steps
 from sparkwave.planner.explain.distsql import distsql
-from sparkwave.planner.explain.expressions import show
 from sparkwave.planner.explain.incremental import decisions, incremental
-from sparkwave.planner.explain.operator_tree import Operator, materialize, show_distribution, with_readable_names
+from sparkwave.planner.explain.operator_tree import with_readable_names
 from sparkwave.planner.explain.output_formats import FORMATS, text
 from sparkwave.planner.explain.plan_tree import view_operators
-from sparkwave.planner.plan.distribution import by
+from sparkwave.planner.explain.table_operators import table_operators
 from sparkwave.planner.plan.stream_plan import StreamPlan, plan_view
 from sparkwave.planner.plan.streaming_query import streaming_of
 from sparkwave.planner.statements import CreateStreaming, CreateTable, Explain, ExplainOptions
@@ -91,7 +89,7 @@ def _explained(
 ) -> Iterator[str]:
     options, target = statement.options, statement.statement
     if isinstance(target, CreateTable):
-        yield from FORMATS[options.format](_table(target))
+        yield from FORMATS[options.format](table_operators(target))
         return
     if isinstance(target, CreateStreaming):
         query: exp.Expr | None = streaming_of(target, catalog, scope).query
@@ -145,41 +143,6 @@ def _order(plan: StreamPlan) -> list[str]:
     """Return the backfill order as a graph (RisingWave: backfill_order_strategy.rs, module display)."""
     names = {scan.relation.id: scan.relation.qualified_name for scan in plan.scans}
     return ["digraph G {", *sorted(f'  "{names[before]}" -> "{names[after]}";' for before, after in plan.order), "}"]
-
-
-_CONFLICTS = {OVERWRITE: "Overwrite", IGNORE: "IgnoreConflict", UPDATE_IF_NOT_NULL: "DoUpdateIfNotNull"}
-
-
-def _table(statement: CreateTable) -> Operator:
-    """Return RisingWave's plan of a table: the rows of writes and of sinks into it, by its key."""
-    key = statement.primary_key or (ROW_ID,)
-    visible = tuple(column.name for column in statement.columns)
-    columns = visible if statement.primary_key else (*visible, ROW_ID)
-    there = ("dist", show_distribution(by(key), {}))
-    writes = Operator("StreamDml", (("columns", columns),), (Operator("StreamSource"),))
-    sent = Operator("StreamExchange", (there,), (writes,), positions=tuple(str(columns.index(name)) for name in key))
-    rows = Operator("StreamUnion", (("all", "true"),), (sent, Operator("StreamUpstreamSinkUnion")))
-    mark = statement.watermark
-    if mark is not None:
-        column = next(column for column in statement.columns if column.name == mark.column)
-        seconds = exp.Interval(this=exp.Literal.string(f"{mark.delay / 1e6:g}"), unit=exp.Var(this="second"))
-        delay = str(mark.delay) if column.type.is_integer else show(seconds, {})
-        desc = f"Desc {{ column: {mark.column}, expr: ({mark.column} - {delay}) }}"
-        rows = Operator(
-            "StreamWatermarkFilter",
-            (("watermark_descs", (desc,)), ("output_watermarks", (f"[{mark.column}]",))),
-            (rows,),
-        )
-    if not statement.primary_key:
-        rows = Operator("StreamRowIdGen", (("row_id_index", str(len(visible))),), (rows,))
-    shown = tuple(name if name in visible else f"{name}(hidden)" for name in columns)
-    conflict = _CONFLICTS[statement.conflict.action]
-    if statement.append_only and not statement.primary_key:
-        conflict = "NoCheck"
-    made = materialize(shown, key, conflict, rows)
-    if mark is not None:
-        made = replace(made, fields=(*made.fields, ("watermark_columns", (mark.column,))))
-    return made
 
 
 def notices(query: exp.Query, plan: StreamPlan, kind: str) -> list[str]:

@@ -26,17 +26,18 @@ def _text(operator: Operator, first: str, rest: str) -> Iterator[str]:
         yield from _text(child, f"{rest}└─", f"{rest}  ")
 
 
-def _object(operator: Operator) -> dict[str, object]:
+def as_object(operator: Operator) -> dict[str, object]:
+    """Return an operator and those below it as an object of JSON."""
     fields = {key: value if isinstance(value, str) else list(value) for key, value in sorted(operator.fields)}
-    return {"name": operator.title, "fields": fields, "children": [_object(child) for child in operator.children]}
+    return {"name": operator.title, "fields": fields, "children": [as_object(child) for child in operator.children]}
 
 
 def _json(root: Operator) -> list[str]:
-    return json.dumps(_object(root), indent=2, ensure_ascii=False).splitlines()
+    return json.dumps(as_object(root), indent=2, ensure_ascii=False).splitlines()
 
 
 def _yaml(root: Operator) -> list[str]:
-    return yaml.safe_dump(_object(root), sort_keys=False, allow_unicode=True, width=math.inf).splitlines()
+    return yaml.safe_dump(as_object(root), sort_keys=False, allow_unicode=True, width=math.inf).splitlines()
 
 
 def _xml(root: Operator) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,6 +19,8 @@ from sparkwave.catalog.stores.view_audits import audits, newest_results
 from sparkwave.catalog.stores.view_checksums import checksums
 from sparkwave.catalog.users import User
 from sparkwave.executor.maintenance.audits import is_auditable
+from sparkwave.planner.explain.fragment_plans import fragment_operators
+from sparkwave.planner.explain.output_formats import as_object
 from sparkwave.server.context import Context
 from sparkwave.server.session.backends import Backend
 from sparkwave.server.session.portal import Statement
@@ -33,6 +35,8 @@ def live_variables(session: Session, sql: str) -> Iterator[tuple[str, str]]:
             yield name, value(session)
     if any(name in sql for name in _SHOW_PROGRESS):
         yield "backfill_rows", backfill_rows(session.context)
+    if any(name in sql for name in _SHOW_PLANS):
+        yield "fragment_plans", _fragment_plans(session)
 
 
 def _as_json(rows: list[dict[str, Any]]) -> str:
@@ -290,6 +294,16 @@ def _named(relation: Relation) -> dict[str, Any]:
         "schema_name": relation.schema,
         "relation_name": relation.name,
     }
+def _fragment_plans(session: Session) -> str:
+    """The plans of created jobs; without those that the present planner cannot plan."""
+    catalog = session.context.store.catalog
+    found = []
+    for relation in catalog.named:
+        if relation.created and (relation.is_streaming or relation.kind in ("table", "source")):
+            with suppress(Error):
+                operators = fragment_operators(relation, catalog)
+                found.append({"fragment_id": relation.id, "node": as_object(operators)})
+    return _as_json(found)
 
 
 def backfill_rows(context: Context) -> str:
@@ -321,6 +335,9 @@ _VARIABLES: dict[str, Callable[[Session], str]] = {
     "rw_view_checksums": _view_checksums,
     "rw_view_audits": _view_audits,
 }
+
+# The relations of `catalog/system/rw_catalog.sql` that show plans.
+_SHOW_PLANS = ("rw_fragment_infos", "rw_actor_infos")
 
 # The relations of `catalog/system/rw_catalog.sql` that show the progress of jobs.
 _SHOW_PROGRESS = ("rw_ddl_progress", "_show_jobs", "rw_fragment_backfill_progress", "rw_backfill_status")
