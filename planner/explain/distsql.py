@@ -83,6 +83,19 @@ def distsql(plan: StreamPlan, root: Operator, verbose: bool) -> list[str]:
     return lines[:-1]
 
 
+def described(root: Operator) -> list[str]:
+    """Return the lines of one fragment with all its operators, with their outputs and keys, as DESCRIBE shows it."""
+
+    def branch(operator: Operator) -> _Branch:
+        extras = (("output", _listed(operator.output)), ("stream key", _listed(operator.key)))
+        below = [branch(child) for child in operator.children]
+        if operator.name == "StreamTableScan":
+            below = [_Branch("Upstream"), _Branch("BatchPlanNode")]
+        return _Branch(operator.line, extras if operator.output else (), below)
+
+    return list(_lines(branch(root), "", "", 0))
+
+
 def _extras(plan: StreamPlan, operator: Operator, numbers: dict[str, int], verbose: bool) -> Iterator[tuple[str, str]]:
     if operator.name == "StreamMaterialize":
         yield "tables", _listed([f"Materialize: {VIEW_TABLE}"])

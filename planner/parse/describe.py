@@ -15,6 +15,7 @@ _LISTS = (
     "DATABASES", "FUNCTIONS", "JOBS", "PARAMETERS", "PROCESSLIST", "SCHEMAS", "SECRETS", "SINKS", "SOURCES",
     "SUBSCRIPTIONS", "TABLES", "VIEWS",
 )  # fmt: skip
+FRAGMENTS, FRAGMENT = "DESCRIBE FRAGMENTS", "DESCRIBE FRAGMENT"
 # Properties of a relation that SHOW lists, by each spelling.
 _OF_RELATION = {"COLUMNS": "COLUMNS", "INDEXES": "INDEXES", "INDEX": "INDEXES", "INDICES": "INDEXES"}
 _CREATED = ("TABLE", "MATERIALIZED VIEW", "VIEW", "SOURCE", "SINK", "INDEX", "SUBSCRIPTION", "FUNCTION")
@@ -73,9 +74,19 @@ def _pattern(like: str) -> str:
 
 
 def parse_describe(reader: TokenReader) -> Show:
-    """DESCRIBE relation."""
+    """`DESCRIBE relation`, `DESCRIBE FRAGMENTS relation` or `DESCRIBE FRAGMENT id`."""
     if not reader.accept("DESC"):
         reader.expect("DESCRIBE")
+    if reader.peek(1) not in ("", ".", ";"):  # else a relation of such a name
+        if reader.accept("FRAGMENTS"):
+            name = reader.name()
+            reader.finish()
+            return Show(FRAGMENTS, relation=name)
+        if reader.accept("FRAGMENT"):
+            position = reader.offset + 1
+            number = reader.integer()
+            reader.finish()
+            return Show(FRAGMENT, fragment=(number, position))
     name = reader.name()
     reader.finish()
     return Show("DESCRIBE", relation=name)

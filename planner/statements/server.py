@@ -13,13 +13,14 @@ from sparkwave.planner.statements.rows import Delete, Insert, Merge, Query, Upda
 class Show:
     """SHOW JOBS, TABLES, …, and DESCRIBE: `what` in upper case. FROM gives `schema` or `relation`.
 
-    `like` is a regular expression for the bare name.
+    `like` is a regular expression for the bare name. `fragment` is the id in DESCRIBE FRAGMENT, with its position.
     """
 
     what: str
     schema: str | None = None
     relation: Name | None = None
     like: str | None = None
+    fragment: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from sparkwave.planner.batch.pg_names import IMPLICIT_SCHEMAS
 from sparkwave.planner.batch.query import Batch
 from sparkwave.planner.bind.binder import resolve
 from sparkwave.planner.bind.privileges import holds_any, permission_denied
+from sparkwave.planner.parse.describe import FRAGMENT, FRAGMENTS
 from sparkwave.planner.statements import Name, SetVariable, Show, ShowCreate, ShowVariable
 from sparkwave.server.reads import execution
 from sparkwave.server.reads.result_columns import rows_result
@@ -24,6 +25,7 @@ from sparkwave.server.session.backends import Backend
 from sparkwave.server.session.portal import Portal
 from sparkwave.server.session.session import Session
 from sparkwave.server.session.variables import SESSION, SIZING, SYSTEM, find, normalise
+from sparkwave.server.statements.described_fragments import describe_fragments
 from sparkwave.server.statements.functions import find_functions
 from sparkwave.server.statements.named_connections import connections_in
 from sparkwave.server.wire.result import Notice, Result
@@ -44,6 +46,8 @@ _COLUMNS: dict[str, tuple[tuple[str, Type], ...]] = {
     ),
     "COLUMNS": _COLUMN,
     "DESCRIBE": _COLUMN,
+    FRAGMENTS: (("Fragments", VARCHAR),),
+    FRAGMENT: (("Fragment", VARCHAR),),
     "INDEXES": tuple((name, VARCHAR) for name in ("Name", "On", "Key", "Include", "Distributed By")),
     "FUNCTIONS": tuple((name, VARCHAR) for name in ("Name", "Arguments", "Return Type", "Language", "Link")),
     "CONNECTIONS": tuple((name, VARCHAR) for name in ("Name", "Type", "Properties")),
@@ -77,6 +81,9 @@ def show(session: Session, statement: Show) -> Result:
     """Run a SHOW or DESCRIBE. Raises Error 42P01 for an unknown relation."""
     if statement.what in ("COLUMNS", "DESCRIBE"):
         return _describe(session, statement)
+    if statement.what in (FRAGMENTS, FRAGMENT):
+        names, types = columns_of(statement)
+        return rows_result("DESCRIBE", names, describe_fragments(session, statement), types)
     if statement.what == "INDEXES":
         return _indexes(session, statement)
     if statement.what in _QUERIES:
