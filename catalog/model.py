@@ -436,6 +436,9 @@ class Barriers:
 
 NO_BARRIERS = Barriers()
 
+# The kind of a relation that stands for an internal table while a query reads it.
+INTERNAL_TABLE = "internal table"
+
 # Statuses of a streaming job (RisingWave: proto/meta.proto, JobStatus). FAILED is Sparkwave's own: no query may read
 # the job until it has caught up.
 INITIAL, CREATING, CREATED, FAILED = "INITIAL", "CREATING", "CREATED", "FAILED"
@@ -527,7 +530,8 @@ class Catalog:
 
     `schemas` are pairs of database and schema; `databases` maps a database to its resource group, `barriers` to its
     intervals. `securables` has the databases under `(name,)` and the schemas under (database, schema). `users` are by
-    name, `sources` by the id of the relation that gets their rows.
+    name, `sources` by the id of the relation that gets their rows. `internal_tables` are the names of the tables with
+    the states of jobs, each with the job's id; they are no relations, and only a query finds them.
     """
 
     relations: tuple[Relation, ...] = ()
@@ -547,6 +551,7 @@ class Catalog:
     memberships: frozenset[Membership] = frozenset()
     secrets: dict[int, Secret] = field(default_factory=dict)  # by id
     connections: dict[int, Connection] = field(default_factory=dict)  # by id
+    internal_tables: Mapping[str, int] = field(default_factory=dict)
 
     @lazy
     def _by_name(self) -> dict[tuple[str, str, str], Relation]:

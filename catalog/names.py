@@ -19,6 +19,9 @@ EPOCHS_SCHEMA, VIEWS_SCHEMA = "epochs", "views"
 # A session's name for its schema of temporary tables, whose real name has a number at the end.
 TEMPORARY_SCHEMA = "pg_temp"
 
+# The beginning of the names of internal tables, which have the states of operators.
+INTERNAL_PREFIX = "__internal_"
+
 _PLAIN = re.compile(r"[a-z_][a-z0-9_$]*")
 _LISTED = re.compile(r"""\s*(?:"((?:[^"]|"")*)"|([^\s",]+))\s*""")
 # PostgreSQL's reserved words (its documentation, appendix C), which have to be quoted as names.

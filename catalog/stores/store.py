@@ -162,6 +162,7 @@ class Store:
             if "states" in changed:
                 query = f"SELECT job_id, list(name) FROM {system_table('states')} GROUP BY job_id"
                 self._states = dict(self._cursor.execute(query).fetchall())
+                found["internal_tables"] = {name: id_ for id_, names in self._states.items() for name in names}
         self.version += not _PROGRESS.issuperset(changed)
         catalog = replace(self.catalog, **found)
         for watcher in self._watchers:

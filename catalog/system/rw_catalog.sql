@@ -559,14 +559,20 @@ SELECT id::INTEGER AS id, name, schema_id::INTEGER AS schema_id, 1::INTEGER AS o
        []::VARCHAR[] AS acl
 FROM pgc._system_relations;
 
+CREATE OR REPLACE VIEW rwc.rw_internal_tables AS
+SELECT i.id, i.name, r.schema_id::INTEGER AS schema_id, r.owner_id::INTEGER AS owner, '' AS definition,
+       []::VARCHAR[] AS acl, r.initialized_at, r.created_at, NULL::VARCHAR AS initialized_at_cluster_version,
+       NULL::VARCHAR AS created_at_cluster_version, i.job_id
+FROM rwc._internal_tables i JOIN pgc._all_relations r ON r.id = i.job_id
+WHERE r.database = pgf.session_database();
+
+CREATE OR REPLACE VIEW rwc.rw_internal_table_info AS
+SELECT i.id, i.name, i.job_id, r.name AS job_name, r.kind AS job_type, r.schema AS schema_name, r.owner
+FROM rwc.rw_internal_tables i JOIN pgc._all_relations r ON r.id = i.job_id;
+
 -- Kinds of objects that do not exist here.
 CREATE OR REPLACE TABLE rwc.rw_types (
     id INTEGER, name VARCHAR, input_oid VARCHAR, typelem INTEGER, typarray INTEGER
-);
-CREATE OR REPLACE TABLE rwc.rw_internal_tables (
-    id INTEGER, name VARCHAR, schema_id INTEGER, owner INTEGER, definition VARCHAR, acl VARCHAR[],
-    initialized_at TIMESTAMPTZ, created_at TIMESTAMPTZ, initialized_at_cluster_version VARCHAR,
-    created_at_cluster_version VARCHAR
 );
 
 -- Comments.

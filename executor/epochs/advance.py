@@ -15,7 +15,7 @@ from sparkwave.catalog.lake.ducklake import Cursor, register_files
 from sparkwave.catalog.lake.places import Place, delete_unused
 from sparkwave.catalog.lake.row_ids import ALL, RowIds
 from sparkwave.catalog.model import Relation
-from sparkwave.catalog.names import LakeTable, quote
+from sparkwave.catalog.names import INTERNAL_PREFIX, LakeTable, quote
 from sparkwave.catalog.stores.compute_errors import ComputeErrors, add_errors
 from sparkwave.catalog.stores.view_checksums import Checksum, add_changes, row_hash
 from sparkwave.executor.epochs.delta_programs import Added, Program
@@ -56,7 +56,7 @@ class View:
 def internal_name(job_id: int, plan: StreamPlan, state_name: str) -> str:
     """Return the name of an internal table, in RisingWave's form."""
     operator = next(state.operator for state in plan.states if state.name == state_name)
-    return f"__internal_{job_id}_{state_name}_{operator}"
+    return f"{INTERNAL_PREFIX}{job_id}_{state_name}_{operator}"
 
 
 # Files that Spark wrote for a step become files of the lake unchanged from this number of rows on; fewer rows are

@@ -19,7 +19,7 @@ from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.places import flush
 from sparkwave.catalog.lake.translation import DuckDBError
 from sparkwave.catalog.model import CREATING, IGNORE, Catalog, Column, Relation
-from sparkwave.catalog.names import LakeTable, literal, quote
+from sparkwave.catalog.names import INTERNAL_PREFIX, LakeTable, literal, quote
 from sparkwave.catalog.relation_details import APPEND_ONLY, TABLE
 from sparkwave.catalog.types import BIGINT, INTEGER
 from sparkwave.planner.definitions.sinks import written_columns
@@ -176,7 +176,7 @@ def log_of(relation: Relation) -> LakeTable:
 
 
 def log_name(job_id: int) -> str:
-    return f"__internal_{job_id}_log_sink"
+    return f"{INTERNAL_PREFIX}{job_id}_log_sink"
 
 
 def log_columns(relation: Relation) -> tuple[Column, ...]:

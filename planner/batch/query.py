@@ -13,7 +13,7 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.column_names import check_distinct, fold_case
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lazy import lazy
-from sparkwave.catalog.model import ROW_ID, Catalog, Column, Relation
+from sparkwave.catalog.model import INTERNAL_TABLE, ROW_ID, Catalog, Column, Relation
 from sparkwave.catalog.names import BUFFER, COPIES, VIEWS_SCHEMA, LakeTable, name_in_memory
 from sparkwave.catalog.types import QUOTIENT, TEXT, Type
 from sparkwave.catalog.users import User
@@ -595,7 +595,7 @@ def _readable(relation: Relation, table: exp.Table, environment: Environment) ->
             position=position_of(table),
         )
     table_ = stored_table(relation, None, environment)
-    if relation.lake_table not in environment.overlays:
+    if relation.lake_table not in environment.overlays and relation.kind != INTERNAL_TABLE:
         table_.meta[RELATION] = relation.id
     stored = exp.select(*map(_stored_column, relation.visible)).from_(table_).subquery()
     alias = table.args.get("alias")

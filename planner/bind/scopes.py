@@ -61,8 +61,18 @@ def check_database(name: Name, database: str) -> None:
 
 
 def resolve(catalog: Catalog, scope: Scope, name: Name, kind: str = "relation") -> Relation:
-    """Return the relation of a name. Raises Error 0A000 for another database's, 42P01 or 42704 if there is none."""
+    """Return the relation of a name.
+
+    Raises Error 0A000 for another database's, 42P01 or 42704 if there is none, 42809 for an internal table.
+    """
     relation = find(catalog, scope, name)
+    if relation is None and name.name in catalog.internal_tables:
+        raise Error(
+            f'cannot use internal table "{name.name}" here',
+            errors.WRONG_OBJECT_TYPE,
+            hint="A query by the owner of its job, or by a superuser, can read it; nothing else can be done with it.",
+            position=name.position,
+        )
     if relation is None:
         raise not_found(kind, str(name), position=name.position)
     return relation

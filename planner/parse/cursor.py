@@ -36,7 +36,7 @@ def parse_declare(reader: TokenReader, parse: Callable[[str], Statement]) -> Dec
     query = parse(blank(reader.sql[: reader.offset]) + reader.rest)
     if not isinstance(query, Query):
         raise reader.syntax_error()
-    return DeclareCursor(name, query.tree, is_binary, holds, scrolls, query.reads_past)
+    return DeclareCursor(name, query.tree, is_binary, holds, scrolls, query.reads_past, query.reads_internal)
 
 
 def _of_subscription(reader: TokenReader, name: str) -> DeclareSubscriptionCursor:

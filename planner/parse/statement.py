@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
-from sparkwave.catalog.names import quote_if_needed
+from sparkwave.catalog.names import INTERNAL_PREFIX, quote_if_needed
 from sparkwave.catalog.relation_details import SEQUENCE, STREAMING
 from sparkwave.planner.parse.connection import parse_create_connection, parse_drop_connection
 from sparkwave.planner.parse.cursor import parse_close, parse_declare, parse_fetch
@@ -103,7 +103,9 @@ def _query(reader: TokenReader) -> Statement:
         return written
     if not isinstance(tree, exp.Query | exp.Values):
         raise syntax_error(reader.sql, 0)
-    return Query(tree, any(table.args.get("version") for table in tree.find_all(exp.Table)))
+    tables = list(tree.find_all(exp.Table))
+    reads_past = any(table.args.get("version") for table in tables)
+    return Query(tree, reads_past, any(table.name.startswith(INTERNAL_PREFIX) for table in tables))
 
 
 def _create(reader: TokenReader) -> Statement:

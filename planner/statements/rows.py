@@ -12,10 +12,14 @@ from sparkwave.planner.statements.relation_names import Name
 
 @dataclass(frozen=True)
 class Query:
-    """SELECT, VALUES, WITH … SELECT; `reads_past` if a table has FOR SYSTEM_TIME AS OF."""
+    """SELECT, VALUES, WITH … SELECT; `reads_past` if a table has FOR SYSTEM_TIME AS OF.
+
+    `reads_internal` if a table has the name of an internal one.
+    """
 
     tree: exp.Expr
     reads_past: bool = False
+    reads_internal: bool = False
 
 
 @dataclass(frozen=True)

@@ -92,6 +92,7 @@ class DeclareCursor:
     holds: bool = False
     scrolls: bool = False
     reads_past: bool = False
+    reads_internal: bool = False
 
 
 @dataclass(frozen=True)

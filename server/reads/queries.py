@@ -31,6 +31,7 @@ from sparkwave.planner.statements import (
 )
 from sparkwave.server.reads import execution, on_spark
 from sparkwave.server.reads.from_copies import serve
+from sparkwave.server.reads.internal_tables import with_internal_tables
 from sparkwave.server.reads.past_queries import at_epoch, environment_at, told
 from sparkwave.server.reads.result_columns import rows_result
 from sparkwave.server.session.plan_cache import Plan
@@ -82,6 +83,8 @@ def plan(
     environment = environment_at(session, points(tree)) if statement.reads_past else None
     if session.get("query_epoch") != "0":
         environment = at_epoch(session, environment or session.environment, int(session.get("query_epoch")))
+    if statement.reads_internal:
+        environment = with_internal_tables(session, environment or session.environment)
     planned = session.plan(statement, oids, lambda each: plan_query(tree, each, oids), environment)
     if values is None or not planned.batch.constants:
         return planned
@@ -137,7 +140,10 @@ def _place(session: Session, target: Query, batch: Batch) -> list[str]:
 def _batch(session: Session, target: Query | Insert | Update | Delete | Merge) -> Batch:
     match target:
         case Query(tree):
-            return plan_query(tree, environment_at(session, points(tree)))
+            environment = environment_at(session, points(tree))
+            if target.reads_internal:
+                environment = with_internal_tables(session, environment)
+            return plan_query(tree, environment)
         case Insert() | Update() | Delete() | Merge():
             return dml.plan(session, target, ())
 

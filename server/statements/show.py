@@ -20,6 +20,7 @@ from sparkwave.planner.bind.privileges import holds_any, permission_denied
 from sparkwave.planner.parse.describe import FRAGMENT, FRAGMENTS
 from sparkwave.planner.statements import Name, SetVariable, Show, ShowCreate, ShowVariable
 from sparkwave.server.reads import execution
+from sparkwave.server.reads.internal_tables import readable_tables
 from sparkwave.server.reads.result_columns import rows_result
 from sparkwave.server.session.backends import Backend
 from sparkwave.server.session.portal import Portal
@@ -257,6 +258,11 @@ def _connections(session: Session, statement: Show) -> _Rows:
     return [(each.name, f"CONNECTION_TYPE_{each.kind.upper()}", shown.get(each.id)) for each in found]
 
 
+def _internal_tables(session: Session, statement: Show) -> _Rows:
+    schemas = (statement.schema,) if statement.schema else tuple(session.scope.path)
+    return [(f"{schema}.{name}",) for schema, name in readable_tables(session, schemas)]
+
+
 def _nothing(session: Session, statement: Show) -> _Rows:
     """No rows, for kinds of objects that Sparkwave does not have."""
     return []
@@ -277,6 +283,7 @@ _LISTS: dict[str, Callable[[Session, Show], _Rows]] = {
     "FUNCTIONS": _functions,
     "SECRETS": _secrets,
     "CONNECTIONS": _connections,
+    "INTERNAL TABLES": _internal_tables,
     "PROCESSLIST": _processes,
     "CURSORS": _cursors,
 }
