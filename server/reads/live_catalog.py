@@ -141,10 +141,7 @@ def _serving_cache(session: Session) -> str:
     return _as_json(
         [
             {
-                "relation_id": relation.id,
-                "database_name": relation.database,
-                "schema_name": relation.schema,
-                "relation_name": relation.name,
+                **_named(relation),
                 "rows": copy.rows,
                 "bytes": copy.bytes,
                 "snapshot": snapshot,
@@ -162,10 +159,7 @@ def _shared_buffer(session: Session) -> str:
     return _as_json(
         [
             {
-                "relation_id": relation.id,
-                "database_name": relation.database,
-                "schema_name": relation.schema,
-                "relation_name": relation.name,
+                **_named(relation),
                 "table_name": found.table.name,
                 "unstored_changes": found.changes,
                 "rows": found.rows,
@@ -233,10 +227,7 @@ def _compute_errors(session: Session) -> str:
     return _as_json(
         [
             {
-                "relation_id": relation.id,
-                "database_name": relation.database,
-                "schema_name": relation.schema,
-                "relation_name": relation.name,
+                **_named(relation),
                 "errors": failed.rows,
                 "last_error": failed.message if reader.is_super or reader.acts_as(relation.owner) else None,
                 "last_at": last_at,
@@ -294,6 +285,8 @@ def _named(relation: Relation) -> dict[str, Any]:
         "schema_name": relation.schema,
         "relation_name": relation.name,
     }
+
+
 def _fragment_plans(session: Session) -> str:
     """The plans of created jobs; without those that the present planner cannot plan."""
     catalog = session.context.store.catalog
