@@ -21,6 +21,7 @@ from sparkwave.catalog.system import system_views
 from sparkwave.catalog.types import Type
 from sparkwave.catalog.users import ROOT, User
 from sparkwave.executor.backfill.jobs import Jobs
+from sparkwave.executor.backfill.measuring import PERIOD_S
 from sparkwave.executor.backfill.work import Settings
 from sparkwave.executor.epochs.checkpoints import Checkpoints
 from sparkwave.executor.epochs.coordinator import Coordinator
@@ -267,6 +268,7 @@ def _assemble(config: Config, lake: Lake, store: Store) -> Context:
     background = (
         Periodic("retention", lambda: retention.period_s, retention.run_once),
         Periodic("orphans", lambda: orphans.period_s, orphans.run_once),
+        Periodic("measuring", lambda: PERIOD_S, jobs.measuring.run_once),
         Periodic("compaction", lambda: int(parameter("compaction_interval_ms")) / 1000, compact),
         Periodic("audits", lambda: PERIOD_S, audits.run_once),
     )

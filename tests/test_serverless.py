@@ -160,6 +160,7 @@ def test_parameters(configured: Server) -> None:
         "serverless_backfill_provision_timeout": "120",
         "serverless_backfill_warm_groups": "0",
         "serverless_backfill_linger": "0",
+        "serverless_backfill_price_per_core_hour": "0",
     }
 
 

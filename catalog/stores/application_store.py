@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.lake.ducklake import Cursor, first_row
 from sparkwave.catalog.names import system_table
 
 # The states of an application. A draining one has no job; it is destroyed unless a job takes it before.
@@ -49,6 +49,18 @@ def set_state(cursor: Cursor, id_: int, state: str, reason: str | None = None) -
     cursor.execute(
         f"UPDATE {_TABLE} SET state = ?, reason = ?, changed_at = now(){ready} WHERE id = ?", [state, reason, id_]
     )
+
+
+def usual_start_s(cursor: Cursor, is_serverless: bool) -> float | None:
+    """Return the median seconds in which the last ten applications of a kind became ready; None without any."""
+    row = first_row(
+        cursor.execute(
+            f"SELECT median(epoch(ready_at) - epoch(started_at)) FROM (FROM {_TABLE} "
+            "WHERE is_serverless = ? AND ready_at IS NOT NULL ORDER BY id DESC LIMIT 10)",
+            [is_serverless],
+        )
+    )
+    return row[0] if row else None
 
 
 def destroy_all(cursor: Cursor, reason: str) -> list[str]:

@@ -245,4 +245,11 @@ MIGRATIONS: tuple[str, ...] = (
     );
     ALTER TABLE lake.sparkwave.sources ADD COLUMN connection_id BIGINT
     """,
+    # How long finished backfills took: see `catalog.stores.measured_backfills`. `work` is JSON.
+    """
+    CREATE TABLE lake.sparkwave.measured_backfills (
+        job_id BIGINT, finished_at TIMESTAMPTZ, kind VARCHAR, cores INTEGER, row_count BIGINT, start_s DOUBLE,
+        seconds DOUBLE, work VARCHAR
+    )
+    """,
 )

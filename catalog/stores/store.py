@@ -75,8 +75,7 @@ _IDENTIFIERS = system_table("identifiers")
 # The system tables with the progress of jobs and sources.
 _PROGRESS = {
     "jobs", "slices", "finished_slices", "positions", "epoch", "events", "applications", "source_splits",
-    "source_failures", "compute_errors", "view_checksums", "view_audits",
-    "sequences",
+    "source_failures", "compute_errors", "view_checksums", "view_audits", "sequences", "measured_backfills",
 }  # fmt: skip
 # The system tables that `Store.catalog` is read from.
 _LOADED = {

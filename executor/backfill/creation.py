@@ -54,10 +54,18 @@ Admission = Callable[["BackfillJob", Callable[[], bool]], None]
 class BackfillJob:
     """One creating job, on its own thread and resource group."""
 
-    def __init__(self, store: Store, coordinator: Coordinator, work: Work, admit: Admission | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        coordinator: Coordinator,
+        work: Work,
+        admit: Admission | None = None,
+        note: Callable[[Work], None] = lambda work: None,
+    ) -> None:
         self._store = store
         self._coordinator = coordinator
         self._admit = admit
+        self._note = note  # called when the relation is created
         self.id = work.id
         self._relation = work.relation
         self._work = work
@@ -113,19 +121,22 @@ class BackfillJob:
         try:
             if self._admit is not None:
                 self._admit(self, lambda: work.controls.is_stopping)
+                work.began = time.monotonic()
             if work.reads_nothing:
                 later_changes.begin(work, self._coordinator)
             else:
                 if not work.in_process:
-                    work.group.get()  # before anything is pinned: a job that cannot get its group has not started
+                    work.await_group()  # before anything is pinned: a job that cannot get its group has not started
                 self._fill()
             if work.is_over:
+                self._note_created()
                 return
             if work.job.delivered is None:
                 if work.job.deliver_from is None:  # then the rest is delivered as of the job's epoch, too
                     self._catch_up()
                 self._deliver()
             self._finish()
+            self._note_created()
         except BaseException as error:
             if work.controls.is_shut_down.is_set():
                 self.error = Error("terminating connection due to administrator command", errors.ADMIN_SHUTDOWN)
@@ -139,6 +150,10 @@ class BackfillJob:
             finally:
                 self.started.set()
                 self.finished.set()
+
+    def _note_created(self) -> None:
+        if self._work.is_created:
+            self._note(self._work)
 
     def _fill(self) -> None:
         """Read the upstreams to their end, by slices of a snapshot or by positions."""

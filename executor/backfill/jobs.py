@@ -21,6 +21,7 @@ from sparkwave.catalog.stores.job_store import Start, add_job, add_started_job, 
 from sparkwave.catalog.stores.store import Store
 from sparkwave.executor.backfill import at_once, snapshot
 from sparkwave.executor.backfill.creation import Admission, BackfillJob, start_of
+from sparkwave.executor.backfill.measuring import Measuring
 from sparkwave.executor.backfill.permits import Permits
 from sparkwave.executor.backfill.work import Settings, Work
 from sparkwave.executor.epochs.advance import View, internal_name
@@ -70,6 +71,7 @@ class Jobs:
         self._coordinator = coordinator
         self._settings = settings
         self._permits = Permits(max_creating)
+        self.measuring = Measuring(store)
         self._running: dict[int, BackfillJob] = {}
         self._lock = RankedRLock(Rank.JOBS)
         self._closing = False
@@ -220,7 +222,7 @@ class Jobs:
         differs from `catalog` by now, 55006 when the view to be replaced is being replaced already, 0A000 for rows that
         would feed themselves.
         """
-        work = Work(self._store, self._groups, self._settings, View(relation, plan), job)
+        work = self.work_of(relation, plan, job)
         created = self._create_at_once(work, catalog)
         if created is not None:
             return created
@@ -233,6 +235,10 @@ class Jobs:
             raise
         permit.lapses = backfill.started if job.is_background else backfill.finished
         return backfill
+
+    def work_of(self, relation: Relation, plan: StreamPlan, job: Job) -> Work:
+        """Return the tools of a job that may never be stored."""
+        return Work(self._store, self._groups, self._settings, View(relation, plan), job)
 
     def _create_at_once(self, work: Work, catalog: Catalog) -> BackfillJob | None:
         """Return the finished job of a view that is created at once; None for a view that needs a job."""
@@ -252,6 +258,7 @@ class Jobs:
         if view is None:
             return None
         work.reserved(view.relation, replace(work.job, id=view.relation.id), None)
+        self.measuring.note(work)
         return BackfillJob.over(self._store, self._coordinator, work)
 
     def _add(self, cursor: Cursor, relation: Relation, plan: StreamPlan, catalog: Catalog) -> Relation:
@@ -337,6 +344,7 @@ class Jobs:
         job, catalog = replace(job, waiting=None), self._store.catalog
         view = self._plans.view(catalog.by_id[job.id], catalog)
         work = Work(self._store, self._groups, self._settings, view, job)
+        work.is_undisturbed = False
         self._start(work, self._admission(job) if job.status == INITIAL else None)
 
     def _set_waiting(self, job_id: int, reason: str | None) -> None:
@@ -347,7 +355,7 @@ class Jobs:
         with self._lock:
             if self._closing:
                 raise Error("terminating connection due to administrator command", errors.ADMIN_SHUTDOWN)
-            backfill = BackfillJob(self._store, self._coordinator, work, admit)
+            backfill = BackfillJob(self._store, self._coordinator, work, admit, self.measuring.note)
             self._running = {id_: b for id_, b in self._running.items() if not b.finished.is_set()}
             self._running[work.id] = backfill
         backfill.start()

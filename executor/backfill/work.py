@@ -92,6 +92,10 @@ class Work:
         self._fresh: Start | None = None
         self._ahead: Future[Filled] | None = None
         self._counted: tuple[int, dict[int, int]] = 0, {}  # a snapshot, and rows of relations at that snapshot
+        # For measuring: the start (monotonic), the seconds until the group was there, and its cores; a job that was
+        # resumed, retried or held back tells nothing about the time of others.
+        self.began, self.start_s, self.cores = time.monotonic(), 0.0, 0
+        self.is_undisturbed = True
         self.started = threading.Event()  # the job is CREATING: in the background it does not need its permit any more
         self.controls = Controls(lambda: self.job.rate_limit is not None)
         # Of each thread: the attempt at its step, and the reason for which the last one failed.
@@ -145,6 +149,17 @@ class Work:
         replaces = self.relation.replaces
         relation = self.store.catalog.by_id.get(self.id if replaces is None else replaces)
         return relation is not None and relation.created and relation.definition_id == self.id
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether the time since `began` is that of the work and of the group's start, and not of a receiver."""
+        return self.is_undisturbed and self.job.rate_limit is None and not self.relation.is_sink
+
+    def await_group(self) -> None:
+        """Wait for the group. Raises Error 53000 if it cannot be had."""
+        asked = time.monotonic()
+        self.cores = self.group.get().size.all_cores
+        self.start_s += time.monotonic() - asked
 
     @property
     def is_over(self) -> bool:
@@ -207,6 +222,7 @@ class Work:
                     raise ControlsChanged from error
                 logger.warning("attempt %d: %s", attempt, message_of(error))
                 STEP_RETRIES.inc()
+                self.is_undisturbed = False
                 if attempt == ATTEMPTS:
                     raise
                 self._step.failed = f"retrying after an error: {message_of(error)}"

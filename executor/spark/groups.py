@@ -288,6 +288,11 @@ class Groups:
         usable = [group for group in there if group.is_idle or self._settings.linger_s() > 0]
         return min(usable, key=lambda group: (group.jobs, group.uses), default=None)
 
+    def has_usable(self, size: Size) -> bool:
+        """Return whether a serverless group of a size is there for the next job."""
+        with self._lock:
+            return self._usable(size) is not None
+
     def prepare(self, size: Size, is_cancelled: Callable[[], bool]) -> Group:
         """Return a new serverless group to keep ready. Raises as `borrow` does."""
         return self._provision(Order(size), lambda: self._closing.is_set() or is_cancelled())

@@ -20,7 +20,7 @@ from sparkwave.planner.explain.plan_tree import view_operators
 from sparkwave.planner.explain.table_operators import table_operators
 from sparkwave.planner.plan.stream_plan import StreamPlan, plan_view
 from sparkwave.planner.plan.streaming_query import streaming_of
-from sparkwave.planner.statements import CreateStreaming, CreateTable, Explain, ExplainOptions
+from sparkwave.planner.statements import AlterQuery, CreateStreaming, CreateTable, Explain, ExplainOptions
 
 
 def explain(
@@ -52,6 +52,8 @@ def explain(
 def check(statement: Explain) -> None:
     """Raise Error 0A000 for options that cannot be combined with each other or with the statement."""
     options = statement.options
+    if options.cost:
+        _check_cost(statement)
     is_view = isinstance(statement.statement, CreateStreaming)
     shown = options.format.upper()
     is_order = options.backfill and options.format == "dot" and is_view
@@ -72,6 +74,22 @@ def check(statement: Explain) -> None:
         raise _unsupported("EXPLAIN (DISTSQL) of a batch query", "A batch query runs on DuckDB, in one stage.")
 
 
+def _check_cost(statement: Explain) -> None:
+    """Check the options of a quote. Raises Error 22023 without BACKFILL, else 0A000."""
+    options = statement.options
+    if not options.backfill:
+        hint = "EXPLAIN (BACKFILL, COST) says how long a backfill takes."
+        raise Error("EXPLAIN option COST requires BACKFILL", errors.INVALID_PARAMETER_VALUE, hint=hint)
+    plain = ExplainOptions(backfill=True, cost=True, format=options.format)
+    if options != plain or options.format not in ("text", "json"):
+        raise _unsupported("EXPLAIN (BACKFILL, COST) with other options", "It can have FORMAT TEXT or FORMAT JSON.")
+    if not isinstance(statement.statement, CreateStreaming | AlterQuery):
+        raise _unsupported(
+            "EXPLAIN (BACKFILL, COST) of a statement that fills nothing",
+            "It is for CREATE MATERIALIZED VIEW, CREATE INDEX, CREATE SINK and ALTER MATERIALIZED VIEW … AS.",
+        )
+
+
 _ANALYZED = "EXPLAIN (ANALYZE) shows the plan that has run."
 
 
@@ -88,6 +106,7 @@ def _explained(
     check_plan: Callable[[StreamPlan], None],
 ) -> Iterator[str]:
     options, target = statement.options, statement.statement
+    assert not isinstance(target, AlterQuery)  # only with COST
     if isinstance(target, CreateTable):
         yield from FORMATS[options.format](table_operators(target))
         return

@@ -10,6 +10,7 @@ from sparkwave.catalog.errors import Error
 from sparkwave.planner.parse.tokens import TokenReader
 from sparkwave.planner.parse.trees import blank
 from sparkwave.planner.statements import (
+    AlterQuery,
     CreateIndex,
     CreateMaterializedView,
     CreateSink,
@@ -26,7 +27,7 @@ from sparkwave.planner.statements import (
 )
 
 _QUERIES = ("SELECT", "WITH", "VALUES", "TABLE", "(")  # the first words in a parenthesis that is no list of options
-_SWITCHES = frozenset({"analyze", "verbose", "trace", "backfill", "incremental"})
+_SWITCHES = frozenset({"analyze", "verbose", "trace", "backfill", "cost", "incremental"})
 TYPES = ("logical", "physical", "distsql")
 FORMATS = ("text", "json", "xml", "yaml", "dot")
 _EXPLAINED = (Query, CreateTable, CreateMaterializedView, CreateIndex, CreateSink, Insert, Update, Delete, Merge)
@@ -53,7 +54,7 @@ def parse_explain(reader: TokenReader, parse: Callable[[str], Statement]) -> Exp
             hint="A created VIEW is just an alias. Instead, use EXPLAIN on the queries which reference the view.",
             position=offset + 1,
         )
-    if not isinstance(statement, _EXPLAINED):
+    if not isinstance(statement, _EXPLAINED) and not (options.cost and isinstance(statement, AlterQuery)):
         raise Error(
             f"Feature is not yet implemented: unsupported statement for EXPLAIN: {reader.sql[offset:].strip()}",
             errors.FEATURE_NOT_SUPPORTED,

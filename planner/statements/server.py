@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sparkwave.planner.statements.alterations import AlterQuery
 from sparkwave.planner.statements.create import CreateStreaming, CreateTable
 from sparkwave.planner.statements.relation_names import Name
 from sparkwave.planner.statements.rows import Delete, Insert, Merge, Query, Update
@@ -99,13 +100,14 @@ class CancelJobs:
 class ExplainOptions:
     """What EXPLAIN shows. `incremental` is Sparkwave's own: the delta SQL of each operator.
 
-    `analyze` runs the query.
+    `analyze` runs the query. `cost`, with `backfill`, asks for the time of a backfill instead of the plan.
     """
 
     analyze: bool = False
     verbose: bool = False
     trace: bool = False
     backfill: bool = False
+    cost: bool = False
     incremental: bool = False
     type: str = "physical"  # or "logical", "distsql"
     format: str = "text"  # or "json", "xml", "yaml", "dot"
@@ -113,7 +115,7 @@ class ExplainOptions:
 
 @dataclass(frozen=True)
 class Explain:
-    statement: Query | CreateTable | CreateStreaming | Insert | Update | Delete | Merge
+    statement: Query | CreateTable | CreateStreaming | AlterQuery | Insert | Update | Delete | Merge
     options: ExplainOptions = ExplainOptions()
 
 

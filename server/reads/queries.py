@@ -18,6 +18,7 @@ from sparkwave.planner.explain.lines import explain as explain_lines
 from sparkwave.planner.explain.output_formats import FORMATS
 from sparkwave.planner.plan.streaming_query import streaming_of
 from sparkwave.planner.statements import (
+    AlterQuery,
     CreateStreaming,
     CreateTable,
     DeclareCursor,
@@ -97,6 +98,7 @@ def explain(session: Session, statement: Explain) -> Result:
     """Return the planner's plan of a statement, or DuckDB's of a query without operators, or as it has run."""
     check(statement)
     target = statement.statement
+    assert not isinstance(target, AlterQuery)  # only with COST
     environment = session.environment
     # Planning a batch statement as for a run finds its errors.
     batch = None if isinstance(target, CreateStreaming | CreateTable) else _batch(session, target)

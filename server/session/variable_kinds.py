@@ -180,6 +180,13 @@ def decoupling(text: str) -> str:
     return words[text.lower()]
 
 
+def price(text: str) -> str:
+    """Return an amount of money of 0 or more, in plain digits."""
+    if not re.fullmatch(r"\d{1,12}(\.\d{1,12})?", text.strip()):
+        raise ValueError("an amount of 0 or more expected, such as 0.05")
+    return text.strip()
+
+
 def decimal(text: str) -> str:
     float(text)
     return text.strip()

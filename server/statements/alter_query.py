@@ -25,10 +25,10 @@ def alter_query(session: Session, statement: AlterQuery) -> Result:
     if isinstance(view, Notice):
         return altered(statement.kind, view)
     check_created(view, statement.name)
-    return run_job(session, _creation(view, statement), "ALTER MATERIALIZED VIEW", view)
+    return run_job(session, creation_of(view, statement), "ALTER MATERIALIZED VIEW", view)
 
 
-def _creation(view: Relation, statement: AlterQuery) -> CreateMaterializedView:
+def creation_of(view: Relation, statement: AlterQuery) -> CreateMaterializedView:
     """The CREATE statement of the view with its new query."""
     made = parse_statement(view.definition)
     assert isinstance(made, CreateMaterializedView)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import DEFAULT_GROUP, INITIAL, Connection, Job, Relation
 from sparkwave.catalog.names import quote_if_needed
-from sparkwave.catalog.relation_details import KAFKA, SINK, UPSERT, Details, Sink
+from sparkwave.catalog.relation_details import KAFKA, SINK, UPSERT, Details, Sink, StreamingSettings
 from sparkwave.catalog.sealing import sealed
 from sparkwave.catalog.stores.compute_errors import COMPUTE_ERRORS, ComputeErrors, compute_errors
 from sparkwave.executor.backfill.creation import BackfillJob
@@ -20,6 +20,7 @@ from sparkwave.executor.backfill.jobs import refuse_altering
 from sparkwave.executor.epochs.takeover import replacement
 from sparkwave.executor.sinks.deliveries import OPERATION
 from sparkwave.executor.sinks.outbox import receiver
+from sparkwave.planner.backfill.strategy import BackfillSettings
 from sparkwave.planner.batch.query import Environment, check_reads, relations_read
 from sparkwave.planner.batch.values import check_given
 from sparkwave.planner.batch.write import always_identity
@@ -33,7 +34,7 @@ from sparkwave.planner.explain.lines import notices
 from sparkwave.planner.plan.fingerprint import fingerprint
 from sparkwave.planner.plan.rules import PLANNER
 from sparkwave.planner.plan.stream_plan import StreamPlan, plan_view
-from sparkwave.planner.plan.streaming_query import KINDS, streaming_of
+from sparkwave.planner.plan.streaming_query import KINDS, Streaming, streaming_of
 from sparkwave.planner.statements import CreateIndex, CreateSink, CreateStreaming
 from sparkwave.server.reads import execution
 from sparkwave.server.session.session import Session
@@ -57,7 +58,7 @@ def create_streaming(session: Session, statement: CreateStreaming) -> Result:
         table = resolve(environment.catalog, environment.scope, statement.table)
         if table.is_temporary:
             return Result("CREATE_INDEX", notices=[Notice("temporary tables have no indexes here; none is made")])
-        statement = _placed(statement, table, environment)
+        statement = placed(statement, table, environment)
     existing = existing_notice(session, statement)
     if existing is not None:
         if not session.flag("background_ddl"):
@@ -65,6 +66,45 @@ def create_streaming(session: Session, statement: CreateStreaming) -> Result:
             session.context.jobs.wait(found.id, watch(session, what))
         return Result(what.replace(" ", "_"), notices=[existing])
     return run_job(session, statement, what)
+
+
+@dataclass(frozen=True)
+class PlannedJob:
+    """A job that a statement asks for, with the group that will run it."""
+
+    streaming: Streaming
+    options: JobOptions
+    made: StreamingSettings
+    settings: BackfillSettings
+    plan: StreamPlan
+    is_serverless: bool
+    specific_group: str | None
+    group: str
+
+
+def placed_index(session: Session, statement: CreateIndex) -> CreateIndex:
+    """Return the index in the schema of its table, with a free name if it has none."""
+    environment = session.environment
+    return placed(statement, resolve(environment.catalog, environment.scope, statement.table), environment)
+
+
+def planned_job(session: Session, statement: CreateStreaming, replaces: Relation | None = None) -> PlannedJob:
+    """Plan what a statement asks for. Nothing is stored or provisioned. Raises the errors of such a statement."""
+    environment = session.environment
+    catalog, scope = environment.catalog, environment.scope
+    streaming = streaming_of(statement, catalog, scope)
+    options = read_options(streaming.options)
+    made = new_settings(session, KINDS[type(statement)])
+    settings = options.applied(session.backfill_settings)
+    check_reads(streaming.query, environment)
+    plan = plan_view(statement, catalog, scope, settings)
+    execution.check_plan(session, plan)
+    is_serverless, group = _resource_type(session, options)
+    if replaces is not None:
+        running = catalog.job_by_id[replaces.id]
+        made, group = replace(made, parallelism=running.parallelism), running.specific_group
+    usual = session.context.store.catalog.databases[session.database]
+    return PlannedJob(streaming, options, made, settings, plan, is_serverless, group, group or usual)
 
 
 def run_job(session: Session, statement: CreateStreaming, what: str, replaces: Relation | None = None) -> Result:
@@ -75,22 +115,15 @@ def run_job(session: Session, statement: CreateStreaming, what: str, replaces: R
     circle.
     """
     kind, environment = KINDS[type(statement)], session.environment
-    catalog, scope = environment.catalog, environment.scope
-    connection = None
+    catalog, connection = environment.catalog, None
     if isinstance(statement, CreateSink):
-        options_, connection = with_connection(session, statement.options)
-        statement = replace(statement, options=options_)
-    streaming = streaming_of(statement, catalog, scope)
-    options = read_options(streaming.options)
-    made = new_settings(session, kind)
-    settings = options.applied(session.backfill_settings)
-    check_reads(streaming.query, environment)
-    plan = plan_view(statement, catalog, scope, settings)
-    execution.check_plan(session, plan)
+        options, connection = with_connection(session, statement.options)
+        statement = replace(statement, options=options)
+    planned = planned_job(session, statement, replaces)
+    streaming, made, plan = planned.streaming, planned.made, planned.plan
     upstreams = frozenset(scan.relation.id for scan in plan.scans) | relations_read(streaming.query, environment)
     if isinstance(statement, CreateSink):
         _check_sink(session, statement, plan, upstreams)
-    is_serverless, group = _resource_type(session, options)
     is_background = session.flag("background_ddl")
     refuse_temporary(session, upstreams)
     schema = target_schema(session, statement) if replaces is None else replaces.schema
@@ -102,22 +135,20 @@ def run_job(session: Session, statement: CreateStreaming, what: str, replaces: R
         refuse_altering(catalog, replaces)
         check_no_circle(kind, upstreams, replaces.id, statement.name.position, catalog)
         replacement(catalog, relation)
-        running = catalog.job_by_id[replaces.id]
-        made, group = replace(made, parallelism=running.parallelism), running.specific_group
     if relation.is_sink and relation.sink.is_remote:
         _check_receiver(session, relation, statement.name.position)
     job = Job(
         0,
         INITIAL,
         is_background,
-        is_serverless,
-        group or session.context.store.catalog.databases[session.database],
+        planned.is_serverless,
+        planned.group,
         plan.strategy,
-        rate_limit=settings.rate_limit,
+        rate_limit=planned.settings.rate_limit,
         parallelism=made.parallelism,
         backfill_parallelism=made.backfill_parallelism,
         order=plan.order,
-        specific_group=group,
+        specific_group=planned.specific_group,
     )
     before = session.context.store.snapshot
     backfill = session.context.jobs.create(relation, plan, job, catalog)
@@ -155,7 +186,7 @@ def _told(failed: ComputeErrors) -> str:
     return f"{text}: {failed.message}" if failed.message is not None else text
 
 
-def _placed(statement: CreateIndex, table: Relation, environment: Environment) -> CreateIndex:
+def placed(statement: CreateIndex, table: Relation, environment: Environment) -> CreateIndex:
     """The index with the schema of its table. Raises Error 42601 when its name has another schema."""
     name = statement.name
     if name.schema not in (None, table.schema):

@@ -1,0 +1,95 @@
+"""Measures finished backfills, and keeps what later ones are quoted by.
+
+A finished backfill is noted at once. Its work is estimated a moment later, in the background, so that no creation
+waits for it; what was noted in the last seconds before the server stops is lost.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.lake.translation import DuckDBError
+from sparkwave.catalog.locks import RankedLock
+from sparkwave.catalog.stores.measured_backfills import MeasuredBackfill, add_measured, load_measured
+from sparkwave.catalog.stores.store import Store
+from sparkwave.executor.backfill.statistics import measured_work
+from sparkwave.executor.backfill.work import Work
+from sparkwave.executor.faults import message_of
+from sparkwave.planner.backfill.cost_model import IN_PROCESS, SERVERLESS, STEADY
+from sparkwave.planner.plan.stream_plan import StreamPlan
+
+logger = logging.getLogger(__name__)
+
+# Seconds until a finished backfill is stored.
+PERIOD_S = 2.0
+# The time of a backfill of fewer rows is that of its commits.
+LEAST_ROWS = 10_000
+
+
+@dataclass(frozen=True)
+class _Noted:
+    job_id: int
+    plan: StreamPlan
+    kind: str
+    cores: int
+    rows: int
+    start_s: float
+    seconds: float
+
+
+class Measuring:
+    """Notes finished backfills and returns the measured ones."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._noted: list[_Noted] = []
+        self._lock = RankedLock()
+
+    def note(self, work: Work) -> None:
+        """Note a job that has just created its relation, unless something besides its work took time."""
+        if not work.is_measured or work.upstream_rows < LEAST_ROWS:
+            return
+        seconds = time.monotonic() - work.began - work.start_s
+        noted = _Noted(work.id, work.view.plan, _kind(work), _cores(work), work.upstream_rows, work.start_s, seconds)
+        with self._lock:
+            self._noted.append(noted)
+
+    def run_once(self) -> bool:
+        """Store what was noted. Returns False, as one round is enough."""
+        with self._lock:
+            noted, self._noted = self._noted, []
+        found = [measured for each in noted if (measured := self._measured(each)) is not None]
+        if found:
+            with self._store.lake.transaction(self._store.lake.cursor()) as cursor:
+                add_measured(cursor, found)
+        return False
+
+    def measured(self) -> Sequence[MeasuredBackfill]:
+        """Return the measured backfills, the newest first; those that were just noted, too."""
+        if not self._store.lake.read_only:
+            self.run_once()
+        return load_measured(self._store.lake.cursor())
+
+    def _measured(self, of: _Noted) -> MeasuredBackfill | None:
+        lake = self._store.lake
+        try:
+            work, _ = measured_work(lake, of.plan, lake.newest(lake.cursor()))
+        except (DuckDBError, Error, AssertionError) as error:  # an input was dropped meanwhile
+            logger.info("the backfill of job %d is not measured: %s", of.job_id, message_of(error))
+            return None
+        return MeasuredBackfill(of.job_id, of.kind, of.cores, of.rows, of.start_s, of.seconds, work.dump())
+
+
+def _kind(work: Work) -> str:
+    if work.in_process:
+        return IN_PROCESS
+    return SERVERLESS if work.is_serverless else STEADY
+
+
+def _cores(work: Work) -> int:
+    return (os.cpu_count() or 1) if work.in_process else work.cores

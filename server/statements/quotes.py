@@ -1,0 +1,122 @@
+"""EXPLAIN, and its quotes of backfills: EXPLAIN (BACKFILL, COST) of a statement that fills a relation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+
+from sparkwave.catalog.lake.ducklake import at_one_moment
+from sparkwave.catalog.model import INITIAL, Job, Relation
+from sparkwave.catalog.stores.application_store import usual_start_s
+from sparkwave.catalog.types import VARCHAR
+from sparkwave.executor.backfill.appraisal import ONE_STEP, Appraisal, Steps, appraise, steps_on_spark
+from sparkwave.executor.backfill.work import Work
+from sparkwave.executor.spark.applications import Size, is_local
+from sparkwave.executor.spark.capacity import of_this_machine
+from sparkwave.planner.backfill.cost_model import IN_PROCESS, SERVERLESS, STEADY, Engine, Finished, quote
+from sparkwave.planner.backfill.estimates import Work as Estimate
+from sparkwave.planner.explain.lines import check
+from sparkwave.planner.explain.quote import Offer, Quoted, as_json, as_text
+from sparkwave.planner.plan.streaming_query import KINDS
+from sparkwave.planner.statements import AlterQuery, CreateIndex, CreateStreaming, Explain
+from sparkwave.server.reads import queries
+from sparkwave.server.reads.result_columns import rows_result
+from sparkwave.server.session.session import Session
+from sparkwave.server.statements.alter_query import creation_of
+from sparkwave.server.statements.renames import check_created, find_altered
+from sparkwave.server.statements.streaming_jobs import PlannedJob, placed_index, planned_job
+from sparkwave.server.wire.result import Notice, Result
+
+# Seconds until a resource group is there, as long as none has been started here.
+USUAL_START_S = 4.0
+
+
+def explain(session: Session, statement: Explain) -> Result:
+    """Return the plan of a statement, or with COST the quote of its backfill; nothing is created.
+
+    Raises the errors of `server.reads.queries.explain`, and with COST those of planning a CREATE or ALTER.
+    """
+    if not statement.options.cost:
+        return queries.explain(session, statement)
+    check(statement)
+    target = statement.statement
+    assert isinstance(target, CreateStreaming | AlterQuery)
+    replaces = None
+    if isinstance(target, AlterQuery):
+        view = find_altered(session, target)
+        if isinstance(view, Notice):
+            return rows_result("EXPLAIN", ("QUERY PLAN",), [], (VARCHAR,))
+        check_created(view, target.name)
+        replaces, target = view, creation_of(view, target)
+    if isinstance(target, CreateIndex):
+        target = placed_index(session, target)
+    quoted = quote_of(session, target, planned_job(session, target, replaces))
+    lines = as_json(quoted) if statement.options.format == "json" else as_text(quoted)
+    return rows_result("EXPLAIN", ("QUERY PLAN",), [(line,) for line in lines], (VARCHAR,))
+
+
+def quote_of(session: Session, statement: CreateStreaming, planned: PlannedJob) -> Quoted:
+    """Return what the backfill of a planned job would take, on each engine that could do it."""
+    context = session.context
+    work = context.jobs.work_of(_relation(session, statement, planned), planned.plan, _job(planned))
+    found = appraise(work)
+    finished = [
+        Finished(each.kind, each.cores, each.seconds, Estimate.load(each.work))
+        for each in context.jobs.measuring.measured()
+    ]
+    offers = []
+    for engine, steps, is_taken in _engines(session, work, found):
+        made = quote(found.work, engine, finished)
+        if work.job.rate_limit:
+            least = engine.start_s + work.upstream_rows / work.job.rate_limit
+            made = replace(made, low=max(made.low, least), middle=max(made.middle, least), high=max(made.high, least))
+        offers.append(Offer(made, steps.slices, steps.tasks, steps.stages, is_taken))
+    price = float(context.parameter("serverless_backfill_price_per_core_hour"))
+    return Quoted(planned.plan, found.work, found.inputs, offers, price, None, work.job.rate_limit)
+
+
+def _relation(session: Session, statement: CreateStreaming, planned: PlannedJob) -> Relation:
+    """The relation to create, which gets no id."""
+    plan, kind = planned.plan, KINDS[type(statement)]
+    columns, key = plan.columns, plan.key_columns
+    return Relation(0, session.database, "", "", kind, columns, key, "", False, details=plan.details)
+
+
+def _job(planned: PlannedJob) -> Job:
+    strategy, limit = planned.plan.strategy, planned.settings.rate_limit
+    group = planned.group
+    return Job(0, INITIAL, False, planned.is_serverless, group, strategy, rate_limit=limit, order=planned.plan.order)
+
+
+def _engines(session: Session, work: Work, found: Appraisal) -> Iterator[tuple[Engine, Steps, bool]]:
+    """The engines that could fill a view, each with the steps, and whether CREATE takes it."""
+    context, job = session.context, work.job
+    machine = of_this_machine()
+    if found.in_process:
+        engine = Engine(IN_PROCESS, IN_PROCESS, machine.cores, context.lake.memory_bytes)
+        yield engine, ONE_STEP, True
+    on_this_machine = is_local(context.config.spark_master)
+
+    def cores(size: Size) -> float:
+        return min(size.all_cores, machine.cores) if on_this_machine else size.all_cores
+
+    with closing(context.lake.cursor()) as cursor, at_one_moment(cursor):
+        starts = {kind: usual_start_s(cursor, kind) for kind in (False, True)}
+    size = context.config.group_sizes[job.resource_group]
+    start = 0.0 if context.groups.is_ready(job.resource_group) else starts[False] or USUAL_START_S
+    engine = Engine(STEADY, job.resource_group, cores(size), size.task_mib << 20, start)
+    yield engine, steps_on_spark(work, 1), not (found.in_process or job.is_serverless)
+    chosen, replicas = (
+        context.parameter("serverless_backfill_sku"),
+        int(context.parameter("serverless_backfill_replicas")),
+    )
+    made: dict[int, Steps] = {}
+    for name, sku in context.config.skus.items():
+        size = replace(sku, replicas=replicas)
+        shares = size.slots * replicas if replicas > 1 else 1
+        if shares not in made:
+            made[shares] = steps_on_spark(work, shares)
+        start = 0.0 if context.groups.has_usable(size) else starts[True] or USUAL_START_S
+        engine = Engine(SERVERLESS, name, cores(size), size.task_mib << 20, start, size.all_cores)
+        yield engine, made[shares], job.is_serverless and name == chosen

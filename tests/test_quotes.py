@@ -1,0 +1,306 @@
+"""EXPLAIN (BACKFILL, COST): what a backfill would read, write and take; nothing is created."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_law import opened, run
+
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.stores.measured_backfills import KEPT, MeasuredBackfill, add_measured, load_measured
+from sparkwave.executor.backfill.statistics import _extrapolated
+from sparkwave.planner.backfill.cost_model import IN_PROCESS, STEADY, Engine, Finished, modelled_s, quote
+from sparkwave.planner.backfill.estimates import Work
+from sparkwave.server.context import Context
+from sparkwave.server.dispatch import Client
+
+ROWS = 30_000
+PROJECTION = "CREATE MATERIALIZED VIEW v AS SELECT k, s FROM t WHERE k >= 10000"
+GROUPS = "CREATE MATERIALIZED VIEW v AS SELECT g, count(*) AS n, sum(k) AS total FROM t GROUP BY g"
+JOIN = "CREATE MATERIALIZED VIEW v AS SELECT t.k, d.name FROM t JOIN d ON t.g = d.g WHERE d.name <> 'name 3'"
+OTHER_OPTIONS = "Not supported: EXPLAIN (BACKFILL, COST) with other options"
+FILLS_NOTHING = "Not supported: EXPLAIN (BACKFILL, COST) of a statement that fills nothing"
+COST, AS_JSON = "EXPLAIN (BACKFILL, COST)", "EXPLAIN (BACKFILL, COST, FORMAT JSON)"
+
+
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Context, Client]]:
+    directory = tmp_path_factory.mktemp("quotes") / "lake"
+    with opened(directory, backfill_engine="auto", streaming_engine="duckdb") as (context, client):
+        run(client, "CREATE TABLE t (k int PRIMARY KEY, g int, s varchar)")
+        for start in range(0, ROWS, 10_000):
+            run(client, f"INSERT INTO t SELECT i, i % 25, 'text ' || i FROM range({start}, {start + 10_000}) AS r (i)")
+        run(client, "CREATE TABLE d (g int PRIMARY KEY, name varchar)")
+        run(client, "INSERT INTO d SELECT i, 'name ' || i FROM range(25) AS r (i)")
+        run(client, "CREATE MATERIALIZED VIEW there AS SELECT g, count(*) AS n FROM t GROUP BY g")
+        run(client, "CREATE TABLE target (k int PRIMARY KEY, s varchar)")
+        run(client, "CREATE TABLE groups (g int PRIMARY KEY, n bigint)")
+        yield context, client
+
+
+@pytest.fixture
+def client(parts: tuple[Context, Client]) -> Iterator[Client]:
+    context, client = parts
+    catalog = context.store.catalog
+    before = [relation.name for relation in catalog.relations], catalog.jobs
+    yield client
+    catalog = context.store.catalog
+    assert ([relation.name for relation in catalog.relations], catalog.jobs) == before
+
+
+def lines(client: Client, sql: str) -> list[str]:
+    return [str(line) for (line,) in run(client, sql)]
+
+
+def quoted(client: Client, sql: str) -> dict[str, Any]:
+    found = json.loads("\n".join(lines(client, f"{AS_JSON} {sql}")))
+    assert isinstance(found, dict)
+    return found
+
+
+def taken(found: dict[str, Any]) -> dict[str, Any]:
+    [engine] = [each for each in found["engines"] if each["taken"]]
+    assert isinstance(engine, dict)
+    return engine
+
+
+def refused(client: Client, sql: str) -> Error:
+    with pytest.raises(Error) as raised:
+        run(client, sql)
+    return raised.value
+
+
+def plain(text: str) -> str:
+    """A line without the numbers that depend on the machine and its files."""
+    return re.sub(r"[\d.,]+ (B|kB|MB|GB|s|min)\b", "…", re.sub(r" +", " ", text))
+
+
+def test_a_projection(client: Client) -> None:
+    """The file that the filter excludes is not read."""
+    found = quoted(client, PROJECTION)
+    [read] = found["read"]
+    assert (read["relation"], read["columns"], read["rows"], read["files"]) == ("public.t", 2, 20_000, 2)
+    assert (read["skipped_rows"], read["skipped_files"]) == (10_000, 1)
+    assert read["bytes"] > 0 < found["write"]["bytes"]
+    assert found["write"]["rows"] == 20_000
+    engine = taken(found)
+    assert (engine["engine"], engine["slices"], engine["tasks"], engine["stages"]) == ("in process", 1, 1, 1)
+    assert 0 < engine["seconds"]["p10"] < engine["seconds"]["p50"] < engine["seconds"]["p90"]
+    assert "cost" not in engine
+
+
+def test_a_group_by(client: Client) -> None:
+    found = quoted(client, GROUPS)
+    assert (found["strategy"], found["work"]["grouped"]) == ("SnapshotBackfill", ROWS)
+    assert 23 <= found["write"]["rows"] <= 27
+    assert taken(found)["memory_bytes"] > 0
+
+
+def test_a_join(client: Client) -> None:
+    found = quoted(client, JOIN)
+    assert [(read["relation"], read["rows"]) for read in found["read"]] == [("public.t", ROWS), ("public.d", 25)]
+    assert (found["work"]["built"], found["work"]["probed"]) == (24, ROWS)
+    assert 0.8 * ROWS < found["write"]["rows"] <= ROWS
+
+
+def test_text(client: Client) -> None:
+    found = lines(client, f"{COST} {PROJECTION}")
+    names = [engine["name"] for engine in quoted(client, PROJECTION)["engines"]]
+    assert [plain(line) for line in found[:6]] == [
+        "strategy: SnapshotBackfill",
+        "read: t, 20,000 rows, … of 2 columns in 2 files (1 file with 10,000 rows skipped)",
+        "write: about 20,000 rows, …",
+        "",
+        " engine cores slices tasks stages memory limit 10 % middle 90 %",
+        plain(found[5]),
+    ]
+    assert re.fullmatch(r"\* in process [\d.]+ 1 1 1 … … … … …", plain(found[5]))
+    assert names == ["in process", "default", *(f"{c}c{c * g}g" for c in (1, 2, 4, 8, 16) for g in (2, 4))]
+    assert [line.split()[0] for line in found[6:17]] == ["default", *["serverless"] * 10]
+    assert found[18] == "* is the engine that CREATE would take"
+
+
+def test_other_statements(client: Client) -> None:
+    """An index, a sink, and another query for a view; a name that is taken does not matter, as in all of EXPLAIN."""
+    assert quoted(client, "CREATE INDEX i ON t (g)")["write"]["rows"] == ROWS
+    assert quoted(client, "CREATE INDEX ON t (g) INCLUDE (k)")["write"]["rows"] == ROWS
+    sink = "CREATE SINK si INTO target AS SELECT k, s FROM t"
+    assert quoted(client, sink)["write"]["rows"] == ROWS
+    later = quoted(client, "CREATE SINK si INTO groups FROM there WITH (snapshot = 'false')")
+    assert (later["read"], later["write"]) == ([], {"rows": 0, "bytes": 0})
+    altered = quoted(client, "ALTER MATERIALIZED VIEW there AS SELECT k FROM t WHERE k < 5000")
+    assert 4900 <= altered["write"]["rows"] <= 5100
+    assert quoted(client, GROUPS.replace("VIEW v", "VIEW there"))["write"]["rows"] > 0
+    assert lines(client, f"{COST} ALTER MATERIALIZED VIEW IF EXISTS nothing AS SELECT 1 AS a") == []
+
+
+def test_engines(client: Client) -> None:
+    """EXPLAIN chooses as CREATE would in the same session."""
+    run(client, "ALTER SYSTEM SET backfill_in_process_rows = 1000")
+    assert taken(quoted(client, GROUPS))["name"] == "default"
+    run(client, "ALTER SYSTEM SET backfill_slice_rows = 5000")
+    engine = taken(quoted(client, GROUPS))
+    assert (engine["slices"], engine["stages"]) == (7, 2)
+    run(client, "ALTER SYSTEM SET backfill_slice_rows = DEFAULT")
+    serverless = GROUPS.replace(" AS", " WITH (cloud.serverless_backfill_enabled = true) AS", 1)
+    assert refused(client, f"{COST} {serverless}").sqlstate == "22023"
+    run(client, "ALTER SYSTEM SET serverless_backfill_enabled = true")
+    engine = taken(quoted(client, serverless))
+    assert (engine["engine"], engine["name"]) == ("serverless", "2c4g")
+    assert engine["start"] > 0
+    for name in ("backfill_in_process_rows", "serverless_backfill_enabled"):
+        run(client, f"ALTER SYSTEM SET {name} = DEFAULT")
+
+
+def test_rate_limit(client: Client) -> None:
+    limited = GROUPS.replace(" AS", " WITH (backfill_rate_limit = 100) AS", 1)
+    found = quoted(client, limited)
+    assert found["rate_limit"] == 100
+    assert taken(found)["seconds"]["p10"] >= ROWS / 100
+    assert "rate limit: 100 rows a second" in lines(client, f"{COST} {limited}")
+
+
+def test_price(client: Client) -> None:
+    """Money is shown for groups of a job's own, once there is a price."""
+    assert not any("cost" in engine for engine in quoted(client, GROUPS)["engines"])
+    run(client, "ALTER SYSTEM SET serverless_backfill_price_per_core_hour = 0.36")
+    found = {engine["name"]: engine for engine in quoted(client, GROUPS)["engines"]}
+    assert "cost" not in found["in process"] and "cost" not in found["default"]
+    large = found["16c64g"]
+    assert large["cost"]["p50"] == pytest.approx(large["seconds"]["p50"] * 16 * 0.36 / 3600, rel=0.01)
+    head = lines(client, f"{COST} {GROUPS}")[4]
+    assert head.endswith("cost")
+    for wrong in ("'-1'", "'free'", "'1e3'", "'nan'"):
+        error = refused(client, f"ALTER SYSTEM SET serverless_backfill_price_per_core_hour = {wrong}")
+        assert error.sqlstate == "22023"
+    run(client, "ALTER SYSTEM SET serverless_backfill_price_per_core_hour = DEFAULT")
+
+
+@pytest.mark.parametrize(
+    ("sql", "sqlstate", "message"),
+    [
+        (f"EXPLAIN (COST) {GROUPS}", "22023", "EXPLAIN option COST requires BACKFILL"),
+        (f"EXPLAIN (BACKFILL, COSTS) {GROUPS}", "42601", "unexpected explain options: [costs]"),
+        (f"EXPLAIN (BACKFILL, COST, VERBOSE) {GROUPS}", "0A000", OTHER_OPTIONS),
+        (f"EXPLAIN (BACKFILL, COST, FORMAT XML) {GROUPS}", "0A000", OTHER_OPTIONS),
+        (f"{COST} SELECT 1", "0A000", FILLS_NOTHING),
+        (f"{COST} CREATE TABLE n (a int)", "0A000", FILLS_NOTHING),
+        (f"{COST} CREATE MATERIALIZED VIEW v AS SELECT x FROM t", "42703", 'column "x" does not exist'),
+        (f"{COST} ALTER MATERIALIZED VIEW nothing AS SELECT 1 AS a", "42P01", 'relation "nothing" does not exist'),
+        (
+            "EXPLAIN (BACKFILL) ALTER MATERIALIZED VIEW there AS SELECT 1 AS a",
+            "0A000",
+            "Feature is not yet implemented: unsupported statement for EXPLAIN: "
+            "ALTER MATERIALIZED VIEW there AS SELECT 1 AS a",
+        ),
+    ],
+)  # fmt: skip
+def test_errors(client: Client, sql: str, sqlstate: str, message: str) -> None:
+    error = refused(client, sql)
+    assert (error.sqlstate, error.message) == (sqlstate, message)
+
+
+def measured(number: int, kind: str, seconds: float, work: Work) -> list[MeasuredBackfill]:
+    return [MeasuredBackfill(10_000 + i, kind, 2, ROWS, 0.0, seconds, work.dump()) for i in range(number)]
+
+
+def forget(context: Context) -> None:
+    with context.store.change() as cursor:
+        cursor.execute("DELETE FROM lake.sparkwave.measured_backfills")
+
+
+def test_finished_backfills(parts: tuple[Context, Client], client: Client) -> None:
+    """Fewer than five are told of; more of them move the middle."""
+    context, _ = parts
+    forget(context)
+    work = Work.load(quoted(client, GROUPS)["work"])
+    model = taken(quoted(client, GROUPS))["seconds"]["p50"]
+    text = lines(client, f"{COST} {GROUPS}")
+    assert "in process: no finished backfill, fewer than 5, so the times are the model's own" in text
+    cores = taken(quoted(client, GROUPS))["cores"]
+    slow = [replace(each, cores=cores) for each in measured(4, IN_PROCESS, 3 * model, work)]
+    with context.store.change() as cursor:
+        add_measured(cursor, slow)
+    few = taken(quoted(client, GROUPS))
+    assert (few["seconds"]["p50"], few["finished_backfills"], few["is_corrected"]) == (model, 4, False)
+    assert "in process: 4 finished backfills, fewer than 5, so the times are the model's own" in lines(
+        client, f"{COST} {GROUPS}"
+    )
+    with context.store.change() as cursor:
+        add_measured(cursor, [replace(slow[0], job_id=9_999)])
+    engine = taken(quoted(client, GROUPS))
+    assert (engine["finished_backfills"], engine["is_corrected"]) == (5, True)
+    assert engine["seconds"]["p50"] == pytest.approx(3 * model, rel=0.1)
+    assert "in process: corrected by 5 finished backfills" in lines(client, f"{COST} {GROUPS}")
+    forget(context)
+
+
+def test_what_is_measured(parts: tuple[Context, Client]) -> None:
+    """A view over many rows, by the work that was estimated for it; not one over a few, nor a sink."""
+    context, client = parts
+    context.jobs.measuring.run_once()
+    forget(context)
+    run(client, GROUPS)
+    run(client, "CREATE MATERIALIZED VIEW small AS SELECT g, count(*) AS n FROM d GROUP BY g")
+    run(client, "CREATE SINK si INTO target AS SELECT k, s FROM t")
+    run(client, "DROP SINK si")
+    run(client, "DROP MATERIALIZED VIEW small, v")
+    [found] = context.jobs.measuring.measured()
+    assert (found.kind, found.rows, found.start_s) == (IN_PROCESS, ROWS, 0.0)
+    assert 0 < found.seconds < 60
+    assert Work.load(found.work) == Work.load(quoted(client, GROUPS)["work"])
+    forget(context)
+
+
+def test_the_newest_are_kept(parts: tuple[Context, Client]) -> None:
+    context, _ = parts
+    for _ in range(2):
+        with context.store.change() as cursor:
+            add_measured(cursor, measured(KEPT // 2 + 10, STEADY, 1.0, Work()))
+    assert len(load_measured(context.lake.cursor())) == KEPT
+    forget(context)
+
+
+def test_bands() -> None:
+    """They are as wide as what was measured, and never narrower than is known."""
+    work, engine = Work(read_rows=1e7, grouped=1e7), Engine(STEADY, "default", 2, 1 << 30)
+    model = modelled_s(work, STEADY, 2)
+    alone = quote(work, engine, [])
+    assert alone.low < alone.middle == model < alone.high
+    steady = quote(work, engine, [Finished(STEADY, 2, 2 * model, work)] * 10)
+    assert steady.middle == pytest.approx(2 * model)
+    assert steady.low < 0.9 * steady.middle and steady.high > 1.1 * steady.middle
+    wide = quote(work, engine, [Finished(STEADY, 2, factor * model, work) for factor in range(1, 11)])
+    assert (wide.low, wide.high) == (pytest.approx(1.1 * model), pytest.approx(9.9 * model))
+    cold = quote(work, replace(engine, start_s=4.0), [])
+    assert cold.middle == pytest.approx(model + 4)
+
+
+def test_distinct_values_of_a_sample() -> None:
+    """Keys in order, a few kinds, and values that come again now and then."""
+    assert _extrapolated(500, 1000, 100) == 100_000
+    assert _extrapolated(7, 7, 100) == 7
+    assert 1_000 < _extrapolated(700, 1000, 100) < 20_000
+
+
+@pytest.mark.long
+def test_large_tables_are_sampled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sparkwave.executor.backfill.statistics.BUDGET_S", 20.0)  # however busy the machine is
+    with opened(tmp_path / "lake") as (_, client):
+        run(client, "CREATE TABLE t (k bigint PRIMARY KEY, g int)")
+        run(client, "INSERT INTO t SELECT i, i % 100 FROM range(3000000) AS r (i)")
+        found = quoted(
+            client, "CREATE MATERIALIZED VIEW v AS SELECT g, count(*) AS n FROM t WHERE k % 2 = 0 GROUP BY g"
+        )
+        assert found["work"]["grouped"] == pytest.approx(1_500_000, rel=0.05)
+        assert found["write"]["rows"] == pytest.approx(50, rel=0.1)
+        by_key = quoted(
+            client, "CREATE MATERIALIZED VIEW v AS SELECT k / 3 AS third, count(*) AS n FROM t GROUP BY k / 3"
+        )
+        assert by_key["write"]["rows"] == pytest.approx(1_000_000, rel=0.2)
