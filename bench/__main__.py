@@ -11,7 +11,20 @@ from datetime import UTC, datetime
 
 import psycopg
 
-from bench import backfill, create, freshness, ingest, isolation, reads, refresh, report, results, scaling, start
+from bench import (
+    backfill,
+    create,
+    freshness,
+    ingest,
+    isolation,
+    quotes,
+    reads,
+    refresh,
+    report,
+    results,
+    scaling,
+    start,
+)
 from bench.measuring import Settings
 from bench.results import Section, Table
 from sparkwave.server.demo.local_server import ServerError
@@ -28,9 +41,10 @@ SECTIONS: dict[str, Callable[[Settings], Iterator[Table]]] = {
     "refresh_nexmark": refresh.measure_nexmark,
     "scale": scaling.measure,
     "isolation": isolation.measure,
+    "quotes": quotes.measure,
 }
 # Left out of `make bench`, which is to end within 20 minutes.
-ON_REQUEST = ("create_nexmark", "isolation")
+ON_REQUEST = ("create_nexmark", "isolation", "quotes")
 # What `--large` runs: each takes longer than `make bench`, and its results are kept beside the usual ones.
 LARGE = ("create_tpch", "create_nexmark", "refresh_tpch", "refresh_nexmark", "scale")
 _USUAL = Settings(

@@ -47,7 +47,7 @@ from sparkwave.executor.spark.warm_groups import WarmGroups
 from sparkwave.server.operations.config import Config
 from sparkwave.server.session.backends import Backends
 from sparkwave.server.session.plan_cache import PlanCache
-from sparkwave.server.session.variables import SYSTEM, find, normalise
+from sparkwave.server.session.variables import PRICE, SYSTEM, find, normalise
 from sparkwave.server.wire.authentication import make_verifier
 from sparkwave.server.writes.delivered import Delivery, SinkWriter
 from sparkwave.server.writes.group_commit import GroupCommit
@@ -250,7 +250,13 @@ def _assemble(config: Config, lake: Lake, store: Store) -> Context:
     def in_process_rows() -> int:
         return int(parameter("backfill_in_process_rows")) if parameter("backfill_engine") == "auto" else -1
 
-    settings = Settings(lambda: int(parameter("backfill_slice_rows")), serverless_size, in_process_rows, duckdb_takes)
+    settings = Settings(
+        lambda: int(parameter("backfill_slice_rows")),
+        serverless_size,
+        in_process_rows,
+        lambda: float(parameter(PRICE)),
+        duckdb_takes,
+    )
     max_creating = lambda: int(parameter("max_concurrent_creating_streaming_jobs"))  # noqa: E731
     jobs = Jobs(store, plans, groups, coordinator, settings, max_creating)
     retention = Retention(store, coordinator, lambda: int(parameter("time_travel_retention_ms")))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from servers import wait_until
 from test_law import opened, run
 
 from sparkwave.catalog.errors import Error
@@ -276,8 +277,10 @@ def test_bands() -> None:
     steady = quote(work, engine, [Finished(STEADY, 2, 2 * model, work)] * 10)
     assert steady.middle == pytest.approx(2 * model)
     assert steady.low < 0.9 * steady.middle and steady.high > 1.1 * steady.middle
-    wide = quote(work, engine, [Finished(STEADY, 2, factor * model, work) for factor in range(1, 11)])
-    assert (wide.low, wide.high) == (pytest.approx(1.1 * model), pytest.approx(9.9 * model))
+    changing = quote(work, engine, [Finished(STEADY, 2, factor * model, work) for factor in [1] * 6 + [9] * 5])
+    assert changing.middle == pytest.approx(model)  # the newest count
+    uneven = quote(work, engine, [Finished(STEADY, 2, factor * model, work) for factor in [1, 3] * 10])
+    assert uneven.low <= model < 3 * model <= uneven.high
     cold = quote(work, replace(engine, start_s=4.0), [])
     assert cold.middle == pytest.approx(model + 4)
 
@@ -304,3 +307,68 @@ def test_large_tables_are_sampled(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             client, "CREATE MATERIALIZED VIEW v AS SELECT k / 3 AS third, count(*) AS n FROM t GROUP BY k / 3"
         )
         assert by_key["write"]["rows"] == pytest.approx(1_000_000, rel=0.2)
+
+
+SERVERLESS_ON = "cloud.serverless_backfill_enabled = true"
+
+
+def limited(options: str) -> str:
+    return GROUPS.replace(" AS", f" WITH ({options}) AS", 1)
+
+
+def test_most_cost(client: Client) -> None:
+    """A CREATE whose quote is over its limit is refused, before anything is stored or provisioned."""
+    run(client, "ALTER SYSTEM SET serverless_backfill_enabled = true")
+    for wrong in ("'much'", "'-1'", "'1e3'"):
+        assert refused(client, limited(f"{SERVERLESS_ON}, backfill_max_cost = {wrong}")).sqlstate == "22023"
+    error = refused(client, limited("backfill_max_cost = 1"))
+    assert (error.sqlstate, error.message) == ("22023", "backfill_max_cost is for serverless backfills")
+    create = limited(f"{SERVERLESS_ON}, backfill_max_cost = 0.0001")
+    error = refused(client, create)
+    assert (error.sqlstate, error.message) == ("22023", "backfill_max_cost needs the price of a core")
+    run(client, "ALTER SYSTEM SET serverless_backfill_price_per_core_hour = 3.6")
+    error = refused(client, create)
+    assert error.sqlstate == "54000"
+    assert re.fullmatch(r"the backfill would cost about [\d.e-]+, more than backfill_max_cost = 0.0001", error.message)
+    found = quoted(client, create)
+    assert found["max_cost"] == 0.0001 < taken(found)["cost"]["p50"]
+    assert lines(client, f"{COST} {create}")[-1] == "backfill_max_cost: 0.0001"
+    for name in ("serverless_backfill_enabled", "serverless_backfill_price_per_core_hour"):
+        run(client, f"ALTER SYSTEM SET {name} = DEFAULT")
+
+
+@pytest.mark.long
+def test_a_backfill_that_costs_more_is_paused(tmp_path: Path) -> None:
+    """Its group ends, and the reason is told; without the rate limit of 0 it goes on to its end."""
+    with opened(tmp_path / "lake") as (context, client):
+        run(client, "CREATE TABLE t (k int PRIMARY KEY, g int)")
+        run(client, "INSERT INTO t SELECT i, i % 25 FROM range(1000000) AS r (i)")
+        run(client, "ALTER SYSTEM SET serverless_backfill_enabled = true")
+        run(client, "ALTER SYSTEM SET serverless_backfill_price_per_core_hour = 3600")
+        run(client, "SET background_ddl = true")
+        create = limited(f"{SERVERLESS_ON}, backfill_rate_limit = 1000, backfill_max_cost = 1000000")
+        cheap = create.replace("1000000", "20")
+        assert refused(client, cheap).sqlstate == "54000"
+        run(client, create)
+        [view] = [relation for relation in context.store.catalog.relations if relation.name == "v"]
+        assert view.definition.count("backfill_max_cost") == 1
+        run(client, "DROP MATERIALIZED VIEW v")
+        # A quote that turns out wrong: with a price that rises meanwhile.
+        run(client, "ALTER SYSTEM SET serverless_backfill_price_per_core_hour = 0.01")
+        run(client, cheap)
+        assert wait_until(lambda: bool(states(client)) and states(client)[-1] == ("READY",), 60)
+        run(client, "ALTER SYSTEM SET serverless_backfill_price_per_core_hour = 36000")
+        assert wait_until(lambda: (waiting(context) or "").startswith("paused: it has cost "), 30)
+        assert re.fullmatch(r"paused: it has cost [\d.]+, more than backfill_max_cost = 20.00", waiting(context) or "")
+        assert wait_until(lambda: states(client)[-1] == ("DESTROYED",), 30)
+        run(client, "ALTER MATERIALIZED VIEW v SET BACKFILL_RATE_LIMIT TO DEFAULT")
+        run(client, "WAIT")
+        assert run(client, "SELECT sum(n) FROM v") == [(1_000_000,)]
+
+
+def waiting(context: Context) -> str | None:
+    return next((job.waiting for job in context.store.catalog.jobs if job.waiting is not None), None)
+
+
+def states(client: Client) -> list[tuple[object, ...]]:
+    return run(client, "SELECT state FROM rw_catalog.rw_spark_applications ORDER BY id")

@@ -46,7 +46,7 @@ def run(work: Work, end: End) -> None:
         controls = work.controls.version
         limit = work.job.rate_limit
         rows = throttle.grant(limit, work.settings.slice_rows())
-        work.wait_because("the rate limit is 0" if limit == 0 else None)
+        work.tell_limit(limit)
         try:
             if rows:
                 target = _target(work, positions, rows)

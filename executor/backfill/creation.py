@@ -23,6 +23,7 @@ from sparkwave.catalog.stores.job_store import Start, load_slices
 from sparkwave.catalog.stores.store import Store
 from sparkwave.executor.backfill import arrangement, one_commit, snapshot
 from sparkwave.executor.backfill.controls import ControlsChanged
+from sparkwave.executor.backfill.spending import held_to_its_cost
 from sparkwave.executor.backfill.work import ATTEMPTS, Work
 from sparkwave.executor.epochs.advance import bind_changes
 from sparkwave.executor.epochs.coordinator import Coordinator
@@ -125,9 +126,10 @@ class BackfillJob:
             if work.reads_nothing:
                 later_changes.begin(work, self._coordinator)
             else:
-                if not work.in_process:
-                    work.await_group()  # before anything is pinned: a job that cannot get its group has not started
-                self._fill()
+                with held_to_its_cost(work):
+                    if not work.in_process:
+                        work.await_group()  # before anything is pinned: a job that cannot get its group has not started
+                    self._fill()
             if work.is_over:
                 self._note_created()
                 return

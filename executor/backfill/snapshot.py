@@ -244,7 +244,7 @@ def _hold_back(work: Work, rows: int) -> int:
         if limit is None or (limit and waited >= rows / limit):
             work.wait_because(None)
             return controls
-        work.wait_because(None if limit else "the rate limit is 0")
+        work.tell_limit(limit)
         work.controls.pause(rows / limit - waited if limit else 1.0, controls)
         waited = time.monotonic() - started
 

@@ -30,7 +30,7 @@ from sparkwave.planner.plan.stream_plan import StreamPlan
 logger = logging.getLogger(__name__)
 
 # Seconds for all counts of an estimate; after that, the rest is guessed.
-BUDGET_S = 0.7
+BUDGET_S = 0.5
 # The most rows of a table that are all read, and the ranges and their rows of a larger one.
 MOST_ROWS = 1_000_000
 _RANGES, _RANGE_ROWS = 8, 50_000

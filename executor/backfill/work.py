@@ -59,6 +59,8 @@ class Settings:
     serverless_size: Callable[[], Size]
     # Number of upstream rows up to which a view is filled on DuckDB, in process; -1 for never.
     in_process_rows: Callable[[], int]
+    # The price of a core for an hour.
+    price: Callable[[], float]
     # Whether DuckDB applies this many changed rows of a creating view.
     duckdb_takes: Callable[[int], bool]
 
@@ -96,6 +98,7 @@ class Work:
         # resumed, retried or held back tells nothing about the time of others.
         self.began, self.start_s, self.cores = time.monotonic(), 0.0, 0
         self.is_undisturbed = True
+        self.paused_because: str | None = None  # why the server itself has set the rate limit to 0
         self.started = threading.Event()  # the job is CREATING: in the background it does not need its permit any more
         self.controls = Controls(lambda: self.job.rate_limit is not None)
         # Of each thread: the attempt at its step, and the reason for which the last one failed.
@@ -188,6 +191,16 @@ class Work:
     def data(self) -> Place:
         """The directory where Spark writes the files of the view and its states."""
         return self.lake.data_path / f"job_{self.id}"
+
+    def tell_limit(self, limit: int | None) -> None:
+        """Store that the job waits if its rate limit is 0; paused because of its cost, it has no group then."""
+        if limit != 0:
+            self.paused_because = None
+            self.wait_because(None)
+            return
+        self.wait_because(self.paused_because or "the rate limit is 0")
+        if self.paused_because is not None:
+            self.group.release()
 
     def wait_because(self, reason: str | None) -> None:
         """Store in the catalog why the job waits; None when it does not."""

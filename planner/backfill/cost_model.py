@@ -1,8 +1,9 @@
 """Quotes the time of a backfill: a model of its work, corrected by the backfills that this installation has finished.
 
 The model is `fixed + work / cores`, where the work is a sum over `estimates.Work` with the costs below. They were
-fitted on TPC-H and Nexmark (bench/quotes.py). A machine differs from that one, so the model is corrected by the median
-of measured / modelled time, and the band is where most of these ratios were.
+fitted to the processor time of TPC-H's and Nexmark's views. A machine differs from that one, and is not always as
+busy, so the model is corrected by the median of measured / modelled time of the newest finished backfills. The band is
+how wrong such quotes of the finished backfills would have been, each by those before it.
 """
 
 from __future__ import annotations
@@ -17,28 +18,31 @@ from sparkwave.planner.backfill.estimates import Work
 # The kinds of engines: the server itself, a resource group that is there, and one that is provisioned for the job.
 IN_PROCESS, STEADY, SERVERLESS = "in process", "resource group", "serverless"
 
-# Seconds of each backfill besides its work: to plan, to begin tasks and to commit.
-FIXED_S: Mapping[str, float] = {IN_PROCESS: 0.15, STEADY: 0.6, SERVERLESS: 0.9}
+# Seconds of each backfill besides its work: to begin and to commit; and of one thread to plan each operator.
+FIXED_S: Mapping[str, float] = {IN_PROCESS: 0.2, STEADY: 0.5, SERVERLESS: 0.8}
+OPERATOR_S = 0.01
 # Seconds of one core for a million of each.
 COSTS: Mapping[str, float] = {
-    "read_rows": 0.05,
-    "read_values": 0.01,
-    "computed": 0.03,
-    "built": 0.2,
-    "probed": 0.1,
-    "joined": 0.1,
-    "grouped": 0.08,
-    "groups": 0.4,
-    "sorted": 0.8,
-    "written_rows": 0.3,
-    "written_values": 0.1,
+    "read_values": 0.0125,
+    "computed": 0.01,
+    "matched": 0.16,
+    "built": 0.05,
+    "probed": 0.02,
+    "joined": 0.03,
+    "grouped": 0.075,
+    "groups": 0.1,
+    "sorted": 0.5,
+    "written_rows": 0.05,
+    "written_values": 0.13,
 }
 # Cores speed work up by this power of their number: some of it has one thread.
 _SPEEDUP = 0.8
-# Fewer finished backfills than this correct nothing. So many of the newest do: a machine is not always as busy.
-LEAST_FINISHED, _MOST_FINISHED = 5, 20
-# The band around the middle, as factors: without finished backfills, and the narrowest with some.
-_BAND, _NARROWEST = 2.5, 1.25
+# Fewer finished backfills than this correct nothing. So many of the newest are the correction.
+LEAST_FINISHED, _NEWEST = 5, 6
+# The most finished backfills that the band rests on, and how many earlier ones each of them needs.
+_MOST_FINISHED, _EARLIER = 30, 3
+# The band around the middle, as a factor: without finished backfills, and the narrowest with few and with many.
+_BAND, _NARROW, _NARROWEST, _MANY = 2.5, 1.6, 1.25, 8
 
 
 @dataclass(frozen=True)
@@ -85,30 +89,32 @@ class Quote:
 def modelled_s(work: Work, kind: str, cores: float) -> float:
     """Return the seconds of a backfill by the model alone."""
     load = sum(getattr(work, name) * cost for name, cost in COSTS.items()) / 1e6
-    return FIXED_S[kind] + load / max(cores, 1.0) ** _SPEEDUP
+    return FIXED_S[kind] + OPERATOR_S * work.operators + load / max(cores, 1.0) ** _SPEEDUP
 
 
 def quote(work: Work, engine: Engine, finished: Sequence[Finished]) -> Quote:
     """Return the quote of a backfill. `finished` are the newest first."""
-    ratios, used = _ratios(engine.kind, finished)
-    model = modelled_s(work, engine.kind, engine.cores)
-    if used < LEAST_FINISHED:
-        low, middle, high = 1 / _BAND, 1.0, _BAND
-    else:
-        middle = median(ratios)
-        low = min(_percentile(ratios, 0.1), middle / _NARROWEST)
-        high = max(_percentile(ratios, 0.9), middle * _NARROWEST)
-    start = engine.start_s
-    return Quote(engine, start + model * low, start + model * middle, start + model * high, used)
+    ratios = _ratios(engine.kind, finished)
+    low, middle, high = 1 / _BAND, 1.0, _BAND
+    if len(ratios) >= LEAST_FINISHED:
+        middle = median(ratios[:_NEWEST])
+        errors = [
+            ratio / median(ratios[place + 1 : place + 1 + _NEWEST])
+            for place, ratio in enumerate(ratios[: min(len(ratios) - _EARLIER, _MOST_FINISHED)])
+        ]
+        narrowest = _NARROWEST if len(errors) >= _MANY else _NARROW
+        low = middle * min(_percentile(errors, 0.1), 1 / narrowest)
+        high = middle * max(_percentile(errors, 0.9), narrowest)
+    model, start = modelled_s(work, engine.kind, engine.cores), engine.start_s
+    return Quote(engine, start + model * low, start + model * middle, start + model * high, len(ratios))
 
 
-def _ratios(kind: str, finished: Sequence[Finished]) -> tuple[list[float], int]:
-    """Return measured / modelled time of the finished backfills of a kind, or on Spark of both kinds."""
+def _ratios(kind: str, finished: Sequence[Finished]) -> list[float]:
+    """Return measured / modelled time of a kind's finished backfills, on Spark of both kinds if there are few."""
     own = [each for each in finished if each.kind == kind]
     if len(own) < LEAST_FINISHED and kind != IN_PROCESS:
         own = [each for each in finished if each.kind != IN_PROCESS]
-    ratios = [each.seconds / modelled_s(each.work, each.kind, each.cores) for each in own[:_MOST_FINISHED]]
-    return ratios, len(ratios)
+    return [each.seconds / modelled_s(each.work, each.kind, each.cores) for each in own]
 
 
 def _percentile(values: Sequence[float], part: float) -> float:

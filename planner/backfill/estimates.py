@@ -41,6 +41,7 @@ from sparkwave.planner.plan.nodes import (
     Unnest,
     Values,
     conjuncts,
+    expressions,
     keeps_state,
     walk,
 )
@@ -103,15 +104,19 @@ class Bound:
 class Work:
     """The work of a backfill in rows and bytes, all operators added up.
 
-    `computed` counts values of expressions; `built` and `probed` are rows of the sides of joins, `joined` their
-    results; `grouped` rows go into `groups`; `sorted` are rows of windows and of first rows. `memory` is the bytes of
-    hash tables and sorted rows at a time.
+    `scans` and `operators` are those of the plan. `computed` counts values of expressions, and `matched` those of calls
+    that take texts apart; `built` and `probed` are rows of the sides of joins, `joined` their results; `grouped` rows
+    go into `groups`; `sorted` are rows of windows and of first rows. `memory` is the bytes of hash tables and sorted
+    rows at a time.
     """
 
+    scans: float = 0.0
+    operators: float = 0.0
     read_rows: float = 0.0
     read_bytes: float = 0.0
     read_values: float = 0.0
     computed: float = 0.0
+    matched: float = 0.0
     built: float = 0.0
     probed: float = 0.0
     joined: float = 0.0
@@ -224,6 +229,8 @@ class _Estimator:
 
     def work(self) -> Work:
         plan = self._plan
+        nodes = set(walk(plan.root))
+        self._add(scans=len(plan.scans), operators=len(nodes))
         for scan in plan.scans:
             size = self._inputs[scan.input]
             self._add(
@@ -238,6 +245,13 @@ class _Estimator:
     def _add(self, **numbers: float) -> None:
         for name, number in numbers.items():
             self._work[name] = self._work.get(name, 0.0) + number
+
+    def _compute(self, rows: float, node: Filter | Project) -> None:
+        """Add the expressions of a node that are computed for so many rows."""
+        of = [part for each in expressions(node) for part in conjuncts(each)]
+        computed = sum(not isinstance(each, exp.Column | exp.Literal) for each in of)
+        matched = sum(_takes_apart(part) for each in of for part in each.walk())
+        self._add(computed=rows * computed, matched=rows * matched)
 
     def _write(self, node: Node) -> None:
         size = self._of(node)
@@ -269,11 +283,11 @@ class _Estimator:
             case Filter():
                 below = self._of(node.input)
                 parts = conjuncts(node.predicate)
-                self._add(computed=below.rows * len(parts))
+                self._compute(below.rows, node)
                 return _Size(below.rows * _KEPT ** len(parts), below.origins)
             case Project():
                 below = self._of(node.input)
-                self._add(computed=below.rows * _computed(node))
+                self._compute(below.rows, node)
                 return _Size(below.rows, _projected(node, below.origins))
             case Unnest():
                 below = self._of(node.input)
@@ -316,11 +330,11 @@ class _Estimator:
         size = self._inputs[scan.input]
         for each in walk(node):
             if isinstance(each, Filter):
-                self._add(computed=size.read_rows * len(conjuncts(each.predicate)))
+                self._compute(size.read_rows, each)
         rows = self._rows(chain)
         for each in walk(node):
             if isinstance(each, Project):
-                self._add(computed=rows * _computed(each))
+                self._compute(rows, each)
         origins = {f.name: (chain, exp.column(exp.to_identifier(f.name, quoted=True))) for f in node.fields}
         return _Size(rows, origins)
 
@@ -420,8 +434,12 @@ def _scan_of(node: Node) -> Scan | None:
     return node if isinstance(node, Scan) else None
 
 
-def _computed(node: Project) -> int:
-    return sum(item.source is None and not isinstance(item.expression, exp.Literal) for item in node.items)
+def _takes_apart(part: exp.Expr) -> bool:
+    """Return whether a call takes a text apart, which costs as much as many other expressions."""
+    if isinstance(part, exp.Like | exp.ILike):
+        return True
+    name = part.name if isinstance(part, exp.Anonymous) else part.sql_name() if isinstance(part, exp.Func) else ""
+    return any(word in name.upper() for word in ("REGEXP", "SPLIT", "SIMILAR", "STRING_TO", "JSON"))
 
 
 def _width(of: Iterable[Field]) -> float:

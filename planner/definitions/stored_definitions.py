@@ -23,6 +23,7 @@ from sparkwave.planner.bind.sql_functions import calls
 from sparkwave.planner.bind.user_types import named_types
 from sparkwave.planner.build.time_windows import windowed_table
 from sparkwave.planner.definitions.sinks import written_columns
+from sparkwave.planner.definitions.view_options import MAX_COST, amount
 from sparkwave.planner.parse.generated import expression_of
 from sparkwave.planner.parse.statement import parse_statement
 from sparkwave.planner.parse.tokens import TokenReader, tokenize
@@ -361,3 +362,9 @@ def _is_table_command(tokens: list[Token], start: int) -> bool:
     """Return whether a reference is that of `TABLE name`, which allows no alias and whose columns need none."""
     index = _index_at(tokens, start)
     return index > 0 and tokens[index - 1].text.upper() == "TABLE"
+
+
+def max_cost_of(definition: str) -> float | None:
+    """Return the `backfill_max_cost` of a streaming job's definition, if it has one."""
+    options = getattr(parse_statement(definition), "options", ())
+    return next((amount(option) for option in options if option.name == MAX_COST), None)

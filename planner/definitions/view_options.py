@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 from sparkwave.catalog import errors
@@ -11,7 +12,8 @@ from sparkwave.planner.statements import Option
 
 RATE_LIMIT, ORDER, STRATEGY = "backfill_rate_limit", "backfill_order", "backfill_strategy"
 SERVERLESS, RESOURCE_GROUP = "cloud.serverless_backfill_enabled", "resource_group"
-KNOWN = frozenset({RATE_LIMIT, ORDER, STRATEGY, SERVERLESS, RESOURCE_GROUP})
+MAX_COST = "backfill_max_cost"
+KNOWN = frozenset({RATE_LIMIT, ORDER, STRATEGY, SERVERLESS, RESOURCE_GROUP, MAX_COST})
 _U32 = range(2**32)
 
 
@@ -24,6 +26,7 @@ class JobOptions:
     rate_limit: int | None = None
     is_serverless: bool | None = None
     resource_group: Option | None = None
+    max_cost: Option | None = None
 
     def applied(self, settings: BackfillSettings) -> BackfillSettings:
         """Return the session's settings, overridden by the options."""
@@ -41,6 +44,8 @@ def read_options(options: tuple[Option, ...]) -> JobOptions:
             errors.INVALID_PARAMETER_VALUE,
             position=given[unknown[0]].position,
         )
+    if MAX_COST in given:
+        amount(given[MAX_COST])
     limit, serverless, group = given.get(RATE_LIMIT), given.get(SERVERLESS), given.get(RESOURCE_GROUP)
     is_serverless = serverless.value == "true" if serverless is not None else None  # only this word, as in RisingWave
     if group is not None and is_serverless:
@@ -55,6 +60,7 @@ def read_options(options: tuple[Option, ...]) -> JobOptions:
         rows_a_second(limit) if limit is not None else None,
         is_serverless,
         group,
+        given.get(MAX_COST),
     )
 
 
@@ -68,3 +74,18 @@ def rows_a_second(option: Option, what: str = "the backfill") -> int:
             position=option.value_position,
         )
     return int(option.value)
+
+
+_AMOUNT = re.compile(r"\d{1,12}(\.\d{1,12})?")
+
+
+def amount(option: Option) -> float:
+    """Return an amount of money. Raises Error 22023 for anything but plain digits."""
+    if not _AMOUNT.fullmatch(option.value):
+        raise Error(
+            f"invalid value for {option.name}: {option.value}",
+            errors.INVALID_PARAMETER_VALUE,
+            hint="It is an amount in the currency of serverless_backfill_price_per_core_hour, such as 0.50.",
+            position=option.value_position,
+        )
+    return float(option.value)

@@ -51,6 +51,8 @@ class Variable:
     is_partial: bool = False  # `normalise` also gets the present value, of which it keeps parts
 
 
+# The price of a core of a serverless group for an hour.
+PRICE = "serverless_backfill_price_per_core_hour"
 _NO_EFFECT = "Accepted, without effect"
 _RECORDED = "Shown in rw_streaming_job_config of new relations, without effect"
 _LEVEL = one_of(
@@ -204,7 +206,7 @@ SYSTEM: dict[str, Variable] = {
         Variable("serverless_backfill_provision_timeout", "120", integer(1, 86400), "Seconds for a group to come"),
         Variable("serverless_backfill_warm_groups", "0", integer(0, 100), "Serverless groups kept ready for jobs"),
         Variable("serverless_backfill_linger", "0", integer(0, 86400), "Seconds a group stays without a job"),
-        Variable("serverless_backfill_price_per_core_hour", "0", price, "Price of a core for an hour; 0: none"),
+        Variable(PRICE, "0", price, "Price of a core for an hour; 0: none"),
         Variable("streaming_engine", "auto", one_of("auto", "spark", "duckdb"), "Engine that maintains views"),
         Variable("streaming_duckdb_max_rows", "2000000", integer(0, 2**62), "Most changed rows of an epoch on DuckDB"),
         Variable("refresh_mode", "auto", one_of("auto", "incremental", "full"), "auto: views in full where faster"),

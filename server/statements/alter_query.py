@@ -6,10 +6,9 @@ computing the view's rows again (reference §8.4).
 
 from __future__ import annotations
 
-from sparkwave.catalog.model import Relation
-from sparkwave.planner.parse.statement import column_list, parse_statement
-from sparkwave.planner.statements import AlterQuery, CreateMaterializedView
+from sparkwave.planner.statements import AlterQuery
 from sparkwave.server.session.session import Session
+from sparkwave.server.statements.planned_jobs import creation_of
 from sparkwave.server.statements.renames import altered, check_created, find_altered
 from sparkwave.server.statements.streaming_jobs import run_job
 from sparkwave.server.wire.result import Notice, Result
@@ -26,13 +25,3 @@ def alter_query(session: Session, statement: AlterQuery) -> Result:
         return altered(statement.kind, view)
     check_created(view, statement.name)
     return run_job(session, creation_of(view, statement), "ALTER MATERIALIZED VIEW", view)
-
-
-def creation_of(view: Relation, statement: AlterQuery) -> CreateMaterializedView:
-    """The CREATE statement of the view with its new query."""
-    made = parse_statement(view.definition)
-    assert isinstance(made, CreateMaterializedView)
-    definition = f"CREATE MATERIALIZED VIEW {made.name.sql}{column_list(made.columns)} AS {statement.text}"
-    return CreateMaterializedView(
-        statement.name, made.columns, statement.query, (), False, definition, statement.emit_on_window_close
-    )

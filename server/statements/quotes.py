@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import at_one_moment
 from sparkwave.catalog.model import INITIAL, Job, Relation
 from sparkwave.catalog.stores.application_store import usual_start_s
@@ -16,16 +18,17 @@ from sparkwave.executor.spark.applications import Size, is_local
 from sparkwave.executor.spark.capacity import of_this_machine
 from sparkwave.planner.backfill.cost_model import IN_PROCESS, SERVERLESS, STEADY, Engine, Finished, quote
 from sparkwave.planner.backfill.estimates import Work as Estimate
+from sparkwave.planner.definitions.view_options import MAX_COST, amount
 from sparkwave.planner.explain.lines import check
-from sparkwave.planner.explain.quote import Offer, Quoted, as_json, as_text
+from sparkwave.planner.explain.quote import Offer, Quoted, as_json, as_text, money_text
 from sparkwave.planner.plan.streaming_query import KINDS
-from sparkwave.planner.statements import AlterQuery, CreateIndex, CreateStreaming, Explain
+from sparkwave.planner.statements import AlterQuery, CreateIndex, CreateStreaming, Explain, Option
 from sparkwave.server.reads import queries
 from sparkwave.server.reads.result_columns import rows_result
 from sparkwave.server.session.session import Session
-from sparkwave.server.statements.alter_query import creation_of
+from sparkwave.server.session.variables import PRICE
+from sparkwave.server.statements.planned_jobs import PlannedJob, creation_of, placed_index, planned_job
 from sparkwave.server.statements.renames import check_created, find_altered
-from sparkwave.server.statements.streaming_jobs import PlannedJob, placed_index, planned_job
 from sparkwave.server.wire.result import Notice, Result
 
 # Seconds until a resource group is there, as long as none has been started here.
@@ -72,8 +75,38 @@ def quote_of(session: Session, statement: CreateStreaming, planned: PlannedJob) 
             least = engine.start_s + work.upstream_rows / work.job.rate_limit
             made = replace(made, low=max(made.low, least), middle=max(made.middle, least), high=max(made.high, least))
         offers.append(Offer(made, steps.slices, steps.tasks, steps.stages, is_taken))
-    price = float(context.parameter("serverless_backfill_price_per_core_hour"))
-    return Quoted(planned.plan, found.work, found.inputs, offers, price, None, work.job.rate_limit)
+    price = float(context.parameter(PRICE))
+    most = amount(planned.options.max_cost) if planned.options.max_cost is not None else None
+    return Quoted(planned.plan, found.work, found.inputs, offers, price, most, work.job.rate_limit)
+
+
+def check_cost(session: Session, statement: CreateStreaming, planned: PlannedJob) -> None:
+    """Raise Error 54000 if the middle of a backfill's quote is over its `backfill_max_cost`.
+
+    Also raises Error 22023 where it has no cost: without a price, or if it is not serverless.
+    """
+    option = planned.options.max_cost
+    if option is None:
+        return
+    if not planned.is_serverless:
+        raise _without_cost(option, "is for serverless backfills", "WITH (cloud.serverless_backfill_enabled = true)")
+    if not float(session.context.parameter(PRICE)):
+        hint = f"An administrator can set one: ALTER SYSTEM SET {PRICE} = 0.05"
+        raise _without_cost(option, "needs the price of a core", hint)
+    quoted = quote_of(session, statement, planned)
+    low, middle, high = quoted.taken.quote.money(quoted.price)
+    if middle > amount(option):
+        raise Error(
+            f"the backfill would cost about {money_text(middle)}, more than {MAX_COST} = {option.value}",
+            errors.PROGRAM_LIMIT_EXCEEDED,
+            detail=f"80 % of such backfills cost from {money_text(low)} to {money_text(high)}.",
+            hint="EXPLAIN (BACKFILL, COST) says how long it takes, and what it would cost with other SKUs.",
+            position=option.value_position,
+        )
+
+
+def _without_cost(option: Option, why: str, hint: str) -> Error:
+    return Error(f"{option.name} {why}", errors.INVALID_PARAMETER_VALUE, hint=hint, position=option.position)
 
 
 def _relation(session: Session, statement: CreateStreaming, planned: PlannedJob) -> Relation:

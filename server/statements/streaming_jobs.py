@@ -5,14 +5,13 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
-from sparkwave.catalog.model import DEFAULT_GROUP, INITIAL, Connection, Job, Relation
-from sparkwave.catalog.names import quote_if_needed
-from sparkwave.catalog.relation_details import KAFKA, SINK, UPSERT, Details, Sink, StreamingSettings
+from sparkwave.catalog.model import INITIAL, Connection, Job, Relation
+from sparkwave.catalog.relation_details import KAFKA, SINK, UPSERT, Details, Sink
 from sparkwave.catalog.sealing import sealed
 from sparkwave.catalog.stores.compute_errors import COMPUTE_ERRORS, ComputeErrors, compute_errors
 from sparkwave.executor.backfill.creation import BackfillJob
@@ -20,29 +19,26 @@ from sparkwave.executor.backfill.jobs import refuse_altering
 from sparkwave.executor.epochs.takeover import replacement
 from sparkwave.executor.sinks.deliveries import OPERATION
 from sparkwave.executor.sinks.outbox import receiver
-from sparkwave.planner.backfill.strategy import BackfillSettings
-from sparkwave.planner.batch.query import Environment, check_reads, relations_read
+from sparkwave.planner.batch.query import Environment, relations_read
 from sparkwave.planner.batch.values import check_given
 from sparkwave.planner.batch.write import always_identity
 from sparkwave.planner.bind.binder import resolve
 from sparkwave.planner.bind.privileges import check_relation, permission_denied
-from sparkwave.planner.definitions.object_names import object_name
 from sparkwave.planner.definitions.sinks import check_no_circle, check_target, later_changes_only, target_of
 from sparkwave.planner.definitions.stored_definitions import settled
-from sparkwave.planner.definitions.view_options import JobOptions, read_options
 from sparkwave.planner.explain.lines import notices
 from sparkwave.planner.plan.fingerprint import fingerprint
 from sparkwave.planner.plan.rules import PLANNER
-from sparkwave.planner.plan.stream_plan import StreamPlan, plan_view
-from sparkwave.planner.plan.streaming_query import KINDS, Streaming, streaming_of
+from sparkwave.planner.plan.stream_plan import StreamPlan
+from sparkwave.planner.plan.streaming_query import KINDS
 from sparkwave.planner.statements import CreateIndex, CreateSink, CreateStreaming
-from sparkwave.server.reads import execution
 from sparkwave.server.session.session import Session
 from sparkwave.server.statements.named_connections import with_connection
 from sparkwave.server.statements.new_relations import existing_notice, refuse_temporary, target_schema
+from sparkwave.server.statements.planned_jobs import placed_index, planned_job
+from sparkwave.server.statements.quotes import check_cost
 from sparkwave.server.statements.secrets import named_secrets
 from sparkwave.server.statements.slow_notice import watch
-from sparkwave.server.statements.streaming_settings import new_settings
 from sparkwave.server.statements.tables import unenforced_notice
 from sparkwave.server.wire.result import Notice, Result
 
@@ -55,10 +51,9 @@ def create_streaming(session: Session, statement: CreateStreaming) -> Result:
     what = f"CREATE {KINDS[type(statement)].upper()}"
     environment = session.environment
     if isinstance(statement, CreateIndex):
-        table = resolve(environment.catalog, environment.scope, statement.table)
-        if table.is_temporary:
+        if resolve(environment.catalog, environment.scope, statement.table).is_temporary:
             return Result("CREATE_INDEX", notices=[Notice("temporary tables have no indexes here; none is made")])
-        statement = placed(statement, table, environment)
+        statement = placed_index(session, statement)
     existing = existing_notice(session, statement)
     if existing is not None:
         if not session.flag("background_ddl"):
@@ -66,45 +61,6 @@ def create_streaming(session: Session, statement: CreateStreaming) -> Result:
             session.context.jobs.wait(found.id, watch(session, what))
         return Result(what.replace(" ", "_"), notices=[existing])
     return run_job(session, statement, what)
-
-
-@dataclass(frozen=True)
-class PlannedJob:
-    """A job that a statement asks for, with the group that will run it."""
-
-    streaming: Streaming
-    options: JobOptions
-    made: StreamingSettings
-    settings: BackfillSettings
-    plan: StreamPlan
-    is_serverless: bool
-    specific_group: str | None
-    group: str
-
-
-def placed_index(session: Session, statement: CreateIndex) -> CreateIndex:
-    """Return the index in the schema of its table, with a free name if it has none."""
-    environment = session.environment
-    return placed(statement, resolve(environment.catalog, environment.scope, statement.table), environment)
-
-
-def planned_job(session: Session, statement: CreateStreaming, replaces: Relation | None = None) -> PlannedJob:
-    """Plan what a statement asks for. Nothing is stored or provisioned. Raises the errors of such a statement."""
-    environment = session.environment
-    catalog, scope = environment.catalog, environment.scope
-    streaming = streaming_of(statement, catalog, scope)
-    options = read_options(streaming.options)
-    made = new_settings(session, KINDS[type(statement)])
-    settings = options.applied(session.backfill_settings)
-    check_reads(streaming.query, environment)
-    plan = plan_view(statement, catalog, scope, settings)
-    execution.check_plan(session, plan)
-    is_serverless, group = _resource_type(session, options)
-    if replaces is not None:
-        running = catalog.job_by_id[replaces.id]
-        made, group = replace(made, parallelism=running.parallelism), running.specific_group
-    usual = session.context.store.catalog.databases[session.database]
-    return PlannedJob(streaming, options, made, settings, plan, is_serverless, group, group or usual)
 
 
 def run_job(session: Session, statement: CreateStreaming, what: str, replaces: Relation | None = None) -> Result:
@@ -124,6 +80,7 @@ def run_job(session: Session, statement: CreateStreaming, what: str, replaces: R
     upstreams = frozenset(scan.relation.id for scan in plan.scans) | relations_read(streaming.query, environment)
     if isinstance(statement, CreateSink):
         _check_sink(session, statement, plan, upstreams)
+    check_cost(session, statement, planned)
     is_background = session.flag("background_ddl")
     refuse_temporary(session, upstreams)
     schema = target_schema(session, statement) if replaces is None else replaces.schema
@@ -184,29 +141,6 @@ def _told(failed: ComputeErrors) -> str:
     what = "1 row had an expression" if failed.rows == 1 else f"{failed.rows} rows had expressions"
     text = f"{what} that failed and {'is' if failed.rows == 1 else 'are'} NULL"
     return f"{text}: {failed.message}" if failed.message is not None else text
-
-
-def placed(statement: CreateIndex, table: Relation, environment: Environment) -> CreateIndex:
-    """The index with the schema of its table. Raises Error 42601 when its name has another schema."""
-    name = statement.name
-    if name.schema not in (None, table.schema):
-        message = f'an index is in the schema of its table: "{table.schema}"'
-        raise Error(message, errors.SYNTAX_ERROR, position=name.position)
-    if not statement.is_named:
-        statement = _with_free_name(statement, table, environment)
-    return replace(statement, name=replace(statement.name, schema=table.schema))
-
-
-def _with_free_name(statement: CreateIndex, table: Relation, environment: Environment) -> CreateIndex:
-    """Return the statement with a number appended to its name if that is taken."""
-    old, catalog = statement.name, environment.catalog
-    stem = old.name.removesuffix("_idx")
-    name = object_name(stem, None, "idx", lambda own: catalog.find(table.database, table.schema, own) is None)
-    new = replace(old, name=name)
-    prefix = f"CREATE INDEX {old.sql} "
-    return replace(
-        statement, name=new, definition=f"CREATE INDEX {new.sql} {statement.definition.removeprefix(prefix)}"
-    )
 
 
 def _relation(
@@ -315,31 +249,3 @@ def _check_directory(session: Session, path: Path, position: int) -> None:
     except OSError as error:
         message = f'could not create directory "{path}": {error.strerror}'
         raise Error(message, errors.IO_ERROR, position=position) from error
-
-
-def _resource_type(session: Session, options: JobOptions) -> tuple[bool, str | None]:
-    """Whether the backfill is serverless, and the named resource group; an option overrides the variable.
-
-    (RisingWave: src/frontend/src/handler/create_mv.rs, resolve_streaming_job_resource_type.) Raises Error 22023 when
-    serverless backfill is not enabled, 0A000 where it is not possible, 42704 for an unknown group.
-    """
-    option = options.resource_group
-    if option is not None:
-        session.context.groups.check_exists(option.value, option.value_position)
-        return False, None if option.value == DEFAULT_GROUP else option.value
-    wanted = session.flag("enable_serverless_backfill") if options.is_serverless is None else options.is_serverless
-    if wanted and session.get("serverless_backfill_enabled") != "true":
-        raise Error(
-            "Serverless Backfill is disabled",
-            errors.INVALID_PARAMETER_VALUE,
-            hint="An administrator can enable it here: ALTER SYSTEM SET serverless_backfill_enabled = true",
-        )
-    group = session.context.store.catalog.databases[session.database]
-    if wanted and group != DEFAULT_GROUP:
-        raise Error(
-            "Serverless Backfill is not supported for databases in non-default resource groups: "
-            f'database "{session.database}" is in "{group}"',
-            errors.FEATURE_NOT_SUPPORTED,
-            hint=f"ALTER DATABASE {quote_if_needed(session.database)} RESET RESOURCE_GROUP",
-        )
-    return wanted, None
