@@ -27,7 +27,7 @@ from sparkwave.executor.epochs.checkpoints import Checkpoints
 from sparkwave.executor.epochs.coordinator import Coordinator
 from sparkwave.executor.epochs.engines import Engines
 from sparkwave.executor.epochs.plans import Plans
-from sparkwave.executor.maintenance.audits import PERIOD_S, Audits, AuditSettings
+from sparkwave.executor.maintenance.audits import AUDITS_PERIOD_S, Audits, AuditSettings
 from sparkwave.executor.maintenance.background import Periodic
 from sparkwave.executor.maintenance.compactor import compact_once
 from sparkwave.executor.maintenance.orphan_removal import Orphans
@@ -276,7 +276,7 @@ def _assemble(config: Config, lake: Lake, store: Store) -> Context:
         Periodic("orphans", lambda: orphans.period_s, orphans.run_once),
         Periodic("measuring", lambda: PERIOD_S, jobs.measuring.run_once),
         Periodic("compaction", lambda: int(parameter("compaction_interval_ms")) / 1000, compact),
-        Periodic("audits", lambda: PERIOD_S, audits.run_once),
+        Periodic("audits", lambda: AUDITS_PERIOD_S, audits.run_once),
     )
     serving = Serving(store, buffer, cache_bytes("serving_cache_mib"))
     serving.start()

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from servers import wait_until
+from postgres import Postgres
+from servers import Server, wait_until
 from test_law import opened, run
 
 from sparkwave.catalog.errors import Error
@@ -252,6 +253,8 @@ def test_what_is_measured(parts: tuple[Context, Client]) -> None:
     run(client, "CREATE SINK si INTO target AS SELECT k, s FROM t")
     run(client, "DROP SINK si")
     run(client, "DROP MATERIALIZED VIEW small, v")
+    context.jobs.measuring.run_once()
+    assert wait_until(lambda: bool(context.jobs.measuring.measured()))  # the background may be faster
     [found] = context.jobs.measuring.measured()
     assert (found.kind, found.rows, found.start_s) == (IN_PROCESS, ROWS, 0.0)
     assert 0 < found.seconds < 60
@@ -361,6 +364,7 @@ def test_a_backfill_that_costs_more_is_paused(tmp_path: Path) -> None:
         assert wait_until(lambda: (waiting(context) or "").startswith("paused: it has cost "), 30)
         assert re.fullmatch(r"paused: it has cost [\d.]+, more than backfill_max_cost = 20.00", waiting(context) or "")
         assert wait_until(lambda: states(client)[-1] == ("DESTROYED",), 30)
+        assert run(client, "SELECT DISTINCT state FROM rw_catalog.rw_backfill_status") == [("PAUSED",)]
         run(client, "ALTER MATERIALIZED VIEW v SET BACKFILL_RATE_LIMIT TO DEFAULT")
         run(client, "WAIT")
         assert run(client, "SELECT sum(n) FROM v") == [(1_000_000,)]
@@ -372,3 +376,25 @@ def waiting(context: Context) -> str | None:
 
 def states(client: Client) -> list[tuple[object, ...]]:
     return run(client, "SELECT state FROM rw_catalog.rw_spark_applications ORDER BY id")
+
+
+@pytest.mark.long
+def test_a_catalog_in_postgresql(tmp_path: Path) -> None:
+    """What was measured is there after a restart."""
+    postgres = Postgres()
+    options: dict[str, Any] = {"catalog": postgres.conninfo(), "shared": tmp_path / "shared"}
+    told = ("in process: 1 finished backfill, fewer than 5, so the times are the model's own",)
+    server = Server(tmp_path / "data", **options)
+    try:
+        with server.connect() as session:
+            session.execute("CREATE TABLE t (k int PRIMARY KEY, g int)")
+            session.execute("INSERT INTO t SELECT i, i % 25 FROM range(30000) AS r (i)")
+            session.execute(GROUPS)
+            assert wait_until(lambda: told in session.execute(f"{COST} {GROUPS}").fetchall())
+        server.stop()
+        server = Server(tmp_path / "data", **options)
+        with server.connect() as session:
+            assert told in session.execute(f"{COST} {GROUPS}").fetchall()
+    finally:
+        server.kill()
+        postgres.stop()

@@ -70,9 +70,7 @@ class Measuring:
         return False
 
     def measured(self) -> Sequence[MeasuredBackfill]:
-        """Return the measured backfills, the newest first; those that were just noted, too."""
-        if not self._store.lake.read_only:
-            self.run_once()
+        """Return the measured backfills, the newest first; those that were just noted are missing."""
         return load_measured(self._store.lake.cursor())
 
     def _measured(self, of: _Noted) -> MeasuredBackfill | None:

@@ -39,7 +39,7 @@ logger = logging.getLogger(__name__)
 
 # After an audit of t seconds in the background, none follows for REST * t seconds: audits take 2 % of the time.
 REST = 49
-PERIOD_S = 30.0
+AUDITS_PERIOD_S = 30.0
 _DUCKDB, _SPARK = "duckdb", "spark"
 # The type of the event of a view whose rows are not those of its query.
 _EVENT = "VIEW_AUDIT_DIFFERENT"

@@ -22,11 +22,12 @@ from sparkwave.planner.definitions.view_options import MAX_COST, amount
 from sparkwave.planner.explain.lines import check
 from sparkwave.planner.explain.quote import Offer, Quoted, as_json, as_text, money_text
 from sparkwave.planner.plan.streaming_query import KINDS
-from sparkwave.planner.statements import AlterQuery, CreateIndex, CreateStreaming, Explain, Option
+from sparkwave.planner.statements import AlterQuery, CreateIndex, CreateSink, CreateStreaming, Explain, Option
 from sparkwave.server.reads import queries
 from sparkwave.server.reads.result_columns import rows_result
 from sparkwave.server.session.session import Session
 from sparkwave.server.session.variables import PRICE
+from sparkwave.server.statements.named_connections import with_connection
 from sparkwave.server.statements.planned_jobs import PlannedJob, creation_of, placed_index, planned_job
 from sparkwave.server.statements.renames import check_created, find_altered
 from sparkwave.server.wire.result import Notice, Result
@@ -54,6 +55,8 @@ def explain(session: Session, statement: Explain) -> Result:
         replaces, target = view, creation_of(view, target)
     if isinstance(target, CreateIndex):
         target = placed_index(session, target)
+    elif isinstance(target, CreateSink):
+        target = replace(target, options=with_connection(session, target.options)[0])
     quoted = quote_of(session, target, planned_job(session, target, replaces))
     lines = as_json(quoted) if statement.options.format == "json" else as_text(quoted)
     return rows_result("EXPLAIN", ("QUERY PLAN",), [(line,) for line in lines], (VARCHAR,))
