@@ -15,7 +15,14 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.types import BIGINT, INTEGER, Type
 from sparkwave.planner.batch.ties import has_ties
 from sparkwave.planner.bind.binder import BoundQuery, data_type, type_of
-from sparkwave.planner.build.aggregate import build_groups, check_grouped, correlated_groups, grouping_sets, is_grouped
+from sparkwave.planner.build.aggregate import (
+    Grouped,
+    build_groups,
+    check_grouped,
+    correlated_groups,
+    grouping_sets,
+    is_grouped,
+)
 from sparkwave.planner.build.builder import (
     Builder,
     added,
@@ -189,20 +196,32 @@ def _select(builder: Builder, select: exp.Select, positional: bool) -> Node:
         return _outputs(builder, select, body.node, {}, positional)
     sets = grouping_sets(select)
     all_keys = list(dict.fromkeys(key for keys in sets for key in keys))
-    branches: list[Node] = []
+    # Each grouping set has rows of its own, because plans share no nodes: every scan is one input.
+    nodes = [body.node, *(build_body(builder, select).node for _ in sets[1:])]
+    groups = [build_groups(select, node, keys, all_keys) for node, keys in zip(nodes, sets, strict=True)]
     if len(sets) > 1 and (select.find(exp.Window) or distinct_on(select)):
-        raise refuse("a window function or DISTINCT ON over grouping sets", select, "Put the groups into a subquery.")
-    for keys in sets:
-        # Each grouping set has rows of its own, because plans share no nodes: every scan is one input.
-        node = body.node if len(branches) == 0 else build_body(builder, select).node
-        grouped = build_groups(select, node, keys, all_keys)
-        branches.append(_outputs(builder, select, grouped.node, grouped.replacements, positional, len(sets) == 1))
+        return _outputs(builder, select, *_union(builder, groups), positional)
+    branches: list[Node] = [
+        _outputs(builder, select, grouped.node, grouped.replacements, positional, len(sets) == 1) for grouped in groups
+    ]
     if len(branches) == 1:
         return branches[0]
     union: Node = UnionAll(tuple(branches), len(branches[0].fields))
     if select.args.get("distinct"):
         union = _distinct(union)
     return _ordered_by_outputs(builder, union, select)
+
+
+def _union(builder: Builder, groups: list[Grouped]) -> tuple[Node, dict[str, exp.Expr]]:
+    """Return the groups of all grouping sets as the rows of one node, with their replacements."""
+    names = {key: builder.fresh("set") for key in groups[0].replacements}
+    types = {key: type_of(value) for key, value in groups[0].replacements.items()}
+    branches = [
+        Project(grouped.node, tuple(Item(names[key], value, types[key]) for key, value in grouped.replacements.items()))
+        for grouped in groups
+    ]
+    columns: dict[str, exp.Expr] = {key: typed_column(name, types[key]) for key, name in names.items()}
+    return UnionAll(tuple(branches), len(names)), columns
 
 
 def _outputs(

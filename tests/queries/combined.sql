@@ -40,3 +40,5 @@ SELECT at, date_trunc('minute', at) AS m, extract(second FROM at) AS s FROM x WH
 SELECT a, lag(a, 1, -1) OVER (PARTITION BY s ORDER BY a, b, d) AS p FROM t;
 SELECT s, sum(a) AS x FROM t GROUP BY s ORDER BY x DESC NULLS LAST, s LIMIT 2;
 SELECT nullif(a, 1) AS n, greatest(a, b) AS g, a::varchar || '-' || coalesce(s, '?') AS c FROM t;
+SELECT s, b, sum(a) AS n, grouping(s, b) AS w, rank() OVER (PARTITION BY s ORDER BY sum(a), b) AS r FROM t GROUP BY GROUPING SETS ((s), (s, b), ());
+SELECT DISTINCT ON (s) s, b, count(*) AS n FROM t GROUP BY CUBE (s, b) HAVING count(*) > 0 ORDER BY s, n DESC, b;
