@@ -256,7 +256,8 @@ class Changes:
     `inputs` are the names of the inputs that have changes; NOW is one of them if the view reads `now()` and it changes.
     `rows` is the number of changed rows of all inputs. `retracts` tells whether any row is removed. `times` are the
     values of `now()` before and after, in microseconds. `queries` have the SQL of the changed rows, by input name, for
-    inputs without a temporary table `<input>_changes`.
+    inputs without a temporary table `<input>_changes`. `counts` are the numbers of changed rows, by input name; None
+    for an estimate.
     """
 
     inputs: frozenset[str]
@@ -264,6 +265,7 @@ class Changes:
     retracts: bool
     times: tuple[int, int]
     queries: Mapping[str, str] = field(default_factory=dict)
+    counts: Mapping[str, int | None] = field(default_factory=dict)
 
     def query(self, name: str) -> str:
         """Return SQL of the changed rows of an input."""
@@ -308,9 +310,10 @@ def bind_changes(
     made.
     """
     changed: set[str] = {NOW} if view.plan.reads_now and times[0] != times[1] else set()
-    total, retracts, queries = 0, False, dict[str, str]()
+    total, retracts, queries, counts = 0, False, dict[str, str](), dict[str, int | None]()
     for scan in view.plan.scans:
         if scan.input in view.plan.looked_up:
+            counts[scan.input] = None
             continue
         version = versions[scan.input]
         feed = _feed(feeds, scan, version)
@@ -321,11 +324,12 @@ def bind_changes(
             count, queries[scan.input] = _count(feeds, feed, version.pending), query
         else:
             count = make_table(cursor, f"{scan.input}_changes", query)
+        counts[scan.input] = count
         if count:
             changed.add(scan.input)
             total += count
             retracts = retracts or _retracts(feeds, feed, version)
-    return Changes(frozenset(changed), total, retracts, times, queries)
+    return Changes(frozenset(changed), total, retracts, times, queries, counts)
 
 
 def _count(feeds: Feeds, feed: str | None, pending: Pending | None) -> int:
@@ -349,6 +353,12 @@ def expected_rows(version: Version, feeds: Feeds) -> int:
     """Return an estimate of the number of changed rows of an input."""
     pending = version.pending.rows if version.pending is not None else 0
     return pending + feeds.expected(version.relation, version.old, version.new)
+
+
+def counted_rows(version: Version, feeds: Feeds, expected: int) -> int | None:
+    """Return the number of changed rows of an input if its expected number is exact, else None."""
+    is_exact = not feeds.has_deletes(version.relation, version.old, version.new)
+    return expected if is_exact else None
 
 
 def set_times(cursor: Cursor, times: tuple[int, int]) -> None:

@@ -32,6 +32,7 @@ from sparkwave.executor.epochs.checkpoints import Checkpoints
 from sparkwave.executor.epochs.engines import Engines, NotStored
 from sparkwave.executor.epochs.epoch import Blocked, EpochWork, Tools, waits
 from sparkwave.executor.epochs.feeds import Feeds
+from sparkwave.executor.epochs.measured_rows import MeasuredRows
 from sparkwave.executor.epochs.plans import Plans
 from sparkwave.executor.epochs.takeover import Replacement, put, replacement
 from sparkwave.executor.faults import error_of
@@ -86,6 +87,7 @@ class Coordinator:
         self._handovers: list[Handover] = []
         self._handover_lock = RankedLock()
         self.behind = Behind(store)
+        self.measured = MeasuredRows()
         self._tools = Tools(store, plans, engines, buffer, sinks, self.behind)
         self._epoch_condition = threading.Condition()
         self._epoch = buffer.epoch
@@ -472,6 +474,10 @@ class Coordinator:
             self._end_epoch(work, is_stored)
         else:
             self._buffer.go_on(epoch)
+        for job_id, inputs in work.read.items():
+            pending = work.pending.get(job_id)
+            self.measured.add(job_id, inputs, pending.rows if pending is not None else 0)
+        self.measured.keep({job.id for job in catalog.jobs})
         self._publish(epoch)
         return has_changed
 

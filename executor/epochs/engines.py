@@ -13,7 +13,7 @@ from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.model import Relation
 from sparkwave.catalog.stores.store import Store
 from sparkwave.executor.backfill.slicing import row_count
-from sparkwave.executor.epochs.advance import Advance, Changes, Engine, View, bind_changes, expected_rows
+from sparkwave.executor.epochs.advance import Advance, Changes, Engine, View, bind_changes, counted_rows, expected_rows
 from sparkwave.executor.epochs.duckdb_engine import DuckDBEngine
 from sparkwave.executor.epochs.feeds import Feeds
 from sparkwave.executor.epochs.lookups import Lookups, input_owner
@@ -53,8 +53,10 @@ class Engines:
     def advance(
         self, cursor: Cursor, view: View, versions: Mapping[str, Version], feeds: Feeds, times: tuple[int, int],
         stored_at: int, tries: int,
-    ) -> Advance | None:  # fmt: skip
+    ) -> tuple[Advance | None, Mapping[str, int | None]]:  # fmt: skip
         """Compute a view's change between two versions of its inputs, by name; None if nothing changes.
+
+        Also returns the numbers of changed rows of the inputs, as in `Changes.counts`.
 
         `times` are the old and new value of `now()` in microseconds. `stored_at` is a snapshot that has the view's
         stored rows. A created view has a time limit in process, which doubles with each of the `tries` that have
@@ -73,13 +75,15 @@ class Engines:
             found = {scan.input: expected_rows(versions[scan.input], feeds) for scan in view.plan.scans}
             rows = sum(found.values())
             if rows and self._duckdb_takes(rows) and is_full(rows):  # a full computation reads no changes
-                changes = Changes(frozenset(name for name, count in found.items() if count), rows, True, times)
+                counts = {name: counted_rows(versions[name], feeds, count) for name, count in found.items()}
+                changed = frozenset(name for name, count in found.items() if count)
+                changes = Changes(changed, rows, True, times, counts=counts)
         began = time.monotonic()
         if changes is None:
             changes = bind_changes(cursor, view, versions, feeds, times)
         reading_s = time.monotonic() - began
         if not changes.inputs:
-            return None
+            return None, changes.counts
         with self._engine_for(view, changes.rows, max(version.new for version in versions.values())) as engine:
             EPOCH_ROWS.labels(engine.name).observe(changes.rows)
             with ADVANCE_SECONDS.labels(engine.name).time():
@@ -90,7 +94,7 @@ class Engines:
                         )
                 else:
                     advance = engine.advance(cursor, view, versions, changes)
-        return advance if advance.has_changes or advance.errors is not None else None
+        return advance if advance.has_changes or advance.errors is not None else None, changes.counts
 
     def _limit(self, cursor: Cursor, view: View, tries: int) -> AbstractContextManager[None]:
         seconds = self._time_limit_s() * 2**tries if view.relation.created else 0.0

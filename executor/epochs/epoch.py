@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from sparkwave.catalog import errors
@@ -57,8 +57,9 @@ class EpochWork:
 
     `finishing` are jobs whose creation ends with the epoch; `replacements` are those among them that replace a view, by
     the view's id. `failed` are views that are known to stay behind. After `compute`, `pending` has the changes of
-    relations, `left` the created views that stay behind, and `recovered` the views that have caught up. `has_computed`
-    tells whether there were changes to compute, even if no view changed in the end.
+    relations, `read` the numbers of changed rows of their inputs (`Changes.counts`), `left` the created views that stay
+    behind, and `recovered` the views that have caught up. `has_computed` tells whether there were changes to compute,
+    even if no view changed in the end.
     """
 
     tools: Tools
@@ -74,6 +75,7 @@ class EpochWork:
     failed: dict[int, Left]
     advances: dict[int, Advance] = field(default_factory=dict)
     pending: dict[int, Pending] = field(default_factory=dict)
+    read: dict[int, Mapping[str, int | None]] = field(default_factory=dict)
     left: dict[int, Left] = field(default_factory=dict)
     recovered: list[Job] = field(default_factory=list)
     has_computed: bool = False
@@ -207,6 +209,10 @@ class EpochWork:
         times = (since.epoch.time_us, epoch.time_us)
         tries = self.tools.behind.tries(view.relation.id)
         if start is None:
+            self.read[view.relation.id] = dict.fromkeys(versions)
             return self.tools.engines.compute_anew(self.cursor, view, versions, times, tries)
         applied = self.applied.snapshot
-        return self.tools.engines.advance(self.cursor, view, versions, self.feeds, times, applied, tries)
+        advance, self.read[view.relation.id] = self.tools.engines.advance(
+            self.cursor, view, versions, self.feeds, times, applied, tries
+        )
+        return advance

@@ -83,6 +83,11 @@ class Feeds:
             self._made[key] = name, made
         return name
 
+    def count(self, relation: Relation, old: int, new: int) -> int:
+        """Return the number of a relation's changed rows; rows that came and went in between may be missing."""
+        name = self._feed(relation, frozenset(column.lake_name for column in relation.stored[:1]), old, new)
+        return self._rows[name] if name is not None else 0
+
     def rows(self, feed: str) -> int:
         """Return the number of rows of a feed, by its name."""
         return self._rows[feed]

@@ -18,6 +18,7 @@ from sparkwave.planner.statements import (
     CreateView,
     Delete,
     Explain,
+    ExplainJob,
     ExplainOptions,
     Insert,
     Merge,
@@ -28,21 +29,28 @@ from sparkwave.planner.statements import (
 
 _QUERIES = ("SELECT", "WITH", "VALUES", "TABLE", "(")  # the first words in a parenthesis that is no list of options
 _SWITCHES = frozenset({"analyze", "verbose", "trace", "backfill", "cost", "incremental"})
+# What EXPLAIN ANALYZE measures besides queries, and for how long, unless it is said.
+_JOBS, _SECONDS = ("table", "materialized view", "index", "sink"), 10
 TYPES = ("logical", "physical", "distsql")
 FORMATS = ("text", "json", "xml", "yaml", "dot")
 _EXPLAINED = (Query, CreateTable, CreateMaterializedView, CreateIndex, CreateSink, Insert, Update, Delete, Merge)
 
 
-def parse_explain(reader: TokenReader, parse: Callable[[str], Statement]) -> Explain:
-    """`EXPLAIN [(option [value], …)] statement`; `parse` reads the statement."""
+def parse_explain(reader: TokenReader, parse: Callable[[str], Statement]) -> Explain | ExplainJob:
+    """`EXPLAIN [(option [value], …)] statement`; `parse` reads the statement.
+
+    Or `EXPLAIN ANALYZE [(DURATION_SECS n)] {TABLE | MATERIALIZED VIEW | INDEX | SINK} name`, or `… ID n`.
+    """
     reader.expect("EXPLAIN")
     position = reader.offset + 1
-    options = ExplainOptions()
-    if reader.accept("ANALYZE"):
-        options = replace(options, analyze=True)
-    elif reader.peek() == "(" and reader.peek(1) not in _QUERIES:
+    options = ExplainOptions(analyze=reader.accept("ANALYZE"))
+    seconds = _SECONDS
+    if reader.peek() == "(" and reader.peek(1) not in _QUERIES:
         for chosen in reader.parenthesised(lambda: _option(reader)):
+            seconds = int(chosen.pop("seconds", seconds))
             options = replace(options, **chosen)  # type: ignore[arg-type]
+    if options.analyze and (job := _job(reader, seconds)) is not None:
+        return job
     if reader.accept("VERBOSE"):
         options = replace(options, verbose=True)
     offset = reader.offset
@@ -64,14 +72,28 @@ def parse_explain(reader: TokenReader, parse: Callable[[str], Statement]) -> Exp
         raise Error(
             "EXPLAIN ANALYZE is for queries",
             errors.FEATURE_NOT_SUPPORTED,
-            hint="EXPLAIN shows the plan; SHOW JOBS and rw_catalog.rw_ddl_progress show what a job does.",
+            hint="EXPLAIN ANALYZE {TABLE | MATERIALIZED VIEW | INDEX | SINK} name measures a running job.",
             position=position,
         )
     return Explain(statement, options)
 
 
-def _option(reader: TokenReader) -> dict[str, bool | str]:
-    """Parse one option. Returns the fields of `ExplainOptions` that it sets."""
+def _job(reader: TokenReader, seconds: int) -> ExplainJob | None:
+    """Parse a running job to the end, if one follows. A query cannot begin so but by TABLE, which is a table here."""
+    kind = next((kind for kind in _JOBS if reader.accept(*kind.upper().split())), None)
+    if kind is not None:
+        job = ExplainJob(kind, reader.name(), None, seconds)
+    elif reader.accept("ID"):
+        position = reader.offset + 1
+        job = ExplainJob("job", None, (reader.integer(), position), seconds)
+    else:
+        return None
+    reader.finish()
+    return job
+
+
+def _option(reader: TokenReader) -> dict[str, bool | str | int]:
+    """Parse one option. Returns the fields of `ExplainOptions` that it sets, or the `seconds` of a job."""
     position = reader.offset + 1
     word = reader.identifier()
     if word in _SWITCHES:
@@ -92,8 +114,7 @@ def _option(reader: TokenReader) -> dict[str, bool | str]:
                 raise Error(complaint.format(chosen), errors.SYNTAX_ERROR, position=position)
             return {name: chosen}
     if word == "duration_secs":
-        reader.integer()  # of EXPLAIN ANALYZE
-        return {}
+        return {"seconds": reader.integer()}
     raise Error(f"unexpected explain options: [{word}]", errors.SYNTAX_ERROR, position=position)
 
 

@@ -75,6 +75,7 @@ from sparkwave.planner.statements import (
     DropUser,
     Empty,
     Explain,
+    ExplainJob,
     Prepare,
     Query,
     Statement,
@@ -239,7 +240,7 @@ def _drop(
     return Drop(kind, names, if_exists, cascade)
 
 
-def _explain(reader: TokenReader) -> Explain:
+def _explain(reader: TokenReader) -> Explain | ExplainJob:
     return parse_explain(reader, parse_statement)
 
 

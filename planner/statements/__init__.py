@@ -93,6 +93,7 @@ from sparkwave.planner.statements.server import (
     Backup,
     CancelJobs,
     Explain,
+    ExplainJob,
     ExplainOptions,
     Flush,
     Kill,
@@ -200,6 +201,7 @@ Statement = (
     | Wait
     | CancelJobs
     | Explain
+    | ExplainJob
     | Transaction
     | Prepare
     | Execute
@@ -288,6 +290,7 @@ __all__ = [
     "Empty",
     "Execute",
     "Explain",
+    "ExplainJob",
     "ExplainOptions",
     "Fetch",
     "Flush",

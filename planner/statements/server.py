@@ -120,6 +120,16 @@ class Explain:
 
 
 @dataclass(frozen=True)
+class ExplainJob:
+    """EXPLAIN ANALYZE of a running job for some seconds: by its kind and name, or by its id with the position."""
+
+    kind: str
+    name: Name | None
+    id: tuple[int, int] | None
+    seconds: int
+
+
+@dataclass(frozen=True)
 class Vacuum:
     """VACUUM or ANALYZE, of all tables when none is named: `tag` is the command tag."""
 

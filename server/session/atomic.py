@@ -31,6 +31,7 @@ _PARTS = (
     statements.Truncate,
     statements.Copy,
     statements.Explain,
+    statements.ExplainJob,
     statements.Show,
     statements.ShowCreate,
     statements.ShowVariable,

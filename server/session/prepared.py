@@ -20,7 +20,7 @@ from sparkwave.planner.statements import Statement
 from sparkwave.server.reads import execution, queries
 from sparkwave.server.session import portal
 from sparkwave.server.session.session import Session
-from sparkwave.server.statements import backups, show
+from sparkwave.server.statements import backups, profiles, show
 from sparkwave.server.wire.parameter_values import decode_parameter
 from sparkwave.server.wire.result import Result, ResultColumn
 from sparkwave.server.wire.text_format import text_array
@@ -31,6 +31,7 @@ _FIXED_COLUMNS: dict[type, Callable[[Any], tuple[str, ...]]] = {
     statements.ShowCreate: lambda statement: show.CREATE_COLUMNS,
     statements.ShowVariable: lambda statement: ("Name",),
     statements.Explain: lambda statement: ("QUERY PLAN",),
+    statements.ExplainJob: lambda statement: profiles.COLUMNS,
     statements.CancelJobs: lambda statement: ("Id",),
     statements.Backup: lambda statement: backups.COLUMNS,
 }
@@ -72,7 +73,7 @@ _KINDS: dict[type, str] = {
     statements.Merge: "merge",
     statements.Truncate: "delete",
     statements.Copy: "copy",
-    statements.Explain: "explain",
+    **dict.fromkeys((statements.Explain, statements.ExplainJob), "explain"),
     statements.Transaction: "transaction",
     **dict.fromkeys((statements.Show, statements.ShowChecksum, statements.ShowCreate, statements.ShowVariable), "show"),
     statements.SetVariable: "set",
