@@ -332,10 +332,10 @@ def test_most_cost(client: Client) -> None:
     run(client, "ALTER SYSTEM SET serverless_backfill_price_per_core_hour = 3.6")
     error = refused(client, create)
     assert error.sqlstate == "54000"
-    assert re.fullmatch(r"the backfill would cost about [\d.e-]+, more than backfill_max_cost = 0.0001", error.message)
+    assert re.fullmatch(r"the backfill would cost about [\d.]+, more than backfill_max_cost = 0.0001", error.message)
     found = quoted(client, create)
     assert found["max_cost"] == 0.0001 < taken(found)["cost"]["p50"]
-    assert lines(client, f"{COST} {create}")[-1] == "backfill_max_cost: 0.0001"
+    assert lines(client, f"{COST} {create}")[-1] == "backfill_max_cost: 0.00010"
     for name in ("serverless_backfill_enabled", "serverless_backfill_price_per_core_hour"):
         run(client, f"ALTER SYSTEM SET {name} = DEFAULT")
 

@@ -377,16 +377,19 @@ class _Estimator:
 
     def _values(self, expressions: Sequence[exp.Expr], size: _Size) -> float:
         """Return the number of distinct values of expressions together among some rows."""
-        by_chain: dict[Chain, list[str]] = {}
+        by_chain: dict[Chain, list[exp.Expr]] = {}
         counts = []
         for expression in expressions:
             found = _traced(expression, size.origins)
             if found is None:
                 counts.append(max(size.rows * _DISTINCT, 1.0))
             elif found[0] is not None:
-                by_chain.setdefault(found[0], []).append(to_sql(found[1]))
+                by_chain.setdefault(found[0], []).append(found[1])
         for chain, keys in by_chain.items():
-            counts.append(_met(self._distinct(chain, tuple(dict.fromkeys(keys))), size.rows))
+            columns = {key.name for key in keys if isinstance(key, exp.Column)}
+            is_unique = bool(chain.node.key) and columns.issuperset(chain.node.key)
+            texts = tuple(dict.fromkeys(map(to_sql, keys)))
+            counts.append(_met(self._rows(chain) if is_unique else self._distinct(chain, texts), size.rows))
         return max(min(reduce(mul, counts, 1.0), size.rows), 1.0)
 
 

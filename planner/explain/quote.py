@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sparkwave.planner.backfill.cost_model import LEAST_FINISHED, SERVERLESS, STEADY, Engine, Quote
+from sparkwave.planner.backfill.cost_model import IN_PROCESS, LEAST_FINISHED, SERVERLESS, STEADY, Engine, Quote
 from sparkwave.planner.backfill.estimates import InputSize, Work
 from sparkwave.planner.plan.nodes import Scan
 from sparkwave.planner.plan.stream_plan import StreamPlan
@@ -104,10 +105,11 @@ def _notes(of: Quoted) -> list[str]:
     kinds = {offer.quote.engine.kind: offer.quote.finished for offer in of.offers}
     for kind, number in kinds.items():
         name = "resource groups" if kind == STEADY else kind
+        where = "" if kind == IN_PROCESS else " on Spark"
         if number < LEAST_FINISHED:
-            notes.append(f"{name}: {_few(number)}, so the times are the model's own")
+            notes.append(f"{name}: {_few(number, where)}, so the times are the model's own")
         else:
-            notes.append(f"{name}: corrected by {number} finished backfills")
+            notes.append(f"{name}: corrected by {number} finished backfills{where}")
     spilled = sorted(_label(o.quote.engine) for o in of.offers if of.work.memory > o.quote.engine.memory_bytes)
     if spilled:
         notes.append(f"more memory than the limit, so that it spills: {', '.join(spilled)}")
@@ -116,9 +118,9 @@ def _notes(of: Quoted) -> list[str]:
     return notes
 
 
-def _few(number: int) -> str:
+def _few(number: int, where: str) -> str:
     finished = "no finished backfill" if not number else f"{_several(number, 'finished backfill')}"
-    return f"{finished}, fewer than {LEAST_FINISHED}"
+    return f"{finished}{where}, fewer than {LEAST_FINISHED}"
 
 
 def as_json(of: Quoted) -> list[str]:
@@ -200,5 +202,6 @@ def seconds_text(seconds: float) -> str:
 
 
 def money_text(amount: float) -> str:
-    """Return an amount of money in at least two decimals, and as many as it has two digits in."""
-    return f"{amount:.2f}" if amount >= 0.1 or amount == 0 else f"{amount:.2g}"
+    """Return an amount of money in two decimals, and a small one in as many as show two digits of it."""
+    decimals = 2 if amount <= 0 else max(2, 1 - math.floor(math.log10(amount)))
+    return f"{amount:.{decimals}f}"
