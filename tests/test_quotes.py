@@ -16,9 +16,9 @@ from test_law import opened, run
 
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.stores.measured_backfills import KEPT, MeasuredBackfill, add_measured, load_measured
-from sparkwave.executor.backfill.statistics import _extrapolated
+from sparkwave.executor.backfill.input_statistics import _extrapolated
 from sparkwave.planner.backfill.cost_model import IN_PROCESS, STEADY, Engine, Finished, modelled_s, quote
-from sparkwave.planner.backfill.estimates import Work
+from sparkwave.planner.backfill.estimates import Estimate
 from sparkwave.server.context import Context
 from sparkwave.server.dispatch import Client
 
@@ -208,7 +208,7 @@ def test_errors(client: Client, sql: str, sqlstate: str, message: str) -> None:
     assert (error.sqlstate, error.message) == (sqlstate, message)
 
 
-def measured(number: int, kind: str, seconds: float, work: Work) -> list[MeasuredBackfill]:
+def measured(number: int, kind: str, seconds: float, work: Estimate) -> list[MeasuredBackfill]:
     return [MeasuredBackfill(10_000 + i, kind, 2, ROWS, 0.0, seconds, work.dump()) for i in range(number)]
 
 
@@ -221,7 +221,7 @@ def test_finished_backfills(parts: tuple[Context, Client], client: Client) -> No
     """Fewer than five are told of; more of them move the middle."""
     context, _ = parts
     forget(context)
-    work = Work.load(quoted(client, GROUPS)["work"])
+    work = Estimate.load(quoted(client, GROUPS)["work"])
     model = taken(quoted(client, GROUPS))["seconds"]["p50"]
     text = lines(client, f"{COST} {GROUPS}")
     assert "in process: no finished backfill, fewer than 5, so the times are the model's own" in text
@@ -258,7 +258,7 @@ def test_what_is_measured(parts: tuple[Context, Client]) -> None:
     [found] = context.jobs.measuring.measured()
     assert (found.kind, found.rows, found.start_s) == (IN_PROCESS, ROWS, 0.0)
     assert 0 < found.seconds < 60
-    assert Work.load(found.work) == Work.load(quoted(client, GROUPS)["work"])
+    assert Estimate.load(found.work) == Estimate.load(quoted(client, GROUPS)["work"])
     forget(context)
 
 
@@ -266,14 +266,14 @@ def test_the_newest_are_kept(parts: tuple[Context, Client]) -> None:
     context, _ = parts
     for _ in range(2):
         with context.store.change() as cursor:
-            add_measured(cursor, measured(KEPT // 2 + 10, STEADY, 1.0, Work()))
+            add_measured(cursor, measured(KEPT // 2 + 10, STEADY, 1.0, Estimate()))
     assert len(load_measured(context.lake.cursor())) == KEPT
     forget(context)
 
 
 def test_bands() -> None:
     """They are as wide as what was measured, and never narrower than is known."""
-    work, engine = Work(read_rows=1e7, grouped=1e7), Engine(STEADY, "default", 2, 1 << 30)
+    work, engine = Estimate(read_rows=1e7, grouped=1e7), Engine(STEADY, "default", 2, 1 << 30)
     model = modelled_s(work, STEADY, 2)
     alone = quote(work, engine, [])
     assert alone.low < alone.middle == model < alone.high
@@ -297,7 +297,7 @@ def test_distinct_values_of_a_sample() -> None:
 
 @pytest.mark.long
 def test_large_tables_are_sampled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sparkwave.executor.backfill.statistics.BUDGET_S", 20.0)  # however busy the machine is
+    monkeypatch.setattr("sparkwave.executor.backfill.input_statistics.BUDGET_S", 20.0)  # however busy the machine is
     with opened(tmp_path / "lake") as (_, client):
         run(client, "CREATE TABLE t (k bigint PRIMARY KEY, g int)")
         run(client, "INSERT INTO t SELECT i, i % 100 FROM range(3000000) AS r (i)")

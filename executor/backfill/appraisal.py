@@ -7,11 +7,10 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from sparkwave.catalog.stores.job_store import Slice
+from sparkwave.executor.backfill.input_statistics import measured_work
 from sparkwave.executor.backfill.slicing import plan_slices
-from sparkwave.executor.backfill.statistics import measured_work
 from sparkwave.executor.backfill.work import Work
-from sparkwave.planner.backfill.estimates import InputSize
-from sparkwave.planner.backfill.estimates import Work as Estimate
+from sparkwave.planner.backfill.estimates import Estimate, InputSize
 from sparkwave.planner.backfill.strategy import SNAPSHOT
 
 

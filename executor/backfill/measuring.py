@@ -17,7 +17,7 @@ from sparkwave.catalog.lake.translation import DuckDBError
 from sparkwave.catalog.locks import RankedLock
 from sparkwave.catalog.stores.measured_backfills import MeasuredBackfill, add_measured, load_measured
 from sparkwave.catalog.stores.store import Store
-from sparkwave.executor.backfill.statistics import measured_work
+from sparkwave.executor.backfill.input_statistics import measured_work
 from sparkwave.executor.backfill.work import Work
 from sparkwave.executor.faults import message_of
 from sparkwave.planner.backfill.cost_model import IN_PROCESS, SERVERLESS, STEADY

@@ -1,6 +1,6 @@
 """Quotes the time of a backfill: a model of its work, corrected by the backfills that this installation has finished.
 
-The model is `fixed + work / cores`, where the work is a sum over `estimates.Work` with the costs below. They were
+The model is `fixed + work / cores`, where the work is a sum over `estimates.Estimate` with the costs below. They were
 fitted to the processor time of TPC-H's and Nexmark's views. A machine differs from that one, and is not always as
 busy, so the model is corrected by the median of measured / modelled time of the newest finished backfills. The band is
 how wrong such quotes of the finished backfills would have been, each by those before it.
@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from sparkwave.planner.backfill.estimates import Work
+from sparkwave.planner.backfill.estimates import Estimate
 
 # The kinds of engines: the server itself, a resource group that is there, and one that is provisioned for the job.
 IN_PROCESS, STEADY, SERVERLESS = "in process", "resource group", "serverless"
@@ -67,7 +67,7 @@ class Finished:
     kind: str
     cores: float
     seconds: float
-    work: Work
+    work: Estimate
 
 
 @dataclass(frozen=True)
@@ -86,13 +86,13 @@ class Quote:
         return self.low * hourly, self.middle * hourly, self.high * hourly
 
 
-def modelled_s(work: Work, kind: str, cores: float) -> float:
+def modelled_s(work: Estimate, kind: str, cores: float) -> float:
     """Return the seconds of a backfill by the model alone."""
     load = sum(getattr(work, name) * cost for name, cost in COSTS.items()) / 1e6
     return FIXED_S[kind] + OPERATOR_S * work.operators + load / max(cores, 1.0) ** _SPEEDUP
 
 
-def quote(work: Work, engine: Engine, finished: Sequence[Finished]) -> Quote:
+def quote(work: Estimate, engine: Engine, finished: Sequence[Finished]) -> Quote:
     """Return the quote of a backfill. `finished` are the newest first."""
     ratios = _ratios(engine.kind, finished)
     low, middle, high = 1 / _BAND, 1.0, _BAND

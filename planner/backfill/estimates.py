@@ -101,7 +101,7 @@ class Bound:
 
 
 @dataclass(frozen=True)
-class Work:
+class Estimate:
     """The work of a backfill in rows and bytes, all operators added up.
 
     `scans` and `operators` are those of the plan. `computed` counts values of expressions, and `matched` those of calls
@@ -133,9 +133,9 @@ class Work:
         return {each.name: round(getattr(self, each.name), 1) for each in fields(self)}
 
     @staticmethod
-    def load(numbers: Mapping[str, float]) -> Work:
+    def load(numbers: Mapping[str, float]) -> Estimate:
         """Return the work of `dump`, maybe of another version; numbers it does not have are 0."""
-        return Work(**{each.name: float(numbers.get(each.name, 0.0)) for each in fields(Work)})
+        return Estimate(**{each.name: float(numbers.get(each.name, 0.0)) for each in fields(Estimate)})
 
 
 def bounds(plan: StreamPlan, input_name: str) -> tuple[Bound, ...]:
@@ -200,7 +200,7 @@ def questions(plan: StreamPlan, inputs: Mapping[str, InputSize]) -> dict[Chain, 
 
 def estimate(
     plan: StreamPlan, inputs: Mapping[str, InputSize], rows: Callable[[Chain], float], distinct: Distinct
-) -> Work:
+) -> Estimate:
     """Return the work of filling a view, with the answers to `questions`."""
     return _Estimator(plan, inputs, rows, distinct).work()
 
@@ -227,7 +227,7 @@ class _Estimator:
         self._sizes: dict[Node, _Size] = {}
         self._work: dict[str, float] = {}
 
-    def work(self) -> Work:
+    def work(self) -> Estimate:
         plan = self._plan
         nodes = set(walk(plan.root))
         self._add(scans=len(plan.scans), operators=len(nodes))
@@ -240,7 +240,7 @@ class _Estimator:
         for state in plan.states:
             if not state.in_view:
                 self._write(state.node)
-        return Work(**self._work)
+        return Estimate(**self._work)
 
     def _add(self, **numbers: float) -> None:
         for name, number in numbers.items():

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sparkwave.planner.backfill.cost_model import IN_PROCESS, LEAST_FINISHED, SERVERLESS, STEADY, Engine, Quote
-from sparkwave.planner.backfill.estimates import InputSize, Work
+from sparkwave.planner.backfill.estimates import Estimate, InputSize
 from sparkwave.planner.plan.nodes import Scan
 from sparkwave.planner.plan.stream_plan import StreamPlan
 
@@ -29,7 +29,7 @@ class Quoted:
     """A quote for all engines. `price` is that of a core for an hour, 0 for none; `most` is `backfill_max_cost`."""
 
     plan: StreamPlan
-    work: Work
+    work: Estimate
     inputs: Mapping[str, InputSize]
     offers: Sequence[Offer]
     price: float

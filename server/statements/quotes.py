@@ -17,7 +17,7 @@ from sparkwave.executor.backfill.work import Work
 from sparkwave.executor.spark.applications import Size, is_local
 from sparkwave.executor.spark.capacity import of_this_machine
 from sparkwave.planner.backfill.cost_model import IN_PROCESS, SERVERLESS, STEADY, Engine, Finished, quote
-from sparkwave.planner.backfill.estimates import Work as Estimate
+from sparkwave.planner.backfill.estimates import Estimate
 from sparkwave.planner.definitions.view_options import MAX_COST, amount
 from sparkwave.planner.explain.lines import check
 from sparkwave.planner.explain.quote import Offer, Quoted, as_json, as_text, money_text
@@ -26,7 +26,7 @@ from sparkwave.planner.statements import AlterQuery, CreateIndex, CreateSink, Cr
 from sparkwave.server.reads import queries
 from sparkwave.server.reads.result_columns import rows_result
 from sparkwave.server.session.session import Session
-from sparkwave.server.session.variables import PRICE
+from sparkwave.server.session.variables import PRICE, SYSTEM
 from sparkwave.server.statements.named_connections import with_connection
 from sparkwave.server.statements.planned_jobs import PlannedJob, creation_of, placed_index, planned_job
 from sparkwave.server.statements.renames import check_created, find_altered
@@ -143,10 +143,10 @@ def _engines(session: Session, work: Work, found: Appraisal) -> Iterator[tuple[E
     start = 0.0 if context.groups.is_ready(job.resource_group) else starts[False] or USUAL_START_S
     engine = Engine(STEADY, job.resource_group, cores(size), size.task_mib << 20, start)
     yield engine, steps_on_spark(work, 1), not (found.in_process or job.is_serverless)
-    chosen, replicas = (
-        context.parameter("serverless_backfill_sku"),
-        int(context.parameter("serverless_backfill_replicas")),
-    )
+    chosen = context.parameter("serverless_backfill_sku")
+    if chosen not in context.config.skus:
+        chosen = SYSTEM["serverless_backfill_sku"].default
+    replicas = int(context.parameter("serverless_backfill_replicas"))
     made: dict[int, Steps] = {}
     for name, sku in context.config.skus.items():
         size = replace(sku, replicas=replicas)

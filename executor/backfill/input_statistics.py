@@ -23,7 +23,7 @@ from sparkwave.executor.epochs.advance import set_times
 from sparkwave.executor.epochs.script import within
 from sparkwave.executor.epochs.versions import rows_at
 from sparkwave.executor.faults import message_of
-from sparkwave.planner.backfill.estimates import Chain, InputSize, Work, bounds, estimate, questions
+from sparkwave.planner.backfill.estimates import Chain, Estimate, InputSize, bounds, estimate, questions
 from sparkwave.planner.plan.nodes import Scan
 from sparkwave.planner.plan.stream_plan import StreamPlan
 
@@ -72,7 +72,7 @@ def _input_size(cursor: Cursor, plan: StreamPlan, scan: Scan, snapshot: int, cou
 
 def measured_work(
     lake: Lake, plan: StreamPlan, snapshot: int, count: RowCount = row_count
-) -> tuple[Work, dict[str, InputSize]]:
+) -> tuple[Estimate, dict[str, InputSize]]:
     """Return the estimated work of filling a view from a snapshot, and what it reads by input."""
     with closing(lake.cursor()) as cursor:
         set_times(cursor, (time.time_ns() // 1000,) * 2)
