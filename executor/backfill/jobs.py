@@ -215,14 +215,17 @@ class Jobs:
         if job is not None and not job.finished.is_set():
             job.controls_changed()
 
-    def create(self, relation: Relation, plan: StreamPlan, job: Job, catalog: Catalog) -> BackfillJob:
+    def create(
+        self, relation: Relation, plan: StreamPlan, job: Job, catalog: Catalog, began: float | None = None
+    ) -> BackfillJob:
         """Create a relation at once, or reserve its name and start its job once the job has a permit.
 
-        Neither `relation` nor `job` has an id yet. Raises Error 42710 for a taken name, 55000 when an input of the plan
-        differs from `catalog` by now, 55006 when the view to be replaced is being replaced already, 0A000 for rows that
-        would feed themselves.
+        Neither `relation` nor `job` has an id yet. `began` is when the statement began (monotonic), by default now.
+        Raises Error 42710 for a taken name, 55000 when an input of the plan differs from `catalog` by now, 55006 when
+        the view to be replaced is being replaced already, 0A000 for rows that would feed themselves.
         """
         work = self.work_of(relation, plan, job)
+        work.began = began or work.began
         created = self._create_at_once(work, catalog)
         if created is not None:
             return created

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
 
 from sparkwave.catalog import errors
@@ -25,7 +26,7 @@ from sparkwave.server.statements.streaming_settings import new_settings
 
 @dataclass(frozen=True)
 class PlannedJob:
-    """A job that a statement asks for, with the group that will run it."""
+    """A job that a statement asks for, with the group that will run it; `began` is when planning began (monotonic)."""
 
     streaming: Streaming
     options: JobOptions
@@ -35,6 +36,7 @@ class PlannedJob:
     is_serverless: bool
     specific_group: str | None
     group: str
+    began: float
 
 
 def placed_index(session: Session, statement: CreateIndex) -> CreateIndex:
@@ -45,7 +47,7 @@ def placed_index(session: Session, statement: CreateIndex) -> CreateIndex:
 
 def planned_job(session: Session, statement: CreateStreaming, replaces: Relation | None = None) -> PlannedJob:
     """Plan what a statement asks for. Nothing is stored or provisioned. Raises the errors of such a statement."""
-    environment = session.environment
+    began, environment = time.monotonic(), session.environment
     catalog, scope = environment.catalog, environment.scope
     streaming = streaming_of(statement, catalog, scope)
     options = read_options(streaming.options)
@@ -59,7 +61,7 @@ def planned_job(session: Session, statement: CreateStreaming, replaces: Relation
         running = catalog.job_by_id[replaces.id]
         made, group = replace(made, parallelism=running.parallelism), running.specific_group
     usual = session.context.store.catalog.databases[session.database]
-    return PlannedJob(streaming, options, made, settings, plan, is_serverless, group, group or usual)
+    return PlannedJob(streaming, options, made, settings, plan, is_serverless, group, group or usual, began)
 
 
 def creation_of(view: Relation, statement: AlterQuery) -> CreateMaterializedView:

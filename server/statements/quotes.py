@@ -14,7 +14,7 @@ from sparkwave.catalog.stores.application_store import usual_start_s
 from sparkwave.catalog.types import VARCHAR
 from sparkwave.executor.backfill.appraisal import ONE_STEP, Appraisal, Steps, appraise, steps_on_spark
 from sparkwave.executor.backfill.work import Work
-from sparkwave.executor.spark.applications import Size, is_local
+from sparkwave.executor.spark.applications import is_local
 from sparkwave.executor.spark.capacity import of_this_machine
 from sparkwave.planner.backfill.cost_model import IN_PROCESS, SERVERLESS, STEADY, Engine, Finished, quote
 from sparkwave.planner.backfill.estimates import Estimate
@@ -68,7 +68,7 @@ def quote_of(session: Session, statement: CreateStreaming, planned: PlannedJob) 
     work = context.jobs.work_of(_relation(session, statement, planned), planned.plan, _job(planned))
     found = appraise(work)
     finished = [
-        Finished(each.kind, each.cores, each.seconds, Estimate.load(each.work))
+        Finished(each.kind, _computing(session, each.cores), each.seconds, Estimate.load(each.work))
         for each in context.jobs.measuring.measured()
     ]
     offers = []
@@ -125,23 +125,23 @@ def _job(planned: PlannedJob) -> Job:
     return Job(0, INITIAL, False, planned.is_serverless, group, strategy, rate_limit=limit, order=planned.plan.order)
 
 
+def _computing(session: Session, cores: int) -> float:
+    """How many of a group's cores compute at a time: on this machine, no more than it has."""
+    return min(cores, of_this_machine().cores) if is_local(session.context.config.spark_master) else cores
+
+
 def _engines(session: Session, work: Work, found: Appraisal) -> Iterator[tuple[Engine, Steps, bool]]:
     """The engines that could fill a view, each with the steps, and whether CREATE takes it."""
     context, job = session.context, work.job
-    machine = of_this_machine()
     if found.in_process:
-        engine = Engine(IN_PROCESS, IN_PROCESS, machine.cores, context.lake.memory_bytes)
+        engine = Engine(IN_PROCESS, IN_PROCESS, of_this_machine().cores, context.lake.memory_bytes)
         yield engine, ONE_STEP, True
-    on_this_machine = is_local(context.config.spark_master)
-
-    def cores(size: Size) -> float:
-        return min(size.all_cores, machine.cores) if on_this_machine else size.all_cores
-
     with closing(context.lake.cursor()) as cursor, at_one_moment(cursor):
         starts = {kind: usual_start_s(cursor, kind) for kind in (False, True)}
+    context.groups.check_exists(job.resource_group)
     size = context.config.group_sizes[job.resource_group]
     start = 0.0 if context.groups.is_ready(job.resource_group) else starts[False] or USUAL_START_S
-    engine = Engine(STEADY, job.resource_group, cores(size), size.task_mib << 20, start)
+    engine = Engine(STEADY, job.resource_group, _computing(session, size.all_cores), size.task_mib << 20, start)
     yield engine, steps_on_spark(work, 1), not (found.in_process or job.is_serverless)
     chosen = context.parameter("serverless_backfill_sku")
     if chosen not in context.config.skus:
@@ -154,5 +154,7 @@ def _engines(session: Session, work: Work, found: Appraisal) -> Iterator[tuple[E
         if shares not in made:
             made[shares] = steps_on_spark(work, shares)
         start = 0.0 if context.groups.has_usable(size) else starts[True] or USUAL_START_S
-        engine = Engine(SERVERLESS, name, cores(size), size.task_mib << 20, start, size.all_cores)
+        engine = Engine(
+            SERVERLESS, name, _computing(session, size.all_cores), size.task_mib << 20, start, size.all_cores
+        )
         yield engine, made[shares], job.is_serverless and name == chosen

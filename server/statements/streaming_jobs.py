@@ -108,7 +108,7 @@ def run_job(session: Session, statement: CreateStreaming, what: str, replaces: R
         specific_group=planned.specific_group,
     )
     before = session.context.store.snapshot
-    backfill = session.context.jobs.create(relation, plan, job, catalog)
+    backfill = session.context.jobs.create(relation, plan, job, catalog, planned.began)
     told = [Notice(text) for text in notices(streaming.query, plan, kind)]
     if isinstance(statement, CreateIndex) and statement.is_unique:
         told.append(unenforced_notice("UNIQUE"))
