@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -29,6 +30,12 @@ from sparkwave.catalog.types import BIGINT, Type
 from sparkwave.catalog.users import ROOT, DefaultGrant, Grant, Membership, Securable, User
 
 ROW_ID = "_row_id"
+# The languages of functions, and the beginning of the names that those in Python have in DuckDB.
+SQL, PYTHON = "sql", "python"
+PYTHON_PREFIX = "python_function_"
+# What the names end with of two more forms, beside the one that raises for an exception of the code: that which is
+# NULL then, and that which is true then and else false.
+OR_NULL, HAS_FAILED = "_or_null", "_has_failed"
 # Added to a table's id, gives the id of its primary key's index (catalog/system/copies.sql).
 KEY_INDEX_IDS = 1_000_000_000
 # Names that no column of a user's table may have.
@@ -333,9 +340,10 @@ class Subscription:
 
 @dataclass(frozen=True)
 class Function:
-    """A SQL function: an expression over its arguments, whose names may be "".
+    """A user's function; the names of its arguments may be "".
 
-    `body` is the expression's text. Names in it are resolved in the function's schema.
+    `body` is the text of an expression over the arguments, whose names are resolved in the function's schema; in Python
+    it is code that defines a function of this name. `is_strict` tells that it is NULL for a NULL argument.
     """
 
     id: int
@@ -347,10 +355,23 @@ class Function:
     body: str
     definition: str
     owner: str = ROOT
+    language: str = SQL
+    is_strict: bool = False
 
     @property
     def qualified_name(self) -> str:
         return f"{self.schema}.{self.name}"
+
+    @property
+    def is_python(self) -> bool:
+        return self.language == PYTHON
+
+    @property
+    def name_in_duckdb(self) -> str:
+        """The name of a function in Python, which no function with other code or of other types has."""
+        types = [type_.stored for _, type_ in self.arguments]
+        text = repr((self.name, self.body, types, self.result.stored, self.is_strict))
+        return f"{PYTHON_PREFIX}{self.id}_{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
     @property
     def signature(self) -> str:

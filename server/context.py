@@ -27,6 +27,7 @@ from sparkwave.executor.epochs.checkpoints import Checkpoints
 from sparkwave.executor.epochs.coordinator import Coordinator
 from sparkwave.executor.epochs.engines import Engines
 from sparkwave.executor.epochs.plans import Plans
+from sparkwave.executor.functions.python_registry import PythonFunctions
 from sparkwave.executor.maintenance.audits import AUDITS_PERIOD_S, Audits, AuditSettings
 from sparkwave.executor.maintenance.background import Periodic
 from sparkwave.executor.maintenance.compactor import compact_once
@@ -167,6 +168,7 @@ def open_context(config: Config, parameters: dict[str, str], lease: Lease | None
 
 def _opened(config: Config, parameters: Mapping[str, str], lake: Lake) -> Context:
     store = Store(lake, config.secret_key_file)
+    PythonFunctions(store)
     if lake.read_only:
         return _assemble(config, lake, store)
     forget_temporary_schemas(store)

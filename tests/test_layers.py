@@ -21,6 +21,7 @@ PLACES = {
         "catalog/lake/ducklake",
         "catalog/lake/translation",
         "catalog/lake/vacuum",
+        "executor/functions/python_calls",
         "executor/spark/kernel",
         "executor/spark/kernel_daemon",
     },
@@ -74,7 +75,7 @@ def test_locks_know_their_rank() -> None:
     """Else nobody sees that two may be taken in both orders."""
     for layer in LAYERS:
         for file in (ROOT / layer).rglob("*.py"):
-            if file.name != "locks.py":
+            if file.name not in ("locks.py", "python_calls.py"):  # the latter is sent to tasks, which have none of ours
                 assert not re.search(r"threading\.R?Lock\(", file.read_text()), f"{file} has a lock without a rank"
 
 

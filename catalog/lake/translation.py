@@ -9,6 +9,7 @@ import duckdb
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
+from sparkwave.catalog.python_failures import python_error
 from sparkwave.catalog.types import with_names
 from sparkwave.catalog.wording import in_postgres_words
 
@@ -77,6 +78,9 @@ def disk_full(text: str) -> Error:
 
 def translate(error: duckdb.Error) -> Error:
     """Return a DuckDB error as the user sees it: its first line, without the class prefix, with a SQLSTATE."""
+    of_python = python_error(str(error))
+    if of_python is not None:
+        return of_python
     text = with_names(str(error))
     message = re.sub(r"^[A-Za-z ]+ Error: (Python exception .* UDF: Error: )?", "", with_names(first_line(error)))
     message = _ADVICE.sub("", message)

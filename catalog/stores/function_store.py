@@ -16,21 +16,22 @@ _TABLE = system_table("functions")
 
 def load_functions(cursor: Cursor) -> tuple[Function, ...]:
     rows = cursor.execute(
-        "SELECT id, database, schema, name, argument_names, argument_types, result_type, body, definition, owner "
+        "SELECT id, database, schema, name, argument_names, argument_types, result_type, body, definition, owner, "
+        "coalesce(language, 'sql'), coalesce(is_strict, false) "
         f"FROM {_TABLE} ORDER BY id"
     ).fetchall()
     return tuple(
         Function(
             id_, database, schema, name, tuple(zip(names, map(parse_type, types), strict=True)), parse_type(result),
-            body, definition, owner,
+            body, definition, owner, language, is_strict,
         )
-        for id_, database, schema, name, names, types, result, body, definition, owner in rows
+        for id_, database, schema, name, names, types, result, body, definition, owner, language, is_strict in rows
     )  # fmt: skip
 
 
 def add_function(cursor: Cursor, function: Function) -> None:
     cursor.execute(
-        f"INSERT INTO {_TABLE} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT INTO {_TABLE} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
             function.id,
             function.database,
@@ -42,16 +43,18 @@ def add_function(cursor: Cursor, function: Function) -> None:
             function.result.stored,
             function.body,
             function.definition,
+            function.language,
+            function.is_strict,
         ],
     )
 
 
 def replace_function(cursor: Cursor, function: Function) -> None:
-    """Give an existing function another body, and other names of its arguments."""
+    """Give an existing function another body or language, and other names of its arguments."""
     names = [name for name, _ in function.arguments]
     cursor.execute(
-        f"UPDATE {_TABLE} SET argument_names = ?, body = ?, definition = ? WHERE id = ?",
-        [names, function.body, function.definition, function.id],
+        f"UPDATE {_TABLE} SET argument_names = ?, body = ?, definition = ?, language = ?, is_strict = ? WHERE id = ?",
+        [names, function.body, function.definition, function.language, function.is_strict, function.id],
     )
 
 

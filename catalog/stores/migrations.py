@@ -252,4 +252,9 @@ MIGRATIONS: tuple[str, ...] = (
         seconds DOUBLE, work VARCHAR
     )
     """,
+    # Functions in Python: see `catalog.model.Function`. NULL stands for a SQL function.
+    """
+    ALTER TABLE lake.sparkwave.functions ADD COLUMN language VARCHAR;
+    ALTER TABLE lake.sparkwave.functions ADD COLUMN is_strict BOOLEAN
+    """,
 )

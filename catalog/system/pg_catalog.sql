@@ -227,9 +227,9 @@ FROM (VALUES (100, 'default', 'd', NULL), (950, 'C', 'c', 'C'), (951, 'POSIX', '
     AS row(oid, collname, collprovider, collcollate);
 
 CREATE OR REPLACE VIEW pgc.pg_language AS
-SELECT oid::UINTEGER AS oid, lanname, 1::UINTEGER AS lanowner, false AS lanispl, true AS lanpltrusted,
+SELECT oid::UINTEGER AS oid, lanname, 1::UINTEGER AS lanowner, lanname = 'python' AS lanispl, lanname <> 'python' AS lanpltrusted,
        0::UINTEGER AS lanplcallfoid, 0::UINTEGER AS laninline, 0::UINTEGER AS lanvalidator, NULL::VARCHAR[] AS lanacl
-FROM (VALUES (12, 'internal'), (14, 'sql')) AS row(oid, lanname);
+FROM (VALUES (12, 'internal'), (14, 'sql'), (15, 'python')) AS row(oid, lanname);
 
 CREATE OR REPLACE VIEW pgc.pg_tablespace AS
 SELECT 1663::UINTEGER AS oid, 'pg_default' AS spcname, 1::UINTEGER AS spcowner, NULL::VARCHAR[] AS spcacl,
@@ -247,7 +247,8 @@ SELECT oid, name AS proname, 11::UINTEGER AS pronamespace, 1::UINTEGER AS proown
        NULL::VARCHAR[] AS proacl
 FROM pgc._functions
 UNION ALL
-SELECT id, name, schema_id, owner_id, 14::UINTEGER, 100, 0, 0::UINTEGER, '-', 'f', false, false, false, false, 'v', 'u',
+SELECT id, name, schema_id, owner_id, if(language = 'python', 15, 14)::UINTEGER, 100, 0, 0::UINTEGER, '-', 'f', false, false,
+       is_strict, false, if(language = 'python', 'i', 'v'), 'u',
        len(argument_oids)::SMALLINT, 0::SMALLINT, result_oid, argument_oids, NULL, NULL,
        if(len(list_filter(argument_names, lambda __n: __n <> '')) > 0, argument_names, NULL), NULL, NULL,
        body, NULL, NULL, NULL, nullif(pgf._acl(id), [owner || '=X/' || owner, '=X/' || owner])

@@ -18,6 +18,7 @@ from sparkwave.catalog.sealing import KEY_FILE
 from sparkwave.catalog.stores.store import Store
 from sparkwave.catalog.system import system_views
 from sparkwave.executor.epochs.plans import Plans
+from sparkwave.executor.functions.python_registry import PythonFunctions
 from sparkwave.executor.maintenance.view_check import ViewCheck, check_view
 
 
@@ -98,6 +99,7 @@ def _check_views(store: Store) -> list[ViewCheck]:
     cursor = store.lake.cursor()
     system_views.define_signal(cursor, lambda user, process, signal: False)
     system_views.install(cursor)  # they have functions that views may use
+    PythonFunctions(store)
     for relation in catalog.in_dependency_order([job.id for job in catalog.jobs if job.id in catalog.by_id]):
         if relation.is_sink:
             continue

@@ -83,13 +83,14 @@ class Task:
 
     `checks` are pairs of queries: one counts the rows for which an expression failed, one fails at such a row. The
     checks are skipped if the raising queries, which are tried first, succeed. `says` is a file to which the task writes
-    the finished part of its steps, from 0 to 1, again and again.
+    the finished part of its steps, from 0 to 1, again and again. `prepare` is called with the database first.
     """
 
     steps: tuple[Step, ...]
     times: tuple[int, int] | None = None
     checks: tuple[tuple[str, str], ...] = ()
     says: str | None = None
+    prepare: Callable[[Any], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -165,6 +166,8 @@ def _answers(setup: Setup, task: Task) -> list[dict[str, Any]]:
     if duckdb.__version__ != setup.version:
         raise RuntimeError(f"this node has duckdb {duckdb.__version__}, and the server has {setup.version}")
     database = _database(setup)
+    if task.prepare is not None:
+        task.prepare(database)
     try:
         return _tried(database, task)
     except duckdb.OutOfMemoryException:

@@ -34,6 +34,8 @@ from sparkwave.executor.epochs.advance import Addition, Advance, Changes, Fill, 
 from sparkwave.executor.epochs.delta_programs import Added, Check, new_checks, program
 from sparkwave.executor.epochs.script import bound_checks, script, within
 from sparkwave.executor.epochs.versions import Version, rows_at, rows_new
+from sparkwave.executor.functions import python_calls
+from sparkwave.executor.functions.python_registry import Prepare, python_functions
 from sparkwave.executor.memory.delta_tables import make_table, sum_changes
 from sparkwave.executor.spark import kernel
 from sparkwave.executor.spark.applications import Size
@@ -45,6 +47,7 @@ from sparkwave.planner.plan.nodes import Scan
 from sparkwave.planner.plan.stream_plan import State
 
 cloudpickle.register_pickle_by_value(kernel)
+cloudpickle.register_pickle_by_value(python_calls)
 
 SparkError = (PySparkException, grpc.RpcError)
 
@@ -72,6 +75,8 @@ class SparkEngine:
     # Called before each computation on Spark; raises to give up.
     check: Callable[[], None] = lambda: None
     count: RowCount = row_count
+    # Returns what a task with these texts of SQL needs in its database.
+    prepare: Callable[[Iterable[str]], Prepare | None] = lambda texts: None
     # The SQL of the relations that queries read, by name.
     inputs: dict[str, str] = field(default_factory=dict)
     # The old and new value of `now()` in a view's SQL, in microseconds.
@@ -260,7 +265,9 @@ class SparkEngine:
     def _task(self, steps: Sequence[Step], checks: Sequence[Check], number: int | None = 0) -> Task:
         """Return a task; without a number it does not report its progress."""
         says = self.says(number) if number is not None else None
-        return Task(tuple(steps), self.times, tuple(check.queries for check in checks), str(says) if says else None)
+        asked = tuple(check.queries for check in checks)
+        texts = [step.query for step in steps] + [text for queries in asked for text in queries]
+        return Task(tuple(steps), self.times, asked, str(says) if says else None, self.prepare(texts))
 
     def _run_tasks(self, tasks: Sequence[Task]) -> Done:
         """Run tasks as one Spark job.
@@ -312,7 +319,9 @@ def spark_engine(
     scratch.mkdir(parents=True, exist_ok=True)
     try:
         with group.session(object() if owner is None else owner) as session:
-            yield SparkEngine(group, session, setup_of(lake, group.size), scratch, data, check, count)
+            functions = python_functions(lake)
+            prepare = functions.in_tasks if functions is not None else lambda texts: None
+            yield SparkEngine(group, session, setup_of(lake, group.size), scratch, data, check, count, prepare)
     finally:
         remove_tree(scratch)
 

@@ -492,6 +492,8 @@ def _check_calls(tree: exp.Expr, environment: Environment, position: int | None 
     for node, function in calls(tree, catalog, environment.scope) if catalog.functions else ():
         place = position or position_of(node)
         check(catalog, environment.user, function.securable, "EXECUTE", place)
+        if function.is_python:
+            continue
         inner = Scope(function.database, (function.schema,))
         _check_calls(parse_tree(f"SELECT {function.body}"), replace(environment, scope=inner), place)
 

@@ -1,6 +1,7 @@
 """Inlines SQL functions: each call is replaced by the function's expression, with arguments cast to the declared types.
 
 So a function costs nothing at run time, views maintain it like any expression, and NULL has the usual meaning in it.
+A call of a function in Python becomes one of a function that DuckDB has by a name of its own.
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ from sqlglot import exp
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
-from sparkwave.catalog.model import Catalog, Function
+from sparkwave.catalog.model import PYTHON_PREFIX, Catalog, Function
 from sparkwave.catalog.types import Type
 from sparkwave.planner.bind.scopes import Scope
 from sparkwave.planner.bind.user_types import with_user_types
 from sparkwave.planner.functions.aggregates import is_aggregate
 from sparkwave.planner.functions.operators import is_known
+from sparkwave.planner.functions.python_call import python_call, result_of
 from sparkwave.planner.functions.typed import data_type
+from sparkwave.planner.functions.undefined import undefined
 from sparkwave.planner.parse.trees import folded, parse_tree, position_of
 from sparkwave.planner.statements import CreateFunction
 
@@ -54,6 +57,8 @@ def calls(tree: exp.Expr, catalog: Catalog, scope: Scope) -> Iterator[tuple[exp.
     names = {function.name for function in catalog.functions}
     for call in reversed(list(tree.find_all(exp.Anonymous, bfs=False))):
         name = _name(call)
+        if name.startswith(PYTHON_PREFIX):
+            raise undefined(name, call.expressions, position_of(call))
         if name not in names or isinstance(call.parent, exp.Table):
             continue
         schema, node = _place(call, scope)
@@ -93,7 +98,7 @@ def _inlined(tree: exp.Expr, catalog: Catalog, scope: Scope, left: list[int]) ->
     """Return the tree, changed in place. `left` is how many nodes may still be added."""
     for node, function in list(calls(tree, catalog, scope)):
         call = node if isinstance(node, exp.Anonymous) else node.expression
-        value = _value(function, call, catalog, left)
+        value = _called(function, call) if function.is_python else _value(function, call, catalog, left)
         if isinstance(node.parent, exp.Select) and node.arg_key == "expressions":
             value = exp.alias_(value, function.name, quoted=True, copy=False)
         if node is tree:
@@ -134,6 +139,16 @@ def _value(function: Function, call: exp.Anonymous, catalog: Catalog, left: list
         else:
             place.replace(value)
     return exp.cast(exp.Paren(this=body), data_type(function.result))
+
+
+def _called(function: Function, call: exp.Anonymous) -> exp.Expr:
+    """Return the call of a function in Python, with arguments cast to the declared types."""
+    arguments = [
+        exp.Paren(this=exp.cast(argument.copy(), data_type(type_)))
+        for argument, (_, type_) in zip(call.expressions, function.arguments, strict=True)
+    ]
+    value = python_call(function, arguments)
+    return exp.Paren(this=value) if result_of(value) == function.result else exp.cast(value, data_type(function.result))
 
 
 _VOLATILE = frozenset({"random", "gen_random_uuid", "uuid", "nextval", "clock_timestamp", "setseed"})
@@ -196,20 +211,25 @@ class Probe:
     has_type: bool
 
 
-def check_function(statement: CreateFunction, catalog: Catalog, scope: Scope) -> Probe:
-    """Return queries that show every fault of a new function's expression when they are planned.
-
-    Raises Error as `with_functions` does, 42723 where the name is that of a built-in function, 42P13 for recursion.
-    """
+def check_name(statement: CreateFunction) -> None:
+    """Raise Error 42723 where the name of a new function is that of a built-in function."""
     name = statement.name.name
     marks = ", ".join("NULL" for _ in statement.arguments)
-    probe = parse_tree(f"SELECT {statement.name.name}({marks})").expressions[0] if name.isidentifier() else None
+    probe = parse_tree(f"SELECT {name}({marks})").expressions[0] if name.isidentifier() else None
     if probe is not None and (not isinstance(probe, exp.Anonymous) or is_known(probe)):
         raise Error(
             f'"{name}" is the name of a built-in function or a keyword',
             errors.DUPLICATE_FUNCTION,
             position=statement.name.position,
         )
+
+
+def check_function(statement: CreateFunction, catalog: Catalog, scope: Scope) -> Probe:
+    """Return queries that show every fault of a new SQL function's expression when they are planned.
+
+    Raises Error as `with_functions` does, and 42P13 for recursion.
+    """
+    name = statement.name.name
     try:
         body = _body(statement.body, name, statement.arguments)
         own = Function(

@@ -118,6 +118,8 @@ def _stored(catalog: Catalog) -> Iterator[tuple[Relation | Function, exp.Expr, S
         for text in relation.expressions:
             yield relation, expression_of(text), scope
     for function in catalog.functions:
+        if function.is_python:
+            continue
         yield function, parse_tree(f"SELECT {function.body}"), Scope(function.database, (function.schema,))
 
 

@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from sparkwave.catalog.types import Type, parse_type
 from sparkwave.planner.functions.aggregates import is_aggregate
+from sparkwave.planner.functions.python_call import PythonCall
 from sparkwave.planner.plan.nodes import Order, conjuncts
 
 TYPES: dict[str, str] = {
@@ -203,7 +204,9 @@ def _string_agg(node: exp.GroupConcat, names: Mapping[str, str]) -> str:
 
 
 def _call(node: exp.Expr, arguments: list[str]) -> str:
-    if isinstance(node, exp.Anonymous):
+    if isinstance(node, PythonCall):
+        name = node.args["label"]
+    elif isinstance(node, exp.Anonymous):
         name = node.name if is_aggregate(node) else node.name.title().replace("_", "")
     elif isinstance(node, exp.Count) and arguments == ["*"]:
         return "count"

@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
+from sparkwave.catalog.model import OR_NULL
 from sparkwave.catalog.types import (
     DATE,
     DEFAULT_NUMERIC,
@@ -40,6 +41,7 @@ from sparkwave.planner.functions.interval_patterns import interval_chars
 from sparkwave.planner.functions.jsonb_contains import contains
 from sparkwave.planner.functions.number_patterns import is_number_format, number_read, number_text
 from sparkwave.planner.functions.operators import INEXACT, as_call, type_of_part
+from sparkwave.planner.functions.python_call import PythonCall, in_form
 from sparkwave.planner.functions.result_types import Known, array_type, field_place, holds_struct, is_numeric
 from sparkwave.planner.functions.safe import HOLDS_ROWS, Rows, is_call, is_safe_cast, may_raise
 from sparkwave.planner.functions.safe_aggregates import counted_rows, defined, guarded, or_null
@@ -131,6 +133,8 @@ def _for_duckdb(node: exp.Expr, lenient: bool) -> exp.Expr | None:
         return _cast(node, lenient)
     if not lenient and (value := defined(node) or counted_rows(node)) is not None:
         return value
+    if isinstance(node, PythonCall):
+        return in_form(node, OR_NULL) if lenient and not node.args.get("form") else node
     if isinstance(node, exp.Dot):
         return _field(node)
     if isinstance(node, ElementLambda) and not _is_argument_of(node, "array_transform"):

@@ -31,6 +31,7 @@ from sparkwave.catalog.types import (
 )
 from sparkwave.planner.functions import aggregates
 from sparkwave.planner.functions.aggregates import TYPED_HERE, is_aggregate
+from sparkwave.planner.functions.python_call import PythonCall, result_of
 from sparkwave.planner.functions.result_types import (
     Known,
     addition,
@@ -180,6 +181,7 @@ _BOOLEANS = (
 _RULES: dict[type[exp.Expr], Callable[[exp.Expr], Known]] = {
     **dict.fromkeys(_BOOLEANS, _Of(BOOLEAN)),
     exp.Literal: _literal,
+    PythonCall: result_of,
     ConstantRun: _run,
     exp.Paren: _Of(first),
     exp.Neg: _Of(first),

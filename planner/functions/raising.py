@@ -11,10 +11,12 @@ from itertools import islice
 
 from sqlglot import exp
 
+from sparkwave.catalog.model import HAS_FAILED, OR_NULL
 from sparkwave.catalog.names import quote
 from sparkwave.planner.functions.duckdb_spelling import for_duckdb, rewrite_leaves_first
 from sparkwave.planner.functions.emit import checked_division, lenient_division, text_of, to_sql
 from sparkwave.planner.functions.narrow import narrow_sums
+from sparkwave.planner.functions.python_call import PythonCall, in_form
 from sparkwave.planner.functions.safe import HOLDS_ROWS, is_call, is_safe_cast, may_raise
 from sparkwave.planner.functions.scalar_functions import duckdb_call
 
@@ -41,6 +43,8 @@ def raised(tree: exp.Expr, levels: int = _LEVELS) -> str | None:
     tree = tree.unnest()
     if isinstance(tree, exp.And | exp.Or) and levels:
         return _raised_in_turn(tree, levels)
+    if any(_is_computed(call, tree) for call in tree.find_all(PythonCall)):
+        return _raised_or_failed(tree)
     lenient, raising = to_sql(tree), text_of(_raising(tree))
     if lenient == raising:
         return None
@@ -48,6 +52,34 @@ def raised(tree: exp.Expr, levels: int = _LEVELS) -> str | None:
     if not all(isinstance(node, _STRICT) for node in tree.walk()):
         return found
     return f"CASE WHEN {_has_values(tree)} AND ({lenient}) IS NULL THEN {found} ELSE FALSE END"
+
+
+# Nodes with parts that are not computed for each row.
+_CONDITIONAL = (exp.And, exp.Or, exp.Case, exp.Coalesce, exp.Nullif, exp.Lambda, exp.Query, exp.Subquery)
+
+
+def _is_computed(call: PythonCall, tree: exp.Expr) -> bool:
+    """Return whether a call in an expression is one for each row, and not yet of another form."""
+    node: exp.Expr | None = call
+    while node is not None and not isinstance(node, _CONDITIONAL):
+        if node is tree:
+            return not call.args.get("form")
+        node = node.parent
+    return False
+
+
+def _raised_or_failed(tree: exp.Expr) -> str:
+    """Return the condition for calls of Python, which say themselves whether they fail, and for what is around them.
+
+    In a TRY DuckDB would call the function again for each row of a batch, which takes as long as the whole batch.
+    """
+    calls = [call for call in tree.find_all(PythonCall) if _is_computed(call, tree)]
+    found = [to_sql(in_form(call, HAS_FAILED)) for call in calls]
+    around = tree.copy()
+    for call in [call for call in around.find_all(PythonCall) if _is_computed(call, around)]:
+        call.set("form", OR_NULL)
+    rest = raised(around)
+    return f"({' OR '.join([*found, *([rest] if rest is not None else [])])})"
 
 
 def _has_values(tree: exp.Expr) -> str:
@@ -103,6 +135,8 @@ def _field_of_row(node: exp.Expr) -> exp.Expr | None:
             return value
     elif isinstance(node, exp.TryCast) and not node.meta.get(_ASKED) and not node.meta.get(HOLDS_ROWS):
         value = exp.Cast(this=node.this, to=node.args["to"])
+    elif isinstance(node, PythonCall) and not node.meta.get(_ASKED):
+        value = in_form(node, "")
     else:
         return None
     row = duckdb_call("try", duckdb_call("row", value))
@@ -135,6 +169,8 @@ def _spelled(tree: exp.Expr, divided: _Rule, tried: _Rule) -> exp.Expr:
     tree = tree.copy()
     for cast in tree.find_all(exp.TryCast):
         cast.meta[_ASKED] = True
+    for call in tree.find_all(PythonCall):
+        call.meta[_ASKED] = bool(call.args.get("form"))
     spelled = for_duckdb(rewrite_leaves_first(tree, divided, copy=False), lenient=True, copy=False)
     return rewrite_leaves_first(spelled, tried, copy=False)
 
@@ -152,4 +188,6 @@ def _without_try(node: exp.Expr) -> exp.Expr | None:
         return duckdb_call("struct_extract", duckdb_call("row", node.expressions[0]), exp.Literal.number(1))
     if isinstance(node, exp.TryCast) and not node.meta.get(_ASKED):
         return exp.Cast(this=node.this, to=node.args["to"])
+    if isinstance(node, PythonCall) and not node.meta.get(_ASKED):
+        return in_form(node, "")
     return None

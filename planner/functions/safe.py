@@ -15,6 +15,7 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.types import DEFAULT_NUMERIC, Type
 from sparkwave.planner.functions.aggregates import is_aggregate
 from sparkwave.planner.functions.operators import as_call, type_of_part
+from sparkwave.planner.functions.python_call import PythonCall
 from sparkwave.planner.functions.result_types import Known
 from sparkwave.planner.functions.typed import sql_type
 from sparkwave.planner.parse.text_values import decode_text
@@ -23,7 +24,7 @@ from sparkwave.planner.parse.text_values import decode_text
 _NEVER = (
     exp.Column, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Parameter, exp.Placeholder, exp.Is, exp.If, exp.Dot,
     exp.PropertyEQ, exp.Any, exp.All, exp.Exists, exp.Explode, exp.Unnest, exp.Window, exp.Cast, exp.CurrentTimestamp,
-    exp.CurrentDate, exp.Localtimestamp, exp.Struct,
+    exp.CurrentDate, exp.Localtimestamp, exp.Struct, PythonCall,
 )  # fmt: skip
 # Nodes whose parts have one common type, which may need casts.
 _MEETING = (

@@ -15,6 +15,7 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.types import Type
 from sparkwave.planner.functions.documents import makes_document
 from sparkwave.planner.functions.operators import as_call, type_of_part
+from sparkwave.planner.functions.python_call import PythonCall
 from sparkwave.planner.functions.result_types import Known, field_place, holds_struct
 from sparkwave.planner.parse.row_values import is_row
 from sparkwave.planner.parse.trees import position_of
@@ -151,7 +152,7 @@ def _name(node: exp.Expr) -> str:
 
 def _check_call(node: exp.Expr) -> None:
     call = as_call(node)
-    if makes_document(node) or (call is not None and call[0] in _FUNCTIONS):
+    if makes_document(node) or isinstance(node, PythonCall) or (call is not None and call[0] in _FUNCTIONS):
         return
     parts = call[1] if call is not None else list(node.iter_expressions())
     found = next((type_ for part in parts if holds_struct(type_ := type_of_part(part))), None)

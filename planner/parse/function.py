@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
+from sparkwave.catalog.model import PYTHON, SQL
 from sparkwave.catalog.types import Type, is_of_ours, parse_type
 from sparkwave.planner.parse.tokens import TokenReader
 from sparkwave.planner.parse.type_text import read_type, type_words, written_type
@@ -15,13 +17,13 @@ from sparkwave.planner.statements import CreateFunction, DropFunction, Name
 def parse_create_function(reader: TokenReader, replaces: bool) -> CreateFunction:
     """Parse from the word after FUNCTION on.
 
-    Raises Error 0A000 for a language other than SQL, and for table functions.
+    Raises Error 0A000 for a language other than SQL and Python, and for table functions.
     """
     if_not_exists = not replaces and reader.accept("IF", "NOT", "EXISTS")
     name = reader.name()
     arguments = _arguments(reader)
     result = _result(reader)
-    language, body, position = None, None, 0
+    language, body, position, is_query, options = None, None, 0, False, dict[str, int]()
     while not reader.at_end:
         start = reader.offset + 1
         if reader.accept("LANGUAGE"):
@@ -30,25 +32,57 @@ def parse_create_function(reader: TokenReader, replaces: bool) -> CreateFunction
             if body is not None:
                 raise _twice(start)
             position = reader.offset + 1
-            body = _of_query(reader.string(), position)
+            body, is_query = reader.string(), True
         elif reader.accept("RETURN"):
             if body is not None:
                 raise _twice(start)
             position = reader.offset + 1
             body = reader.rest.strip()
             break
-        elif reader.peek() in ("STRICT", "RETURNS", "CALLED", "USING", "RUNTIME", "WITH"):
-            message = f"{reader.peek()} is not supported for a SQL function"
-            raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=start)
-        elif not (reader.accept("IMMUTABLE") or reader.accept("STABLE") or reader.accept("VOLATILE")):
-            raise reader.syntax_error()
+        else:
+            option = next((option for option in _OPTIONS if reader.accept(*option.split())), None)
+            if option is None:
+                raise reader.syntax_error()
+            options[option] = start
     if language is None:
-        raise Error("no language specified", errors.INVALID_FUNCTION_DEFINITION, hint="Add LANGUAGE SQL.")
+        hint = "Add LANGUAGE SQL or LANGUAGE python."
+        raise Error("no language specified", errors.INVALID_FUNCTION_DEFINITION, hint=hint)
+    _check_options(language, options)
     if not body:
         message = "AS or RETURN must be specified"
         raise Error(message, errors.INVALID_FUNCTION_DEFINITION, position=len(reader.sql.rstrip()) + 1)
+    if language == SQL:
+        body = _of_query(body, position) if is_query else body
+    elif not is_query:
+        raise Error("a function in Python has its code after AS", errors.SYNTAX_ERROR, position=position)
     definition = f"CREATE FUNCTION {reader.sql[name.position - 1 :].strip()}"
-    return CreateFunction(name, arguments, result, body, position, if_not_exists, replaces, definition)
+    is_strict = not options.keys().isdisjoint(_STRICT)
+    return CreateFunction(
+        name, arguments, result, body, position, if_not_exists, replaces, definition, language, is_strict
+    )
+
+
+_STRICT = ("STRICT", "RETURNS NULL ON NULL INPUT")
+_OPTIONS = ("IMMUTABLE", "STABLE", "VOLATILE", *_STRICT, "CALLED ON NULL INPUT", "USING", "RUNTIME", "WITH")
+_REFUSED = {
+    SQL: (*_STRICT, "CALLED ON NULL INPUT", "USING", "RUNTIME", "WITH"),
+    PYTHON: ("STABLE", "VOLATILE", "USING", "RUNTIME", "WITH"),
+}
+_HINTS = dict.fromkeys(
+    ("STABLE", "VOLATILE"),
+    "Views need a function with the same result each time it is called with the same arguments: write IMMUTABLE.",
+)
+
+
+def _check_options(language: str, options: Mapping[str, int]) -> None:
+    """Raise Error 0A000 for an option that a function in the language cannot have; the options have positions."""
+    for option, position in options.items():
+        if option in _REFUSED[language]:
+            message = f"{option} is not supported for a {_LANGUAGES[language]} function"
+            raise Error(message, errors.FEATURE_NOT_SUPPORTED, hint=_HINTS.get(option), position=position)
+
+
+_LANGUAGES = {SQL: "SQL", PYTHON: "Python"}
 
 
 def _twice(position: int) -> Error:
@@ -57,12 +91,11 @@ def _twice(position: int) -> Error:
 
 def _language(reader: TokenReader, position: int) -> str:
     language = reader.value().lower()
-    if language != "sql":
+    if language not in _LANGUAGES:
         raise Error(
             f'language "{language}" is not supported',
             errors.FEATURE_NOT_SUPPORTED,
-            detail="A function is put in the place of its calls, which only one of SQL can be.",
-            hint="Write it with LANGUAGE SQL.",
+            hint="Write the function with LANGUAGE SQL or LANGUAGE python.",
             position=position,
         )
     return language
@@ -101,7 +134,7 @@ def _result(reader: TokenReader) -> Type:
     if not reader.accept("RETURNS"):
         raise Error("return type must be specified", errors.INVALID_FUNCTION_DEFINITION, position=position)
     if reader.peek() in ("TABLE", "SETOF"):
-        message = f"a SQL function that returns {reader.peek()} is not supported"
+        message = f"a function that returns {reader.peek()} is not supported"
         raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=reader.offset + 1)
     return read_type(reader)
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 from sqlglot import exp
 
-from sparkwave.catalog.model import REPLACE, Column, Conflict, Watermark
+from sparkwave.catalog.model import REPLACE, SQL, Column, Conflict, Watermark
 from sparkwave.catalog.relation_details import Check
 from sparkwave.catalog.types import Type
 from sparkwave.planner.statements.relation_names import Name
@@ -196,7 +196,7 @@ class CreateIndex:
 
 @dataclass(frozen=True)
 class CreateFunction:
-    """CREATE FUNCTION … LANGUAGE SQL: `arguments` have names or none (""); `body` is the text of an expression.
+    """CREATE FUNCTION: `arguments` have names or none (""); `body` is the text of an expression, or code in Python.
 
     `body_position` is the start of the text in the statement, `replaces` tells whether OR REPLACE is in it.
     """
@@ -209,6 +209,8 @@ class CreateFunction:
     if_not_exists: bool
     replaces: bool
     definition: str
+    language: str = SQL
+    is_strict: bool = False
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
+from sparkwave.catalog.python_failures import BATCH_MS, ENABLED, MEMORY_MIB
 from sparkwave.planner.definitions.streaming_config import DEVELOPER, ENUMS, SESSION_KEYS
 from sparkwave.planner.plan.parallelism import DEFAULT, normalise_backfill_parallelism, normalise_parallelism
 from sparkwave.server.session.effective_user import AUTHORIZATION, NONE, ROLE
@@ -217,6 +218,9 @@ SYSTEM: dict[str, Variable] = {
         Variable("epoch_cache_mib", "1024", integer(0, 2**31), "Memory for copies of what epochs look up; 0: none"),
         Variable("view_time_limit_ms", "30000", integer(0, 2**31), "Time a view may take in an epoch, in ms; 0: any"),
         Variable("slow_spark_call_secs", "300", integer(0, 86400), "Seconds until a Spark call is warned of; 0: never"),
+        Variable(ENABLED, "false", boolean, "Allow functions in Python, whose code runs in processes of its own"),
+        Variable(BATCH_MS, "10000", integer(1, 86400000), "Time a function in Python may take for a batch, in ms"),
+        Variable(MEMORY_MIB, "512", integer(16, 2**21), "Memory that the code of a function in Python may take"),
         Variable("backfill_slice_rows", "20000000", integer(1, 2**62), "Least upstream rows of a slice of a backfill"),
     )
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""CREATE and DROP FUNCTION of SQL functions, which `planner.bind.sql_functions` describes."""
+"""CREATE and DROP FUNCTION: functions of SQL (`planner.bind.sql_functions`) and of Python (`executor.functions`)."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ from dataclasses import replace
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error, used
-from sparkwave.catalog.model import Function
+from sparkwave.catalog.model import PYTHON, Function
+from sparkwave.catalog.python_failures import ENABLED, disabled
 from sparkwave.catalog.stores.function_store import add_function, replace_function
 from sparkwave.catalog.stores.function_store import drop_function as remove_function
-from sparkwave.catalog.types import Type
+from sparkwave.catalog.types import JSONB, Type
+from sparkwave.executor.functions.python_registry import python_functions
 from sparkwave.planner.batch.query import plan_query
 from sparkwave.planner.bind.privileges import check_owner
 from sparkwave.planner.bind.scopes import Scope
-from sparkwave.planner.bind.sql_functions import Probe, check_function
+from sparkwave.planner.bind.sql_functions import Probe, check_function, check_name
 from sparkwave.planner.definitions.stored_definitions import callers
 from sparkwave.planner.statements import CreateFunction, DropFunction, Name
 from sparkwave.server.reads import execution
@@ -23,13 +25,16 @@ from sparkwave.server.wire.result import Notice, Result
 
 
 def create_function(session: Session, statement: CreateFunction) -> Result:
-    """Create or replace a SQL function.
+    """Create or replace a function.
 
-    Raises Error 42723 for an existing function, 42P13 for a body of another type than declared, and the errors of the
-    body. With OR REPLACE: 42501 for another user's function, 42P13 for another result type, 2BP01 for a function in
-    use.
+    Raises Error 42723 for an existing function, 42P13 for a body of another type than declared or code that cannot be
+    loaded, and the errors of the body; for Python 42501 unless by a superuser, 55000 while it is disabled. With OR
+    REPLACE: 42501 for another user's function, 42P13 for another result type, 2BP01 for a function in use.
     """
     store = session.context.store
+    check_name(statement)
+    if statement.language == PYTHON:
+        _check_python(session, statement)  # before other changes of the catalog have to wait
     with store.change() as cursor:  # checks are inside, so that no function in the body is dropped meanwhile
         catalog, schema = store.catalog, target_schema(session, statement)
         function = Function(
@@ -42,13 +47,15 @@ def create_function(session: Session, statement: CreateFunction) -> Result:
             statement.body,
             statement.definition,
             session.user.name,
+            statement.language,
+            statement.is_strict,
         )
         taken = catalog.functions_by_name.get((session.database, schema, function.name, len(function.arguments)))
         if taken is not None and not _is_replaced(session, statement, function, taken):
             skipped = [Notice(f'function "{function.name}" already exists, skipping')]
             return Result("CREATE_FUNCTION", notices=skipped if statement.if_not_exists else [])
-        scope = Scope(session.database, (schema,))
-        _check_type(session, statement, check_function(statement, catalog, scope))
+        if not function.is_python:
+            _check_type(session, statement, check_function(statement, catalog, Scope(session.database, (schema,))))
         if taken is not None:
             replace_function(cursor, replace(function, id=taken.id))
         else:
@@ -79,11 +86,58 @@ def _is_replaced(session: Session, statement: CreateFunction, function: Function
             hint=f"Use DROP FUNCTION {taken.signature} first.",
             position=statement.name.position,
         )
-    if (taken.body, taken.arguments) == (function.body, function.arguments):
+    if replace(function, id=taken.id, definition=taken.definition, owner=taken.owner) == taken:
         return False
     # A view keeps the function's body of the time when it was made: its rows would contradict a new body.
     _check_unused(session, taken, statement.name)
     return True
+
+
+def _check_python(session: Session, statement: CreateFunction) -> None:
+    """Raise Error unless the user may create this function in Python, its types can be had, and its code be loaded."""
+    if session.context.parameter(ENABLED) != "true":
+        raise disabled()
+    if not session.user.is_super:
+        raise Error(
+            "permission denied for language python",
+            errors.INSUFFICIENT_PRIVILEGE,
+            hint="Only superusers create functions in Python. They can GRANT EXECUTE to others.",
+        )
+    for type_ in (*(type_ for _, type_ in statement.arguments), statement.result):
+        if not _is_carried(type_):
+            message = f"type {type_} is not supported for a function in Python"
+            raise Error(message, errors.FEATURE_NOT_SUPPORTED, hint=_CARRIED_HINT)
+    functions = python_functions(session.context.lake)
+    assert functions is not None
+    schema = target_schema(session, statement)
+    types = statement.arguments, statement.result
+    function = Function(
+        0, session.database, schema, statement.name.name, *types, statement.body, "", session.user.name, PYTHON
+    )
+    try:
+        functions.check(function)
+    except Error as error:
+        error.position = statement.body_position
+        raise
+
+
+_CARRIED = {
+    "boolean", "smallint", "integer", "bigint", "real", "double precision", "numeric", "character varying", "text",
+    "bytea", "date", "time without time zone", "timestamp without time zone", "timestamp with time zone", "interval",
+}  # fmt: skip
+_CARRIED_HINT = (
+    "It can have numbers, boolean, varchar, bytea, date, time, timestamp, timestamptz, interval, arrays and structs of "
+    "them, and jsonb."
+)
+
+
+def _is_carried(type_: Type) -> bool:
+    """Return whether values of a type can be handed to Python and back."""
+    if type_.named is not None:
+        return False
+    if type_.fields:
+        return all(_is_carried(field) and field != JSONB for _, field in type_.fields)
+    return type_.name in _CARRIED or type_ == JSONB
 
 
 def _check_type(session: Session, statement: CreateFunction, probe: Probe) -> None:

@@ -235,7 +235,7 @@ def _functions(session: Session, statement: Show) -> _Rows:
         if function.database == session.database and function.schema in path
     ]
     return [
-        (f.name, ", ".join(str(type_) for _, type_ in f.arguments), str(f.result), "sql", None)
+        (f.name, ", ".join(str(type_) for _, type_ in f.arguments), str(f.result), f.language, None)
         for f in sorted(found, key=lambda f: (f.name, len(f.arguments)))
     ]
 

@@ -1,0 +1,60 @@
+"""The node for a call of a user's function in Python, by its name in DuckDB."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.generator import Generator
+
+from sparkwave.catalog.model import Function
+from sparkwave.catalog.types import JSONB, VARCHAR, Type, parse_type
+
+
+class PythonCall(exp.Expression, exp.Func):
+    """A node for a call: `this` is the name in DuckDB, `label` the user's, `returns` the type as stored text.
+
+    `form` is the form of the function (`catalog.model`), that which raises by default.
+    """
+
+    arg_types = {"this": True, "label": True, "returns": True, "form": False, "expressions": False}  # noqa: RUF012 - sqlglot's own form
+    is_var_len_args = True
+
+
+def python_call(function: Function, arguments: Sequence[exp.Expr]) -> PythonCall:
+    """Return a call with arguments of the declared types. Its type is that of `as_carried`."""
+    returns = as_carried(function.result).stored
+    return PythonCall(this=function.name_in_duckdb, label=function.name, returns=returns, expressions=list(arguments))
+
+
+def in_form(call: PythonCall, form: str) -> PythonCall:
+    """Return a call of another form of a function."""
+    made: PythonCall = call.copy()
+    made.set("form", form)
+    return made
+
+
+def result_of(call: exp.Expr) -> Type:
+    """Return the type of a call."""
+    return parse_type(call.args["returns"])
+
+
+def as_carried(type_: Type) -> Type:
+    """Return the type as which a value of a type goes to and from Python: jsonb as a text."""
+    return VARCHAR if type_ == JSONB else type_
+
+
+def _written(self: Generator, node: PythonCall) -> str:
+    """Return the text of a call, with one more argument that has no meaning.
+
+    For a function of one argument that is no constant, DuckDB (1.5.5) would take all values of a dictionary of a file,
+    among them NULL and those that no row has, and would then fail for values that the query does not read.
+    """
+    arguments = list(node.expressions)
+    more = [exp.Anonymous(this="hash", expressions=[each.copy() for each in arguments])] if arguments else []
+    return self.func(f'"{node.this}{node.args.get("form") or ""}"', *arguments, *more, normalize=False)
+
+
+for _dialect in ("", "postgres", "duckdb"):
+    Dialect.get_or_raise(_dialect).generator_class.TRANSFORMS[PythonCall] = _written
