@@ -162,6 +162,7 @@ class StreamingSettings:
 
     - `parallelism` and `backfill_parallelism`: of a table or source, as in `catalog.model.Job`; they have no effect.
     - `max_parallelism`: the largest fixed parallelism that ALTER may set.
+    - `dml_rate_limit`: the rows a second that statements may write into a table; None without a limit, 0 to pause.
     - `config`: keys of RisingWave's section `streaming`, each with its value in TOML, by key; they have no effect.
     """
 
@@ -169,6 +170,7 @@ class StreamingSettings:
     backfill_parallelism: int | None = None
     max_parallelism: int = 256
     config: tuple[tuple[str, str], ...] = ()
+    dml_rate_limit: int | None = None
 
 
 NO_CONSTRAINTS = Constraints()

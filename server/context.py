@@ -51,6 +51,7 @@ from sparkwave.server.session.plan_cache import PlanCache
 from sparkwave.server.session.variables import PRICE, SYSTEM, find, normalise
 from sparkwave.server.wire.authentication import make_verifier
 from sparkwave.server.writes.delivered import Delivery, SinkWriter
+from sparkwave.server.writes.dml_pace import DmlPace
 from sparkwave.server.writes.group_commit import GroupCommit
 from sparkwave.server.writes.sequence_numbers import SequenceNumbers
 
@@ -78,6 +79,7 @@ class Context:
     system_views: SystemViews
     plan_cache: PlanCache
     group_commit: GroupCommit
+    dml_pace: DmlPace
     sequence_numbers: SequenceNumbers
     inlined_inserts: InlinedInserts
     backends: Backends
@@ -289,7 +291,9 @@ def _assemble(config: Config, lake: Lake, store: Store) -> Context:
     sources = Sources(store, delivery, coordinator.notify, lambda: coordinator.snapshot, most_rows)
     return Context(
         config, lake, store, plans, groups, WarmGroups(groups, lake, warm_groups), coordinator, buffer, jobs,
-        background, audits, sources, Outbox(store), serving, views, PlanCache(), GroupCommit(), SequenceNumbers(store),
+        background, audits, sources, Outbox(store), serving, views, PlanCache(), GroupCommit(),
+        DmlPace(lambda id_: store.catalog.by_id[id_].streaming.dml_rate_limit if id_ in store.catalog.by_id else None),
+        SequenceNumbers(store),
         InlinedInserts(), backends,
         Usage(groups.trees),
     )  # fmt: skip

@@ -303,6 +303,9 @@ UNION ALL
 SELECT relation_id::INTEGER, ['SOURCE'], 'SOURCE', relation_id::INTEGER, rate_limit::INTEGER
 FROM lake.sparkwave.sources WHERE rate_limit IS NOT NULL
 UNION ALL
+SELECT id, if(has_source, ['SOURCE'], []) || ['DML', 'MVIEW'], 'DML', id, (streaming->>'dml_rate_limit')::INTEGER
+FROM rwc._streaming_jobs WHERE kind = 'table' AND (streaming->>'dml_rate_limit') IS NOT NULL
+UNION ALL
 SELECT id::INTEGER, ['SINK'], 'SINK', id::INTEGER, (details->>'rate_limit')::INTEGER
 FROM lake.sparkwave.relations WHERE kind = 'sink' AND (details->>'rate_limit') IS NOT NULL;
 

@@ -27,6 +27,7 @@ from sparkwave.planner.plan.parallelism import (
 from sparkwave.planner.statements import (
     AlterBackfillParallelism,
     AlterConfig,
+    AlterDmlRateLimit,
     AlterParallelism,
     AlterQuery,
     AlterRateLimit,
@@ -41,6 +42,7 @@ Setting = (
     AlterRateLimit
     | AlterSourceRateLimit
     | AlterSinkRateLimit
+    | AlterDmlRateLimit
     | AlterParallelism
     | AlterBackfillParallelism
     | AlterResourceGroup
@@ -133,6 +135,10 @@ def _sink_rate_limit(reader: TokenReader, kind: str, name: Name) -> AlterSinkRat
     return AlterSinkRateLimit(kind, name, _rows_a_second(reader, "sink_rate_limit", "the sink"))
 
 
+def _dml_rate_limit(reader: TokenReader, kind: str, name: Name) -> AlterDmlRateLimit:
+    return AlterDmlRateLimit(kind, name, _rows_a_second(reader, "dml_rate_limit", "statements"))
+
+
 def _rows_a_second(reader: TokenReader, setting: str, what: str) -> int | None:
     """Parse a rate limit; None for DEFAULT or a negative number, which are no limit. Raises Error 22023."""
     position = reader.offset + 1
@@ -210,4 +216,5 @@ _SETTINGS: dict[str, tuple[tuple[str, ...], Callable[[TokenReader, str, Name], S
     "BACKFILL_PARALLELISM": ((*_JOBS, *_TABLES), _backfill_parallelism),
     "RESOURCE_GROUP": (_JOBS, _resource_group),
     "SINK_RATE_LIMIT": ((SINK,), _sink_rate_limit),
+    "DML_RATE_LIMIT": (("table",), _dml_rate_limit),
 }

@@ -5,6 +5,7 @@ from sparkwave.planner.statements.alterations import (
     AddConstraint,
     AlterBackfillParallelism,
     AlterConfig,
+    AlterDmlRateLimit,
     AlterOwner,
     AlterParallelism,
     AlterQuery,
@@ -162,6 +163,7 @@ Statement = (
     | AlterQuery
     | AlterRateLimit
     | AlterSinkRateLimit
+    | AlterDmlRateLimit
     | AlterSourceRateLimit
     | AlterParallelism
     | AlterBackfillParallelism
@@ -227,6 +229,7 @@ __all__ = [
     "AlterDatabase",
     "AlterDatabaseParameter",
     "AlterDefaultPrivileges",
+    "AlterDmlRateLimit",
     "AlterOwner",
     "AlterParallelism",
     "AlterQuery",

@@ -63,6 +63,16 @@ class AlterSinkRateLimit:
 
 
 @dataclass(frozen=True)
+class AlterDmlRateLimit:
+    """ALTER TABLE … SET DML_RATE_LIMIT: rows a second that statements write; None is no limit, 0 a pause."""
+
+    kind: str
+    name: Name
+    limit: int | None
+    if_exists: bool = False
+
+
+@dataclass(frozen=True)
 class AlterParallelism:
     """ALTER … SET PARALLELISM, as SHOW prints it."""
 

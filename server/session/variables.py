@@ -85,7 +85,7 @@ SESSION: dict[str, Variable] = {
         Variable("auto_locality_backfill_min_size", "10737418240", integer(*U64), _NO_EFFECT),
         Variable("source_rate_limit", "-1", integer(*INT32), "Rows a second of new sources; -1: all, 0: pause"),
         Variable("sink_rate_limit", "-1", integer(*INT32), "Rows a second of new sinks with a log; -1: all, 0: pause"),
-        Variable("dml_rate_limit", "-1", integer(*INT32), _NO_EFFECT),
+        Variable("dml_rate_limit", "-1", integer(*INT32), "Rows a second that go into new tables; -1: all, 0: pause"),
         *(
             Variable(f"streaming_parallelism_for_{kind}", DEFAULT, normalise_parallelism, f"That of new {kind}s")
             for kind in ("table", "source")

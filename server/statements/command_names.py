@@ -72,6 +72,7 @@ def writing_command(statement: Statement) -> str | None:
             statements.AlterRateLimit(kind=kind)
             | statements.AlterSourceRateLimit(kind=kind)
             | statements.AlterSinkRateLimit(kind=kind)
+            | statements.AlterDmlRateLimit(kind=kind)
             | statements.AlterParallelism(kind=kind)
             | statements.AlterBackfillParallelism(kind=kind)
             | statements.AlterResourceGroup(kind=kind)

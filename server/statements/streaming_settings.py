@@ -9,7 +9,7 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.relation_details import StreamingSettings
 from sparkwave.planner.definitions.streaming_config import SESSION_KEYS, config_text, config_values
 from sparkwave.planner.plan.parallelism import BUILT_IN, DEFAULT, check_maximum
-from sparkwave.planner.statements import AlterConfig
+from sparkwave.planner.statements import AlterConfig, AlterDmlRateLimit
 from sparkwave.server.session.session import Session
 from sparkwave.server.statements.renames import altered, find_altered
 from sparkwave.server.wire.result import Notice, Result
@@ -25,11 +25,13 @@ def new_settings(session: Session, kind: str) -> StreamingSettings:
     backfill = session.get("streaming_parallelism_for_backfill")
     check_parallelism(parallelism, maximum, "parallelism")
     check_parallelism(backfill, maximum, "backfill parallelism")
+    rows_a_second = int(session.get("dml_rate_limit"))
     return StreamingSettings(
         parallelism,
         None if backfill == DEFAULT else int(backfill),
         maximum,
         tuple((key, config_text(value)) for name, key in SESSION_KEYS.items() if (value := session.get(name))),
+        rows_a_second if kind == "table" and rows_a_second >= 0 else None,
     )
 
 
@@ -40,6 +42,21 @@ def check_parallelism(parallelism: str, maximum: int, what: str) -> None:
     except ValueError as error:
         hint = "streaming_max_parallelism is the maximum of new jobs; that of a job cannot be changed."
         raise Error(str(error), errors.INVALID_PARAMETER_VALUE, hint=hint) from error
+
+
+def set_dml_rate_limit(session: Session, statement: AlterDmlRateLimit) -> Result:
+    """Set the rows a second that statements may write into a table; waiting ones follow at once.
+
+    Raises Error 42P01, 42809 or 42501.
+    """
+    store = session.context.store
+    with store.change() as cursor:
+        relation = find_altered(session, statement, is_exact=True)
+        if isinstance(relation, Notice):
+            return altered(statement.kind, relation)
+        settings = replace(relation.streaming, dml_rate_limit=statement.limit)
+        store.put_settings(cursor, replace(relation, streaming=settings))
+    return altered(statement.kind)
 
 
 def alter_config(session: Session, statement: AlterConfig) -> Result:

@@ -51,7 +51,7 @@ from sparkwave.server.writes.staging import (
 )
 from sparkwave.server.writes.stores import Store, listed, names_of
 from sparkwave.server.writes.upserts import upsert
-from sparkwave.server.writes.writing import may_share, store_shared, store_staged, writing
+from sparkwave.server.writes.writing import may_share, pace, store_shared, store_staged, writing
 
 _RETURNED = "returned_rows"
 # A longer text of rows is stored in its own transaction: to share one would save little of its cost.
@@ -173,6 +173,7 @@ def insert(session: Session, statement: Insert, oids: tuple[int, ...], values: t
         compute_defaults(session.environment, cursor, target, columns, partial(execution.drawing, session))
         compute_generated(session.environment, cursor, target)
         if statement.upsert is not None:
+            pace(session, target, scalar(cursor, f"SELECT count(*) FROM {INSERTED}"))
             with writing(session, cursor, target) as (store,):
                 count = upsert(session, cursor, statement, store, batch.parameters, values)
                 names_returned = _keep_returned(session, cursor, statement, target, batch, values)
@@ -198,6 +199,7 @@ def change(
     with session.running(cursor):
         given = bindings(cursor, batch.sql, values)
         names: tuple[str, ...] = ()
+        pace(session, target, 0)
         with writing(session, cursor, target) as (store,):
             if planned.is_direct:
                 with execution.drawing(session, cursor, batch.draws):
@@ -214,6 +216,7 @@ def change(
                 else:
                     names = _keep_returned(session, cursor, statement, target, batch, values)
                 _apply(session, cursor, store, planned)
+        session.context.dml_pace.spend(target.id, count)
         return _result(session, cursor, f"{type(statement).__name__.upper()} {count}", names)
 
 
@@ -282,6 +285,8 @@ def truncate(session: Session, statement: Truncate) -> Result:
     for target, name in zip(targets, statement.tables, strict=True):
         refuse_append_only(target, name)
     cursor = session.cursor()
+    for target in targets:
+        pace(session, target, 0)
     with session.running(cursor), writing(session, cursor, *targets) as stores:
         for store in stores:
             store.clear(cursor)

@@ -73,9 +73,15 @@ def _check_shape(context: Context, target: Relation) -> None:
         )
 
 
+def pace(session: Session, target: Relation, rows: int) -> None:
+    """Wait until the table's rate limit covers so many rows. Raises Error 57014."""
+    session.context.dml_pace.wait(target.id, rows, session.check_cancelled)
+
+
 def store_staged(session: Session, cursor: Cursor, target: Relation) -> int:
     """Write the staged rows in one transaction. Returns the number of staged rows. Raises Error 23502 for a NULL."""
     count = scalar(cursor, f"SELECT count(*) FROM {INSERTED}")
+    pace(session, target, count)
     if session.block is None and count <= INLINED_ROWS and _put_alone(session, cursor, target):
         session.committed()
         return count
@@ -127,6 +133,7 @@ def store_shared(
                 with _stored(context, cursor, target) as (store,), refusing():
                     take_in(environment, cursor, store)
 
+    pace(session, target, count)
     fill = Fill(columns, rows, values, session.get("timezone"), count)
     context.group_commit.store(target, fill, store_all)
     session.note_numbers(fill.drawn)
