@@ -95,6 +95,9 @@ def test_a_projection(client: Client) -> None:
     assert (engine["engine"], engine["slices"], engine["tasks"], engine["stages"]) == ("in process", 1, 1, 1)
     assert 0 < engine["seconds"]["p10"] < engine["seconds"]["p50"] < engine["seconds"]["p90"]
     assert "cost" not in engine
+    for condition, files in (("k < 3000000000", 3), ("20000 <= k", 1), ("k BETWEEN 5 AND 15000", 2), ("k = 7 + 5", 1)):
+        [read] = quoted(client, PROJECTION.replace("k >= 10000", condition))["read"]
+        assert (condition, read["files"]) == (condition, files)
 
 
 def test_a_group_by(client: Client) -> None:

@@ -14,7 +14,10 @@ from sparkwave.catalog.names import LakeTable, literal
 
 @dataclass(frozen=True)
 class Range:
-    """A comparison that all wanted rows pass: `column operator constant`. The constant is SQL of the SQL type."""
+    """A comparison that all wanted rows pass: `column operator constant`, by the lake's names and types.
+
+    The constant is SQL; one that is no value of the type compares with nothing.
+    """
 
     column: str
     operator: str
@@ -90,7 +93,7 @@ def file_statistics(
 
 def _skips(of: Range) -> str:
     """Return SQL that tells from a row of `stat` that its file has no row within a range."""
-    condition = _NONE_PASSES[of.operator].format(f"CAST({of.constant} AS {of.type})")
+    condition = _NONE_PASSES[of.operator].format(f"TRY_CAST({of.constant} AS {of.type})")
     for name, value in (("lo", "min_value"), ("hi", "max_value")):
         condition = condition.replace(name, f"TRY_CAST({value} AS {of.type})")
     return f"(name = {literal(of.column)} AND ({condition}))"
