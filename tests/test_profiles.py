@@ -21,52 +21,59 @@ def session(in_process_server: Server) -> Any:
         yield opened
 
 
-def measured(server: Server, target: str, meanwhile: Callable[[], object]) -> dict[str, list[int | None]]:
-    """The rows of each operator while something happens, by its name without the lines of the tree."""
-    found: list[tuple[Any, ...]] = []
+def measured(server: Server, targets: list[str], meanwhile: Callable[[], object]) -> list[dict[str, int | None]]:
+    """The rows of the operators of each target while something happens, by the name without the lines of the tree."""
+    found: dict[str, list[tuple[Any, ...]]] = {}
 
-    def measure() -> None:
+    def measure(target: str) -> None:
         with server.connect() as own:
-            found.extend(rows(own, f"EXPLAIN ANALYZE (duration_secs {SECONDS}) {target}"))
+            found[target] = rows(own, f"EXPLAIN ANALYZE (duration_secs {SECONDS}) {target}")
 
-    thread = threading.Thread(target=measure)
-    thread.start()
+    threads = [threading.Thread(target=measure, args=(target,)) for target in targets]
+    for thread in threads:
+        thread.start()
     time.sleep(0.5)
     meanwhile()
-    thread.join(60)
-    counts: dict[str, list[int | None]] = {}
-    for identity, _, rate, blocked in found:
-        assert blocked is None
-        # It measures a little longer than it was told to.
-        counts.setdefault(identity.lstrip("└├─│ "), []).append(None if rate is None else round(float(rate) * SECONDS))
-    return counts
+    for thread in threads:
+        thread.join(60)
+    assert all(blocked is None for each in found.values() for *_, blocked in each)
+    # It measures a little longer than it was told to.
+    return [
+        {identity.lstrip("└├─│ "): rate and round(float(rate) * SECONDS) for identity, _, rate, _ in found[target]}
+        for target in targets
+    ]
 
 
 def test_rows_of_operators(session: Connection, in_process_server: Server) -> None:
     session.execute("CREATE TABLE hits (id int PRIMARY KEY, page int)")
     session.execute("CREATE MATERIALIZED VIEW per_page AS SELECT page, count(*) AS n FROM hits GROUP BY page")
     session.execute("CREATE SINK nowhere FROM per_page WITH (connector = 'blackhole')")
+    session.execute("INSERT INTO hits SELECT i, i FROM generate_series(0, 9) AS g(i)")
+    session.execute("FLUSH")
 
-    def insert(first: int) -> Callable[[], None]:
-        def run() -> None:
-            session.execute(f"INSERT INTO hits SELECT i, i % 40 FROM generate_series({first}, {first + 799}) AS g(i)")
-            session.execute("FLUSH")
+    def insert() -> None:
+        session.execute("INSERT INTO hits SELECT i, i % 40 FROM generate_series(100, 899) AS g(i)")
+        session.execute("FLUSH")
 
-        return run
+    view, table, sink = measured(
+        in_process_server, ["MATERIALIZED VIEW per_page", "TABLE hits", "SINK nowhere"], insert
+    )
+    assert [*view] == ["StreamMaterialize", "StreamHashAgg", "StreamTableScan"]
+    assert 40 <= (view["StreamMaterialize"] or 0) <= 50  # 30 new groups, and 10 before and after
+    assert view["StreamHashAgg"] is None
+    assert 640 <= (view["StreamTableScan"] or 0) <= 800
+    assert 640 <= (table["StreamMaterialize"] or 0) <= 800
+    assert table["StreamDml"] is None
+    assert [*sink] == ["StreamSink", "StreamTableScan"]
+    assert 40 <= (sink["StreamTableScan"] or 0) <= 50
 
-    found = measured(in_process_server, "MATERIALIZED VIEW per_page", insert(0))
-    assert [*found] == ["StreamMaterialize", "StreamHashAgg", "StreamTableScan"]
-    assert 30 <= (found["StreamMaterialize"][0] or 0) <= 40  # 40 new groups
-    assert found["StreamHashAgg"] == [None]
-    assert 600 <= (found["StreamTableScan"][0] or 0) <= 800
-    found = measured(in_process_server, "TABLE hits", insert(1000))
-    assert 600 <= (found["StreamMaterialize"][0] or 0) <= 800
-    assert found["StreamDml"] == [None]
-    found = measured(in_process_server, "SINK nowhere", insert(2000))
-    assert [*found] == ["StreamSink", "StreamTableScan"]
-    assert 60 <= (found["StreamTableScan"][0] or 0) <= 80  # 40 groups before and after
-    id_ = rows(session, "SELECT 'per_page'::regclass::oid")[0][0]
-    assert measured(in_process_server, f"ID {id_}", lambda: None)["StreamMaterialize"] == [0]
+
+def test_nothing_happens(session: Connection) -> None:
+    session.execute("CREATE TABLE idle_rows (id int)")
+    session.execute("CREATE MATERIALIZED VIEW idle AS SELECT count(*) AS n FROM idle_rows")
+    id_ = rows(session, "SELECT 'idle'::regclass::oid")[0][0]
+    rates = [row[2] for row in rows(session, f"EXPLAIN ANALYZE (duration_secs 0) ID {id_}")]
+    assert (rates[0], rates[-1]) == ("0", "0")
 
 
 def test_actors(session: Connection) -> None:

@@ -105,8 +105,9 @@ def _counts(
 ) -> dict[int, int | None]:
     """The rows of the operators between two moments, by the operator's id in memory; None if unknown."""
     if relation.is_table:
-        with closing(session.context.lake.cursor()) as cursor, closing(Feeds(session.context.lake, cursor, tuple)) as f:
-            return {id(root): f.count(relation, before.snapshot, after.snapshot)}
+        lake = session.context.lake
+        with closing(lake.cursor()) as cursor, closing(Feeds(lake, cursor, lambda: ())) as feeds:
+            return {id(root): feeds.count(relation, before.snapshot, after.snapshot)}
     found: dict[int, int | None] = {id(root): after.epochs.output - before.epochs.output}
     if before.backfilled:
         found[id(root)] = None  # the rows of its slices are not counted so
