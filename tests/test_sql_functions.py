@@ -138,7 +138,7 @@ def test_create_and_drop(own: Connection) -> None:
 @pytest.mark.parametrize(
     ("sql", "sqlstate"),
     [
-        ("f(a int) RETURNS int LANGUAGE python AS 'return a'", "0A000"),
+        ("f(a int) RETURNS int LANGUAGE python AS 'return a'", "55000"),
         ("f(a int) RETURNS int LANGUAGE javascript AS $$ return a $$", "0A000"),
         ("f(a int) RETURNS int AS 'SELECT a'", "42P13"),
         ("f(a int) LANGUAGE SQL AS 'SELECT a'", "42P13"),
