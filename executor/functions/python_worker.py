@@ -9,7 +9,7 @@ Each is answered on the standard output by a letter and a text or an IPC stream:
 - `M`: it needs too much memory.
 
 Before the user's code runs, the process gives up what it does not need: it cannot open files or connections, start
-processes, or get more memory than the limit.
+processes or send them signals, or get more memory than the limit.
 """
 
 from __future__ import annotations
@@ -20,12 +20,14 @@ import contextlib
 import ctypes
 import datetime
 import decimal
+import errno
 import importlib
 import inspect
 import json
 import os
 import resource
 import signal
+import struct
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -330,6 +332,44 @@ def _lock_up(memory_bytes: int) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (used + memory_bytes, used + memory_bytes))
     for limit in (resource.RLIMIT_CORE, resource.RLIMIT_FSIZE, resource.RLIMIT_NPROC, resource.RLIMIT_NOFILE):
         resource.setrlimit(limit, (0, 0))
+    _allow_calls()
+
+
+# The system calls that computing needs, by machine: Linux' number of its architecture, and those of read, write, close,
+# fstat, poll or ppoll, lseek, mmap, mprotect, munmap, mremap, brk, madvise, rt_sigaction, rt_sigprocmask, rt_sigreturn,
+# sigaltstack, restart_syscall, sched_yield, sched_getaffinity, getcpu, nanosleep, clock_nanosleep, clock_gettime,
+# gettimeofday, times, setitimer, getrusage, getpid, gettid, uname, sysinfo, futex, getrandom, membarrier, rseq, exit,
+# exit_group.
+_CALLS = {
+    "x86_64": (0xC000003E, (
+        0, 1, 3, 5, 7, 8, 9, 10, 11, 25, 12, 28, 13, 14, 15, 131, 219, 24, 204, 309, 35, 230, 228, 96, 100, 38, 98, 39,
+        186, 63, 99, 202, 318, 324, 334, 60, 231,
+    )),
+    "aarch64": (0xC00000B7, (
+        63, 64, 57, 80, 73, 62, 222, 226, 215, 216, 214, 233, 134, 135, 139, 132, 128, 124, 123, 168, 101, 115, 113,
+        169, 153, 103, 165, 172, 178, 160, 179, 98, 278, 283, 293, 93, 94,
+    )),
+}  # fmt: skip
+_LOAD, _IS_EQUAL, _RETURN = 0x20, 0x15, 0x06  # of Linux' filters: of 4 bytes at a place, against a constant
+_REFUSE, _ALLOW = 0x00050000 | errno.EPERM, 0x7FFF0000
+
+
+class _Filter(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_ushort), ("code", ctypes.c_void_p))
+
+
+def _allow_calls() -> None:
+    """Let Linux refuse all system calls but those of computing, from now on, where it can."""
+    if sys.platform != "linux" or os.uname().machine not in _CALLS:
+        return
+    architecture, numbers = _CALLS[os.uname().machine]
+    lines = [(_LOAD, 0, 0, 4), (_IS_EQUAL, 1, 0, architecture), (_RETURN, 0, 0, _REFUSE), (_LOAD, 0, 0, 0)]
+    for number in numbers:
+        lines += [(_IS_EQUAL, 0, 1, number), (_RETURN, 0, 0, _ALLOW)]
+    lines.append((_RETURN, 0, 0, _REFUSE))
+    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in lines))
+    made = _Filter(len(lines), ctypes.cast(code, ctypes.c_void_p))
+    ctypes.CDLL(None).prctl(22, 2, ctypes.byref(made), 0, 0)  # PR_SET_SECCOMP, SECCOMP_MODE_FILTER
 
 
 def _alarm(limit_s: float) -> None:
