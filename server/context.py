@@ -108,6 +108,7 @@ class Context:
     def close(self) -> None:
         """Stop everything. Acknowledged writes are durable; creating jobs resume at the next start."""
         self.usage.stop()
+        self.audits.stop()
         for work in self.background:
             work.stop()
         self.sources.stop()

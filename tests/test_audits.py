@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -17,8 +19,10 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import Lake
 from sparkwave.catalog.lake.storage import Storage
+from sparkwave.catalog.model import Relation
 from sparkwave.executor.epochs import duckdb_engine
 from sparkwave.executor.epochs.script import Script
+from sparkwave.executor.maintenance import audits
 from sparkwave.server.context import Context
 from sparkwave.server.dispatch import Client
 
@@ -256,6 +260,49 @@ def test_checksums_outlive_a_kill(tmp_path: Path) -> None:
                 assert (*audited[1:4], audited[6]) == ("PROVEN", recorded, rows, None)
     finally:
         server.stop()
+
+
+def test_an_audit_ends_with_its_client_and_its_server(
+    filled: tuple[Context, Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cancelled audit leaves no result; the next one begins at once."""
+    context, client = filled
+    relation = next(r for r in context.store.catalog.relations if r.name == "groups")
+    slow = "CREATE OR REPLACE TEMPORARY TABLE slow AS SELECT count(*) FROM range(1000000) a, range(1000000) b"
+    monkeypatch.setattr(audits, "compare", lambda cursor, *_: cursor.execute(slow))
+    before = run(client, "SELECT count(*) FROM rw_view_audits")
+    started = time.monotonic()
+    run(client, "SET statement_timeout = 300")
+    with pytest.raises(Error, match="statement timeout"):
+        run(client, "AUDIT MATERIALIZED VIEW groups")
+    run(client, "SET statement_timeout = 0")
+    background = threading.Thread(target=lambda: outcome.append(ends(context, relation)))
+    outcome: list[bool] = []
+    background.start()
+    time.sleep(0.3)
+    context.audits.stop()
+    background.join(10)
+    assert outcome == [True]
+    assert time.monotonic() - started < 10
+    assert run(client, "SELECT count(*) FROM rw_view_audits") == before
+    context.audits._is_stopping = False
+    monkeypatch.undo()
+    assert audit(client, "groups")[0] == "PROVEN"
+
+
+def ends(context: Context, relation: Relation) -> bool:
+    with pytest.raises(audits.Canceled):
+        context.audits.audit(relation)
+    return True
+
+
+def test_the_background_starts_no_spark(filled: tuple[Context, Client]) -> None:
+    context, client = filled
+    run(client, "ALTER SYSTEM SET backfill_in_process_rows = 0")
+    relation = next(r for r in context.store.catalog.relations if r.name == "joined")
+    done = context.audits.audit(relation)
+    run(client, "ALTER SYSTEM SET backfill_in_process_rows = DEFAULT")
+    assert (done.result, done.detail) == ("SKIPPED", "resource group default is not there")
 
 
 def test_check_online(server: Server) -> None:

@@ -17,7 +17,7 @@ from sparkwave.catalog.lake.row_ids import ALL, RowIds
 from sparkwave.catalog.model import Relation
 from sparkwave.catalog.names import INTERNAL_PREFIX, LakeTable, quote
 from sparkwave.catalog.stores.compute_errors import ComputeErrors, add_errors
-from sparkwave.catalog.stores.view_checksums import Checksum, add_changes, row_hash
+from sparkwave.catalog.stores.view_checksums import Checksum, add_changes
 from sparkwave.executor.epochs.delta_programs import Added, Program
 from sparkwave.executor.epochs.feeds import Feeds
 from sparkwave.executor.epochs.versions import Pending, Version, rows_changed, stored_columns
@@ -33,11 +33,6 @@ class View:
 
     relation: Relation
     plan: StreamPlan
-
-    @property
-    def row_hash(self) -> str:
-        """SQL of the hash of one of its rows."""
-        return row_hash(self.plan.types_in(None))
 
     def state_table(self, state: State) -> LakeTable:
         """Where the lake stores a state's rows: an internal table, or the view itself."""

@@ -14,6 +14,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
 from sparkwave.catalog.names import quote
+from sparkwave.catalog.stores.view_checksums import row_hash
 from sparkwave.planner.backfill.fragments import FillQuery, first_rows, more_rows
 from sparkwave.planner.delta.checks import Check as PlannedCheck
 from sparkwave.planner.delta.checks import fill_checks
@@ -202,6 +203,12 @@ def whole(plan: StreamPlan) -> tuple[Whole, ...]:
 def _texts(item: FillQuery) -> tuple[str | None, tuple[str, ...], str, str]:
     """Return the fields of Added."""
     return item.target, item.columns, to_sql(item.query), or_raise(item.query)
+
+
+@_kept
+def hash_of_row(plan: StreamPlan) -> str:
+    """Return SQL of the hash of a row of the view."""
+    return row_hash(plan.types_in(None))
 
 
 @_kept

@@ -14,7 +14,7 @@ from sparkwave.catalog.lake.translation import DuckDBError
 from sparkwave.catalog.names import BUFFER, VIEWS_SCHEMA, LakeTable, quote
 from sparkwave.catalog.stores.compute_errors import ComputeErrors
 from sparkwave.executor.epochs.advance import Addition, Advance, Changes, Fill, View, by_changes, set_times
-from sparkwave.executor.epochs.delta_programs import Added, Check, Program, new_checks, program, whole
+from sparkwave.executor.epochs.delta_programs import Added, Check, Program, hash_of_row, new_checks, program, whole
 from sparkwave.executor.epochs.script import Script, bound_checks, script, script_of_few, within
 from sparkwave.executor.epochs.versions import Version, rows_added, rows_at, rows_new, rows_old
 from sparkwave.executor.faults import error_of, is_nobodys, message_of
@@ -49,12 +49,12 @@ class DuckDBEngine:
         bound = self._bound(cursor, view, versions, changes, made.read)
         if _is_for_few(view, changes, made, bound):
             found = script_of_few(view, made, bound)
-            counts, hashes = _fill(cursor, found, made, view.row_hash)
+            counts, hashes = _fill(cursor, found, made, hash_of_row(view.plan))
         else:
             found = script(view, made, bound)
             rows = {name: _make(cursor, name, query, changes.rows) for name, query in found.tables}
             counts = _counts(found, rows, count_signs(cursor, found.changes))
-            hashes = sum_changes(cursor, found.changes, view.row_hash)
+            hashes = sum_changes(cursor, found.changes, hash_of_row(view.plan))
         return Advance(view, found.applications, found.changes, counts, hashes, _failed(cursor, found.checks))
 
     def compile(self, view: View, changes: Changes, is_full: bool) -> frozenset[str]:
@@ -96,7 +96,9 @@ class DuckDBEngine:
             items.append(by_changes(table, item.key, item.present, item.columns, left))
             counts.append(count_signs(cursor, left))
         failed = _failed(cursor, self._of_changes(view, changes)) if are_bound else None
-        return Advance(view, tuple(items), left, tuple(counts), sum_changes(cursor, left, view.row_hash), failed)
+        return Advance(
+            view, tuple(items), left, tuple(counts), sum_changes(cursor, left, hash_of_row(view.plan)), failed
+        )
 
     def _of_changes(self, view: View, changes: Changes) -> tuple[Check, ...]:
         """Return the checks that need nothing but the changes."""

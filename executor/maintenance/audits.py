@@ -11,7 +11,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -49,6 +49,21 @@ Running = Callable[[Cursor | SparkEngine], AbstractContextManager[object]]
 
 
 @dataclass(frozen=True)
+class Client:
+    """Who asks for an audit: the background by default, which no cancel interrupts, and which starts no Spark.
+
+    `check` raises Error 57014 once the audit is cancelled.
+    """
+
+    running: Running = nullcontext
+    check: Callable[[], None] = lambda: None
+    starts_spark: bool = False
+
+
+BACKGROUND = Client()
+
+
+@dataclass(frozen=True)
 class AuditSettings:
     """Parameters of audits.
 
@@ -70,6 +85,10 @@ class _Moment:
     changed: Checksum
 
 
+class Canceled(Exception):
+    """The server stops."""
+
+
 class Audits:
     """Audits views one at a time, for statements and in the background."""
 
@@ -80,6 +99,8 @@ class Audits:
         self._groups, self._coordinator, self._settings = groups, coordinator, settings
         self._turn = RankedLock(Rank.AUDITS)
         self._rest_until = 0.0
+        self._at_work: list[Cursor | SparkEngine] = []
+        self._is_stopping = False
         with closing(self._lake.cursor()) as cursor:
             self.results = newest_results(cursor)  # by relation id, each with the time of the audit
 
@@ -88,9 +109,18 @@ class Audits:
         interval_s = self._settings.interval_s()
         relation = self._due(interval_s) if interval_s and time.monotonic() >= self._rest_until else None
         if relation is not None:
-            audit = self.audit(relation)
-            self._rest_until = time.monotonic() + REST * audit.seconds
+            with suppress(Canceled):
+                audit = self.audit(relation)
+                self._rest_until = time.monotonic() + REST * audit.seconds
         return False
+
+    def stop(self) -> None:
+        """Interrupt the audit in progress; no other one begins."""
+        self._is_stopping = True
+        while not self._turn.acquire(timeout=0.05):  # an interrupt is lost if nothing runs at that moment
+            for each in list(self._at_work):
+                each.interrupt()
+        self._turn.release()
 
     def _due(self, interval_s: int) -> Relation | None:
         now, never = datetime.now(UTC), datetime.min.replace(tzinfo=UTC)
@@ -102,29 +132,26 @@ class Audits:
         age, relation = max(ages, key=lambda item: item[0], default=(0.0, None))
         return relation if age >= interval_s else None
 
-    def audit(
-        self, relation: Relation, running: Running = nullcontext, check_cancelled: Callable[[], None] = lambda: None
-    ) -> Audit:
+    def audit(self, relation: Relation, client: Client = BACKGROUND) -> Audit:
         """Compare a created view or index with its query, and store the result.
 
-        Raises Error 57014 when `check_cancelled` does. Any other failure is a result: the audit is SKIPPED.
+        Raises Error 57014 when it is cancelled, or Canceled when the server stops. Any other failure is a result: the
+        audit is SKIPPED.
         """
-        with self._turn_of(check_cancelled), logged(job_id=relation.id), closing(self._lake.cursor()) as cursor:
-            audit = self._audited(cursor, relation, running, check_cancelled)
+        with self._turn_of(client), logged(job_id=relation.id), closing(self._lake.cursor()) as cursor:
+            audit = self._audited(cursor, relation, client)
         AUDITS.labels(audit.result.lower()).inc()
         self.results[relation.id] = audit.result, audit.started_at
         if audit.result == DIFFERENT:
             logger.error("%s %s is not its query: %s", relation.kind, relation.qualified_name, audit.detail)
         return audit
 
-    def checksum(
-        self, relation: Relation, running: Running = nullcontext, check_cancelled: Callable[[], None] = lambda: None
-    ) -> Checksum:
+    def checksum(self, relation: Relation, client: Client) -> Checksum:
         """Return the recorded checksum of a created view or index; the first time, its stored rows are read for it.
 
-        Raises Error 55000 for a view that is behind, DuckDB's errors, and the error of `check_cancelled`.
+        Raises Error 55000 for a view that is behind, 57014 when it is cancelled, and DuckDB's errors.
         """
-        with self._turn_of(check_cancelled), closing(self._lake.cursor()) as cursor, running(cursor):
+        with self._turn_of(client), closing(self._lake.cursor()) as cursor, client.running(cursor):
             moment = self._moment(cursor, relation)
             if moment.recorded is not None:
                 return moment.recorded
@@ -135,30 +162,44 @@ class Audits:
             return stored
 
     @contextmanager
-    def _turn_of(self, check_cancelled: Callable[[], None]) -> Iterator[None]:
+    def _turn_of(self, client: Client) -> Iterator[None]:
         while not self._turn.acquire(timeout=0.1):
-            check_cancelled()
+            client.check()
         try:
             yield
         finally:
             self._turn.release()
 
-    def _audited(
-        self, cursor: Cursor, relation: Relation, running: Running, check_cancelled: Callable[[], None]
-    ) -> Audit:
+    @contextmanager
+    def _interruptible(self, client: Client, what: Cursor | SparkEngine) -> Iterator[None]:
+        """Let a cancel, and the end of the server, interrupt a cursor or an engine while entered."""
+        self._at_work.append(what)
+        try:
+            with client.running(what):
+                yield
+        finally:
+            self._at_work.remove(what)
+
+    def _check(self, client: Client) -> None:
+        client.check()
+        if self._is_stopping:
+            raise Canceled
+
+    def _audited(self, cursor: Cursor, relation: Relation, client: Client) -> Audit:
         began, audit = time.monotonic(), Audit(relation.id, datetime.now(UTC), 0.0, 0, SKIPPED)
         moment: _Moment | None = None
+        self._check(client)
         try:
             moment = self._moment(cursor, relation)
             audit = replace(audit, snapshot=moment.snapshot)
             pinned = self._lake.pin(min(moment.snapshot, moment.position.oldest))
             try:
-                with running(cursor):
-                    audit = self._compared(cursor, relation, moment, audit, running)
+                with self._interruptible(client, cursor):
+                    audit = self._compared(cursor, relation, moment, audit, client)
             finally:
                 self._lake.unpin(pinned)
         except Exception as error:
-            check_cancelled()
+            self._check(client)
             audit = replace(audit, result=SKIPPED, detail=error_of(error).message)
         audit = replace(audit, seconds=time.monotonic() - began)
         return self._stored(cursor, relation, moment, audit)
@@ -176,7 +217,7 @@ class Audits:
             raise Error(f"it is behind{reason}", errors.NOT_IN_PREREQUISITE_STATE)
         return _Moment(snapshot, Position(epoch, snapshot), recorded, known)
 
-    def _compared(self, cursor: Cursor, relation: Relation, moment: _Moment, audit: Audit, running: Running) -> Audit:
+    def _compared(self, cursor: Cursor, relation: Relation, moment: _Moment, audit: Audit, client: Client) -> Audit:
         view = self._plans.view(relation, self._store.catalog)
         if view.plan.looked_up:
             stored = checksum_of(cursor, at_version(relation.lake_name, moment.snapshot), view.plan.types_in(None))
@@ -184,7 +225,7 @@ class Audits:
             if moment.recorded in (stored, None):
                 return replace(audit, detail="the rows of a temporal join depend on when its changes came")
             return replace(audit, result=DIFFERENT, detail=_unrecorded(stored, moment.recorded))
-        with self._computing(cursor, view, moment, running) as (engine, compute):
+        with self._computing(cursor, view, moment, client) as (engine, compute):
             found = compare(cursor, view, moment.snapshot, compute)
         audit = replace(audit, engine=engine, checksum=found.stored)
         is_recorded = moment.recorded in (found.stored, None)
@@ -196,9 +237,7 @@ class Audits:
         return replace(audit, result=DIFFERENT, detail=detail, evidence=_evidence(relation, moment, found))
 
     @contextmanager
-    def _computing(
-        self, cursor: Cursor, view: View, moment: _Moment, running: Running
-    ) -> Iterator[tuple[str, Compute]]:
+    def _computing(self, cursor: Cursor, view: View, moment: _Moment, client: Client) -> Iterator[tuple[str, Compute]]:
         """Yield the engine, and a function that has it compute the view and its states."""
         snapshots = {scan.input: snapshot_of(scan, moment.position) for scan in view.plan.scans}
         rows = sum(row_count(cursor, scan.relation, snapshots[scan.input]) for scan in view.plan.scans)
@@ -206,15 +245,17 @@ class Audits:
             yield _DUCKDB, in_process(cursor, view, moment.position)
             return
         catalog = self._store.catalog
-        group = self._groups.get_soon(catalog.steady_group(catalog.job_by_id[view.relation.id]))
+        name = catalog.steady_group(catalog.job_by_id[view.relation.id])
+        if not client.starts_spark and not self._groups.is_ready(name):
+            raise Error(f"resource group {name} is not there", errors.INSUFFICIENT_RESOURCES)
+        group = self._groups.get_soon(name)
         with spark_engine(group, self._lake, f"audit_{view.relation.id}") as engine:
-            with running(engine), at_one_moment(cursor):
+            with at_one_moment(cursor):
                 for scan in view.plan.scans:
                     engine.bind_slice(cursor, scan, snapshots[scan.input])
-            calls = self._groups.calls
-            silent_since = lambda: group.silent_since  # noqa: E731
+            calls, silent_since = self._groups.calls, lambda: group.silent_since
             with (
-                running(engine),
+                self._interruptible(client, engine),
                 calls.watched(view.relation.id, "audit", silent_since=silent_since, give_up=engine.abandon),
             ):
                 fill = engine.fill_bound(cursor, view, whole(view.plan), moment.position.epoch.time_us)

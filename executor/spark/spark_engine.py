@@ -31,7 +31,7 @@ from sparkwave.catalog.system.system_views import scalar_functions
 from sparkwave.catalog.types import BIGINT, Type
 from sparkwave.executor.backfill.slicing import RowCount, row_count
 from sparkwave.executor.epochs.advance import Addition, Advance, Changes, Fill, View
-from sparkwave.executor.epochs.delta_programs import Added, Check, new_checks, program
+from sparkwave.executor.epochs.delta_programs import Added, Check, hash_of_row, new_checks, program
 from sparkwave.executor.epochs.script import bound_checks, script, within
 from sparkwave.executor.epochs.versions import Version, rows_at, rows_new
 from sparkwave.executor.functions import python_calls
@@ -170,7 +170,7 @@ class SparkEngine:
             self._load(cursor, item.removed, removed)
             applied.append(replace(item, added=self._addition(cursor, item.added, added_files)))
             counts.append((rows_in(removed), rows_in(added_files)))
-        hashes = sum_changes(cursor, found.changes, view.row_hash)
+        hashes = sum_changes(cursor, found.changes, hash_of_row(view.plan))
         return Advance(view, tuple(applied), found.changes, tuple(counts), hashes, failed)
 
     def fill(

@@ -6,7 +6,7 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Relation
 from sparkwave.catalog.types import BIGINT, DOUBLE, VARCHAR
-from sparkwave.executor.maintenance.audits import is_auditable
+from sparkwave.executor.maintenance.audits import Client, is_auditable
 from sparkwave.planner.bind.privileges import check_owner, check_relation
 from sparkwave.planner.statements import AuditView, Name, ShowChecksum
 from sparkwave.server.reads.result_columns import rows_result
@@ -30,7 +30,7 @@ def audit(session: Session, statement: AuditView) -> Result:
     relation = find_to_alter(session, statement.name, statement.kind)
     check_owner(session.user, relation.securable)
     _check_created(relation, statement.name)
-    done = session.context.audits.audit(relation, session.running, session.check_cancelled)
+    done = session.context.audits.audit(relation, _client(session))
     checksum = done.checksum
     row = (
         relation.qualified_name, done.result, str(checksum) if checksum else None, checksum.rows if checksum else None,
@@ -50,9 +50,13 @@ def show_checksum(session: Session, statement: ShowChecksum) -> Result:
         raise Error(message, errors.WRONG_OBJECT_TYPE, position=statement.name.position)
     check_relation(session.context.store.catalog, session.user, relation, "SELECT", statement.name.position)
     _check_created(relation, statement.name)
-    checksum = session.context.audits.checksum(relation, session.running, session.check_cancelled)
+    checksum = session.context.audits.checksum(relation, _client(session))
     row = (relation.qualified_name, str(checksum), checksum.rows)
     return rows_result("SHOW_COMMAND", tuple(_CHECKSUM), [row], tuple(_CHECKSUM.values()))
+
+
+def _client(session: Session) -> Client:
+    return Client(session.running, session.check_cancelled, starts_spark=True)
 
 
 def _check_created(relation: Relation, name: Name) -> None:
