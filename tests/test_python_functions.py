@@ -51,7 +51,7 @@ def _function(name: str, arguments: str, result: str, code: str) -> str:
 def own(in_process_server: Server) -> Iterator[Connection]:
     with in_process_server.connect() as opened:
         opened.execute(ENABLE)
-        opened.execute("ALTER SYSTEM SET python_udf_timeout_ms = 3000")
+        opened.execute("ALTER SYSTEM SET python_udf_timeout_ms = 2000")
         opened.execute(_function("steps", "n int", "int", STEPS))
         opened.execute(_function("reach", "what varchar", "varchar", REACH))
         yield opened
@@ -149,6 +149,7 @@ def test_errors_in_queries(own: Connection) -> None:
     assert error.sqlstate == "38000"
     assert "function steps: ValueError: -1 is below one (line 3)" in str(error)
     assert rows(own, "SELECT steps(27), steps('9') + 1") == [(111, 20)]
+    assert own.execute("SELECT steps(%s), steps(%s::int)", (27, 9)).fetchone() == (111, 19)
     assert refused(own, "SELECT steps(1, 2)").sqlstate == "42883"
 
 
@@ -164,6 +165,7 @@ def test_batches(own: Connection) -> None:
     assert found == (sum(map(steps, range(1, 20001))), 20000)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("what", "sqlstate", "message"),
     [
@@ -185,6 +187,11 @@ def test_isolation(own: Connection, what: str, sqlstate: str, message: str) -> N
     assert rows(own, "SELECT reach('all is well')") == [("all is well",)]
 
 
+def test_a_process_is_replaced(own: Connection) -> None:
+    assert "the process of function reach has ended" in str(refused(own, "SELECT reach('exit')"))
+    assert rows(own, "SELECT reach('all is well')") == [("all is well",)]
+
+
 def test_nothing_is_inherited(own: Connection, in_process_server: Server) -> None:
     """A process has none of the server's environment, and of its open files only the two pipes."""
     [(found,)] = rows(own, "SELECT reach('environment')")
@@ -198,6 +205,7 @@ def test_nothing_is_inherited(own: Connection, in_process_server: Server) -> Non
         assert sum(file.startswith("pipe:") for file in files) == 2
 
 
+@pytest.mark.long
 def test_two_sessions(own: Connection, in_process_server: Server) -> None:
     """Two sessions use one function at once, and one that hangs does not hold the other up."""
     found: list[object] = []
@@ -218,6 +226,12 @@ def test_two_sessions(own: Connection, in_process_server: Server) -> None:
     assert found == [(5000,), "38000"]
 
 
+def test_refused_code(own: Connection) -> None:
+    error = refused(own, "CREATE FUNCTION f(a int) RETURNS int LANGUAGE python AS 'import socket'")
+    assert error.sqlstate == "42P13"
+    assert "module socket cannot be imported in a function (line 1)" in str(error)
+
+
 CREATIONS = [
     ("f(a int) RETURNS int LANGUAGE python AS 'def f(a) return a'", "42P13", "SyntaxError: expected ':' (line 1)"),
     ("f(a int) RETURNS int LANGUAGE python AS 'def g(a): return a'", "42P13", "does not define a function f"),
@@ -233,6 +247,7 @@ CREATIONS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("sql", "sqlstate", "message"), CREATIONS)
 def test_refused_creations(own: Connection, sql: str, sqlstate: str, message: str) -> None:
     error = refused(own, f"CREATE FUNCTION {sql}")
@@ -298,11 +313,11 @@ def or_null(own: Connection) -> Iterator[None]:
 def test_views(own: Connection, or_null: None) -> None:
     """A view is filled and maintained; rows whose code fails have NULL, and are counted."""
     own.execute("CREATE TABLE v_t (k int PRIMARY KEY, a int, b int)")
-    own.execute("INSERT INTO v_t SELECT x::int, x::int % 50 - 2, x::int % 7 FROM generate_series(1, 500) s(x)")
+    own.execute("INSERT INTO v_t SELECT x::int, x::int % 50 - 2, x::int % 7 FROM generate_series(1, 100) s(x)")
     notices: list[str] = []
     own.add_notice_handler(lambda notice: notices.append(notice.message_primary or ""))
     own.execute(f"CREATE MATERIALIZED VIEW v_v AS {VIEW.format(table='v_t')}")
-    assert notices[0].startswith("20 rows had expressions that failed and are NULL: function steps: ValueError: -")
+    assert notices[0].startswith("4 rows had expressions that failed and are NULL: function steps: ValueError: -")
     _check_view(own, "v_t", "v_v")
     own.execute("INSERT INTO v_t VALUES (9001, 27, NULL), (9002, -5, 1), (9003, NULL, NULL)")
     _check_view(own, "v_t", "v_v")

@@ -168,6 +168,17 @@ def test_what_is_refused(own: Connection, sql: str, sqlstate: str) -> None:
     assert error.sqlstate == sqlstate, str(error)
 
 
+def test_indexes_call_functions(own: Connection) -> None:
+    """Else the index could not be planned at the next start."""
+    own.execute("CREATE FUNCTION doubled(a int) RETURNS int LANGUAGE SQL RETURN a + a")
+    own.execute("CREATE INDEX by_double ON t (doubled(k))")
+    error = refused(own, "DROP FUNCTION doubled")
+    assert error.sqlstate == "2BP01"
+    assert "index public.by_double depends on it" in str(error)
+    own.execute("DROP INDEX by_double")
+    own.execute("DROP FUNCTION doubled")
+
+
 def test_volatile_arguments_and_size(own: Connection) -> None:
     own.execute("CREATE FUNCTION both(a double precision) RETURNS double precision LANGUAGE SQL RETURN a - a")
     assert refused(own, "SELECT both(random())").sqlstate == "0A000"

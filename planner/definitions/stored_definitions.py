@@ -84,11 +84,12 @@ def _with_schemas(definition: str, schema: str, environment: Environment) -> str
 def callers(catalog: Catalog, functions: Iterable[Function]) -> list[str]:
     """Return the callers of these functions, without the functions themselves: `view public.v`, `function public.f`."""
     ids = {function.id for function in functions}
-    return [
+    found = [
         _what(owner)
         for owner, tree, scope in _stored(catalog)
         if owner.id not in ids and ids & {f.id for _, f in calls(tree, catalog, scope)}
     ]
+    return list(dict.fromkeys(found))
 
 
 def users_of_type(catalog: Catalog, made: UserType, apart: Collection[int] = ()) -> list[str]:
@@ -108,13 +109,15 @@ def _what(owner: Relation | Function | UserType) -> str:
 
 
 def _stored(catalog: Catalog) -> Iterator[tuple[Relation | Function, exp.Expr, Scope]]:
-    """Yield the stored expressions of views, tables and functions, each with its owner and the scope of its names."""
+    """Yield the stored expressions of relations and functions, each with its owner and the scope of its names."""
     for relation in catalog.relations:
         scope = scope_of(relation)
         statement = parse_statement(relation.definition) if relation.is_view or relation.is_streaming else None
         query = _query(statement) if isinstance(statement, CreateView | CreateStreaming) else None
         if query is not None:
             yield relation, query, scope
+        for key in (*statement.keys, *statement.distributed_by) if isinstance(statement, CreateIndex) else ():
+            yield relation, key, scope
         for text in relation.expressions:
             yield relation, expression_of(text), scope
     for function in catalog.functions:
