@@ -104,6 +104,7 @@ HANDLERS: dict[type, Handler] = {
     statements.CreateSubscription: _plain(subscriptions.create_subscription),
     statements.CreateFunction: _plain(functions.create_function),
     statements.DropFunction: _plain(functions.drop_function),
+    statements.AlterFunction: _plain(functions.alter_function),
     statements.CreateType: _plain(create_types.create_type),
     statements.CreateDomain: _plain(create_types.create_domain),
     statements.AddLabel: _plain(create_types.add_label),

@@ -49,6 +49,11 @@ def add_function(cursor: Cursor, function: Function) -> None:
     )
 
 
+def move_function(cursor: Cursor, function: Function) -> None:
+    """Store a function's present schema."""
+    cursor.execute(f"UPDATE {_TABLE} SET schema = ? WHERE id = ?", [function.schema, function.id])
+
+
 def replace_function(cursor: Cursor, function: Function) -> None:
     """Give an existing function another body or language, and other names of its arguments."""
     names = [name for name, _ in function.arguments]

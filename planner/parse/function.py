@@ -9,9 +9,10 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import PYTHON, SQL
 from sparkwave.catalog.types import Type, is_of_ours, parse_type
+from sparkwave.planner.parse.rename import unsupported
 from sparkwave.planner.parse.tokens import TokenReader
 from sparkwave.planner.parse.type_text import read_type, type_words, written_type
-from sparkwave.planner.statements import CreateFunction, DropFunction, Name
+from sparkwave.planner.statements import AlterFunction, CreateFunction, DropFunction, Name
 
 
 def parse_create_function(reader: TokenReader, replaces: bool) -> CreateFunction:
@@ -146,6 +147,18 @@ def _of_query(text: str, position: int) -> str:
         message = "the body of a SQL function is SELECT with one expression"
         raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=position)
     return reader.rest.strip().rstrip(";").strip()
+
+
+def parse_alter_function(reader: TokenReader) -> AlterFunction:
+    """From the word after FUNCTION on: `name [(types)] {OWNER TO role | SET SCHEMA schema}`."""
+    name, types = parse_signature(reader)
+    position = reader.offset + 1
+    is_owner = reader.accept("OWNER", "TO")
+    if not is_owner and not reader.accept("SET", "SCHEMA"):
+        raise unsupported("function", position, "OWNER TO and SET SCHEMA are.")
+    new, place = reader.placed_identifier()
+    reader.finish()
+    return AlterFunction(name, types, new if is_owner else None, None if is_owner else new, place)
 
 
 def parse_drop_function(reader: TokenReader) -> DropFunction:

@@ -13,6 +13,7 @@ from sparkwave.planner.parse.alter_source import parse_alter_source
 from sparkwave.planner.parse.alter_table import parse_alter_table
 from sparkwave.planner.parse.connection import parse_alter_connection
 from sparkwave.planner.parse.database import parse_alter_database
+from sparkwave.planner.parse.function import parse_alter_function
 from sparkwave.planner.parse.grant import parse_alter_default_privileges
 from sparkwave.planner.parse.rename import parse_alter_view
 from sparkwave.planner.parse.schema import parse_alter_schema
@@ -264,6 +265,8 @@ def parse_alter(reader: TokenReader) -> Statement:
         return parse_alter_secret(reader)
     if reader.accept("CONNECTION"):
         return parse_alter_connection(reader)
+    if reader.accept("FUNCTION"):
+        return parse_alter_function(reader)
     if not reader.accept("SYSTEM"):
         hint = None
         if reader.peek() == "FRAGMENT":

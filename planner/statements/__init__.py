@@ -32,6 +32,7 @@ from sparkwave.planner.statements.alterations import (
 from sparkwave.planner.statements.create import (
     AddLabel,
     AlterConnection,
+    AlterFunction,
     AlterSecret,
     ColumnDefinition,
     Connector,
@@ -139,6 +140,7 @@ Statement = (
     | AddLabel
     | DropType
     | DropFunction
+    | AlterFunction
     | CreateSequence
     | CreateSecret
     | AlterSecret
@@ -230,6 +232,7 @@ __all__ = [
     "AlterDatabaseParameter",
     "AlterDefaultPrivileges",
     "AlterDmlRateLimit",
+    "AlterFunction",
     "AlterOwner",
     "AlterParallelism",
     "AlterQuery",

@@ -249,6 +249,17 @@ class DropType:
 
 
 @dataclass(frozen=True)
+class AlterFunction:
+    """ALTER FUNCTION: its new `owner`, or else its new `schema`; the new one's text starts at `position`, from 1."""
+
+    name: Name
+    types: tuple[Type, ...] | None
+    owner: str | None
+    schema: str | None
+    position: int
+
+
+@dataclass(frozen=True)
 class DropFunction:
     """DROP FUNCTION: the name of each function and the types of its arguments, None where they are not given."""
 

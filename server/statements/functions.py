@@ -1,4 +1,4 @@
-"""CREATE and DROP FUNCTION: functions of SQL (`planner.bind.sql_functions`) and of Python (`executor.functions`)."""
+"""CREATE, ALTER and DROP FUNCTION: of SQL (`planner.bind.sql_functions`) and of Python (`executor.functions`)."""
 
 from __future__ import annotations
 
@@ -8,19 +8,21 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error, used
 from sparkwave.catalog.model import PYTHON, Function
 from sparkwave.catalog.python_failures import ENABLED, disabled
-from sparkwave.catalog.stores.function_store import add_function, replace_function
+from sparkwave.catalog.stores.function_store import add_function, move_function, replace_function
 from sparkwave.catalog.stores.function_store import drop_function as remove_function
+from sparkwave.catalog.stores.placing import set_owner
 from sparkwave.catalog.types import JSONB, Type
 from sparkwave.executor.functions.python_registry import python_functions
 from sparkwave.planner.batch.query import plan_query
-from sparkwave.planner.bind.privileges import check_owner
+from sparkwave.planner.bind.privileges import check, check_owner, find_owner
 from sparkwave.planner.bind.scopes import Scope
 from sparkwave.planner.bind.sql_functions import Probe, check_function, check_name
 from sparkwave.planner.definitions.stored_definitions import callers
-from sparkwave.planner.statements import CreateFunction, DropFunction, Name
+from sparkwave.planner.parse.statement import parse_statement
+from sparkwave.planner.statements import AlterFunction, CreateFunction, DropFunction, Name
 from sparkwave.server.reads import execution
 from sparkwave.server.session.session import Session
-from sparkwave.server.statements.new_relations import target_schema
+from sparkwave.server.statements.new_relations import schema_of_move, target_schema
 from sparkwave.server.wire.result import Notice, Result
 
 
@@ -167,6 +169,35 @@ def _fits(found: Type, declared: Type) -> bool:
     if found.name in _MOMENTS and declared.name in _MOMENTS:
         return True
     return (found.name, found.dimensions) == (declared.name, declared.dimensions)
+
+
+def alter_function(session: Session, statement: AlterFunction) -> Result:
+    """Give a function another owner or another schema.
+
+    Raises the errors of `drop_function`, and Error 3F000, 42501, 42704 or 42723 for the new owner or schema.
+    """
+    store, position = session.context.store, statement.position
+    with store.change() as cursor:
+        catalog = store.catalog
+        function = find_function(session, statement.name, statement.types)
+        check_owner(session.user, function.securable, statement.name.position)
+        if statement.owner is not None:
+            owner = find_owner(catalog, session.user, statement.owner, position)
+            if not session.user.is_super:
+                check(catalog, owner, catalog.securables[function.database, function.schema], "CREATE")
+            set_owner(cursor, function.securable, owner.name)
+        elif statement.schema is not None and statement.schema != function.schema:
+            schema = schema_of_move(session, statement.schema, position).name
+            _check_unused(session, function, statement.name)
+            if (function.database, schema, function.name, len(function.arguments)) in catalog.functions_by_name:
+                message = f'function {function.signature} already exists in schema "{schema}"'
+                raise Error(message, errors.DUPLICATE_FUNCTION, position=position)
+            if not function.is_python:  # the functions that it calls are found from its schema
+                made = parse_statement(function.definition)
+                assert isinstance(made, CreateFunction)
+                _check_type(session, made, check_function(made, catalog, Scope(function.database, (schema,))))
+            move_function(cursor, replace(function, schema=schema))
+    return Result("ALTER_FUNCTION")
 
 
 def drop_function(session: Session, statement: DropFunction) -> Result:

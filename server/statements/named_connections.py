@@ -31,7 +31,7 @@ from sparkwave.planner.statements import (
 )
 from sparkwave.server.session.session import Session
 from sparkwave.server.statements.cascades import check_cascade
-from sparkwave.server.statements.new_relations import target_schema
+from sparkwave.server.statements.new_relations import schema_of_move, target_schema
 from sparkwave.server.statements.plain_views import with_dependents
 from sparkwave.server.statements.secrets import named_secrets
 from sparkwave.server.wire.result import Notice, Result
@@ -86,11 +86,7 @@ def move_connection(session: Session, statement: MoveConnection) -> Result:
     store, position = session.context.store, statement.schema_position
     with store.change() as cursor:
         connection = owned_connection(session, statement.name)
-        schema = store.catalog.securables.get((session.database, statement.schema))
-        if schema is None:
-            message = f'schema "{statement.schema}" does not exist'
-            raise Error(message, errors.INVALID_SCHEMA_NAME, position=position)
-        check(store.catalog, session.user, schema, "CREATE", position)
+        schema = schema_of_move(session, statement.schema, position)
         if schema.id != connection.schema_id:
             if _named(store.catalog, schema.id, connection.name) is not None:
                 raise _exists(connection.name, position)

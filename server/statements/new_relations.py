@@ -12,6 +12,7 @@ from sparkwave.catalog.names import TEMPORARY_SCHEMA, is_temporary_schema
 from sparkwave.catalog.stores.store import already_exists
 from sparkwave.catalog.stores.temporary import create_temporary_schema
 from sparkwave.catalog.system.system_views import SCHEMAS
+from sparkwave.catalog.users import Securable
 from sparkwave.planner.bind.binder import check_database
 from sparkwave.planner.bind.privileges import check, permission_denied
 from sparkwave.planner.statements import (
@@ -44,6 +45,16 @@ Creation = (
     | CreateSecret
     | CreateConnection
 )
+
+
+def schema_of_move(session: Session, name: str, position: int) -> Securable:
+    """Return the schema that an object of the database is to be moved to. Raises Error 3F000, or 42501."""
+    catalog = session.context.store.catalog
+    schema = catalog.securables.get((session.database, name))
+    if schema is None:
+        raise Error(f'schema "{name}" does not exist', errors.INVALID_SCHEMA_NAME, position=position)
+    check(catalog, session.user, schema, "CREATE", position)
+    return schema
 
 
 def _is_temporary(statement: Creation) -> bool:

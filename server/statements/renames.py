@@ -23,6 +23,7 @@ from sparkwave.planner.plan.stream_plan import plan_definition
 from sparkwave.planner.statements import MoveRelation, Name, RenameRelation, SwapRelations
 from sparkwave.server.session.session import Session
 from sparkwave.server.statements.named_relations import check_kind, check_name, find_to_alter
+from sparkwave.server.statements.new_relations import schema_of_move
 from sparkwave.server.wire.result import Notice, Result
 
 
@@ -53,10 +54,7 @@ def move_relation(session: Session, statement: MoveRelation) -> Result:
         if isinstance(relation, Notice):
             return altered(statement.kind, relation)
         name, position = statement.schema, statement.schema_position
-        schema = store.catalog.securables.get((session.database, name))
-        if schema is None:
-            raise Error(f'schema "{name}" does not exist', errors.INVALID_SCHEMA_NAME, position=position)
-        check(store.catalog, session.user, schema, "CREATE", position)
+        schema_of_move(session, name, position)
         if name != relation.schema:
             moved = [*_with_replacement(store.catalog, relation), *store.catalog.indexes(relation.id)]
             for each in moved:
