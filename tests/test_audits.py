@@ -305,6 +305,7 @@ def test_the_background_starts_no_spark(filled: tuple[Context, Client]) -> None:
     assert (done.result, done.detail) == ("SKIPPED", "resource group default is not there")
 
 
+@pytest.mark.long
 def test_check_online(server: Server) -> None:
     """`sparkwave check --online` names each view that differs, and its exit code tells."""
     with server.connect() as own:
@@ -326,6 +327,7 @@ def test_check_online(server: Server) -> None:
         again.stop()
 
 
+@pytest.mark.long
 def test_a_large_view_is_computed_on_spark(shared_server: Server) -> None:
     """As in process: states and views over views are compared, too."""
     with shared_server.connect() as own:

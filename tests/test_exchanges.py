@@ -145,6 +145,7 @@ def in_bucket(table: str, bucket: int) -> str:
     return f"SELECT * EXCLUDE ({BUCKET_COLUMN}) FROM {table} WHERE {BUCKET_COLUMN} = {bucket}"
 
 
+@pytest.mark.long
 def test_every_way_to_cut(tables: tuple[Context, Client]) -> None:
     """All fragments of all operators, with inputs that are large, or small beside the largest, one by one."""
     context, _ = tables

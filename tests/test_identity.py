@@ -75,6 +75,7 @@ def postgres() -> Iterator[Postgres]:
     started.stop()
 
 
+@pytest.mark.long
 def test_another_catalog_and_the_same_files(postgres: Postgres, tmp_path: Path) -> None:
     """Of a lake that is served: an empty catalog, another lake's, and a copy of the lake's own are refused."""
     shared = tmp_path / "shared"
