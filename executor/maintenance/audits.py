@@ -85,10 +85,6 @@ class _Moment:
     changed: Checksum
 
 
-class Canceled(Exception):
-    """The server stops."""
-
-
 class Audits:
     """Audits views one at a time, for statements and in the background."""
 
@@ -109,7 +105,7 @@ class Audits:
         interval_s = self._settings.interval_s()
         relation = self._due(interval_s) if interval_s and time.monotonic() >= self._rest_until else None
         if relation is not None:
-            with suppress(Canceled):
+            with suppress(Error):  # the server stops
                 audit = self.audit(relation)
                 self._rest_until = time.monotonic() + REST * audit.seconds
         return False
@@ -135,13 +131,14 @@ class Audits:
     def audit(self, relation: Relation, client: Client = BACKGROUND) -> Audit:
         """Compare a created view or index with its query, and store the result.
 
-        Raises Error 57014 when it is cancelled, or Canceled when the server stops. Any other failure is a result: the
+        Raises Error 57014 when it is cancelled, or 57P01 when the server stops. Any other failure is a result: the
         audit is SKIPPED.
         """
         with self._turn_of(client), logged(job_id=relation.id), closing(self._lake.cursor()) as cursor:
             audit = self._audited(cursor, relation, client)
         AUDITS.labels(audit.result.lower()).inc()
-        self.results[relation.id] = audit.result, audit.started_at
+        known = {**self.results, relation.id: (audit.result, audit.started_at)}
+        self.results = {id_: result for id_, result in known.items() if id_ in self._store.catalog.by_id}
         if audit.result == DIFFERENT:
             logger.error("%s %s is not its query: %s", relation.kind, relation.qualified_name, audit.detail)
         return audit
@@ -183,7 +180,7 @@ class Audits:
     def _check(self, client: Client) -> None:
         client.check()
         if self._is_stopping:
-            raise Canceled
+            raise Error("the server stops", errors.ADMIN_SHUTDOWN)
 
     def _audited(self, cursor: Cursor, relation: Relation, client: Client) -> Audit:
         began, audit = time.monotonic(), Audit(relation.id, datetime.now(UTC), 0.0, 0, SKIPPED)
