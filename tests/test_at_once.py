@@ -82,6 +82,7 @@ def test_an_index(parts: tuple[Context, Client]) -> None:
     run(client, "DROP INDEX i")
 
 
+@pytest.mark.long
 def test_rows_that_come_meanwhile(parts: tuple[Context, Client]) -> None:
     """Writers go on, and barriers too, while views over a table and over views are created."""
     context, client = parts

@@ -212,6 +212,7 @@ def test_what_the_catalog_has_is_of_the_same_types(lake: Lake) -> None:
     assert cursor.execute("FROM kept").fetchall() == cursor.execute(changes).fetchall()
 
 
+@pytest.mark.long
 def test_a_little_of_a_large_table(lake: Lake, table: LakeTable, outcomes: list[bool]) -> None:
     """Costs no reading of the file."""
     cursor = lake.cursor()

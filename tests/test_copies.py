@@ -100,7 +100,7 @@ def test_what_an_epoch_leaves_in_memory(tmp_path: Path, mode: str) -> None:
 INNER = "SELECT f.id, f.v, d.name, d.region FROM f JOIN d ON f.d = d.id"
 
 
-@pytest.mark.parametrize("is_forgotten", [False, True])
+@pytest.mark.parametrize("is_forgotten", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_epochs_that_do_not_look_it_up(tmp_path: Path, is_forgotten: bool) -> None:
     """A change of one side alone looks nothing up there; what that was is known later, or is forgotten."""
 

@@ -18,7 +18,7 @@ SHRINK_SECONDS = 60
 LONG_SECONDS = 600
 
 # Seeds for every commit, and seconds for all tests.
-QUICK = {"process": (0, 2), "refresh": (0,), "alter": (0,), "kill": (0,)}
+QUICK = {"process": (0,), "refresh": (0,), "alter": (0,), "kill": (0,)}
 
 
 @pytest.fixture(scope="module")

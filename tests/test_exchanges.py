@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from marking import long_but
 from test_law import check, comparable, opened, run
 from test_operators import FIRST, STRUCT_FIRST, STRUCT_TABLES, STRUCTS, TABLES
 from test_strategies import QUERIES
@@ -216,7 +215,8 @@ def watched(context: Context, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int
 
 @pytest.mark.spark
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("names", long_but(["grouped listed"], ["grouped listed", "full window chain"]))
+@pytest.mark.parametrize("names", ["grouped listed", "full window chain"])
+@pytest.mark.long
 def test_on_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: str) -> None:
     """Rows move between tasks through files, and nothing of them is left behind. Progress counts each of them once."""
     monkeypatch.setattr(slicing, "MOST_TIMES", 2)

@@ -133,7 +133,10 @@ def test_what_has_no_fingerprint_gets_one(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("tamper", "reason"),
-    [(with_another_digest, "its operators compute something else"), (with_another_column, "earlier ")],
+    [
+        (with_another_digest, "its operators compute something else"),
+        pytest.param(with_another_column, "earlier ", marks=pytest.mark.long),
+    ],
 )
 def test_another_plan_makes_the_rows_anew(tmp_path: Path, tamper: Callable[[Path], None], reason: str) -> None:
     """Views over views too, the upstream one first, and the index."""
@@ -193,6 +196,7 @@ def test_what_cannot_be_planned_has_failed(tmp_path: Path, monkeypatch: pytest.M
         check(client, VIEWS, "when it can be planned again")
 
 
+@pytest.mark.long
 def test_what_cannot_be_made_anew_has_failed(tmp_path: Path) -> None:
     """A view that is subscribed is computed in place; a sink gets nothing any more, and all know why."""
     with in_process(tmp_path / "lake") as (context, client):

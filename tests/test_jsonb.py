@@ -148,6 +148,7 @@ def compare(both: tuple[Connection, Connection], queries: list[str]) -> None:
     assert not wrong, "\n".join(map(str, wrong))
 
 
+@pytest.mark.long
 def test_functions(both: tuple[Connection, Connection]) -> None:
     """Several a view, because each view takes a tenth of a second."""
     cases = [f"CASE WHEN {condition} THEN {call} END" for call, condition in EXPRESSIONS.items()]
