@@ -100,6 +100,17 @@ def test_a_projection(client: Client) -> None:
         assert (condition, read["files"]) == (condition, files)
 
 
+def test_a_text_in_a_filter_is_not_a_part_of_the_condition(client: Client) -> None:
+    """The bounds of a file are compared with the very text: `hello` and `china` have the words for them."""
+    run(client, "CREATE TABLE words (w varchar)")
+    for word in ("china", "hello"):
+        run(client, f"INSERT INTO words SELECT '{word}' FROM generate_series(1, 5000)")
+    for word in ("china", "hello"):
+        found = quoted(client, f"CREATE MATERIALIZED VIEW w AS SELECT * FROM words WHERE w = '{word}'")
+        assert [(read["rows"], read["files"]) for read in found["read"]] == [(5000, 1)], word
+    run(client, "DROP TABLE words")
+
+
 def test_a_group_by(client: Client) -> None:
     found = quoted(client, GROUPS)
     assert (found["strategy"], found["work"]["grouped"]) == ("SnapshotBackfill", ROWS)

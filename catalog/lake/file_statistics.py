@@ -42,11 +42,11 @@ class FileStatistics:
 
 # When no row of a file can pass a comparison, by its operator; `lo` and `hi` are the file's least and highest value.
 _NONE_PASSES = {
-    "=": "lo > {0} OR hi < {0}",
-    "<": "lo >= {0}",
-    "<=": "lo > {0}",
-    ">": "hi <= {0}",
-    ">=": "hi < {0}",
+    "=": "{lo} > {given} OR {hi} < {given}",
+    "<": "{lo} >= {given}",
+    "<=": "{lo} > {given}",
+    ">": "{hi} <= {given}",
+    ">=": "{hi} < {given}",
 }
 
 
@@ -93,7 +93,6 @@ def file_statistics(
 
 def _skips(of: Range) -> str:
     """Return SQL that tells from a row of `stat` that its file has no row within a range."""
-    condition = _NONE_PASSES[of.operator].format(f"TRY_CAST({of.constant} AS {of.type})")
-    for name, value in (("lo", "min_value"), ("hi", "max_value")):
-        condition = condition.replace(name, f"TRY_CAST({value} AS {of.type})")
+    lo, hi, given = (f"TRY_CAST({value} AS {of.type})" for value in ("min_value", "max_value", of.constant))
+    condition = _NONE_PASSES[of.operator].format(lo=lo, hi=hi, given=given)
     return f"(name = {literal(of.column)} AND ({condition}))"
