@@ -8,10 +8,9 @@ takes longer than a moment, nothing is stored, and a job creates the view.
 from __future__ import annotations
 
 import logging
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 
 from sparkwave.catalog.lake.ducklake import Cursor
@@ -25,6 +24,7 @@ from sparkwave.executor.epochs.advance import Fill, View
 from sparkwave.executor.epochs.coordinator import Coordinator
 from sparkwave.executor.epochs.delta_programs import whole
 from sparkwave.executor.epochs.duckdb_engine import DuckDBEngine
+from sparkwave.executor.epochs.time_limit import interrupted_after
 from sparkwave.executor.faults import message_of
 
 logger = logging.getLogger(__name__)
@@ -79,20 +79,8 @@ def _applied(work: Work, coordinator: Coordinator, cursor: Cursor) -> int | None
 def _fill(work: Work, cursor: Cursor, snapshot: int) -> Fill:
     """Return the rows of the view and its states at a snapshot. Raises DuckDBError after MOMENT_S seconds."""
     inputs = {scan.input: ALL for scan in work.view.plan.scans}
-    with _limited(cursor):
+    with interrupted_after(cursor, MOMENT_S):
         return DuckDBEngine().fill(cursor, work.view, snapshot, inputs, whole(work.view.plan), time.time_ns() // 1000)
-
-
-@contextmanager
-def _limited(cursor: Cursor) -> Iterator[None]:
-    timer = threading.Timer(MOMENT_S, cursor.interrupt)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-        timer.join()
 
 
 def _store(work: Work, cursor: Cursor, fill: Fill, epoch: Epoch, add: Add) -> View:

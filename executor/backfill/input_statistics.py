@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import logging
 import math
-import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 
 from sparkwave.catalog.lake.ducklake import Cursor, Lake, at_one_moment, first_row
 from sparkwave.catalog.lake.file_statistics import Range, file_statistics
@@ -21,6 +20,7 @@ from sparkwave.catalog.lake.translation import DuckDBError
 from sparkwave.executor.backfill.slicing import RowCount, row_count, row_ids
 from sparkwave.executor.epochs.advance import set_times
 from sparkwave.executor.epochs.script import within
+from sparkwave.executor.epochs.time_limit import interrupted_after
 from sparkwave.executor.epochs.versions import rows_at
 from sparkwave.executor.faults import message_of
 from sparkwave.planner.backfill.estimates import Chain, Estimate, InputSize, bounds, estimate, questions
@@ -99,7 +99,7 @@ def _answers(
 ) -> dict[Chain, Answer]:
     """Count what is asked, the smallest tables first, while there is time."""
     found: dict[Chain, Answer] = {}
-    with _limited(cursor):
+    with interrupted_after(cursor, BUDGET_S):
         try:
             with at_one_moment(cursor):
                 for chain in sorted(asked, key=lambda each: inputs[each.scan.input].rows):
@@ -107,18 +107,6 @@ def _answers(
         except DuckDBError as error:
             logger.info("an estimate is a guess in part: %s", message_of(error))
     return found
-
-
-@contextmanager
-def _limited(cursor: Cursor) -> Iterator[None]:
-    timer = threading.Timer(BUDGET_S, cursor.interrupt)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-        timer.join()
 
 
 def _answer(cursor: Cursor, chain: Chain, keys: Sequence[tuple[str, ...]], rows: int, snapshot: int) -> Answer:

@@ -1,4 +1,4 @@
-"""A time limit for the computation of one thread by a cursor, so that one view does not hold up all others."""
+"""Time limits for computations by a cursor, so that one view does not hold up all others."""
 
 from __future__ import annotations
 
@@ -14,6 +14,19 @@ from sparkwave.catalog.lake.translation import DuckDBError
 from sparkwave.catalog.locks import RankedLock
 
 _POLL_S = 0.1
+
+
+@contextmanager
+def interrupted_after(cursor: Cursor, seconds: float) -> Iterator[None]:
+    """While entered, the cursor is interrupted once after `seconds`; its query then raises DuckDB's error."""
+    timer = threading.Timer(seconds, cursor.interrupt)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
 
 
 class TimeLimit:

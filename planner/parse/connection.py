@@ -62,11 +62,7 @@ def parse_alter_connection(reader: TokenReader) -> AlterConnection | MoveConnect
 
 def parse_drop_connection(reader: TokenReader) -> DropConnection:
     """From the word after CONNECTION on: `[IF EXISTS] name, … [CASCADE | RESTRICT]`."""
-    if_exists = reader.accept("IF", "EXISTS")
-    names = reader.comma_separated(reader.name)
-    cascade = reader.cascade()
-    reader.finish()
-    return DropConnection(names, if_exists, cascade)
+    return DropConnection(*reader.dropped())
 
 
 def _options(reader: TokenReader) -> tuple[Option, ...]:

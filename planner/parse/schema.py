@@ -27,11 +27,7 @@ def parse_create_schema(reader: TokenReader) -> CreateSchema:
 
 def parse_drop_schema(reader: TokenReader) -> DropSchema:
     """From the word after SCHEMA on: `[IF EXISTS] name, … [CASCADE | RESTRICT]`."""
-    if_exists = reader.accept("IF", "EXISTS")
-    names = reader.comma_separated(reader.name)
-    cascade = reader.cascade()
-    reader.finish()
-    return DropSchema(names, if_exists, cascade)
+    return DropSchema(*reader.dropped())
 
 
 def parse_alter_schema(reader: TokenReader) -> RenameSchema | AlterOwner:

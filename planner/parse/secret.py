@@ -52,8 +52,4 @@ def _text(reader: TokenReader) -> str:
 
 def parse_drop_secret(reader: TokenReader) -> DropSecret:
     """From the word after SECRET on: `[IF EXISTS] name, … [CASCADE | RESTRICT]`."""
-    if_exists = reader.accept("IF", "EXISTS")
-    names = reader.comma_separated(reader.name)
-    cascade = reader.cascade()
-    reader.finish()
-    return DropSecret(names, if_exists, cascade)
+    return DropSecret(*reader.dropped())

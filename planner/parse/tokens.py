@@ -147,6 +147,14 @@ class TokenReader:
         self._index += 1
         return token.text.lower()
 
+    def dropped(self) -> tuple[tuple[Name, ...], bool, bool]:
+        """Parse `[IF EXISTS] name, … [CASCADE | RESTRICT]` to the end: the names, IF EXISTS, CASCADE."""
+        if_exists = self.accept("IF", "EXISTS")
+        names = self.comma_separated(self.name)
+        cascade = self.cascade()
+        self.finish()
+        return names, if_exists, cascade
+
     def cascade(self) -> bool:
         """Read `[CASCADE | RESTRICT]`. Returns whether it is CASCADE."""
         if self.accept("CASCADE"):

@@ -71,8 +71,4 @@ def parse_alter_type(reader: TokenReader) -> AddLabel:
 
 def parse_drop_type(reader: TokenReader) -> DropType:
     """Parse from the word after TYPE or DOMAIN on."""
-    if_exists = reader.accept("IF", "EXISTS")
-    names = reader.comma_separated(reader.name)
-    cascade = reader.cascade()
-    reader.finish()
-    return DropType(names, if_exists, cascade)
+    return DropType(*reader.dropped())

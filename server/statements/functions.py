@@ -10,11 +10,10 @@ from sparkwave.catalog.model import PYTHON, Function
 from sparkwave.catalog.python_failures import ENABLED, disabled
 from sparkwave.catalog.stores.function_store import add_function, move_function, replace_function
 from sparkwave.catalog.stores.function_store import drop_function as remove_function
-from sparkwave.catalog.stores.placing import set_owner
 from sparkwave.catalog.types import JSONB, Type
 from sparkwave.executor.functions.python_registry import python_functions
 from sparkwave.planner.batch.query import plan_query
-from sparkwave.planner.bind.privileges import check, check_owner, find_owner
+from sparkwave.planner.bind.privileges import check_owner
 from sparkwave.planner.bind.scopes import Scope
 from sparkwave.planner.bind.sql_functions import Probe, check_function, check_name
 from sparkwave.planner.definitions.stored_definitions import callers
@@ -23,6 +22,7 @@ from sparkwave.planner.statements import AlterFunction, CreateFunction, DropFunc
 from sparkwave.server.reads import execution
 from sparkwave.server.session.session import Session
 from sparkwave.server.statements.new_relations import schema_of_move, target_schema
+from sparkwave.server.statements.owners import give
 from sparkwave.server.wire.result import Notice, Result
 
 
@@ -182,10 +182,8 @@ def alter_function(session: Session, statement: AlterFunction) -> Result:
         function = find_function(session, statement.name, statement.types)
         check_owner(session.user, function.securable, statement.name.position)
         if statement.owner is not None:
-            owner = find_owner(catalog, session.user, statement.owner, position)
-            if not session.user.is_super:
-                check(catalog, owner, catalog.securables[function.database, function.schema], "CREATE")
-            set_owner(cursor, function.securable, owner.name)
+            holder = catalog.securables[function.database, function.schema]
+            give(session, cursor, (function.securable,), holder, statement.owner, position)
         elif statement.schema is not None and statement.schema != function.schema:
             schema = schema_of_move(session, statement.schema, position).name
             _check_unused(session, function, statement.name)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.stores.placing import set_owner
+from sparkwave.catalog.users import Securable
 from sparkwave.planner.bind.privileges import check, find_owner, permission_denied
 from sparkwave.planner.statements import AlterOwner
 from sparkwave.server.session.session import Session
@@ -40,10 +44,22 @@ def alter_owner(session: Session, statement: AlterOwner) -> Result:
             if isinstance(relation, Notice):
                 return altered(statement.kind, relation)
             thing, holder = relation.securable, catalog.securables[relation.database, relation.schema]
-        owner = find_owner(catalog, me, statement.owner, statement.owner_position)
-        if owner.name != thing.owner:
-            if not me.is_super:
-                check(catalog, owner, holder, "CREATE")
-            for each in (thing, *(index.securable for index in catalog.indexes(thing.id))):
-                set_owner(cursor, each, owner.name)
+        along = (index.securable for index in catalog.indexes(thing.id))
+        give(session, cursor, (thing, *along), holder, statement.owner, statement.owner_position)
     return altered(statement.kind)
+
+
+def give(
+    session: Session, cursor: Cursor, things: Sequence[Securable], holder: Securable, name: str, position: int
+) -> None:
+    """Give an object, the first of `things`, another owner, and the other things along; `holder` is where it is.
+
+    Raises Error 42704 for an unknown role, 42501.
+    """
+    catalog, me = session.context.store.catalog, session.user
+    owner = find_owner(catalog, me, name, position)
+    if owner.name != things[0].owner:
+        if not me.is_super:
+            check(catalog, owner, holder, "CREATE")
+        for each in things:
+            set_owner(cursor, each, owner.name)
