@@ -100,6 +100,15 @@ def test_a_projection(client: Client) -> None:
         assert (condition, read["files"]) == (condition, files)
 
 
+def test_inputs_of_one_name_are_told_apart(client: Client) -> None:
+    run(client, "CREATE SCHEMA other")
+    run(client, "CREATE TABLE other.t (k int PRIMARY KEY)")
+    view = "CREATE MATERIALIZED VIEW v AS SELECT u.k FROM t JOIN other.t u USING (k)"
+    quote = lines(client, f"EXPLAIN (BACKFILL, COST) {view}")
+    assert [line.partition(",")[0] for line in quote if line.startswith("read: ")] == ["read: t", "read: other.t u"]
+    run(client, "DROP SCHEMA other CASCADE")
+
+
 def test_a_text_in_a_filter_is_not_a_part_of_the_condition(client: Client) -> None:
     """The bounds of a file are compared with the very text: `hello` and `china` have the words for them."""
     run(client, "CREATE TABLE words (w varchar)")

@@ -182,6 +182,13 @@ class Audits:
         if self._is_stopping:
             raise Error("the server stops", errors.ADMIN_SHUTDOWN)
 
+    def _is_over(self, client: Client) -> bool:
+        try:
+            self._check(client)
+        except Error:
+            return True
+        return False
+
     def _audited(self, cursor: Cursor, relation: Relation, client: Client) -> Audit:
         began, audit = time.monotonic(), Audit(relation.id, datetime.now(UTC), 0.0, 0, SKIPPED)
         moment: _Moment | None = None
@@ -245,7 +252,7 @@ class Audits:
         name = catalog.steady_group(catalog.job_by_id[view.relation.id])
         if not client.starts_spark and not self._groups.is_ready(name):
             raise Error(f"resource group {name} is not there", errors.INSUFFICIENT_RESOURCES)
-        group = self._groups.get_soon(name)
+        group = self._groups.get(name, lambda: self._is_over(client))
         with spark_engine(group, self._lake, f"audit_{view.relation.id}") as engine:
             with at_one_moment(cursor):
                 for scan in view.plan.scans:

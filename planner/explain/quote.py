@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from sparkwave.catalog.names import DEFAULT_SCHEMA
 from sparkwave.planner.backfill.cost_model import IN_PROCESS, LEAST_FINISHED, SERVERLESS, STEADY, Engine, Quote
 from sparkwave.planner.backfill.estimates import Estimate, InputSize
 from sparkwave.planner.plan.nodes import Scan
@@ -53,7 +54,9 @@ def as_text(of: Quoted) -> list[str]:
 
 
 def _read(scan: Scan, size: InputSize) -> str:
-    name = scan.relation.name if scan.alias == scan.relation.name else f"{scan.relation.name} {scan.alias}"
+    relation = scan.relation
+    name = relation.name if relation.schema == DEFAULT_SCHEMA else relation.qualified_name
+    name = name if scan.alias == relation.name else f"{name} {scan.alias}"
     pruned = size.files - size.read_files
     columns = len(scan.columns)
     text = f"read: {name}, {_rows(size.read_rows)}, {_bytes(size.read_bytes)} of {_several(columns, 'column')}"
