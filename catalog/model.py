@@ -488,13 +488,22 @@ class Position:
         """The oldest snapshot that is needed to go on from here."""
         return min(self.epoch.snapshot, self.views)
 
+    def of(self, relation: Relation) -> int:
+        """Return the snapshot in which the job has read an upstream."""
+        return self.epoch.snapshot if relation.is_table else self.views
+
+    @staticmethod
+    def at(epoch: Epoch) -> Position:
+        """Return the position of a job that has read all upstreams in the epoch's snapshot."""
+        return Position(epoch, epoch.snapshot)
+
 
 @dataclass(frozen=True)
 class Job:
     """A streaming job: the creation and upkeep of one materialized view, index or sink; its id is the relation's.
 
     - `snapshot`, `time_us`: the epoch up to which a creating job has applied its upstreams; None before its backfill
-      has pinned a snapshot.
+      has pinned a snapshot. `views_at`: the snapshot of upstream views, if it is another one, as for an edit.
     - `rate_limit`: rows a second; None without a limit, 0 to pause.
     - `parallelism`: as SHOW prints it; `backfill_parallelism` holds while the job is creating.
     - `order`: (before, after) pairs of upstream ids.
@@ -531,12 +540,22 @@ class Job:
     @property
     def is_behind(self) -> bool:
         """Whether it is created, but does not follow the other jobs."""
-        return self.status == FAILED or self.views_at is not None
+        return self.status == FAILED or (self.status == CREATED and self.views_at is not None)
 
     @property
     def position(self) -> Position | None:
         """The position of a job that is behind, None if unknown."""
-        return Position(self.epoch, self.views_at) if self.views_at is not None else None
+        return Position(self.epoch, self.views_at) if self.is_behind and self.views_at is not None else None
+
+    @property
+    def applied(self) -> Position:
+        """The position of a creating job that has started."""
+        return Position.at(self.epoch) if self.views_at is None else Position(self.epoch, self.views_at)
+
+    @property
+    def is_edit(self) -> bool:
+        """Whether a creating job fills a view's new rows from its old ones."""
+        return self.status == CREATING and self.views_at is not None
 
     @property
     def epoch(self) -> Epoch:

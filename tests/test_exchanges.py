@@ -15,6 +15,7 @@ from test_operators import FIRST, STRUCT_FIRST, STRUCT_TABLES, STRUCTS, TABLES
 from test_strategies import QUERIES
 
 from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.model import Epoch, Position
 from sparkwave.catalog.stores.job_store import BUCKET
 from sparkwave.executor.backfill import slicing
 from sparkwave.executor.backfill.job_group import JobGroup
@@ -230,7 +231,9 @@ def test_on_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: str) -
         shown = watched(context, monkeypatch)
         for name, query in views.items():
             cursor = context.lake.cursor()
-            cut = plan_slices(cursor, planned(context, query), context.lake.snapshot(cursor), 150)
+            cut = plan_slices(
+                cursor, planned(context, query), Position.at(Epoch(context.lake.snapshot(cursor), 0)), 150
+            )
             assert any(s.input is None if name == "listed" else s.input == BUCKET for s in cut), name
             run(client, f"CREATE MATERIALIZED VIEW {name} AS {query}")
             assert {total for _, total in shown} == {ROWS_READ[name]}, name

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from test_retention import opened, run
 
+from sparkwave.catalog.model import Epoch, Position
 from sparkwave.catalog.stores.job_store import BUCKET, Slice
 from sparkwave.executor.backfill import slicing
 from sparkwave.executor.backfill.slicing import cut, plan_slices
@@ -65,7 +66,7 @@ def planned(context: Context, name: str, slice_rows: int, shares: int = 1) -> li
     [view] = [relation for relation in catalog.relations if relation.name == name]
     cursor = context.lake.cursor()
     plan = context.plans.view(view, catalog).plan
-    slices = plan_slices(cursor, plan, context.lake.snapshot(cursor), slice_rows, shares)
+    slices = plan_slices(cursor, plan, Position.at(Epoch(context.lake.snapshot(cursor), 0)), slice_rows, shares)
     return [slice_.row_count for slice_ in slices]
 
 

@@ -39,11 +39,15 @@ class Slice:
 
 @dataclass(frozen=True)
 class Start:
-    """The start of a backfill: its epoch, and its slices or the positions of its scans."""
+    """The start of a backfill: its epoch, and its slices or the positions of its scans.
+
+    `views_at` is as in `Job`.
+    """
 
     epoch: Epoch
     slices: tuple[Slice, ...] = ()
     positions: tuple[Positions, ...] = ()
+    views_at: int | None = None
 
 
 class AlreadyDone(Exception):
@@ -63,7 +67,7 @@ def load_jobs(cursor: Cursor) -> tuple[Job, ...]:
 
 def add_job(cursor: Cursor, job: Job) -> None:
     cursor.execute(
-        f"INSERT INTO {system_table('jobs')} VALUES ({', '.join('?' * 15)}, NULL, NULL, NULL, NULL)",
+        f"INSERT INTO {system_table('jobs')} VALUES ({', '.join('?' * 15)}, NULL, NULL, NULL, ?)",
         [
             job.id,
             job.status,
@@ -80,6 +84,7 @@ def add_job(cursor: Cursor, job: Job) -> None:
             [list(edge) for edge in job.order],
             job.waiting,
             job.specific_group,
+            job.views_at,
         ],
     )
 
@@ -116,7 +121,11 @@ def set_job_group(cursor: Cursor, job_id: int, group: str) -> None:
 
 def add_started_job(cursor: Cursor, job: Job, start: Start) -> None:
     """Add a job that starts at once."""
-    add_job(cursor, replace(job, status=CREATING, snapshot=start.epoch.snapshot, time_us=start.epoch.time_us))
+    epoch = start.epoch
+    add_job(
+        cursor,
+        replace(job, status=CREATING, snapshot=epoch.snapshot, time_us=epoch.time_us, views_at=start.views_at),
+    )
     _add_steps(cursor, job.id, start)
 
 
@@ -130,8 +139,9 @@ def start_job(cursor: Cursor, job: Job, start: Start) -> None:
     if job.status == CREATING:
         cursor.execute(f"DELETE FROM {system_table('slices')} WHERE job_id = ?", [job.id])
     cursor.execute(
-        f"UPDATE {system_table('jobs')} SET status = '{CREATING}', snapshot = ?, time_us = ? WHERE id = ?",
-        [start.epoch.snapshot, start.epoch.time_us, job.id],
+        f"UPDATE {system_table('jobs')} SET status = '{CREATING}', snapshot = ?, time_us = ?, views_at = ? "
+        "WHERE id = ?",
+        [start.epoch.snapshot, start.epoch.time_us, start.views_at, job.id],
     )
     _add_steps(cursor, job.id, start)
 
@@ -229,8 +239,9 @@ def move_job_epoch(cursor: Cursor, job_id: int, old: Epoch, new: Epoch) -> None:
     Raises AlreadyDone unless it was at `old`.
     """
     row = cursor.execute(
-        f"UPDATE {system_table('jobs')} SET snapshot = ?, time_us = ? WHERE id = ? AND snapshot = ? AND time_us = ?",
-        [new.snapshot, new.time_us, job_id, old.snapshot, old.time_us],
+        f"UPDATE {system_table('jobs')} SET snapshot = ?, time_us = ?, views_at = if(views_at IS NULL, NULL, ?) "
+        "WHERE id = ? AND snapshot = ? AND time_us = ?",
+        [new.snapshot, new.time_us, new.snapshot, job_id, old.snapshot, old.time_us],
     ).fetchone()
     if row != (1,):
         raise AlreadyDone
@@ -253,7 +264,7 @@ def move_delivery(cursor: Cursor, job: Job, upto: int | None) -> None:
 def finish_job(cursor: Cursor, job_id: int, group: str) -> None:
     """Mark the relation as created, and moves its job to its permanent resource group."""
     cursor.execute(
-        f"UPDATE {system_table('jobs')} SET status = '{CREATED}', snapshot = NULL, waiting = NULL, "
+        f"UPDATE {system_table('jobs')} SET status = '{CREATED}', snapshot = NULL, views_at = NULL, waiting = NULL, "
         "waiting_since = NULL, resource_group = ? WHERE id = ?",
         [group, job_id],
     )

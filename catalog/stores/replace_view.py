@@ -51,8 +51,8 @@ def put_replaced(store: Store, cursor: Cursor, relation: Relation, group: str) -
     jobs, states, relations = map(system_table, ("jobs", "states", "relations"))
     cursor.execute(f"DELETE FROM {jobs} WHERE id = ?", [relation.id])
     cursor.execute(
-        f"UPDATE {jobs} SET id = ?, status = '{CREATED}', snapshot = NULL, waiting = NULL, waiting_since = NULL, "
-        "resource_group = ? WHERE id = ?",
+        f"UPDATE {jobs} SET id = ?, status = '{CREATED}', snapshot = NULL, views_at = NULL, waiting = NULL, "
+        "waiting_since = NULL, resource_group = ? WHERE id = ?",
         [relation.id, group, made_id],
     )
     move_errors(cursor, made_id, relation.id)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
+from sparkwave.catalog.model import Position
 from sparkwave.catalog.stores.job_store import Slice
 from sparkwave.executor.backfill.input_statistics import measured_work
 from sparkwave.executor.backfill.slicing import plan_slices
@@ -40,7 +41,7 @@ def appraise(work: Work) -> Appraisal:
     if work.reads_nothing:
         return Appraisal(Estimate(), {}, False)
     snapshot = work.lake.newest(work.lake.cursor())
-    estimate, inputs = measured_work(work.lake, work.view.plan, snapshot, work.row_count)
+    estimate, inputs = measured_work(work.lake, work.filling.plan, snapshot, work.row_count)
     return Appraisal(estimate, inputs, work.in_process)
 
 
@@ -49,12 +50,12 @@ def steps_on_spark(work: Work, shares: int) -> Steps:
     slice_rows = work.settings.slice_rows()
     if work.reads_nothing:
         return Steps(0, 0, 0)
-    if work.job.strategy != SNAPSHOT or work.job.rate_limit is not None:
+    if work.edit is None and (work.job.strategy != SNAPSHOT or work.job.rate_limit is not None):
         number = max(-(-work.upstream_rows // slice_rows), 1)
         return Steps(number, number, number)
     with closing(work.lake.cursor()) as cursor:
-        snapshot = work.lake.newest(cursor)
-        slices = plan_slices(cursor, work.view.plan, snapshot, slice_rows, shares, work.row_count)
+        position = Position.at(work.now(cursor))
+        slices = plan_slices(cursor, work.filling.plan, position, slice_rows, shares, work.row_count)
     if all(each.id == 1 for each in slices):
         return Steps(len(slices), 1, 1)
     return Steps(len(slices), len(slices), _stages(slices))

@@ -150,18 +150,16 @@ def _added(
     The first step, and a step of a view without an operator that needs several rows together, adds its rows without
     reading any state. Any other step is computed as a change.
     """
-    plan, epoch = work.view.plan, work.job.epoch
+    plan, epoch, position = work.view.plan, work.job.epoch, work.job.applied
     versions = _versions(work, (epoch.snapshot, epoch.snapshot), old, new)
     moved = frozenset(name for name, version in versions.items() if version.added_rows != NONE)
     with work.engine("step", cursor, _directory(work, step), rows) as engine:
         if not step:
             first = {name: version.new_rows for name, version in versions.items()}
-            return engine.fill(cursor, work.view, epoch.snapshot, first, whole(plan), epoch.time_us)
+            return engine.fill(cursor, work.view, position, first, whole(plan), epoch.time_us)
         if exchange_reason(plan.root) is None:
             added = {name: version.added_rows for name, version in versions.items()}
-            return engine.fill(
-                cursor, work.view, epoch.snapshot, added, more(plan, tuple(sorted(moved))), epoch.time_us
-            )
+            return engine.fill(cursor, work.view, position, added, more(plan, tuple(sorted(moved))), epoch.time_us)
         times = (epoch.time_us, epoch.time_us)
         return engine.advance(cursor, work.view, versions, Changes(moved, sum(rows.values()), False, times))
 

@@ -16,7 +16,7 @@ from dataclasses import replace
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.row_ids import ALL
 from sparkwave.catalog.lake.translation import DuckDBError
-from sparkwave.catalog.model import Epoch, Relation
+from sparkwave.catalog.model import Epoch, Position, Relation
 from sparkwave.catalog.stores.job_store import add_created_job
 from sparkwave.executor.backfill.one_commit import MOST_ROWS, PATIENCE_S, epoch_of, may_end_so
 from sparkwave.executor.backfill.work import Work
@@ -79,8 +79,9 @@ def _applied(work: Work, coordinator: Coordinator, cursor: Cursor) -> int | None
 def _fill(work: Work, cursor: Cursor, snapshot: int) -> Fill:
     """Return the rows of the view and its states at a snapshot. Raises DuckDBError after MOMENT_S seconds."""
     inputs = {scan.input: ALL for scan in work.view.plan.scans}
+    epoch = Epoch(snapshot, time.time_ns() // 1000)
     with interrupted_after(cursor, MOMENT_S):
-        return DuckDBEngine().fill(cursor, work.view, snapshot, inputs, whole(work.view.plan), time.time_ns() // 1000)
+        return DuckDBEngine().fill(cursor, work.view, Position.at(epoch), inputs, whole(work.view.plan), epoch.time_us)
 
 
 def _store(work: Work, cursor: Cursor, fill: Fill, epoch: Epoch, add: Add) -> View:

@@ -173,7 +173,7 @@ class BackfillJob:
     def _cut_again(self) -> None:
         """After a rate limit was set: start again by positions, if no slice is finished."""
         work = self._work
-        if work.job.rate_limit is not None and not load_slices(work.lake.cursor(), self.id)[1]:
+        if work.edit is None and work.job.rate_limit is not None and not load_slices(work.lake.cursor(), self.id)[1]:
             work.begin(arrangement.start(work))
             work.progress.start_again()
             remove_tree(work.data)
@@ -184,8 +184,10 @@ class BackfillJob:
         while True:
             work.controls.check()
             cursor = work.lake.cursor()
-            old, new = work.job.epoch, work.now(cursor)
-            versions = {s.input: Version(s.relation, old.snapshot, new.snapshot) for s in work.view.plan.scans}
+            old, new, applied = work.job.epoch, work.now(cursor), work.job.applied
+            versions = {
+                s.input: Version(s.relation, applied.of(s.relation), new.snapshot) for s in work.view.plan.scans
+            }
             times = (old.time_us, max(old.time_us, new.time_us))
             with closing(Feeds(work.lake, cursor, lambda: work.view.plan.scans)) as feeds:
                 changes = bind_changes(cursor, work.view, versions, feeds, times)

@@ -24,7 +24,7 @@ from sparkwave.executor.backfill.creation import Admission, BackfillJob, start_o
 from sparkwave.executor.backfill.measuring import Measuring
 from sparkwave.executor.backfill.permits import Permits
 from sparkwave.executor.backfill.work import Settings, Work
-from sparkwave.executor.epochs.advance import View, internal_name
+from sparkwave.executor.epochs.advance import View
 from sparkwave.executor.epochs.coordinator import Coordinator
 from sparkwave.executor.epochs.plans import Plans
 from sparkwave.executor.epochs.replanning import Unfit, compute_in_place, find_unfit, made_anew
@@ -283,7 +283,7 @@ class Jobs:
         for state in plan.states:
             if not state.in_view:
                 columns = tuple(Column(f.name, f.type) for f in state.node.fields)
-                self._store.add_state(cursor, relation, internal_name(relation.id, plan, state.name), columns)
+                self._store.add_state(cursor, relation, plan.internal_name(relation.id, state.name), columns)
         if relation.is_sink and relation.sink.is_remote:
             self._store.add_state(cursor, relation, log_name(relation.id), log_columns(relation))
         return relation

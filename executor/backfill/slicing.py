@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from sparkwave.catalog.lake.ducklake import Cursor, at_one_moment, first_row
-from sparkwave.catalog.model import Relation
+from sparkwave.catalog.model import Position, Relation
 from sparkwave.catalog.stores.job_store import BUCKET, Slice
 from sparkwave.planner.backfill.fragments import Fragment, fragments
 from sparkwave.planner.plan.nodes import Scan
@@ -67,9 +67,9 @@ class _Limits:
 
 
 def plan_slices(
-    cursor: Cursor, plan: StreamPlan, snapshot: int, slice_rows: int, shares: int = 1, count: RowCount = row_count
+    cursor: Cursor, plan: StreamPlan, position: Position, slice_rows: int, shares: int = 1, count: RowCount = row_count
 ) -> list[Slice]:
-    """Return the slices of every fragment of a plan over its inputs at a snapshot, of `slice_rows` rows or more.
+    """Return the slices of every fragment of a plan over its inputs at a position, of `slice_rows` rows or more.
 
     Slices are smaller where several nodes share the work: a large fragment has `shares` slices or more. A fragment too
     small for two slices is one slice over all its inputs. A fragment that ends in an aggregate and has several slices
@@ -77,23 +77,23 @@ def plan_slices(
     """
     scans, limits = {scan.input: scan for scan in plan.scans}, _Limits(slice_rows, shares)
     with at_one_moment(cursor):  # else each query reads the lake's catalog anew
-        counts = input_rows(cursor, plan, snapshot, count)
-        cutter = _Cutter(cursor, scans, snapshot, counts, limits)
+        counts = input_rows(cursor, plan, position, count)
+        cutter = _Cutter(cursor, scans, position, counts, limits)
         return [slice_ for fragment in fragments(plan, counts) for slice_ in cutter.counted_once(fragment)]
 
 
-def input_rows(cursor: Cursor, plan: StreamPlan, snapshot: int, count: RowCount = row_count) -> dict[str, int]:
-    """Return the rows of every input of a plan at a snapshot, by input name."""
-    return {scan.input: count(cursor, scan.relation, snapshot) for scan in plan.scans}
+def input_rows(cursor: Cursor, plan: StreamPlan, position: Position, count: RowCount = row_count) -> dict[str, int]:
+    """Return the rows of every input of a plan at a position, by input name."""
+    return {scan.input: count(cursor, scan.relation, position.of(scan.relation)) for scan in plan.scans}
 
 
 @dataclass(frozen=True)
 class _Cutter:
-    """Cuts fragments into slices. `counts` has the rows of the inputs at the snapshot."""
+    """Cuts fragments into slices. `counts` has the rows of the inputs at the position."""
 
     cursor: Cursor
     scans: Mapping[str, Scan]
-    snapshot: int
+    position: Position
     counts: Mapping[str, int]
     limits: _Limits
 
@@ -139,7 +139,7 @@ class _Cutter:
         found: list[Slice] = []
         for driver in fragment.drivers:
             relation = self.scans[driver].relation
-            ids = row_ids(self.cursor, relation, self.snapshot)
+            ids = row_ids(self.cursor, relation, self.position.of(relation))
             for start, stop, rows in cut(ids, self.counts[driver], slice_rows):
                 found.append(Slice(fragment.id, len(found) + 1, relation.id, driver, start, stop, rows))
         driven = sum(self.counts[driver] for driver in fragment.drivers)

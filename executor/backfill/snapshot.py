@@ -1,4 +1,4 @@
-"""Fills a view from a pinned snapshot of its upstreams, in slices: Snapshot backfill on Spark.
+"""Fills a view from a pinned snapshot of its upstreams, in slices: Snapshot backfill on Spark, and edits.
 
 A slice is a range of row ids of the input that drives a fragment, with all rows of the other inputs, or a bucket of the
 rows that exchanges have moved. The slices of one Spark job commit their rows together with the mark that they are
@@ -7,6 +7,7 @@ finished, in any order. If every fragment is one slice, one task and one commit 
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +21,7 @@ from sparkwave.catalog.lake.places import delete_unused, keep_list, listed
 from sparkwave.catalog.lake.row_ids import ALL, RowIds
 from sparkwave.catalog.lazy import lazy
 from sparkwave.catalog.log_context import in_this_context
-from sparkwave.catalog.model import Epoch
+from sparkwave.catalog.model import Position
 from sparkwave.catalog.stores.compute_errors import add_errors
 from sparkwave.catalog.stores.job_store import (
     BUCKET,
@@ -141,11 +142,11 @@ def run(work: Work, end: End) -> None:
 
 def _cuts(work: Work, slices: Sequence[Slice]) -> Iterator[_Cut]:
     """Return the fragments of a plan that have slices, each after the exchanges that it reads."""
-    plan = work.view.plan
+    plan = work.filling.plan
     # The slices are cut already, so that row counts matter only for which rows move to buckets.
     counts = dict.fromkeys((scan.input for scan in plan.scans), 0)
     if any(s.input == BUCKET for s in slices):
-        counts = input_rows(work.lake.cursor(), plan, work.job.epoch.snapshot, work.row_count)
+        counts = input_rows(work.lake.cursor(), plan, work.job.applied, work.row_count)
     for fragment in fragments(plan, counts):
         yield from _cut(fragment, slices, ())
 
@@ -168,11 +169,11 @@ def _buckets(work: Work, fragment: Fragment) -> Buckets:
 
 def start(work: Work) -> Start:
     """Return the epoch to pin, and the slices."""
-    cursor = work.lake.cursor()
-    epoch = work.now(cursor)
-    slice_rows, shares = work.settings.slice_rows(), work.group.shares
-    slices = plan_slices(cursor, work.view.plan, epoch.snapshot, slice_rows, shares, work.row_count)
-    return Start(epoch, tuple(slices))
+    cursor, plan = work.lake.cursor(), work.filling.plan
+    position = work.edit.position if work.edit is not None else Position.at(work.now(cursor))
+    rows, shares = (sys.maxsize, 1) if work.in_process else (work.settings.slice_rows(), work.group.shares)
+    slices = plan_slices(cursor, plan, position, rows, shares, work.row_count)
+    return Start(position.epoch, tuple(slices), views_at=None if work.edit is None else position.views)
 
 
 def _stands(work: Work) -> tuple[Sequence[Slice], set[tuple[int, int]]]:
@@ -262,7 +263,8 @@ def start_ahead(work: Work, start: Start) -> None:
     """Start the one task that fills a view, while the job is being stored."""
     if start.slices and _is_one_task(start.slices):
         rows = {s.fragment_id: s.row_count for s in start.slices}
-        work.start_ahead(partial(_filled, work, start.epoch, rows))
+        position = Position.at(start.epoch) if start.views_at is None else Position(start.epoch, start.views_at)
+        work.start_ahead(partial(_filled, work, position, rows))
 
 
 def _is_one_task(slices: Sequence[Slice]) -> bool:
@@ -270,12 +272,12 @@ def _is_one_task(slices: Sequence[Slice]) -> bool:
     return all(s.id == 1 for s in slices)
 
 
-def _filled(work: Work, epoch: Epoch, rows: Rows) -> Filled:
+def _filled(work: Work, position: Position, rows: Rows) -> Filled:
     """Return the rows of the view and its states, computed by one task that reads `rows`."""
-    cursor, plan = work.lake.cursor(), work.view.plan
-    inputs = {scan.input: ALL for scan in plan.scans}
-    with work.spark("slice", work.data / "step_0", rows) as engine:
-        filled = engine.fill(cursor, work.view, epoch.snapshot, inputs, whole(plan), epoch.time_us)
+    cursor, view = work.lake.cursor(), work.filling
+    inputs = {scan.input: ALL for scan in view.plan.scans}
+    with work.engine("slice", cursor, work.data / "step_0", rows) as engine:
+        filled = engine.fill(cursor, view, position, inputs, whole(view.plan), position.epoch.time_us)
     return filled.as_files, cursor
 
 
@@ -286,7 +288,7 @@ def _run_whole(work: Work, rows: Rows, end: End) -> None:
     """
     work.check_retry(work.lake.cursor(), 1, rows)
     ahead = work.take_ahead()
-    filled, cursor = ahead.result() if ahead is not None else _filled(work, work.job.epoch, rows)
+    filled, cursor = ahead.result() if ahead is not None else _filled(work, work.job.applied, rows)
     for fragment_id, addition in zip(rows, filled.additions, strict=True):
         BACKFILL_BYTES.add(work.id, addition.size, fragment_id)
     work.controls.check()
@@ -300,7 +302,7 @@ def _run_whole(work: Work, rows: Rows, end: End) -> None:
 
 def _run_tasks(work: Work, cut: _Cut, left: Mapping[str, Buckets], tasks: Sequence[Sequence[Slice]]) -> None:
     """Run slices as tasks of one Spark job, and commit their rows and failed-row counts, all or nothing."""
-    plan, fragment, first = work.view.plan, cut.fragment, tasks[0][0]
+    plan, fragment, first = work.filling.plan, cut.fragment, tasks[0][0]
     slices = [slice_ for task in tasks for slice_ in task]
     rows = {fragment.id: sum(slice_.row_count for slice_ in slices)}
     cursor = work.lake.cursor()
@@ -350,13 +352,13 @@ def _bound(
     for task in tasks:
         first, last = task[0], task[-1]
         if first.input not in made:
-            part = made[first.input] = _Part.of(_part(work.view.plan, cut, first))
+            part = made[first.input] = _Part.of(_part(work.filling.plan, cut, first))
             _bind_whole(work, engine, cursor, " ".join([part.query, *(check.count for check in rest)]), first)
-        driver = next((scan for scan in work.view.plan.scans if scan.input == first.input), None)
+        driver = next((scan for scan in work.filling.plan.scans if scan.input == first.input), None)
         if driver is not None and first.row_id_from is not None:
             work.controls.check_step()
             rows = RowIds(((first.row_id_from, last.row_id_to),))
-            engine.bind_slice(cursor, driver, work.job.epoch.snapshot, rows)
+            engine.bind_slice(cursor, driver, work.job.applied.of(driver.relation), rows)
         for name, types in _left_types(cut, first).items():
             engine.bind_files(name, left[name].get(first.row_id_from or 0, ()), types)
         part = made[first.input]
@@ -393,15 +395,15 @@ def _rest(plan: StreamPlan, cut: _Cut, slices: Sequence[Slice]) -> tuple[Check, 
 
 def _bind_whole(work: Work, engine: SparkEngine, cursor: Cursor, query: str, slice_: Slice) -> None:
     """Make relations of the inputs that a slice's query reads as a whole."""
-    for scan in (scan for scan in work.view.plan.scans if f"{scan.input}_new" in query):
+    for scan in (scan for scan in work.filling.plan.scans if f"{scan.input}_new" in query):
         if scan.input != slice_.input or slice_.row_id_from is None:
             work.controls.check_step()
-            engine.bind_slice(cursor, scan, work.job.epoch.snapshot)
+            engine.bind_slice(cursor, scan, work.job.applied.of(scan.relation))
     _bind_states(work, engine, cursor, query)
 
 
 def _bind_states(work: Work, engine: SparkEngine, cursor: Cursor, query: str) -> None:
     """Make relations of the states that a query reads, from the files that earlier fragments have left."""
-    for state in work.view.plan.states:
+    for state in work.filling.plan.states:
         if f"{state.name}_state" in query:
             engine.bind_state_files(work.view, state, registered_files(cursor, work.view.state_table(state)))

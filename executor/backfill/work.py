@@ -17,17 +17,20 @@ from sparkwave.catalog.lake.places import Place, remove_tree
 from sparkwave.catalog.lake.translation import DuckDBError
 from sparkwave.catalog.lazy import lazy
 from sparkwave.catalog.log_context import in_this_context
-from sparkwave.catalog.model import CREATING, DEFAULT_GROUP, Epoch, Job, Relation
+from sparkwave.catalog.model import CREATED, CREATING, DEFAULT_GROUP, Epoch, Job, Position, Relation
+from sparkwave.catalog.names import LakeTable
 from sparkwave.catalog.stores.job_store import (
     AlreadyDone,
     Start,
     check_step,
+    load_jobs,
     load_slices,
     move_job_epoch,
     set_job_waiting,
     start_job,
 )
 from sparkwave.catalog.stores.store import Store
+from sparkwave.catalog.stores.view_audits import DIFFERENT, newest_results
 from sparkwave.executor.backfill.controls import Controls, ControlsChanged
 from sparkwave.executor.backfill.job_group import JobGroup
 from sparkwave.executor.backfill.progress import NO_ROWS, Progress, Rows
@@ -41,6 +44,8 @@ from sparkwave.executor.spark.groups import Groups
 from sparkwave.executor.spark.spark_engine import SparkEngine, SparkError, spark_engine
 from sparkwave.executor.spark.workers import actors_of
 from sparkwave.planner.backfill.strategy import SNAPSHOT
+from sparkwave.planner.plan.edits import edit
+from sparkwave.planner.plan.stream_plan import StreamPlan, plan_definition
 
 logger = logging.getLogger(__name__)
 
@@ -79,6 +84,14 @@ def _staging(staging: Place, job_id: int) -> Place:
     return staging / f"job_{job_id}"
 
 
+@dataclass(frozen=True)
+class Edit:
+    """A plan that fills a view from the rows of the view that it replaces, which stands at a position."""
+
+    plan: StreamPlan
+    position: Position
+
+
 # Stores the rows of a whole view, which the cursor has, and marks the view created. Returns False if it cannot.
 End = Callable[[Cursor, Fill], bool]
 
@@ -93,7 +106,7 @@ class Work:
         self.is_serverless = job.is_serverless
         self._fresh: Start | None = None
         self._ahead: Future[Filled] | None = None
-        self._counted: tuple[int, dict[int, int]] = 0, {}  # a snapshot, and rows of relations at that snapshot
+        self._counted: dict[tuple[LakeTable, int], int] = {}  # rows of tables at snapshots
         # For measuring: the start (monotonic), the seconds until the group was there, and its cores; a job that was
         # resumed, retried or held back tells nothing about the time of others.
         self.began, self.start_s, self.cores = time.monotonic(), 0.0, 0
@@ -109,6 +122,33 @@ class Work:
         self._groups = groups
         self._waiting: str | None = job.waiting
         self._name(view, job)
+
+    @lazy
+    def edit(self) -> Edit | None:
+        """How the view's rows follow from those of the view that it replaces; None if they are computed anew."""
+        replaced = self.relation.replaces
+        if replaced is None or (self.is_planned and not self.job.is_edit):
+            return None
+        catalog = self.store.catalog
+        before = catalog.by_id[replaced]
+        plan = edit(plan_definition(before, catalog), self.view.plan, before)
+        position = self.job.applied if self.is_planned else self._shown(before)
+        return Edit(plan, position) if plan is not None and position is not None else None
+
+    def _shown(self, view: Relation) -> Position | None:
+        """Return the position of a view's stored rows; None for a view that is behind or known to be wrong."""
+        cursor = self.lake.cursor()
+        with at_one_moment(cursor):
+            snapshot, epoch = self.lake.snapshot(cursor), self.store.epoch(cursor)
+            job = next((job for job in load_jobs(cursor) if job.id == view.id), None)
+            result, _ = newest_results(cursor).get(view.id, (None, None))
+        is_right = job is not None and job.status == CREATED and not job.is_behind and result != DIFFERENT
+        return Position(epoch, snapshot) if is_right else None
+
+    @property
+    def filling(self) -> View:
+        """The view with the plan by which it is filled."""
+        return self.view if self.edit is None else View(self.view.relation, self.edit.plan)
 
     def _name(self, view: View, job: Job) -> None:
         self.view, self._given, self.id = view, job, job.id
@@ -156,7 +196,8 @@ class Work:
     @property
     def is_measured(self) -> bool:
         """Whether the time since `began` is that of the work and of the group's start, and not of a receiver."""
-        return self.is_undisturbed and self.job.rate_limit is None and not self.relation.is_sink
+        is_usual = self.job.rate_limit is None and not self.relation.is_sink and self.edit is None
+        return self.is_undisturbed and is_usual
 
     def await_group(self) -> None:
         """Wait for the group. Raises Error 53000 if it cannot be had."""
@@ -298,7 +339,7 @@ class Work:
             limit < 0
             or self.is_serverless
             or job.resource_group != DEFAULT_GROUP
-            or (self.is_planned and not self.reads_on)
+            or (self.is_planned and not self.reads_on and self.edit is None)
         ):
             return False
         return self.upstream_rows <= limit
@@ -306,6 +347,8 @@ class Work:
     @property
     def reads_on(self) -> bool:
         """Whether the job keeps positions instead of slices."""
+        if self.edit is not None:
+            return False
         if self.is_planned:
             return not (self._fresh.slices if self._fresh is not None else load_slices(self.lake.cursor(), self.id)[0])
         return self.job.strategy != SNAPSHOT or self.job.rate_limit is not None or self.in_process
@@ -316,17 +359,14 @@ class Work:
         cursor = self.lake.cursor()
         snapshot = self.lake.newest(cursor)
         with at_one_moment(cursor):  # else each query reads the lake's catalog anew
-            return sum(self.row_count(cursor, scan.relation, snapshot) for scan in self.view.plan.scans)
+            return sum(self.row_count(cursor, scan.relation, snapshot) for scan in self.filling.plan.scans)
 
     def row_count(self, cursor: Cursor, relation: Relation, snapshot: int) -> int:
-        """As `executor.backfill.slicing.row_count`; counts for one snapshot are kept."""
-        counted_at, counts = self._counted
-        if counted_at != snapshot:
-            counts = {}
-            self._counted = snapshot, counts
-        if relation.id not in counts:
-            counts[relation.id] = row_count(cursor, relation, snapshot)
-        return counts[relation.id]
+        """As `executor.backfill.slicing.row_count`; counts are kept."""
+        counted = relation.lake_table, snapshot
+        if counted not in self._counted:
+            self._counted[counted] = row_count(cursor, relation, snapshot)
+        return self._counted[counted]
 
     @property
     def actors(self) -> int:

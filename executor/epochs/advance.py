@@ -14,8 +14,8 @@ from sparkwave.catalog.counters import EngineName
 from sparkwave.catalog.lake.ducklake import Cursor, register_files
 from sparkwave.catalog.lake.places import Place, delete_unused
 from sparkwave.catalog.lake.row_ids import ALL, RowIds
-from sparkwave.catalog.model import Relation
-from sparkwave.catalog.names import INTERNAL_PREFIX, LakeTable, quote
+from sparkwave.catalog.model import Position, Relation
+from sparkwave.catalog.names import LakeTable, quote
 from sparkwave.catalog.stores.compute_errors import ComputeErrors, add_errors
 from sparkwave.catalog.stores.view_checksums import Checksum, add_changes
 from sparkwave.executor.epochs.delta_programs import Added, Program
@@ -41,17 +41,8 @@ class View:
     def table_of(self, state_name: str | None) -> LakeTable:
         """Return the internal table of a state, or the view's own table for None."""
         table = self.relation.lake_table
-        return (
-            replace(table, name=internal_name(self.relation.definition_id, self.plan, state_name))
-            if state_name
-            else table
-        )
-
-
-def internal_name(job_id: int, plan: StreamPlan, state_name: str) -> str:
-    """Return the name of an internal table, in RisingWave's form."""
-    operator = next(state.operator for state in plan.states if state.name == state_name)
-    return f"{INTERNAL_PREFIX}{job_id}_{state_name}_{operator}"
+        name = state_name and self.plan.internal_name(self.relation.definition_id, state_name)
+        return replace(table, name=name) if name else table
 
 
 # Files that Spark wrote for a step become files of the lake unchanged from this number of rows on; fewer rows are
@@ -284,15 +275,15 @@ class Engine(Protocol):
         self,
         cursor: Cursor,
         view: View,
-        snapshot: int,
+        position: Position,
         rows: Mapping[str, RowIds],
         queries: Sequence[Added],
         time_us: int,
     ) -> Fill:
-        """Compute the rows of fragments from some rows of each input (by name) at a snapshot; all of the rows are new.
+        """Compute the rows of fragments from some rows of each input (by name); all of the rows are new.
 
-        `queries` that fill a state come before queries that read the state. `time_us` is the value of `now()` in
-        microseconds.
+        `position` has the snapshots of the inputs. `queries` that fill a state come before queries that read the state.
+        `time_us` is the value of `now()` in microseconds.
         """
 
 

@@ -11,6 +11,7 @@ from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.memory_transactions import in_transaction
 from sparkwave.catalog.lake.row_ids import NONE, RowIds
 from sparkwave.catalog.lake.translation import DuckDBError
+from sparkwave.catalog.model import Position
 from sparkwave.catalog.names import BUFFER, VIEWS_SCHEMA, LakeTable, quote
 from sparkwave.catalog.stores.compute_errors import ComputeErrors
 from sparkwave.executor.epochs.advance import Addition, Advance, Changes, Fill, View, by_changes, set_times
@@ -108,12 +109,14 @@ class DuckDBEngine:
         return bound_checks((check for check in made.checks if check.is_of_changes), _bound_changes(changes))
 
     def fill(
-        self, cursor: Cursor, view: View, snapshot: int, rows: Mapping[str, RowIds], queries: Sequence[Added],
+        self, cursor: Cursor, view: View, position: Position, rows: Mapping[str, RowIds], queries: Sequence[Added],
         time_us: int,
     ) -> Fill:  # fmt: skip
         """As `executor.epochs.advance.Engine`."""
         set_times(cursor, (time_us, time_us))
-        inputs = {f"{scan.input}_new": rows_at(scan, snapshot, rows[scan.input]) for scan in view.plan.scans}
+        inputs = {
+            f"{scan.input}_new": rows_at(scan, position.of(scan.relation), rows[scan.input]) for scan in view.plan.scans
+        }
         raising = [replace(item, query=item.raising) for item in queries]
         if (filled := unless_raised(lambda: _filled(cursor, view, inputs, raising))) is not None:
             return filled

@@ -109,9 +109,9 @@ class EpochWork:
             self._store_left()
             left = self.left[upstream].reason
             raise Blocked(relation.id, waits(self.tools.store.catalog.by_id[upstream], left))
-        start = self.tools.store.catalog.job_by_id[relation.id].epoch
+        start = self.tools.store.catalog.job_by_id[relation.id].applied
         try:
-            self._take_along(relation, Position(start, start.snapshot))
+            self._take_along(relation, start)
         except Exception as error:
             found = error_of(error)
             if found.sqlstate != errors.INSUFFICIENT_RESOURCES:
@@ -199,12 +199,11 @@ class EpochWork:
 
     def _advance(self, view: View, start: Position | None) -> Advance | None:
         epoch = self.epoch
-        since = start or Position(epoch, epoch.snapshot)
+        since = start or Position.at(epoch)
         is_late = since.epoch != self.applied
         versions = {}
         for scan in view.plan.scans:
-            old = since.epoch.snapshot if scan.relation.is_table else since.views
-            pending = self.pending.get(scan.relation.id)
+            old, pending = since.of(scan.relation), self.pending.get(scan.relation.id)
             versions[scan.input] = Version(scan.relation, old, epoch.snapshot, pending, is_net=is_late)
         times = (since.epoch.time_us, epoch.time_us)
         tries = self.tools.behind.tries(view.relation.id)

@@ -18,7 +18,7 @@ from sparkwave.catalog.names import system_table
 from sparkwave.catalog.stores.job_store import leave_behind
 from sparkwave.catalog.stores.store import Store
 from sparkwave.catalog.types import duckdb_type
-from sparkwave.executor.epochs.advance import View, internal_name
+from sparkwave.executor.epochs.advance import View
 from sparkwave.executor.epochs.plans import Plans
 from sparkwave.executor.epochs.takeover import replacement
 from sparkwave.executor.faults import message_of
@@ -101,7 +101,7 @@ def _of_catalog(cursor: Cursor, view: View) -> Fingerprint:
     relation, plan = view.relation, view.plan
     rows = Stored(tuple((c.lake_name, str(c.type)) for c in relation.stored), relation.in_lake(relation.key))
     needed = fingerprint(plan).states
-    names = {internal_name(relation.definition_id, plan, state): state for state in needed}
+    names = {plan.internal_name(relation.definition_id, state): state for state in needed}
     states = {}
     for table in _tables_of_states(cursor, relation):
         name = names.get(table)

@@ -31,7 +31,7 @@ from sparkwave.executor.epochs.coordinator import Coordinator
 from sparkwave.executor.epochs.delta_programs import whole
 from sparkwave.executor.epochs.plans import Plans
 from sparkwave.executor.faults import error_of
-from sparkwave.executor.maintenance.view_check import Comparison, Compute, compare, in_process, snapshot_of
+from sparkwave.executor.maintenance.view_check import Comparison, Compute, compare, in_process
 from sparkwave.executor.spark.groups import Groups
 from sparkwave.executor.spark.spark_engine import SparkEngine, spark_engine
 
@@ -243,7 +243,7 @@ class Audits:
     @contextmanager
     def _computing(self, cursor: Cursor, view: View, moment: _Moment, client: Client) -> Iterator[tuple[str, Compute]]:
         """Yield the engine, and a function that has it compute the view and its states."""
-        snapshots = {scan.input: snapshot_of(scan, moment.position) for scan in view.plan.scans}
+        snapshots = {scan.input: moment.position.of(scan.relation) for scan in view.plan.scans}
         rows = sum(row_count(cursor, scan.relation, snapshots[scan.input]) for scan in view.plan.scans)
         if rows <= self._settings.in_process_rows():
             yield _DUCKDB, in_process(cursor, view, moment.position)

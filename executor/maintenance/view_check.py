@@ -20,7 +20,6 @@ from sparkwave.executor.epochs.advance import View, set_times
 from sparkwave.executor.epochs.delta_programs import Whole, whole
 from sparkwave.executor.epochs.plans import Plans
 from sparkwave.executor.epochs.versions import rows_at
-from sparkwave.planner.plan.nodes import Scan
 
 # Sums of floating-point numbers depend on the order of the rows, so they may differ by this relative amount.
 _CLOSE = 1e-9
@@ -105,7 +104,7 @@ def in_process(cursor: Cursor, view: View, here: Position) -> Compute:
     """Return a function that has the cursor compute a view and its states at a position, states first."""
     set_times(cursor, (here.epoch.time_us, here.epoch.time_us))
     for scan in view.plan.scans:
-        query = rows_at(scan, snapshot_of(scan, here))
+        query = rows_at(scan, here.of(scan.relation))
         cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {scan.input}_new AS {query}")
 
     def compute(item: Whole) -> str:
@@ -115,11 +114,6 @@ def in_process(cursor: Cursor, view: View, here: Position) -> Compute:
         return f"{item.state}_state"
 
     return compute
-
-
-def snapshot_of(scan: Scan, here: Position) -> int:
-    """Return the snapshot in which a view at a position has read an input."""
-    return here.epoch.snapshot if scan.relation.is_table else here.views
 
 
 def compare(cursor: Cursor, view: View, snapshot: int, compute: Compute) -> Comparison:

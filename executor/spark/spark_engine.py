@@ -25,7 +25,8 @@ from sparkwave.catalog.lake.ducklake import ENGINE_VERSION, SETTINGS, Cursor, La
 from sparkwave.catalog.lake.places import Place, remove_tree
 from sparkwave.catalog.lake.row_ids import ALL, NONE, RowIds
 from sparkwave.catalog.lake.translation import DISK_FULL, disk_full, error_named, translate
-from sparkwave.catalog.names import literal
+from sparkwave.catalog.model import Position
+from sparkwave.catalog.names import LakeTable, literal
 from sparkwave.catalog.stores.compute_errors import ComputeErrors
 from sparkwave.catalog.system.system_views import scalar_functions
 from sparkwave.catalog.types import BIGINT, Type
@@ -81,8 +82,8 @@ class SparkEngine:
     inputs: dict[str, str] = field(default_factory=dict)
     # The old and new value of `now()` in a view's SQL, in microseconds.
     times: tuple[int, int] | None = None
-    # The files of relations, by relation id and snapshot.
-    _listed: dict[tuple[int, int], TableFiles] = field(default_factory=dict)
+    # The files of relations, by table and snapshot.
+    _listed: dict[tuple[LakeTable, int], TableFiles] = field(default_factory=dict)
 
     @property
     def name(self) -> EngineName:
@@ -140,7 +141,7 @@ class SparkEngine:
 
     def read_files(self, cursor: Cursor, scan: Scan, snapshot: int, rows: RowIds) -> str:
         """As `read`, over the files of the lake."""
-        key = scan.relation.id, snapshot
+        key = scan.relation.lake_table, snapshot
         if key not in self._listed:
             self._listed[key] = table_files(cursor, scan.relation, snapshot, self.scratch / uuid.uuid4().hex)
         return table_rows(self._listed[key], scan.relation, scan.columns, rows)
@@ -174,14 +175,14 @@ class SparkEngine:
         return Advance(view, tuple(applied), found.changes, tuple(counts), hashes, failed)
 
     def fill(
-        self, cursor: Cursor, view: View, snapshot: int, rows: Mapping[str, RowIds], queries: Sequence[Added],
+        self, cursor: Cursor, view: View, position: Position, rows: Mapping[str, RowIds], queries: Sequence[Added],
         time_us: int,
     ) -> Fill:  # fmt: skip
         """As `executor.epochs.advance.Engine`."""
         with at_one_moment(cursor):  # else each query reads the lake's catalog anew
             for scan in view.plan.scans:
                 self.check()
-                self.bind_slice(cursor, scan, snapshot, rows[scan.input])
+                self.bind_slice(cursor, scan, position.of(scan.relation), rows[scan.input])
         return self.fill_bound(cursor, view, queries, time_us)
 
     def fill_bound(self, cursor: Cursor, view: View, queries: Sequence[Added], time_us: int) -> Fill:

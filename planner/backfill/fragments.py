@@ -15,7 +15,7 @@ and one task merges each bucket.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 
 from sqlglot import exp
@@ -127,6 +127,11 @@ def fragments(plan: StreamPlan, row_counts: Mapping[str, int]) -> tuple[Fragment
     ids = count(len(plan.states) + 2)  # after the ids of fragments that fill a target
     found: list[Fragment] = []
     for state in plan.states:
+        if state.source is not None:
+            source = replace(plan.root, input=state.source) if state.in_view else state.source
+            drivers = _drivers(source, row_counts)
+            found.append(Fragment(len(found) + 1, state.target, source, drivers, None, _inputs(source)))
+            continue
         node, below = plan.root if state.in_view else state.node, state.node.input
         keys = state.node.keys if isinstance(state.node, Aggregate) else state.node.partition
         found.append(

@@ -168,6 +168,8 @@ def _fill_checks(rows: Rows, node: Node, seen: set[str]) -> Iterator[Check]:
         if state.name in seen:
             return
         seen.add(state.name)
+        if state.source is not None:
+            yield from _fill_checks(rows, state.source, seen)
     for child in node.inputs:
         yield from _fill_checks(rows, child, seen)
     for over, parts in looked_through(node):

@@ -11,6 +11,7 @@ from sparkwave.catalog.column_names import check_distinct, escaped, readable, un
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lazy import lazy
 from sparkwave.catalog.model import Catalog, Column, Relation
+from sparkwave.catalog.names import INTERNAL_PREFIX
 from sparkwave.catalog.relation_details import Details
 from sparkwave.catalog.types import Type
 from sparkwave.planner.backfill.backfill_order import backfill_order
@@ -66,13 +67,15 @@ class State:
     """The state of an operator between epochs, with fields as columns.
 
     It has a row a group, the first rows of each partition, or all rows of a memo. `columns` maps each field to the
-    stored column. With `in_view` the view's own table has the rows.
+    stored column. With `in_view` the view's own table has the rows. A backfill takes the rows from `source`, if that is
+    given, instead of computing them.
     """
 
     name: str
     node: Stateful
     in_view: bool
     columns: tuple[tuple[str, str], ...]
+    source: Node | None = None
 
     @property
     def target(self) -> str | None:
@@ -130,7 +133,9 @@ class StreamPlan:
 
     @lazy
     def scans(self) -> tuple[Scan, ...]:
-        return tuple(dict.fromkeys(node for node in walk(self.root) if isinstance(node, Scan)))
+        """What the plan reads; the rows of a state with a source are those of the source."""
+        tops = [self.root, *(top for state in self.states for top in (state.node, state.source) if top is not None)]
+        return tuple(dict.fromkeys(node for top in tops for node in walk(top) if isinstance(node, Scan)))
 
     @lazy
     def key(self) -> tuple[str, ...]:
@@ -158,6 +163,11 @@ class StreamPlan:
     def states_in(self, target: str | None) -> list[State]:
         """Return the states whose rows a table has: the table of the state `target`, or the view's for None."""
         return [state for state in self.states if state.target == target]
+
+    def internal_name(self, job_id: int, state_name: str) -> str:
+        """Return the name of the internal table of a state, in RisingWave's form."""
+        operator = next(state.operator for state in self.states if state.name == state_name)
+        return f"{INTERNAL_PREFIX}{job_id}_{state_name}_{operator}"
 
     def types_in(self, target: str | None) -> dict[str, Type]:
         """Return the types of a table's columns: the table of the state `target`, or the view's for None."""
