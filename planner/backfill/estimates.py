@@ -140,7 +140,7 @@ class Estimate:
 
 def bounds(plan: StreamPlan, input_name: str) -> tuple[Bound, ...]:
     """Return the comparisons that all rows of an input have to pass which the fill of a view uses."""
-    for node in walk(plan.root):
+    for node in plan.nodes:
         if isinstance(node, Filter) and isinstance(node.input, Scan) and node.input.input == input_name:
             scan = node.input
             types = {f.name: f.type for f in scan.fields}
@@ -225,12 +225,12 @@ class _Estimator:
     ) -> None:
         self._plan, self._inputs, self._rows, self._distinct = plan, inputs, rows, distinct
         self._sizes: dict[Node, _Size] = {}
+        self._sources = {state.node: state.source for state in plan.states if state.source is not None}
         self._work: dict[str, float] = {}
 
     def work(self) -> Estimate:
         plan = self._plan
-        nodes = set(walk(plan.root))
-        self._add(scans=len(plan.scans), operators=len(nodes))
+        self._add(scans=len(plan.scans), operators=len(plan.nodes))
         for scan in plan.scans:
             size = self._inputs[scan.input]
             self._add(
@@ -270,7 +270,8 @@ class _Estimator:
 
     def _of(self, node: Node) -> _Size:
         if node not in self._sizes:
-            self._sizes[node] = self._made(node)
+            source = self._sources.get(node) if keeps_state(node) else None
+            self._sizes[node] = self._made(node) if source is None else self._of(source)
         return self._sizes[node]
 
     def _made(self, node: Node) -> _Size:

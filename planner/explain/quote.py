@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from sparkwave.catalog.names import DEFAULT_SCHEMA
 from sparkwave.planner.backfill.cost_model import IN_PROCESS, LEAST_FINISHED, SERVERLESS, STEADY, Engine, Quote
 from sparkwave.planner.backfill.estimates import Estimate, InputSize
+from sparkwave.planner.plan.edits import STORED, stored_inputs
 from sparkwave.planner.plan.nodes import Scan
 from sparkwave.planner.plan.stream_plan import StreamPlan
 
@@ -44,7 +45,7 @@ class Quoted:
 
 def as_text(of: Quoted) -> list[str]:
     """Return the lines of a quote."""
-    lines = [f"strategy: {of.plan.strategy}"]
+    lines = [f"strategy: {of.plan.strategy}{', an edit of the stored rows' if stored_inputs(of.plan) else ''}"]
     lines += [_read(scan, of.inputs[scan.input]) for scan in of.plan.scans if scan.input in of.inputs]
     lines.append(f"write: about {_rows(of.work.written_rows)}, {_bytes(of.work.written_bytes)}")
     if of.rate_limit is not None:
@@ -56,7 +57,8 @@ def as_text(of: Quoted) -> list[str]:
 def _read(scan: Scan, size: InputSize) -> str:
     relation = scan.relation
     name = relation.name if relation.schema == DEFAULT_SCHEMA else relation.qualified_name
-    name = name if scan.alias == relation.name else f"{name} {scan.alias}"
+    if scan.alias != relation.name:
+        name += " as stored" if scan.alias == STORED else f" {scan.alias}"
     pruned = size.files - size.read_files
     columns = len(scan.columns)
     text = f"read: {name}, {_rows(size.read_rows)}, {_bytes(size.read_bytes)} of {_several(columns, 'column')}"
@@ -130,6 +132,7 @@ def as_json(of: Quoted) -> list[str]:
     """Return the lines of a quote as one JSON object; times are in seconds."""
     found = {
         "strategy": of.plan.strategy,
+        "is_edit": bool(stored_inputs(of.plan)),
         "read": [
             {
                 "relation": scan.relation.qualified_name,

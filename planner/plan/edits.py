@@ -127,8 +127,8 @@ def _stored(old: StreamPlan, view: Relation) -> Iterator[_Stored]:
     for state in old.states:
         if not state.in_view:
             fields = tuple(Column(f.name, f.type) for f in state.node.fields)
-            table = replace(view.lake_table, name=old.internal_name(view.definition_id, state.name))
-            relation = replace(view, columns=fields, key=(), made_as=table)
+            name = old.internal_name(view.definition_id, state.name)
+            relation = replace(view, name=name, columns=fields, key=(), made_as=replace(view.lake_table, name=name))
             yield _Stored(_stored_node(state.node), relation, {each.name: each.name for each in fields})
 
 

@@ -132,10 +132,14 @@ class StreamPlan:
         return tuple(names[name] for name in self.key)
 
     @lazy
-    def scans(self) -> tuple[Scan, ...]:
-        """What the plan reads; the rows of a state with a source are those of the source."""
+    def nodes(self) -> tuple[Node, ...]:
+        """Every operator once, inputs first; those of the sources of states, too."""
         tops = [self.root, *(top for state in self.states for top in (state.node, state.source) if top is not None)]
-        return tuple(dict.fromkeys(node for top in tops for node in walk(top) if isinstance(node, Scan)))
+        return tuple(dict.fromkeys(node for top in tops for node in walk(top)))
+
+    @lazy
+    def scans(self) -> tuple[Scan, ...]:
+        return tuple(node for node in self.nodes if isinstance(node, Scan))
 
     @lazy
     def key(self) -> tuple[str, ...]:

@@ -93,6 +93,13 @@ GROUP BY airline""",
     ),
 )
 
+# Another query for a view, whose rows follow from those that the view has.
+EDITED = "late_flights"
+EDIT = """ALTER MATERIALIZED VIEW late_flights AS
+SELECT time_hour, carrier, flight, tailnum, origin, dest, dep_delay, arr_delay, arr_delay - dep_delay AS lost_in_air
+FROM flights
+WHERE arr_delay >= 120"""
+
 CHANGES = (
     ("an airline is renamed", "UPDATE airlines SET name = 'United Airlines' WHERE carrier = 'UA'"),
     ("Hawaiian arrives later", "UPDATE flights SET arr_delay = arr_delay + 60 WHERE carrier = 'HA'"),

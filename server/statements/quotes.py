@@ -57,15 +57,20 @@ def explain(session: Session, statement: Explain) -> Result:
         target = placed_index(session, target)
     elif isinstance(target, CreateSink):
         target = replace(target, options=with_connection(session, target.options)[0])
-    quoted = quote_of(session, target, planned_job(session, target, replaces))
+    quoted = quote_of(session, target, planned_job(session, target, replaces), replaces)
     lines = as_json(quoted) if statement.options.format == "json" else as_text(quoted)
     return rows_result("EXPLAIN", ("QUERY PLAN",), [(line,) for line in lines], (VARCHAR,))
 
 
-def quote_of(session: Session, statement: CreateStreaming, planned: PlannedJob) -> Quoted:
-    """Return what the backfill of a planned job would take, on each engine that could do it."""
+def quote_of(
+    session: Session, statement: CreateStreaming, planned: PlannedJob, replaces: Relation | None = None
+) -> Quoted:
+    """Return what the backfill of a planned job would take, on each engine that could do it.
+
+    `replaces` is the view that gets the rows.
+    """
     context = session.context
-    work = context.jobs.work_of(_relation(session, statement, planned), planned.plan, _job(planned))
+    work = context.jobs.work_of(_relation(session, statement, planned, replaces), planned.plan, _job(planned))
     found = appraise(work)
     finished = [
         Finished(each.kind, _computing(session, each.cores), each.seconds, Estimate.load(each.work))
@@ -80,10 +85,12 @@ def quote_of(session: Session, statement: CreateStreaming, planned: PlannedJob) 
         offers.append(Offer(made, steps.slices, steps.tasks, steps.stages, is_taken))
     price = float(context.parameter(PRICE))
     most = amount(planned.options.max_cost) if planned.options.max_cost is not None else None
-    return Quoted(planned.plan, found.work, found.inputs, offers, price, most, work.job.rate_limit)
+    return Quoted(work.filling.plan, found.work, found.inputs, offers, price, most, work.job.rate_limit)
 
 
-def check_cost(session: Session, statement: CreateStreaming, planned: PlannedJob) -> None:
+def check_cost(
+    session: Session, statement: CreateStreaming, planned: PlannedJob, replaces: Relation | None = None
+) -> None:
     """Raise Error 54000 if the middle of a backfill's quote is over its `backfill_max_cost`.
 
     Also raises Error 22023 where it has no cost: without a price, or if it is not serverless.
@@ -96,7 +103,7 @@ def check_cost(session: Session, statement: CreateStreaming, planned: PlannedJob
     if not float(session.context.parameter(PRICE)):
         hint = f"An administrator can set one: ALTER SYSTEM SET {PRICE} = 0.05"
         raise _without_cost(option, "needs the price of a core", hint)
-    quoted = quote_of(session, statement, planned)
+    quoted = quote_of(session, statement, planned, replaces)
     low, middle, high = quoted.taken.quote.money(quoted.price)
     if middle > amount(option):
         raise Error(
@@ -112,11 +119,12 @@ def _without_cost(option: Option, why: str, hint: str) -> Error:
     return Error(f"{option.name} {why}", errors.INVALID_PARAMETER_VALUE, hint=hint, position=option.position)
 
 
-def _relation(session: Session, statement: CreateStreaming, planned: PlannedJob) -> Relation:
+def _relation(session: Session, statement: CreateStreaming, planned: PlannedJob, replaces: Relation | None) -> Relation:
     """The relation to create, which gets no id."""
     plan, kind = planned.plan, KINDS[type(statement)]
     columns, key = plan.columns, plan.key_columns
-    return Relation(0, session.database, "", "", kind, columns, key, "", False, details=plan.details)
+    id_ = None if replaces is None else replaces.id
+    return Relation(0, session.database, "", "", kind, columns, key, "", False, details=plan.details, replaces=id_)
 
 
 def _job(planned: PlannedJob) -> Job:

@@ -80,7 +80,7 @@ def run_job(session: Session, statement: CreateStreaming, what: str, replaces: R
     upstreams = frozenset(scan.relation.id for scan in plan.scans) | relations_read(streaming.query, environment)
     if isinstance(statement, CreateSink):
         _check_sink(session, statement, plan, upstreams)
-    check_cost(session, statement, planned)
+    check_cost(session, statement, planned, replaces)
     is_background = session.flag("background_ddl")
     refuse_temporary(session, upstreams)
     schema = target_schema(session, statement) if replaces is None else replaces.schema
