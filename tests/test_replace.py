@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 from servers import Server
+from test_law import opened, run
 
 Connection = psycopg.Connection[Any]
 
@@ -279,3 +281,18 @@ def test_the_past_of_a_view_is_that_of_its_definition(db: Connection) -> None:
     assert rows(db, f"SELECT * FROM m FOR SYSTEM_VERSION AS OF {after}") == expected
     for snapshot in range(before, after):
         assert refused(db, f"SELECT * FROM m FOR SYSTEM_VERSION AS OF {snapshot}").sqlstate == "42P01"
+
+
+def test_who_still_has_the_old_catalog(tmp_path: Path) -> None:
+    """An audit may have the view as it was before; its plan is not that of the next epochs."""
+    with opened(tmp_path, backfill_engine="auto", streaming_engine="duckdb") as (context, client):
+        run(client, "CREATE TABLE t (k int PRIMARY KEY, v int)")
+        run(client, "INSERT INTO t SELECT i, i FROM range(10) AS r(i)")
+        run(client, "CREATE MATERIALIZED VIEW m AS SELECT k FROM t WHERE v < 3")
+        before = context.store.catalog
+        [old] = [relation for relation in before.relations if relation.name == "m"]
+        run(client, "ALTER MATERIALIZED VIEW m AS SELECT k FROM t WHERE v < 5")
+        context.plans.view(old, before)
+        run(client, "INSERT INTO t VALUES (11, 4)")
+        run(client, "FLUSH")
+        assert sorted(run(client, "SELECT k FROM m")) == [(0,), (1,), (2,), (3,), (4,), (11,)]

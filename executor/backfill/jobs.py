@@ -248,7 +248,7 @@ class Jobs:
 
         def add(cursor: Cursor) -> Relation:
             relation = self._add(cursor, replace(work.view.relation, created=True), work.view.plan, catalog)
-            self._plans.put({relation.id: work.view.plan})  # for the next barrier
+            self._plans.put(View(relation, work.view.plan), catalog)  # for the next barrier
             return relation
 
         is_over = threading.Event()
@@ -302,7 +302,7 @@ class Jobs:
         except BaseException:
             work.give_up()
             raise
-        self._plans.put({job.id: work.view.plan})  # the same plan as the definition would give
+        self._plans.put(View(relation, work.view.plan), catalog)  # the same plan as the definition would give
         try:
             return self._start(work, self._admission(job) if start is None else None)
         except BaseException:

@@ -26,7 +26,7 @@ from sparkwave.catalog.log_context import note
 from sparkwave.catalog.model import Catalog, Epoch, Relation
 from sparkwave.catalog.stores.job_store import finish_job, leave_behind
 from sparkwave.catalog.stores.store import Store
-from sparkwave.executor.epochs.advance import Advance
+from sparkwave.executor.epochs.advance import Advance, View
 from sparkwave.executor.epochs.behind import Behind, Left
 from sparkwave.executor.epochs.checkpoints import Checkpoints
 from sparkwave.executor.epochs.engines import Engines, NotStored
@@ -414,7 +414,8 @@ class Coordinator:
                     self._check_upstreams(made)
                 if made is not None and made.replaces is not None:
                     item = found[made.replaces] = replacement(catalog, made)
-                    self._plans.put(item.readers.plans)
+                    for id_, plan in item.readers.plans.items():
+                        self._plans.put(View(catalog.by_id[id_], plan), catalog)
                 finishing.append(handover)
             except Error as error:
                 handover.error = error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import dataclass
 
 from sparkwave.catalog.locks import RankedLock
 from sparkwave.catalog.model import Catalog, Relation
@@ -10,32 +10,57 @@ from sparkwave.executor.epochs.advance import View
 from sparkwave.planner.plan.nodes import Scan
 from sparkwave.planner.plan.stream_plan import StreamPlan, plan_definition
 
+# What a plan depends on: the relation's own definition, and the upstreams as they are.
+_Origin = tuple[object, ...]
+
+
+@dataclass(frozen=True)
+class _Kept:
+    origin: _Origin
+    plan: StreamPlan
+
 
 class Plans:
-    """Caches plans by relation id. A plan is valid until its definition, or that of a view it reads, is replaced."""
+    """Caches plans by relation id.
+
+    A caller may have the relation and the catalog of a moment before the definition, or that of a view it reads, was
+    replaced. So a plan is returned only for what it was made from.
+    """
 
     def __init__(self) -> None:
-        self._plans: dict[int, StreamPlan] = {}
+        self._kept: dict[int, _Kept] = {}
         self._lock = RankedLock()
 
     def view(self, relation: Relation, catalog: Catalog) -> View:
         """Return the view of a relation. Its stored definition is planned the first time."""
+        origin = _origin(relation, catalog)
         with self._lock:
-            if relation.id not in self._plans:
-                self._plans[relation.id] = plan_definition(relation, catalog)
-            return View(relation, self._plans[relation.id])
+            kept = self._kept.get(relation.id)
+            if kept is None or kept.origin != origin:
+                kept = self._kept[relation.id] = _Kept(origin, plan_definition(relation, catalog))
+            return View(relation, kept.plan)
 
     def scans(self, catalog: Catalog) -> list[Scan]:
         """Return the scans of the created views that have been planned. Forgets the plans of dropped relations."""
         with self._lock:
-            self._plans = {id_: plan for id_, plan in self._plans.items() if id_ in catalog.by_id}
-            return [s for id_, plan in self._plans.items() if catalog.by_id[id_].created for s in plan.scans]
+            self._kept = {id_: kept for id_, kept in self._kept.items() if id_ in catalog.by_id}
+            return [s for id_, kept in self._kept.items() if catalog.by_id[id_].created for s in kept.plan.scans]
 
-    def put(self, plans: Mapping[int, StreamPlan]) -> None:
-        """Replace the plans of relations, by relation id."""
+    def put(self, view: View, catalog: Catalog) -> None:
+        """Set the plan of a relation."""
         with self._lock:
-            self._plans.update(plans)
+            self._kept[view.relation.id] = _Kept(_origin(view.relation, catalog), view.plan)
 
     def forget(self, relation_id: int) -> None:
         with self._lock:
-            self._plans.pop(relation_id, None)
+            self._kept.pop(relation_id, None)
+
+
+def _origin(relation: Relation, catalog: Catalog) -> _Origin:
+    upstreams = (catalog.by_id.get(id_) for id_ in relation.upstreams)
+    return (
+        relation.definition_id,
+        relation.definition,
+        relation.planner,
+        *((up.id, up.definition_id, up.columns, up.key) for up in upstreams if up is not None),
+    )

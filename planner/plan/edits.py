@@ -90,15 +90,7 @@ class _Stored:
         """Return an expression over the node's fields as one over the table's columns; None if one is not there."""
         if not columns_in(expression) <= self.columns.keys():
             return None
-
-        def over_table(part: exp.Expr) -> exp.Expr:
-            if not isinstance(part, exp.Column):
-                return part
-            found = part.copy()
-            found.set("this", exp.to_identifier(f"{STORED}.{self.columns[part.name]}", quoted=True))
-            return found
-
-        return expression.copy().transform(over_table)
+        return _renamed(expression, {field: f"{STORED}.{name}" for field, name in self.columns.items()})
 
     def item(self, item: Item) -> Item | None:
         """As `rewritten`, for an item, whose very expression the table may have."""
@@ -107,6 +99,14 @@ class _Stored:
                 return replace(item, expression=column(f"{STORED}.{name}"))
         rewritten = self.rewritten(item.expression)
         return None if rewritten is None else replace(item, expression=rewritten)
+
+
+def _renamed(expression: exp.Expr, names: Mapping[str, str]) -> exp.Expr:
+    """Return an expression over fields with other names; the columns keep their types."""
+    expression = expression.copy()
+    for part in list(expression.find_all(exp.Column)):
+        part.set("this", exp.to_identifier(names[part.name], quoted=True))
+    return expression
 
 
 def _stored(old: StreamPlan, view: Relation) -> Iterator[_Stored]:
@@ -377,11 +377,8 @@ def _match_projects(new: Project, old: Project) -> _Match | None:
         return None
     if any(not columns_in(part) <= old.passed_on.keys() for part in below.kept):
         return None
-    kept = (
-        part.copy().transform(lambda e: column(old.passed_on[e.name]) if isinstance(e, exp.Column) else e)
-        for part in below.kept
-    )
-    return _Match(tuple(kept), below.added and replace(new, input=below.added))
+    kept = tuple(_renamed(part, old.passed_on) for part in below.kept)
+    return _Match(kept, below.added and replace(new, input=below.added))
 
 
 def _match_joins(new: Join, old: Join) -> _Match | None:
