@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import random
 import signal
@@ -16,6 +17,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from fork_server import Forked, ForkServer
 
 # For what takes seconds on an idle machine and may take minutes on one whose cores are all busy.
 PATIENCE_SECONDS = 240
@@ -119,24 +121,30 @@ class Server:
 
 def launch(
     log_file: Path, environment: Mapping[str, str] | None = None, patch: str = "", **options: object
-) -> subprocess.Popen[bytes]:
+) -> subprocess.Popen[bytes] | Forked:
     """Start `sparkwave serve` without waiting for anything; metrics and a dashboard only if the options have them."""
     given = {"metrics": "", "dashboard": "", **options}
     arguments = [part for name, value in given.items() for part in (f"--{name.replace('_', '-')}", str(value))]
-    program = ["-m", "sparkwave"]
-    if patch:
-        program = ["-c", f"{patch}\nfrom sparkwave.server.command_line.main import main\nmain()"]
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("SPARKWAVE_")}
+    env = {**inherited, **(environment or {})}
+    if not patch:
+        return fork_server().start(["serve", *arguments], env, log_file)
+    program = f"{patch}\nfrom sparkwave.server.command_line.main import main\nmain()"
     with open(log_file, "ab") as log:
         return subprocess.Popen(
-            [sys.executable, *program, "serve", *arguments],
+            [sys.executable, "-c", program, "serve", *arguments],
             cwd=Path(__file__).parent.parent,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            env={**inherited, **(environment or {})},
+            env=env,
             start_new_session=True,
         )
+
+
+@functools.cache
+def fork_server() -> ForkServer:
+    return ForkServer()
 
 
 def sparkwave(*arguments: object, environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
