@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from sparkwave.catalog.errors import DUPLICATE_COLUMN, UNDEFINED_OBJECT, Error
 from sparkwave.catalog.names import DEFAULT_SCHEMA, literal, quote, quote_if_needed
@@ -333,6 +334,7 @@ _LABEL = re.compile(r"'((?:[^']|'')*)'")
 _FIELD = re.compile(r"""\s*("(?:[^"]|"")*"|[^\s"<>()]+)\s+(\S.*)$""", re.DOTALL)
 
 
+@lru_cache(maxsize=1024)
 def parse_type(text: str) -> Type:
     """Return the type of a Postgres or DuckDB spelling: `int4[]`, `DECIMAL(10,2)`, `STRUCT<a int>`, `STRUCT(a INT)`.
 

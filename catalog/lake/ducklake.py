@@ -43,6 +43,8 @@ NEWEST = 1 << 62
 _CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",
     "default_block_size": str(BLOCK_BYTES),
+    # DuckDB takes 0.15 s to verify the signature of an extension; those that are loaded are installed as DuckDB is.
+    "allow_unsigned_extensions": "true",
 }
 ENGINE_VERSION = duckdb.__version__
 # For all queries. As in Postgres, integer division gives an integer. The disabled optimizer would compute an expression
@@ -145,6 +147,7 @@ class Lake:
         connection = duckdb.connect(config=config)
         connection.execute(f"{SETTINGS}; ATTACH ':memory:' AS {BUFFER}; ATTACH ':memory:' AS {COPIES}")
         load_extensions(connection, self.storage)
+        connection.execute("SET GLOBAL allow_unsigned_extensions = false")
         return connection
 
     def _attach(self, connection: Cursor) -> None:
@@ -167,8 +170,7 @@ class Lake:
             # slice of a backfill.
             connection.execute(f"CALL lake.set_option('target_file_size', '{FILE_SIZE}')")
             connection.execute(f"CALL lake.set_option('data_inlining_row_limit', '{INLINED_ROWS}')")
-            self._migrate(connection)
-            _keep_statistics(connection)
+            _migrate(connection)
         elif self.lease is not None:
             self._check_version(connection)
         self.commit_time_us = _last_commit_time(connection)
@@ -204,19 +206,6 @@ class Lake:
             path.unlink(missing_ok=True)
         for path in self.spill_path.glob("sink_*"):
             shutil.rmtree(path, ignore_errors=True)
-
-    def _migrate(self, connection: Cursor) -> None:
-        """Run the missing migrations one by one; for a new lake, all in one transaction, which is faster."""
-        connection.execute("CREATE SCHEMA IF NOT EXISTS lake.sparkwave")
-        connection.execute("CREATE TABLE IF NOT EXISTS lake.sparkwave.migrations (version INTEGER)")
-        done, newest = version_of(connection), len(MIGRATIONS)
-        for upto in range(done + 1, newest + 1) if done else [newest]:
-            connection.execute("BEGIN")
-            for script in MIGRATIONS[done:upto]:
-                connection.execute(script)
-            connection.execute("INSERT INTO lake.sparkwave.migrations VALUES (?)", [upto])
-            connection.execute("COMMIT")
-            done = upto
 
     def _check_version(self, connection: Cursor) -> None:
         if version_of(connection) != len(MIGRATIONS):
@@ -517,26 +506,60 @@ def first_row(cursor: Cursor) -> tuple[Any, ...] | None:
     return rows[0] if rows else None
 
 
-def _keep_statistics(connection: Cursor) -> None:
-    """Give DuckLake statistics of all of Sparkwave's own relations.
+def _migrate(connection: Cursor) -> None:
+    """Run the missing migrations one by one; for a new lake, all in one transaction, which is faster."""
+    connection.execute(
+        f"BEGIN; CREATE SCHEMA IF NOT EXISTS lake.{SYSTEM_SCHEMA}; "
+        f"CREATE TABLE IF NOT EXISTS {system_table('migrations')} (version INTEGER)"
+    )
+    done, newest = version_of(connection), len(MIGRATIONS)
+    if not done:
+        _run_migrations(connection, 0, newest)
+        _keep_statistics(connection, _empty_tables(connection))
+    for number in range(done, newest) if done else ():
+        _run_migrations(connection, number, number + 1)
+        connection.execute("COMMIT; BEGIN")
+    if done:
+        _keep_statistics(connection, _tables_without_statistics(connection))
+    connection.execute("COMMIT")
+
+
+def _run_migrations(connection: Cursor, done: int, upto: int) -> None:
+    for script in MIGRATIONS[done:upto]:
+        connection.execute(script)
+    connection.execute(f"INSERT INTO {system_table('migrations')} VALUES (?)", [upto])
+
+
+def _keep_statistics(connection: Cursor, tables: Iterable[tuple[str, str]]) -> None:
+    """Give DuckLake statistics of Sparkwave's own relations, given as empty tables with a column each.
 
     For each statement that reads a table which never had a row, DuckLake (1.5.5) queries its catalog about every
     column, in 2 ms each.
     """
-    tables = connection.execute(
+    for table, column in tables:
+        connection.execute(f"INSERT INTO {system_table(table)} ({quote(column)}) VALUES (NULL)")
+        connection.execute(f"DELETE FROM {system_table(table)}")
+
+
+def _tables_without_statistics(connection: Cursor) -> list[tuple[str, str]]:
+    return connection.execute(
         f"SELECT table_name, any_value(column_name) FROM {METADATA}.ducklake_table t "
         f"JOIN {METADATA}.ducklake_schema s USING (schema_id) JOIN {METADATA}.ducklake_column c USING (table_id) "
         f"WHERE schema_name = {literal(SYSTEM_SCHEMA)} AND t.end_snapshot IS NULL AND c.end_snapshot IS NULL "
         "AND parent_column IS NULL "
         f"AND table_id NOT IN (SELECT table_id FROM {METADATA}.ducklake_table_stats) GROUP BY table_name"
     ).fetchall()
-    if not tables:
-        return
-    connection.execute("BEGIN")
-    for table, column in tables:
-        connection.execute(f"INSERT INTO {system_table(table)} ({quote(column)}) VALUES (NULL)")
-        connection.execute(f"DELETE FROM {system_table(table)}")
-    connection.execute("COMMIT")
+
+
+def _empty_tables(connection: Cursor) -> list[tuple[str, str]]:
+    """Those of a new lake, in the transaction that creates them, which DuckLake's own tables do not show yet."""
+    columns = connection.execute(
+        "SELECT table_name, any_value(column_name) FROM duckdb_columns() "
+        f"WHERE database_name = 'lake' AND schema_name = {literal(SYSTEM_SCHEMA)} GROUP BY table_name"
+    ).fetchall()
+    counts = (f"SELECT {literal(table)}, count(*) FROM {system_table(table)}" for table, _ in columns)
+    rows = dict(connection.execute(" UNION ALL ".join(counts)).fetchall())
+    return [(table, column) for table, column in columns if not rows[table]]
 
 
 def version_of(cursor: Cursor) -> int:

@@ -71,5 +71,7 @@ def destroy_all(cursor: Cursor, reason: str) -> list[str]:
             f"UPDATE {_TABLE} SET state = '{DESTROYED}', reason = ?, changed_at = now() WHERE state <> '{DESTROYED}'",
             [reason],
         )
-    cursor.execute(f"DELETE FROM {_TABLE} WHERE id <= (SELECT max(id) FROM {_TABLE}) - {REMEMBERED}")
+    old = f"FROM {_TABLE} WHERE id <= (SELECT max(id) FROM {_TABLE}) - {REMEMBERED}"
+    if cursor.execute(f"SELECT 1 {old} LIMIT 1").fetchall():
+        cursor.execute(f"DELETE {old}")
     return [name for (name,) in names]
