@@ -163,6 +163,8 @@ class StreamingSettings:
     - `parallelism` and `backfill_parallelism`: of a table or source, as in `catalog.model.Job`; they have no effect.
     - `max_parallelism`: the largest fixed parallelism that ALTER may set.
     - `dml_rate_limit`: the rows a second that statements may write into a table; None without a limit, 0 to pause.
+    - `barrier_latency_target_ms`: how long barriers may take beside the job's backfill, in ms; 0 for any time, None for
+      the system parameter's.
     - `config`: keys of RisingWave's section `streaming`, each with its value in TOML, by key; they have no effect.
     """
 
@@ -171,6 +173,7 @@ class StreamingSettings:
     max_parallelism: int = 256
     config: tuple[tuple[str, str], ...] = ()
     dml_rate_limit: int | None = None
+    barrier_latency_target_ms: int | None = None
 
 
 NO_CONSTRAINTS = Constraints()

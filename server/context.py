@@ -261,6 +261,7 @@ def _assemble(config: Config, lake: Lake, store: Store) -> Context:
         in_process_rows,
         lambda: float(parameter(PRICE)),
         duckdb_takes,
+        lambda: int(parameter("barrier_latency_target_ms")),
     )
     max_creating = lambda: int(parameter("max_concurrent_creating_streaming_jobs"))  # noqa: E731
     jobs = Jobs(store, plans, groups, coordinator, settings, max_creating)

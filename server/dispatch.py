@@ -128,6 +128,7 @@ HANDLERS: dict[type, Handler] = {
     statements.AlterQuery: _plain(alter_query.alter_query),
     statements.AlterRateLimit: _plain(alter_jobs.set_rate_limit),
     statements.AlterSinkRateLimit: _plain(alter_jobs.set_sink_rate_limit),
+    statements.AlterBarrierTarget: _plain(streaming_settings.set_barrier_target),
     statements.AlterDmlRateLimit: _plain(streaming_settings.set_dml_rate_limit),
     statements.AlterSourceRateLimit: _plain(sources.set_rate_limit),
     statements.AlterParallelism: _plain(alter_jobs.set_parallelism),

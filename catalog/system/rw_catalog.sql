@@ -70,7 +70,8 @@ SELECT j.*,
             WHEN NOT j.is_snapshot THEN if(p.is_read, '100%', rwc._progress(p.consumed, p.total, p.is_open))
             WHEN j.is_finishing THEN 'Finishing [epoch lag: ' || rwc._duration(j.lag_ms) || ']'
             WHEN p.is_read THEN 'LogStore [actor: 0/1, avg lag ' || rwc._duration(coalesce(j.lag_ms, 0)) || ']'
-            ELSE 'Snapshot [' || rwc._progress(p.consumed, p.total, p.is_open) || ']' END AS progress
+            ELSE 'Snapshot [' || rwc._progress(p.consumed, p.total, p.is_open) || ']' END
+       || if(j.waiting LIKE 'slowed%', ', ' || j.waiting, '') AS progress
 FROM rwc._creating_jobs j
 LEFT JOIN (SELECT job_id, bool_and(is_read) AS is_read, bool_or(is_open) AS is_open, sum(total)::BIGINT AS total,
                   rwc._short_of(sum(consumed)::BIGINT, sum(total)::BIGINT, bool_and(is_read) OR bool_or(is_open)) AS consumed
@@ -155,7 +156,7 @@ SELECT j.id AS job_id, j.schema || '.' || j.name AS job_name, p.fragment_id, u.s
             WHEN j.is_serverless AND j.waiting LIKE 'provisioning%' THEN 'PROVISIONING'
             WHEN j.rate_limit = 0 THEN 'PAUSED'
             WHEN j.waiting LIKE 'retrying%' THEN 'RETRYING'
-            WHEN j.waiting LIKE 'Spark has been running%' THEN 'RUNNING'
+            WHEN j.waiting LIKE 'Spark has been running%' OR j.waiting LIKE 'slowed%' THEN 'RUNNING'
             WHEN j.waiting IS NOT NULL OR h.names IS NOT NULL THEN 'WAITING'
             ELSE 'RUNNING' END AS state
 FROM rwc._creating_jobs j

@@ -10,6 +10,7 @@ A Snapshot backfill with a rate limit, or in process, reads in the same way, but
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from contextlib import closing
 
@@ -21,6 +22,7 @@ from sparkwave.catalog.model import Epoch
 from sparkwave.catalog.stores.job_store import Start, finish_step, finished_rows, load_positions, move_positions
 from sparkwave.catalog.stores.positions import Positions, cut
 from sparkwave.executor.backfill.controls import ControlsChanged
+from sparkwave.executor.backfill.pace import pause_s
 from sparkwave.executor.backfill.progress import Rows
 from sparkwave.executor.backfill.slicing import row_ids
 from sparkwave.executor.backfill.throttle import Throttle
@@ -33,6 +35,8 @@ from sparkwave.planner.backfill.strategy import ARRANGEMENT, SNAPSHOT, exchange_
 
 # An Arrangement backfill keeps the positions of this many vnodes an input, as RisingWave does.
 VNODES = 256
+# The most rows of a step in process while the job is slowed.
+YIELDING_ROWS = 1_000_000
 
 
 def run(work: Work, end: End) -> None:
@@ -45,13 +49,16 @@ def run(work: Work, end: End) -> None:
         work.controls.check()
         controls = work.controls.version
         limit = work.job.rate_limit
-        rows = throttle.grant(limit, work.settings.slice_rows())
+        rows = throttle.grant(limit, _most(work))
         work.tell_limit(limit)
         try:
             if rows:
                 target = _target(work, positions, rows)
+                started = time.monotonic()
                 work.retrying(lambda: _read_on(work, positions, target, step, end), controls)  # noqa: B023
                 step, positions = step + 1, target
+                if work.in_process and work.pace.is_slowed and not _is_finished(step, positions):
+                    work.controls.pause(pause_s(work.pace, time.monotonic() - started), controls)
             elif limit is not None:
                 work.controls.pause(throttle.wait_s(limit), controls)
             # The first step fills the empty view. A change applied before it would be there twice.
@@ -61,6 +68,12 @@ def run(work: Work, end: End) -> None:
             if work.has_ended():
                 return
             step, positions = load_positions(work.lake.cursor(), work.id)
+
+
+def _most(work: Work) -> int:
+    """Return the most rows of a step. A fill in process gives way between its steps only, which are short then."""
+    rows = work.settings.slice_rows()
+    return min(rows, YIELDING_ROWS) if work.in_process and work.pace.is_slowed else rows
 
 
 def _stands(work: Work) -> tuple[int, tuple[Positions, ...]]:

@@ -25,6 +25,7 @@ from sparkwave.executor.backfill import arrangement, one_commit, snapshot
 from sparkwave.executor.backfill.controls import ControlsChanged
 from sparkwave.executor.backfill.spending import held_to_its_cost
 from sparkwave.executor.backfill.work import ATTEMPTS, Work
+from sparkwave.executor.backfill.yielding import giving_way
 from sparkwave.executor.epochs.advance import bind_changes
 from sparkwave.executor.epochs.coordinator import Coordinator
 from sparkwave.executor.epochs.feeds import Feeds
@@ -108,6 +109,11 @@ class BackfillJob:
         """Return how many rows the job has read, by fragment, including rows of running steps."""
         return self._work.progress.rows()
 
+    @property
+    def share(self) -> float:
+        """The part of its machines that the job may take: see `executor.backfill.pace`."""
+        return self._work.pace.share
+
     def controls_changed(self) -> None:
         """Tell the job that its rate limit or parallelism has changed."""
         self._work.controls.changed()
@@ -126,7 +132,7 @@ class BackfillJob:
             if work.reads_nothing:
                 later_changes.begin(work, self._coordinator)
             else:
-                with held_to_its_cost(work):
+                with held_to_its_cost(work), giving_way(work, self._coordinator.times):
                     if not work.in_process:
                         work.await_group()  # before anything is pinned: a job that cannot get its group has not started
                     self._fill()

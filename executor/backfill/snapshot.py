@@ -206,7 +206,7 @@ def _run_slices(work: Work, cut: _Cut, left: Mapping[str, Buckets], todo: Sequen
                 running.add(pool.submit(in_this_context(_timed), work, cut, left, tasks, controls))
             running, seconds = _done(running)
             length = max(min(int(SLICE_SECONDS / seconds), 2 * length), 1)
-            jobs = 1 if slots == 1 else 2
+            jobs = 1 if slots == 1 or work.pace.is_slowed else 2
 
 
 def _taken(waiting: deque[Slice], tasks: int, length: int) -> list[list[Slice]]:

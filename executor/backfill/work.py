@@ -33,6 +33,7 @@ from sparkwave.catalog.stores.store import Store
 from sparkwave.catalog.stores.view_audits import DIFFERENT, newest_results
 from sparkwave.executor.backfill.controls import Controls, ControlsChanged
 from sparkwave.executor.backfill.job_group import JobGroup
+from sparkwave.executor.backfill.pace import WHOLE, Pace
 from sparkwave.executor.backfill.progress import NO_ROWS, Progress, Rows
 from sparkwave.executor.backfill.slicing import row_count
 from sparkwave.executor.epochs.advance import Changes, Engine, Fill, View
@@ -42,6 +43,7 @@ from sparkwave.executor.faults import message_of
 from sparkwave.executor.spark.applications import Size
 from sparkwave.executor.spark.groups import Groups
 from sparkwave.executor.spark.spark_engine import SparkEngine, SparkError, spark_engine
+from sparkwave.executor.spark.task_share import Share
 from sparkwave.executor.spark.workers import actors_of
 from sparkwave.planner.backfill.strategy import SNAPSHOT
 from sparkwave.planner.plan.edits import edit
@@ -68,6 +70,8 @@ class Settings:
     price: Callable[[], float]
     # Whether DuckDB applies this many changed rows of a creating view.
     duckdb_takes: Callable[[int], bool]
+    # How long barriers of running views may take beside a backfill, in ms; 0 for any time.
+    barrier_target_ms: Callable[[], int]
 
 
 def step_directory(base: Place, fragment_id: int, slice_id: int) -> Place:
@@ -112,6 +116,8 @@ class Work:
         self.began, self.start_s, self.cores = time.monotonic(), 0.0, 0
         self.is_undisturbed = True
         self.paused_because: str | None = None  # why the server itself has set the rate limit to 0
+        self.pace = WHOLE
+        self._told_share: float | None = None  # an earlier server may have left another in the file
         self.started = threading.Event()  # the job is CREATING: in the background it does not need its permit any more
         self.controls = Controls(lambda: self.job.rate_limit is not None)
         # Of each thread: the attempt at its step, and the reason for which the last one failed.
@@ -121,6 +127,7 @@ class Work:
         )
         self._groups = groups
         self._waiting: str | None = job.waiting
+        self._slowed: str | None = None  # shown while nothing else holds the job up
         self._name(view, job)
 
     @lazy
@@ -245,10 +252,53 @@ class Work:
 
     def wait_because(self, reason: str | None) -> None:
         """Store in the catalog why the job waits; None when it does not."""
-        if reason != self._waiting:
+        shown = reason or self._slowed
+        if shown != self._waiting:
             with self.store.change() as cursor:
+                set_job_waiting(cursor, self.id, shown)
+            self._waiting = shown
+
+    def slow_because(self, reason: str | None, event: tuple[str, Mapping[str, object]] | None) -> None:
+        """Store in the catalog why the job is slowed, None when it is not, and an event if one is given."""
+        before, self._slowed = self._slowed, reason
+        with self.store.change() as cursor:
+            if event is not None:
+                self.store.add_event(cursor, event[0], self.id, event[1])
+            if self._waiting == before:  # else another reason stands, which says more
                 set_job_waiting(cursor, self.id, reason)
-            self._waiting = reason
+                self._waiting = reason
+
+    @property
+    def shares_a_machine(self) -> bool:
+        """Whether the job runs on machines where views run, too: a group of its own may have others."""
+        return not self.is_serverless or self._groups.are_on_this_machine
+
+    @property
+    def barrier_target_ms(self) -> int:
+        """How long barriers of running views may take beside the job, in ms; 0 for any time."""
+        relation = self.store.catalog.by_id.get(self.id, self.relation)
+        own = relation.streaming.barrier_latency_target_ms
+        return self.settings.barrier_target_ms() if own is None else own
+
+    def set_pace(self, pace: Pace) -> None:
+        """Let the job take this share of its machines from now on; running tasks of Spark follow."""
+        self.pace = pace
+        share, told, self._told_share = self._share, self._told_share, pace.share
+        if share is None or pace.share == told:
+            return
+        with suppress(OSError):  # the disk is full; the tasks keep their share
+            if not pace.is_slowed:
+                share.unlink(missing_ok=True)
+                return
+            share.parent.mkdir(parents=True, exist_ok=True)
+            new = share.with_suffix(".new")
+            new.write_text(str(pace.share))
+            new.replace(share)
+
+    @property
+    def _share(self) -> Path | None:
+        """The file that tells tasks of the job's share; None in a bucket, where each look would be a request."""
+        return self.staging / "share" if isinstance(self.staging, Path) else None
 
     def _waits_no_longer(self, reason: str) -> None:
         """Remove a reason to wait, if it is still the newest."""
@@ -384,11 +434,15 @@ class Work:
         self.controls.check()
         name = f"{purpose}_{self.id}"
         group = self.group.get()
+        share = Share(str(self._share)) if self._share is not None and self.shares_a_machine else None
+        engine_of_group = spark_engine(
+            group, self.lake, name, data, self.controls.check_step, self.row_count, self, share
+        )
         with (
             self._groups.calls.watched(
                 self.id, purpose, self.wait_because, self._waits_no_longer, lambda: group.silent_since
             ),
-            spark_engine(group, self.lake, name, data, self.controls.check_step, self.row_count, self) as engine,
+            engine_of_group as engine,
             self.controls.interruptible(engine.interrupt),
             self.progress.running(reads, [engine.says(task) for task in range(tasks)]),
         ):

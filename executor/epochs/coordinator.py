@@ -27,6 +27,7 @@ from sparkwave.catalog.model import Catalog, Epoch, Relation
 from sparkwave.catalog.stores.job_store import finish_job, leave_behind
 from sparkwave.catalog.stores.store import Store
 from sparkwave.executor.epochs.advance import Advance, View
+from sparkwave.executor.epochs.barrier_times import BarrierTimes
 from sparkwave.executor.epochs.behind import Behind, Left
 from sparkwave.executor.epochs.checkpoints import Checkpoints
 from sparkwave.executor.epochs.engines import Engines, NotStored
@@ -88,6 +89,7 @@ class Coordinator:
         self._handover_lock = RankedLock()
         self.behind = Behind(store)
         self.measured = MeasuredRows()
+        self.times = BarrierTimes()
         self._tools = Tools(store, plans, engines, buffer, sinks, self.behind)
         self._epoch_condition = threading.Condition()
         self._epoch = buffer.epoch
@@ -300,6 +302,7 @@ class Coordinator:
                 break
             self._wake.clear()
             started = time.monotonic()
+            self.times.begin()
             if before is not None:
                 BARRIER_INTERVAL_SECONDS.observe(started - before)
             before = started
@@ -312,6 +315,7 @@ class Coordinator:
                 self._fault = error_of(error)
                 logger.exception("barrier failed")
                 BARRIER_FAILURES.inc()
+            self.times.end(changed or self._has_computed)
             if changed or self._has_computed:
                 # At most one barrier an interval while changes keep coming; the first after an idle time is at once.
                 self._pause(started + self._tick_s())
@@ -343,6 +347,8 @@ class Coordinator:
             with self._handover_lock:
                 handovers, self._handovers = self._handovers, []
             try:
+                if handovers:
+                    self.times.leave_out()
                 if handovers or self._buffer.is_full:
                     self.checkpoints.run()
                 handovers, replacements = self._replacements(handovers)

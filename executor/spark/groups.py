@@ -28,7 +28,7 @@ from sparkwave.catalog.model import DEFAULT_GROUP
 from sparkwave.catalog.stores import application_store
 from sparkwave.catalog.stores.application_store import DESTROYED, DRAINING, PROVISIONING, READY, ApplicationRow
 from sparkwave.catalog.stores.store import Store
-from sparkwave.executor.spark.applications import Application, Size
+from sparkwave.executor.spark.applications import Application, Size, is_local
 from sparkwave.executor.spark.endpoint import Ended, Endpoint, free_port
 from sparkwave.executor.spark.keeper import BACKGROUND, NORMAL, end_orphan
 from sparkwave.executor.spark.spark_calls import IS_SILENT, SparkCalls
@@ -239,6 +239,11 @@ class Groups:
             if starting is None or starting.is_over:
                 starting = self._steady[name] = _Starting(lambda: self._start_steady(name))
         return starting.wait(is_cancelled)
+
+    @property
+    def are_on_this_machine(self) -> bool:
+        """Whether the nodes of groups are processes of this machine."""
+        return is_local(self._settings.master)
 
     def is_ready(self, name: str) -> bool:
         """Return whether `get` returns a steady group at once."""

@@ -19,6 +19,7 @@ import uuid
 import zlib
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from itertools import accumulate
 from pathlib import Path
@@ -83,7 +84,8 @@ class Task:
 
     `checks` are pairs of queries: one counts the rows for which an expression failed, one fails at such a row. The
     checks are skipped if the raising queries, which are tried first, succeed. `says` is a file to which the task writes
-    the finished part of its steps, from 0 to 1, again and again. `prepare` is called with the database first.
+    the finished part of its steps, from 0 to 1, again and again. `prepare` is called with the database first. The task
+    runs within `beside`.
     """
 
     steps: tuple[Step, ...]
@@ -91,6 +93,7 @@ class Task:
     checks: tuple[tuple[str, str], ...] = ()
     says: str | None = None
     prepare: Callable[[Any], None] | None = None
+    beside: Callable[[], AbstractContextManager[None]] | None = None
 
 
 @dataclass(frozen=True)
@@ -161,6 +164,11 @@ def read_answers(answers: Sequence[str]) -> Done:
 
 
 def _answers(setup: Setup, task: Task) -> list[dict[str, Any]]:
+    with task.beside() if task.beside is not None else nullcontext():
+        return _answered(setup, task)
+
+
+def _answered(setup: Setup, task: Task) -> list[dict[str, Any]]:
     import duckdb
 
     if duckdb.__version__ != setup.version:

@@ -38,17 +38,19 @@ from sparkwave.executor.epochs.versions import Version, rows_at, rows_new
 from sparkwave.executor.functions import python_calls
 from sparkwave.executor.functions.python_registry import Prepare, python_functions
 from sparkwave.executor.memory.delta_tables import make_table, sum_changes
-from sparkwave.executor.spark import kernel
+from sparkwave.executor.spark import kernel, task_share
 from sparkwave.executor.spark.applications import Size
 from sparkwave.executor.spark.groups import Group
 from sparkwave.executor.spark.kernel import Done, File, Setup, Step, Task
 from sparkwave.executor.spark.lake_files import TableFiles, table_files
 from sparkwave.executor.spark.lake_rows import as_stored, as_values, columns_of, no_rows, read_files, table_rows
+from sparkwave.executor.spark.task_share import Share
 from sparkwave.planner.plan.nodes import Scan
 from sparkwave.planner.plan.stream_plan import State
 
 cloudpickle.register_pickle_by_value(kernel)
 cloudpickle.register_pickle_by_value(python_calls)
+cloudpickle.register_pickle_by_value(task_share)
 
 SparkError = (PySparkException, grpc.RpcError)
 
@@ -78,6 +80,8 @@ class SparkEngine:
     count: RowCount = row_count
     # Returns what a task with these texts of SQL needs in its database.
     prepare: Callable[[Iterable[str]], Prepare | None] = lambda texts: None
+    # The share of their machines that tasks are to take; all without one.
+    share: Share | None = None
     # The SQL of the relations that queries read, by name.
     inputs: dict[str, str] = field(default_factory=dict)
     # The old and new value of `now()` in a view's SQL, in microseconds.
@@ -268,7 +272,8 @@ class SparkEngine:
         says = self.says(number) if number is not None else None
         asked = tuple(check.queries for check in checks)
         texts = [step.query for step in steps] + [text for queries in asked for text in queries]
-        return Task(tuple(steps), self.times, asked, str(says) if says else None, self.prepare(texts))
+        beside = self.share.followed if self.share is not None else None
+        return Task(tuple(steps), self.times, asked, str(says) if says else None, self.prepare(texts), beside)
 
     def _run_tasks(self, tasks: Sequence[Task]) -> Done:
         """Run tasks as one Spark job.
@@ -310,6 +315,7 @@ def spark_engine(
     check: Callable[[], None] = lambda: None,
     count: RowCount = row_count,
     owner: object = None,
+    share: Share | None = None,
 ) -> Iterator[SparkEngine]:
     """Yield an engine with a session of a group, and a scratch directory that is removed afterwards.
 
@@ -322,7 +328,7 @@ def spark_engine(
         with group.session(object() if owner is None else owner) as session:
             functions = python_functions(lake)
             prepare = functions.in_tasks if functions is not None else lambda texts: None
-            yield SparkEngine(group, session, setup_of(lake, group.size), scratch, data, check, count, prepare)
+            yield SparkEngine(group, session, setup_of(lake, group.size), scratch, data, check, count, prepare, share)
     finally:
         remove_tree(scratch)
 

@@ -12,9 +12,9 @@ from sparkwave.planner.statements import Option
 
 RATE_LIMIT, ORDER, STRATEGY = "backfill_rate_limit", "backfill_order", "backfill_strategy"
 SERVERLESS, RESOURCE_GROUP = "cloud.serverless_backfill_enabled", "resource_group"
-MAX_COST = "backfill_max_cost"
-KNOWN = frozenset({RATE_LIMIT, ORDER, STRATEGY, SERVERLESS, RESOURCE_GROUP, MAX_COST})
-_U32 = range(2**32)
+MAX_COST, BARRIER_TARGET = "backfill_max_cost", "barrier_latency_target_ms"
+KNOWN = frozenset({RATE_LIMIT, ORDER, STRATEGY, SERVERLESS, RESOURCE_GROUP, MAX_COST, BARRIER_TARGET})
+_U32, _I32 = range(2**32), range(2**31)
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,7 @@ class JobOptions:
     is_serverless: bool | None = None
     resource_group: Option | None = None
     max_cost: Option | None = None
+    barrier_target_ms: int | None = None
 
     def applied(self, settings: BackfillSettings) -> BackfillSettings:
         """Return the session's settings, overridden by the options."""
@@ -61,6 +62,7 @@ def read_options(options: tuple[Option, ...]) -> JobOptions:
         is_serverless,
         group,
         given.get(MAX_COST),
+        _target_ms(given[BARRIER_TARGET]) if BARRIER_TARGET in given else None,
     )
 
 
@@ -74,6 +76,29 @@ def rows_a_second(option: Option, what: str = "the backfill") -> int:
             position=option.value_position,
         )
     return int(option.value)
+
+
+def _target_ms(option: Option) -> int:
+    """Return a number of ms. Raises Error 22023."""
+    if (found := milliseconds(option.value)) is None:
+        raise wrong_target(option.value, option.value_position)
+    return found
+
+
+def milliseconds(text: str) -> int | None:
+    """Return a number of ms from its digits; None for any other text."""
+    is_number = text.isascii() and text.isdigit() and len(text) <= 10
+    return int(text) if is_number and int(text) in _I32 else None
+
+
+def wrong_target(text: str, position: int | None) -> Error:
+    """Return the error for a wrong `barrier_latency_target_ms`."""
+    return Error(
+        f"invalid value for {BARRIER_TARGET}: {text}",
+        errors.INVALID_PARAMETER_VALUE,
+        hint=f"It is a number of milliseconds from 0, for which the backfill gives way to no view, to {_I32[-1]}.",
+        position=position,
+    )
 
 
 _AMOUNT = re.compile(r"\d{1,12}(\.\d{1,12})?")

@@ -12,6 +12,7 @@ from dataclasses import replace
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.relation_details import INDEX, MATERIALIZED_VIEW, SINK
+from sparkwave.planner.definitions.view_options import milliseconds, wrong_target
 from sparkwave.planner.parse.rename import Naming, parse_naming, unsupported
 from sparkwave.planner.parse.sink import parse_streaming_query
 from sparkwave.planner.parse.source import rate_limit
@@ -26,6 +27,7 @@ from sparkwave.planner.plan.parallelism import (
 )
 from sparkwave.planner.statements import (
     AlterBackfillParallelism,
+    AlterBarrierTarget,
     AlterConfig,
     AlterDmlRateLimit,
     AlterParallelism,
@@ -47,6 +49,7 @@ Setting = (
     | AlterBackfillParallelism
     | AlterResourceGroup
     | AlterConfig
+    | AlterBarrierTarget
 )
 
 
@@ -62,7 +65,8 @@ def parse_alter_streaming(reader: TokenReader, kind: str) -> AlterQuery | Settin
     setting = parse_setting(reader, kind, name, if_exists)
     if setting is None:
         hint = (
-            "SET BACKFILL_RATE_LIMIT, PARALLELISM, BACKFILL_PARALLELISM, RESOURCE_GROUP, CONFIG and SCHEMA, RENAME TO, "
+            "SET BACKFILL_RATE_LIMIT, BARRIER_LATENCY_TARGET_MS, PARALLELISM, BACKFILL_PARALLELISM, RESOURCE_GROUP, "
+            "CONFIG and SCHEMA, RENAME TO, "
             "OWNER TO and SWAP WITH are, AS of a materialized view, and SET SINK_RATE_LIMIT of a sink."
         )
         raise unsupported(kind, position, hint)
@@ -129,6 +133,14 @@ def _query(reader: TokenReader, name: Name, if_exists: bool) -> AlterQuery:
 
 def _rate_limit(reader: TokenReader, kind: str, name: Name) -> AlterRateLimit:
     return AlterRateLimit(kind, name, _rows_a_second(reader, "backfill_rate_limit", "the backfill"))
+
+
+def _barrier_target(reader: TokenReader, kind: str, name: Name) -> AlterBarrierTarget:
+    position, text = reader.offset + 1, reader.value()
+    target = milliseconds(text)
+    if target is None and text != DEFAULT:
+        raise wrong_target(text, position)
+    return AlterBarrierTarget(kind, name, target)
 
 
 def _sink_rate_limit(reader: TokenReader, kind: str, name: Name) -> AlterSinkRateLimit:
@@ -211,6 +223,7 @@ _TABLES = ("table", "source")
 # The kinds of relations that have each setting, and the parser of its value.
 _SETTINGS: dict[str, tuple[tuple[str, ...], Callable[[TokenReader, str, Name], Setting]]] = {
     "BACKFILL_RATE_LIMIT": (_JOBS, _rate_limit),
+    "BARRIER_LATENCY_TARGET_MS": (_JOBS, _barrier_target),
     "SOURCE_RATE_LIMIT": (_TABLES, _source_rate_limit),
     "PARALLELISM": ((*_JOBS, *_TABLES), _parallelism),
     "BACKFILL_PARALLELISM": ((*_JOBS, *_TABLES), _backfill_parallelism),

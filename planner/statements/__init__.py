@@ -4,6 +4,7 @@ from sparkwave.planner.statements.alterations import (
     AddColumn,
     AddConstraint,
     AlterBackfillParallelism,
+    AlterBarrierTarget,
     AlterConfig,
     AlterDmlRateLimit,
     AlterOwner,
@@ -164,6 +165,7 @@ Statement = (
     | UseDatabase
     | AlterQuery
     | AlterRateLimit
+    | AlterBarrierTarget
     | AlterSinkRateLimit
     | AlterDmlRateLimit
     | AlterSourceRateLimit
@@ -226,6 +228,7 @@ __all__ = [
     "AddConstraint",
     "AddLabel",
     "AlterBackfillParallelism",
+    "AlterBarrierTarget",
     "AlterConfig",
     "AlterConnection",
     "AlterDatabase",

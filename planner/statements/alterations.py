@@ -73,6 +73,16 @@ class AlterDmlRateLimit:
 
 
 @dataclass(frozen=True)
+class AlterBarrierTarget:
+    """ALTER … SET BARRIER_LATENCY_TARGET_MS: of the job's backfill; None for the system parameter's."""
+
+    kind: str
+    name: Name
+    target_ms: int | None
+    if_exists: bool = False
+
+
+@dataclass(frozen=True)
 class AlterParallelism:
     """ALTER … SET PARALLELISM, as SHOW prints it."""
 

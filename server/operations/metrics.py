@@ -171,6 +171,9 @@ def _jobs(context: Context) -> Iterator[Metric]:
         ("job_id", "job"),
         [(name[id_], count) for (id_, _), count in changed.items() if id_ in name],
     )
+    shares = [(name[id_], share) for id_, share in context.jobs.shares().items() if id_ in name]
+    part = "The part of its machines that a creating job takes; below 1 while it gives way to views"
+    yield gauge("sparkwave_backfill_share", part, ("job_id", "job"), shares)
     written = BACKFILL_BYTES.of({job.id for job in catalog.jobs if job.status not in (CREATED, FAILED)})
     yield counter(
         "sparkwave_backfill_written_bytes",

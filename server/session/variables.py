@@ -221,6 +221,7 @@ SYSTEM: dict[str, Variable] = {
         Variable(ENABLED, "false", boolean, "Allow functions in Python, whose code runs in processes of its own"),
         Variable(BATCH_MS, "10000", integer(1, 86400000), "Time a function in Python may take for a batch, in ms"),
         Variable(MEMORY_MIB, "512", integer(16, 2**21), "Memory that the code of a function in Python may take"),
+        Variable("barrier_latency_target_ms", "0", integer(0, 2**31 - 1), "Backfills slow down above, in ms; 0: never"),
         Variable("backfill_slice_rows", "20000000", integer(1, 2**62), "Least upstream rows of a slice of a backfill"),
     )
 }  # fmt: skip

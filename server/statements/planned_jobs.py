@@ -60,6 +60,7 @@ def planned_job(session: Session, statement: CreateStreaming, replaces: Relation
     if replaces is not None:
         running = catalog.job_by_id[replaces.id]
         made, group = replace(made, parallelism=running.parallelism), running.specific_group
+    made = replace(made, barrier_latency_target_ms=options.barrier_target_ms)
     usual = session.context.store.catalog.databases[session.database]
     return PlannedJob(streaming, options, made, settings, plan, is_serverless, group, group or usual, began)
 

@@ -9,7 +9,7 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.relation_details import StreamingSettings
 from sparkwave.planner.definitions.streaming_config import SESSION_KEYS, config_text, config_values
 from sparkwave.planner.plan.parallelism import BUILT_IN, DEFAULT, check_maximum
-from sparkwave.planner.statements import AlterConfig, AlterDmlRateLimit
+from sparkwave.planner.statements import AlterBarrierTarget, AlterConfig, AlterDmlRateLimit
 from sparkwave.server.session.session import Session
 from sparkwave.server.statements.renames import altered, find_altered
 from sparkwave.server.wire.result import Notice, Result
@@ -55,6 +55,22 @@ def set_dml_rate_limit(session: Session, statement: AlterDmlRateLimit) -> Result
         if isinstance(relation, Notice):
             return altered(statement.kind, relation)
         settings = replace(relation.streaming, dml_rate_limit=statement.limit)
+        store.put_settings(cursor, replace(relation, streaming=settings))
+    return altered(statement.kind)
+
+
+def set_barrier_target(session: Session, statement: AlterBarrierTarget) -> Result:
+    """Set how long barriers may take beside the backfill of a job, which follows at once.
+
+    Raises Error 42P01, 42809 or 42501.
+    """
+    store = session.context.store
+    with store.change() as cursor:
+        relation = find_altered(session, statement, is_exact=True)
+        if isinstance(relation, Notice):
+            return altered(statement.kind, relation)
+        relation = store.catalog.replacement(relation.id) or relation
+        settings = replace(relation.streaming, barrier_latency_target_ms=statement.target_ms)
         store.put_settings(cursor, replace(relation, streaming=settings))
     return altered(statement.kind)
 
