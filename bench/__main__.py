@@ -24,6 +24,7 @@ from bench import (
     results,
     scaling,
     start,
+    yielding,
 )
 from bench.measuring import Settings
 from bench.results import Section, Table
@@ -41,10 +42,11 @@ SECTIONS: dict[str, Callable[[Settings], Iterator[Table]]] = {
     "refresh_nexmark": refresh.measure_nexmark,
     "scale": scaling.measure,
     "isolation": isolation.measure,
+    "yielding": yielding.measure,
     "quotes": quotes.measure,
 }
 # Left out of `make bench`, which is to end within 20 minutes.
-ON_REQUEST = ("create_nexmark", "isolation", "quotes")
+ON_REQUEST = ("create_nexmark", "isolation", "yielding", "quotes")
 # What `--large` runs: each takes longer than `make bench`, and its results are kept beside the usual ones.
 LARGE = ("create_tpch", "create_nexmark", "refresh_tpch", "refresh_nexmark", "scale")
 _USUAL = Settings(

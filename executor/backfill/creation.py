@@ -132,10 +132,11 @@ class BackfillJob:
             if work.reads_nothing:
                 later_changes.begin(work, self._coordinator)
             else:
-                with held_to_its_cost(work), giving_way(work, self._coordinator.times):
+                with held_to_its_cost(work):
                     if not work.in_process:
                         work.await_group()  # before anything is pinned: a job that cannot get its group has not started
-                    self._fill()
+                    with giving_way(work, self._coordinator.times):
+                        self._fill()
             if work.is_over:
                 self._note_created()
                 return

@@ -2,7 +2,7 @@
 
 The whole module is sent to executors, as the kernel is, so it imports nothing of this package.
 
-With a share below 1 the process runs on fewer cores and at niceness 10, and all of that can be undone without a
+With a share below 1 the process runs on fewer cores and at niceness 5, and all of that can be undone without a
 privilege, at any moment of a running query:
 
 - The cores are an affinity of each thread (sched_setaffinity(2)), and always the same, so that tasks share them.
@@ -23,8 +23,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-# With this niceness a process gets about a tenth of a processor that others want.
-NICENESS = 10
+# With this niceness a process gets about a third of what each other one gets of a processor that they all want. With 10
+# it would be a tenth, and other work of a busy machine, which is none of the views', would nearly stop the backfill.
+NICENESS = 5
 # Seconds between two looks at the file.
 LOOK_S = 0.1
 _AUTOGROUP, _AUTOGROUPS = Path("/proc/self/autogroup"), Path("/proc/sys/kernel/sched_autogroup_enabled")

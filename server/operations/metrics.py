@@ -243,7 +243,9 @@ def _backfills(cursor: Cursor) -> Iterator[Metric]:
     yield gauge("sparkwave_backfill_left_seconds", "How long it may still take", (*labels, "bound"), left)
     states = [((*key, state), row[5] == state) for key, row in keyed for state in _BACKFILL_STATES]
     yield gauge("sparkwave_backfill_state", "1 for the state that it is in", (*labels, "state"), states)
-    waiting = [((*key, _short(row[6])), row[7]) for key, row in keyed if row[6] is not None]
+    # A slowed job is not held up, and the numbers in its reason would make ever new series.
+    held_up = [(key, row) for key, row in keyed if row[6] is not None and not row[6].startswith("slowed")]
+    waiting = [((*key, _short(row[6])), row[7]) for key, row in held_up]
     yield gauge(
         "sparkwave_backfill_waiting_seconds", "For how long a reason has held it up", (*labels, "reason"), waiting
     )
