@@ -32,7 +32,7 @@ TABLES = (
 MAP = "SELECT k, v, s FROM t WHERE v > 10"
 JOINED = "SELECT t.k, d.name, v FROM t JOIN d ON t.g = d.id WHERE v > 20"
 GROUPS = "SELECT g, sum(v) AS s, count(*) AS c, max(v) AS m FROM t GROUP BY g"
-TOP = "SELECT k, v FROM t ORDER BY v DESC LIMIT 9"
+TOP = "SELECT k, v FROM t ORDER BY v DESC, k LIMIT 9"
 FIRST = "SELECT g, k, v FROM (SELECT *, row_number() OVER (PARTITION BY g ORDER BY v, k) AS r FROM t) AS x WHERE r <= 3"
 UNION = "SELECT k, v FROM t WHERE v > 10 UNION ALL SELECT id, id * 2 FROM d"
 
@@ -73,8 +73,8 @@ EDITS = [
     (GROUPS, "SELECT g, sum(v) AS s FROM t WHERE g > 3 GROUP BY g", "v"),
     (GROUPS, f"SELECT x.g, x.c, d.name FROM ({GROUPS}) AS x JOIN d ON d.id = x.g", "v d"),
     # first rows
-    (TOP, "SELECT k, v FROM t ORDER BY v DESC LIMIT 4", "v"),
-    (TOP, "SELECT k, v FROM t ORDER BY v DESC LIMIT 4 OFFSET 3", "v"),
+    (TOP, "SELECT k, v FROM t ORDER BY v DESC, k LIMIT 4", "v"),
+    (TOP, "SELECT k, v FROM t ORDER BY v DESC, k LIMIT 4 OFFSET 3", "v"),
     (FIRST, FIRST.replace("r <= 3", "r <= 2"), "v"),
 ]
 
@@ -86,8 +86,8 @@ FULL = [
     (GROUPS, "SELECT g, min(v) AS s FROM t GROUP BY g"),
     (GROUPS, "SELECT g, sum(v) AS s FROM t WHERE v > 3 GROUP BY g"),
     (GROUPS, "SELECT s, count(*) AS c FROM t GROUP BY s"),
-    (TOP, "SELECT k, v FROM t ORDER BY v DESC LIMIT 10"),
-    (TOP, "SELECT k, v FROM t ORDER BY v LIMIT 3"),
+    (TOP, "SELECT k, v FROM t ORDER BY v DESC, k LIMIT 10"),
+    (TOP, "SELECT k, v FROM t ORDER BY v, k LIMIT 3"),
     ("SELECT k, v FROM t a WHERE v > 1", "SELECT k, v FROM t b WHERE v > 1"),
 ]
 

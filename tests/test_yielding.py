@@ -26,7 +26,8 @@ from sparkwave.executor.backfill.pace import (
 )
 from sparkwave.executor.epochs.barrier_times import BarrierTimes
 from sparkwave.executor.spark.task_share import cores_of
-from tests.servers import Server
+from tests.servers import Server, descendants
+from tests.servers import wait_until as wait
 
 LATE, IN_TIME = Barriers(1, 180.0, 0.0), Barriers(1, 60.0, 0.0)
 
@@ -227,3 +228,36 @@ def test_on_a_server(tmp_path: Path) -> None:
         with pytest.raises(psycopg.errors.InvalidParameterValue, match="invalid value for barrier_latency_target_ms"):
             own.execute("ALTER MATERIALIZED VIEW big SET BARRIER_LATENCY_TARGET_MS = soon")
     server.stop()
+
+
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform != "linux" or len(os.sched_getaffinity(0)) < 2, reason="needs Linux and two cores")
+def test_tasks_of_spark_follow(tmp_path: Path) -> None:
+    """The process of a running task gets fewer cores beside views, and all of them again after; the rows are right."""
+    server, rows, all_cores = Server(tmp_path / "data", fills_on_spark=True), 8_000_000, len(os.sched_getaffinity(0))
+    query = "SELECT i % 2000000 AS k, count(*) AS n, min(i) AS low, max(i) AS high FROM numbers GROUP BY 1"
+    with server.connect() as own:
+        own.execute("CREATE TABLE small (k INT)")
+        own.execute("CREATE MATERIALIZED VIEW running AS SELECT k, count(*) AS n FROM small GROUP BY k")
+        own.execute(f"CREATE TABLE numbers AS SELECT i FROM generate_series(1, {rows}) g(i)")
+        own.execute("CREATE MATERIALIZED VIEW first AS SELECT count(*) AS n FROM numbers")  # Spark has started
+        own.execute("SET background_ddl = true")
+        own.execute("ALTER SYSTEM SET barrier_latency_target_ms = 1")
+        with Changes(server):
+            own.execute(f"CREATE MATERIALIZED VIEW big AS {query}")
+            assert wait(lambda: least_cores(server) < all_cores)
+            assert one(own, REASON) == "slowed: views "
+        own.execute("WAIT")
+        assert least_cores(server) == all_cores
+        assert one(own, "SELECT sum(n) FROM big") == rows
+        assert one(own, "SELECT count(*) FROM big WHERE low <> k AND k > 0 OR high - low <> 6000000") == 0
+    server.stop()
+
+
+def least_cores(server: Server) -> int:
+    """The fewest cores that any process of a server may use."""
+    found = [len(os.sched_getaffinity(0))]
+    for process in descendants(server.process.pid):
+        with suppress(OSError):
+            found.append(len(os.sched_getaffinity(process)))
+    return min(found)

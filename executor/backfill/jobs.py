@@ -210,9 +210,11 @@ class Jobs:
         return {job.id: job.rows_read() for job in running if not job.finished.is_set()}
 
     def shares(self) -> dict[int, float]:
-        """Return the part of their machines that the running jobs may take, below 1 where they are slowed."""
-        with self._lock:
-            running = list(self._running.values())
+        """Return the part of their machines that the running jobs may take, below 1 where they are slowed.
+
+        It takes no lock, as monitoring must not wait for a job that is being stored.
+        """
+        running = list(self._running.values())
         return {job.id: job.share for job in running if not job.finished.is_set()}
 
     def controls_changed(self, job_id: int) -> None:

@@ -19,6 +19,7 @@ import os
 import resource
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,9 +46,9 @@ class Share:
         if not hasattr(os, "sched_setaffinity"):
             yield
             return
-        leads_session = _has_autogroups() and _lead_session()
+        may_lead = _has_autogroups() and _ends_with_parent()
         is_over = threading.Event()
-        thread = threading.Thread(target=self._follow, args=(leads_session, is_over), daemon=True)
+        thread = threading.Thread(target=self._follow, args=(may_lead, is_over), daemon=True)
         thread.start()
         try:
             yield
@@ -55,17 +56,17 @@ class Share:
             is_over.set()
             thread.join()
 
-    def _follow(self, leads_session: bool, is_over: threading.Event) -> None:
+    def _follow(self, may_lead: bool, is_over: threading.Event) -> None:
         cores, base, now = sorted(os.sched_getaffinity(0)), os.nice(0), 1.0
         try:
             while not is_over.wait(LOOK_S):
                 share = self._read()
                 if share != now:
-                    _take(cores, share, base, leads_session)
+                    _take(cores, share, base, may_lead)
                     now = share
         finally:
             if now < 1:
-                _take(cores, 1.0, base, leads_session)
+                _take(cores, 1.0, base, may_lead)
 
     def _read(self) -> float:
         with contextlib.suppress(OSError, ValueError):
@@ -78,11 +79,11 @@ def cores_of(cores: list[int], share: float) -> list[int]:
     return cores[-max(int(len(cores) * share), 1) :]
 
 
-def _take(cores: list[int], share: float, base: int, leads_session: bool) -> None:
+def _take(cores: list[int], share: float, base: int, may_lead: bool) -> None:
     niceness, allowed = (max(base, NICENESS) if share < 1 else base), cores_of(cores, share)
+    leads_session = may_lead and _lead_session()
     if leads_session:
-        with contextlib.suppress(OSError):
-            _AUTOGROUP.write_text(str(niceness))
+        _set_session(niceness)
     sets_nice = not leads_session and _may_take_back(base)
     for thread in os.listdir("/proc/self/task"):
         with contextlib.suppress(OSError):  # a thread may have ended
@@ -106,22 +107,42 @@ def _control_groups() -> list[str]:
     return of_cpu or [line for line in lines if line.startswith("0::")]
 
 
-def _lead_session() -> bool:
-    """Make this process the leader of a session, which keeps its niceness. Returns whether it is.
+def _ends_with_parent() -> bool:
+    """Let this process be killed when its parent ends, because signals for a group do not reach a session of its own.
 
-    Signals for its former process group do not reach it then, so it is killed when its parent ends.
+    The system keeps this for the calling thread, which therefore is the main one. Returns whether it does.
+    """
+    parent = os.getppid()
+    is_set = not ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+    return is_set
+
+
+def _lead_session() -> bool:
+    """Make this process the leader of a session. Returns whether it is.
+
+    It stays the leader. A process that is never slowed shares the session of its application, and so its part of the
+    processors.
     """
     if os.getsid(0) == os.getpid():
         return True
-    parent = os.getppid()
-    ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(1)
     with contextlib.suppress(OSError):
-        niceness = _AUTOGROUP.read_text().split()[-1]
         os.setsid()
-        _AUTOGROUP.write_text(niceness)
     return os.getsid(0) == os.getpid()
+
+
+def _set_session(niceness: int) -> None:
+    """Set the niceness of the session. Linux lets users without privileges do that ten times a second."""
+    for _ in range(5):
+        try:
+            _AUTOGROUP.write_text(str(niceness))
+        except BlockingIOError:
+            time.sleep(0.1)
+        except OSError:
+            return
+        else:
+            return
 
 
 def _may_take_back(niceness: int) -> bool:
