@@ -253,3 +253,70 @@ def test_in_slices_on_spark_with_a_kill(tmp_path: Path) -> None:
             assert audit is not None and audit[1] == "PROVEN", audit
     finally:
         server.kill()
+
+
+CONDITIONS = (
+    "v > 10", "v > 30", "v <= 60", "v BETWEEN 20 AND 70", "v IN (3, 21, 40, 55)", "v = 40", "g > 2", "g <> 4",
+    "s LIKE '%1%'", "s = 's3'", "s IN ('s1', 's3', 's5')", "s IS NOT NULL", "v < 15 OR v > 80", "k % 3 = 0",
+    "NOT v > 50",
+)  # fmt: skip
+COLUMNS = ("g", "v", "s", "v * 2 AS twice", "upper(s) AS big", "coalesce(v, 0) + g AS sum", "v > 50 AS is_high")
+CALLS = ("count(*) AS n", "sum(v) AS total", "max(v) AS most", "min(s) AS least", "avg(v) AS mean")
+
+
+def random_query(rng: random.Random, shape: str) -> str:
+    """A query over t and d: of rows, of a join, of groups, or of a union."""
+    where = " AND ".join(rng.sample(CONDITIONS, rng.randrange(3))) or "true"
+    columns = ", ".join(["k", *rng.sample(COLUMNS, rng.randrange(1, 5))])
+    match shape:
+        case "rows":
+            return f"SELECT {columns} FROM t WHERE {where}"
+        case "join":
+            return f"SELECT {columns}, d.name FROM t JOIN d ON t.g = d.id WHERE {where}"
+        case "groups":
+            having = rng.choice(["", " HAVING count(*) > 2", " HAVING count(*) > 4"])
+            where = rng.choice(["true", "g > 2", "g <> 4"])
+            return (
+                f"SELECT g, {', '.join(rng.sample(CALLS, rng.randrange(1, 4)))} FROM t WHERE {where} GROUP BY g{having}"
+            )
+    branches = rng.sample([f"SELECT k, v FROM t WHERE {where}", "SELECT id AS k, id AS v FROM d", "SELECT k, g FROM t"], 2)
+    return " UNION ALL ".join(branches)
+
+
+def check_random_pairs(directory: Path, seed: int, number: int) -> int:
+    """Edit views from one random query to another. Returns how many fills were edits."""
+    rng, edits = random.Random(seed), 0
+    with opened(directory, backfill_engine="auto", streaming_engine="duckdb") as (_, client):
+        for table in TABLES[:2]:
+            run(client, table)
+        run(client, "INSERT INTO t SELECT i, i % 7, i * 37 % 101, 's' || i % 9 FROM range(90) AS r(i)")
+        run(client, "INSERT INTO d SELECT i, 'x' || i FROM range(9) AS r(i)")
+        for _ in range(number):
+            shape = rng.choice(["rows", "rows", "join", "groups", "union"])
+            old, new = random_query(rng, shape), random_query(rng, shape)
+            run(client, f"CREATE MATERIALIZED VIEW m AS {old}")
+            for query in (new, old):
+                k, v = rng.randrange(120), rng.randrange(110)
+                run(
+                    client,
+                    f"INSERT INTO t VALUES ({k}, {rng.randrange(8)}, {v}, 's{k % 9}'), ({200 + k}, 3, NULL, NULL)",
+                )
+                run(client, f"DELETE FROM t WHERE k % 17 = {rng.randrange(17)}")
+                edits += "an edit" in str(run(client, f"EXPLAIN (BACKFILL, COST) ALTER MATERIALIZED VIEW m AS {query}"))
+                run(client, f"ALTER MATERIALIZED VIEW m AS {query}")
+                run(client, f"UPDATE t SET v = v + 7 WHERE k % 11 = {rng.randrange(11)}")
+                run(client, "FLUSH")
+                assert counted(client, "SELECT * FROM m") == counted(client, query), (old, new, query)
+                assert run(client, "AUDIT MATERIALIZED VIEW m")[0][1] == "PROVEN", (old, new, query)
+            run(client, "DROP MATERIALIZED VIEW m")
+    return edits
+
+
+def test_random_pairs(tmp_path: Path) -> None:
+    assert check_random_pairs(tmp_path / "quick", 3, 3)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+def test_many_random_pairs(tmp_path: Path) -> None:
+    assert sum(check_random_pairs(tmp_path / str(seed), seed, 20) for seed in range(5)) > 50

@@ -97,3 +97,19 @@ def test_close(tmp_path: Path) -> None:
         assert sorted(run(client, "SELECT n FROM m")) == [(2,), (3,)]
     finally:
         context.close()
+
+
+def test_changes_while_it_waits(tmp_path: Path) -> None:
+    """The last step reads the changes of a table twice, other columns each time."""
+    query = "SELECT k AS n FROM u UNION ALL SELECT v FROM u UNION ALL SELECT w FROM u"
+    with waiting_job(tmp_path) as (_, client, _, held):
+        held.end()
+        run(client, "WAIT", "CREATE TABLE u (k int, v int, w int)", "INSERT INTO u VALUES (1, 2, 3)")
+        held.begin()
+        run(client, "INSERT INTO u VALUES (4, 5, 6)")
+        run(client, f"CREATE MATERIALIZED VIEW twice AS {query}")
+        assert wait_until(lambda: set(state(client)) == {("FINISHING",)}, 10), state(client)
+        run(client, "DELETE FROM u WHERE k = 1", "INSERT INTO u VALUES (7, 8, 9)")
+        held.end()
+        run(client, "WAIT")
+        assert run(client, "SELECT n FROM twice ORDER BY n") == [(4,), (5,), (6,), (7,), (8,), (9,)]

@@ -45,7 +45,7 @@ def fill_table(
 ) -> int:
     """Store the rows of a query in a temporary table that may stay. Returns the number of rows.
 
-    The table has the same columns as long as `form` is equal. `execute` runs the query; pass `Cursor.execute` for a
+    The table has the same columns as long as `form` is equal; with None it is made anew each time. `execute` runs the query; pass `Cursor.execute` for a
     query whose text differs each time.
     """
     table = _emptied(cursor, name, form)
@@ -94,7 +94,7 @@ def _emptied(cursor: Cursor, name: str, form: object) -> _Table | None:
     It is forgotten until it is filled, so that a failure leads to a new table.
     """
     table = _TABLES.get(cursor, {}).pop(name, None)
-    if table is None or table.form != form or table.gone > WORN_ROWS:
+    if table is None or form is None or table.form != form or table.gone > WORN_ROWS:
         return None
     run(cursor, f"DELETE FROM {name}")
     return replace(table, rows=0, gone=table.gone + table.rows)

@@ -15,7 +15,7 @@ from sqlglot import exp
 from sparkwave.catalog.model import Column, Relation
 from sparkwave.catalog.types import INTEGER, Type
 from sparkwave.planner.bind.binder import data_type
-from sparkwave.planner.build.builder import columns_in
+from sparkwave.planner.build.builder import columns_in, names_of
 from sparkwave.planner.plan.implication import implies, is_not_true
 from sparkwave.planner.plan.nodes import (
     ANTI,
@@ -352,9 +352,39 @@ def _match_filters(new: Node, old: Node) -> _Match | None:
     kept = (*below.kept, *gained)
     if not lost:
         return _Match(kept, _filtered(below.added, of_new))
-    if below.added is not None:
+    wide = _widened(new_core, set().union(*map(columns_in, lost)) - names_of(new_core))
+    if below.added is not None or wide is None:
         return None
-    return _Match(kept, _filtered(new_core, [*of_new, is_not_true(lost, of_new)]))
+    return _Match(kept, _filtered(wide, [*of_new, is_not_true(lost, of_new)]))
+
+
+def _widened(node: Node, names: set[str]) -> Node | None:
+    """Return a node with further fields, columns of tables that it scans; None where it cannot have them."""
+    if not names:
+        return node
+    match node:
+        case Scan():
+            known = {f"{node.alias}.{each.name}": each.name for each in node.relation.columns}
+            if not names <= known.keys():
+                return None
+            more = tuple(known[name] for name in sorted(names))
+            columns = tuple(dict.fromkeys((*node.columns, *more)))
+            return replace(node, input=f"{node.input}_wide", columns=columns, sent_on=(*node.output, *more))
+        case Filter():
+            below = _widened(node.input, names)
+            return below and replace(node, input=below)
+        case Project():
+            below = _widened(node.input, names - names_of(node.input))
+            if below is None or names & names_of(node):
+                return None
+            types = {field.name: field.type for field in below.fields}
+            return Project(below, (*node.items, *(Item(name, column(name), types[name]) for name in sorted(names))))
+        case Join() if node.kind == INNER:
+            if (left := _widened(node.left, names)) is not None:
+                return replace(node, left=left)
+            right = _widened(node.right, names)
+            return right and replace(node, right=right)
+    return None
 
 
 def _split(node: Node) -> tuple[list[exp.Expr], Node]:
