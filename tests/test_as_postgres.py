@@ -224,12 +224,17 @@ def test_queries_and_views_have_postgresqls_values(both: tuple[Connection, Conne
     connection, postgres = both
     calls = {"expressions": EXPRESSIONS, "aggregates": AGGREGATES, "windows": WINDOWS}[kind]
     key = "a" if kind == "aggregates" else "id"
-    texts = [
+    # A text of a call names it several times, so that those of 150 calls take a minute to plan where they are computed.
+    inner = ["::text" if call.startswith("E'") and call.endswith("'") else "" for call in calls]  # without a type
+    outer = [
         "::text" if kind == "expressions" and not call.startswith(("jsonb", "ARRAY", "2 ||")) else "" for call in calls
     ]
-    pairs = zip(calls, texts, strict=True)
-    listed = ", ".join(f"({call}){text} AS x{number}" for number, (call, text) in enumerate(pairs))
-    query = f"SELECT {key}, {listed} FROM v {'GROUP BY a' if key == 'a' else ''}"
+    listed = ", ".join(
+        f"({call}){text} AS x{number}" for number, (call, text) in enumerate(zip(calls, inner, strict=True))
+    )
+    computed = f"SELECT {key}, {listed} FROM v {'GROUP BY a' if key == 'a' else ''}"
+    shown = ", ".join(f"x{number}{text} AS x{number}" for number, text in enumerate(outer))
+    query = f"SELECT {key}, {shown} FROM ({computed}) AS computed"
     connection.execute(f"CREATE MATERIALIZED VIEW of_{kind} AS {query}".encode())
     told = postgres.execute(f"{query} ORDER BY 1".encode())
     expected, types = told.fetchall(), [column.type_code for column in told.description or ()]
