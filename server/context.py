@@ -131,7 +131,7 @@ class SystemViews:
         self._cursor: Cursor = store.lake.cursor()
         system_views.define_signal(self._cursor, backends.signal)
         self._lock = RankedLock(Rank.SYSTEM_VIEWS)
-        self._version = -1  # no copies yet
+        self._version = store.version
         system_views.install(self._cursor, store.lake.read_only)
         self._columns = system_views.columns(self._cursor)
 
@@ -140,7 +140,7 @@ class SystemViews:
         return self._columns.get((schema, name), {})
 
     def refresh(self) -> None:
-        """Apply the catalog's changes since the last refresh; the first one takes 0.2 s."""
+        """Apply the catalog's changes since the last refresh."""
         with self._lock:
             if self._version != self._store.version:
                 version = self._store.version

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import urllib.request
 
-from moto.server import ThreadedMotoServer
 from pyarrow import fs
 from servers import free_port
 
@@ -26,6 +25,8 @@ class Bucket:
         self.files.create_dir("data")
 
     def start(self) -> None:
+        from moto.server import ThreadedMotoServer  # imported late: takes half a second, in every worker
+
         self._server = ThreadedMotoServer(ip_address="127.0.0.1", port=self.port, verbose=False)
         self._server.start()
 

@@ -32,7 +32,6 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
     cursor = lake.cursor()
     system_views.define_signal(cursor, lambda user, process_id, how: False)
     system_views.install(cursor)
-    system_views.refresh(cursor)
     cursor.execute(RELATIONS)
     system_views.refresh(cursor)
     yield lake

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pandas as pd
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
 
-from sparkwave.server.demo import flights
 from sparkwave.server.demo.progress_lines import (
     CREATED,
     PLANNED,
@@ -23,6 +23,14 @@ from sparkwave.server.demo.progress_lines import (
     parse_progress,
 )
 from sparkwave.server.demo.screen import Screen, format_table
+
+
+@pytest.fixture(scope="module")
+def flights() -> ModuleType:
+    """Imported late: all of its rows are read then."""
+    from sparkwave.server.demo import flights
+
+    return flights
 
 
 @pytest.mark.parametrize(
@@ -123,12 +131,12 @@ def test_table_aligns_numbers_and_times_right() -> None:
     ]
 
 
-def test_csv_has_integers_and_nulls() -> None:
+def test_csv_has_integers_and_nulls(flights: ModuleType) -> None:
     frame = pd.DataFrame({"delay": [2.0, None], "temp": [1.5, None], "name": ["a, b", None], "n": [1, 2]})
     assert flights.to_csv(frame) == b'2,1.5,"a, b",1\n,,,2\n'
 
 
-def test_every_table_has_the_columns_of_its_frame() -> None:
+def test_every_table_has_the_columns_of_its_frame(flights: ModuleType) -> None:
     for table, create in flights.TABLES.items():
         listed = create.split("(", 1)[1].rstrip(")")
         assert [part.split()[0] for part in listed.split(",")] == list(flights.rows(table).columns)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import re
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -40,23 +40,26 @@ PLACES = {
 IMPURE = {"time", "random", "socket", "subprocess", "threading", "os", "pathlib", "tempfile"}
 
 
-def modules() -> Iterator[tuple[str, set[str]]]:
-    """Every module of ours as `layer/room/name`, with the modules it imports, whole or names of them."""
-    for layer in LAYERS:
-        for file in sorted((ROOT / layer).rglob("*.py")):
-            imported: set[str] = set()
-            for node in ast.walk(ast.parse(file.read_text())):
-                if isinstance(node, ast.Import):
-                    imported |= {alias.name for alias in node.names}
-                elif isinstance(node, ast.ImportFrom) and node.module:
-                    imported |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-            yield str(file.relative_to(ROOT).with_suffix("")), imported
+MODULES = [
+    str(file.relative_to(ROOT).with_suffix("")) for layer in LAYERS for file in sorted((ROOT / layer).rglob("*.py"))
+]
 
 
-@pytest.mark.parametrize(
-    ("module", "imported"), list(modules()), ids=lambda value: value if isinstance(value, str) else ""
-)
-def test_imports(module: str, imported: set[str]) -> None:
+@functools.cache
+def imports(module: str) -> frozenset[str]:
+    """The modules that one of ours, `layer/room/name`, imports, whole or names of them."""
+    imported: set[str] = set()
+    for node in ast.walk(ast.parse((ROOT / f"{module}.py").read_text())):
+        if isinstance(node, ast.Import):
+            imported |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            imported |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return frozenset(imported)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_imports(module: str) -> None:
+    imported = imports(module)
     layer = module.partition("/")[0]
     above = LAYERS[LAYERS.index(layer) + 1 :]
     tops = {name.removeprefix("sparkwave.").partition(".")[0] for name in imported}
@@ -106,7 +109,7 @@ def test_names_imported_from_outside_the_layers_exist(folder: str) -> None:
 
 def test_no_module_imports_itself_by_way_of_others() -> None:
     """Imports for types alone count too: of two files that need each other, neither can be read by itself."""
-    graph = {f"sparkwave.{module.replace('/', '.')}": imported for module, imported in modules()}
+    graph = {f"sparkwave.{module.replace('/', '.')}": imports(module) for module in MODULES}
     while leaves := {module for module, imported in graph.items() if not imported & graph.keys()}:
         graph = {module: imported for module, imported in graph.items() if module not in leaves}
     assert not graph, f"these import each other, or what does: {sorted(graph)}"
@@ -114,5 +117,5 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
 
 def test_a_name_means_one_file() -> None:
     """Who looks for `merge.py` finds one."""
-    names = Counter(Path(module).name for module, _ in modules())
+    names = Counter(Path(module).name for module in MODULES)
     assert not [name for name, count in names.items() if count > 1 and name != "__init__"]

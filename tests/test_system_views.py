@@ -98,7 +98,6 @@ def cursor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cursor]:
     cursor = lake.cursor()
     system_views.define_signal(cursor, lambda user, process_id, how: False)
     system_views.install(cursor)
-    system_views.refresh(cursor)
     with lake.transaction(cursor):
         cursor.execute(ROWS)
         for number, (name, (status, counts, finished, _)) in enumerate(JOBS.items()):
@@ -379,7 +378,6 @@ def test_install_is_fast_and_repeatable(cursor: Cursor) -> None:
         """Of the processor, whatever else the machine does."""
         start = time.process_time()
         system_views.install(cursor)
-        system_views.refresh(cursor)
         return time.process_time() - start
 
     assert min(seconds() for _ in range(5)) < 1

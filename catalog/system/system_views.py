@@ -149,13 +149,14 @@ def define_signal(cursor: Cursor, signal: Callable[[str, int, str], bool]) -> No
 
 
 def install(cursor: Cursor, is_standby: bool = False) -> None:
-    """Create the system catalogs, or create them again, for a lake not yet in use; `refresh` gives them their rows."""
+    """Create the system catalogs, or creates them again. Call it once when the lake is open and not yet in use."""
     schemas = ("pgc", "pgf")
     cursor.execute("; ".join(f"CREATE SCHEMA IF NOT EXISTS {COPIES}.{schema}" for schema in schemas))
     _execute(cursor, f"CREATE OR REPLACE TABLE pgc._server AS SELECT {is_standby} AS __is_standby")
     fixed = _fixed_tables()
     path = path_of((*map(_qualified, (fixed, *_SCRIPTS.values())), *MIGRATIONS))
     open_definitions(cursor, path, lambda: _define(cursor, fixed))
+    refresh(cursor)
 
 
 def _define(cursor: Cursor, fixed: str) -> None:

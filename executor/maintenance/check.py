@@ -99,7 +99,6 @@ def _check_views(store: Store) -> list[ViewCheck]:
     cursor = store.lake.cursor()
     system_views.define_signal(cursor, lambda user, process, signal: False)
     system_views.install(cursor)  # they have functions that views may use
-    system_views.refresh(cursor)
     PythonFunctions(store)
     for relation in catalog.in_dependency_order([job.id for job in catalog.jobs if job.id in catalog.by_id]):
         if relation.is_sink:

@@ -28,7 +28,6 @@ def describe_fragments(session: Session, statement: Show) -> list[tuple[object, 
 
     Raises Error 42P01, 42704 for an unknown fragment, 0A000 for a relation without fragments.
     """
-    session.context.system_views.refresh()
     if statement.what == FRAGMENTS:
         assert statement.relation is not None
         relation = _relation(session, statement.relation)

@@ -62,7 +62,6 @@ def explain_job(session: Session, statement: ExplainJob) -> Result:
         session.check_cancelled()
         time.sleep(min(left, _TICK_S))
     after = _moment(session, relation)
-    session.context.system_views.refresh()
     with closing(session.context.lake.cursor()) as cursor:
         actors = ",".join(str(actor) for (actor,) in cursor.execute(_ACTORS, [relation.id]).fetchall())
     counts = _counts(session, relation, root, before, after)
@@ -95,7 +94,6 @@ def _moment(session: Session, relation: Relation) -> _Moment:
     backfilled: dict[int, int] = {}
     with closing(context.lake.cursor()) as cursor:
         if now is not None and not now.created:
-            context.system_views.refresh()
             cursor.execute(f"SET VARIABLE backfill_rows = {literal(backfill_rows(context))}")
             backfilled = dict(cursor.execute(_BACKFILLED, [relation.id]).fetchall())
         snapshot = context.lake.newest(cursor)
