@@ -29,7 +29,10 @@ class ForkServer:
         ours, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, __file__, str(theirs.fileno())], cwd=ROOT, pass_fds=[theirs.fileno()]
+                [sys.executable, __file__, str(theirs.fileno())],
+                cwd=ROOT,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
             )
         self._file = ours.makefile("rw")
         self._lock = threading.Lock()
@@ -53,12 +56,14 @@ class Forked:
         self.returncode: int | None = None
         self._server = server
         self._descriptor = os.pidfd_open(pid)
+        self._lock = threading.Lock()
 
     def poll(self) -> int | None:
-        if self.returncode is None and select.select([self._descriptor], [], [], 0)[0]:
-            self.returncode = self._server.ask("reap", self.pid)
-            os.close(self._descriptor)
-        return self.returncode
+        with self._lock:
+            if self.returncode is None and select.select([self._descriptor], [], [], 0)[0]:
+                self.returncode = self._server.ask("reap", self.pid)
+                os.close(self._descriptor)
+            return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
         if self.returncode is None:
