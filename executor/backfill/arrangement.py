@@ -35,7 +35,7 @@ from sparkwave.planner.backfill.strategy import ARRANGEMENT, SNAPSHOT, exchange_
 
 # An Arrangement backfill keeps the positions of this many vnodes an input, as RisingWave does.
 VNODES = 256
-# The most rows of a step in process while the job is slowed.
+# The most rows of a step in process that is to give way.
 YIELDING_ROWS = 1_000_000
 
 
@@ -72,8 +72,8 @@ def run(work: Work, end: End) -> None:
 
 def _most(work: Work) -> int:
     """Return the most rows of a step. A fill in process gives way between its steps only, which are short then."""
-    rows = work.settings.slice_rows()
-    return min(rows, YIELDING_ROWS) if work.in_process and work.pace.is_slowed else rows
+    rows, is_beside = work.settings.slice_rows(), work.is_beside_views or work.pace.is_slowed
+    return min(rows, YIELDING_ROWS) if work.in_process and is_beside else rows
 
 
 def _stands(work: Work) -> tuple[int, tuple[Positions, ...]]:

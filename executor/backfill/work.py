@@ -117,6 +117,7 @@ class Work:
         self.is_undisturbed = True
         self.paused_because: str | None = None  # why the server itself has set the rate limit to 0
         self.pace = WHOLE
+        self.is_beside_views = False  # whether there are barriers to give way to
         self._told_share: float | None = None  # an earlier server may have left another in the file
         self.started = threading.Event()  # the job is CREATING: in the background it does not need its permit any more
         self.controls = Controls(lambda: self.job.rate_limit is not None)

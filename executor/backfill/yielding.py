@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 from sparkwave.catalog.lake.translation import DuckDBError
 from sparkwave.catalog.log_context import logged
-from sparkwave.executor.backfill.pace import WHOLE, Barriers, Pace, next_pace, reason
+from sparkwave.executor.backfill.pace import QUIET_S, WHOLE, Barriers, Pace, next_pace, reason
 from sparkwave.executor.backfill.work import Work
 from sparkwave.executor.epochs.barrier_times import BarrierTimes
 
@@ -36,6 +36,7 @@ def giving_way(work: Work, barriers: BarrierTimes) -> Iterator[None]:
         yield
         return
     is_over = threading.Event()
+    _look_for_views(work, barriers)  # before the first step is chosen
     watch = threading.Thread(target=_watch, args=(work, barriers, is_over), name=f"job-{work.id}-pace", daemon=True)
     watch.start()
     try:
@@ -43,6 +44,10 @@ def giving_way(work: Work, barriers: BarrierTimes) -> Iterator[None]:
     finally:
         is_over.set()
         watch.join()
+
+
+def _look_for_views(work: Work, barriers: BarrierTimes) -> None:
+    work.is_beside_views = work.barrier_target_ms > 0 and barriers.quiet_s() <= QUIET_S
 
 
 def _watch(work: Work, barriers: BarrierTimes, is_over: threading.Event) -> None:
@@ -54,6 +59,7 @@ def _watch(work: Work, barriers: BarrierTimes, is_over: threading.Event) -> None
             target_ms, before = work.barrier_target_ms, work.pace
             pace = next_pace(before, Barriers(count, longest_s * 1000, barriers.quiet_s()), target_ms)
             work.set_pace(pace)
+            _look_for_views(work, barriers)
             if pace.is_slowed != before.is_slowed or (pace.late_ms != before.late_ms and looked > told_at + _TELL_S):
                 _tell(work, before, pace, target_ms)
                 told_at = looked
