@@ -279,7 +279,9 @@ def random_query(rng: random.Random, shape: str) -> str:
             return (
                 f"SELECT g, {', '.join(rng.sample(CALLS, rng.randrange(1, 4)))} FROM t WHERE {where} GROUP BY g{having}"
             )
-    branches = rng.sample([f"SELECT k, v FROM t WHERE {where}", "SELECT id AS k, id AS v FROM d", "SELECT k, g FROM t"], 2)
+    branches = rng.sample(
+        [f"SELECT k, v FROM t WHERE {where}", "SELECT id AS k, id AS v FROM d", "SELECT k, g FROM t"], 2
+    )
     return " UNION ALL ".join(branches)
 
 
