@@ -45,8 +45,8 @@ def fill_table(
 ) -> int:
     """Store the rows of a query in a temporary table that may stay. Returns the number of rows.
 
-    The table has the same columns as long as `form` is equal; with None it is made anew each time. `execute` runs the query; pass `Cursor.execute` for a
-    query whose text differs each time.
+    The table has the same columns as long as `form` is equal; with None it is made anew each time. `execute` runs the
+    query; pass `Cursor.execute` for a query whose text differs each time.
     """
     table = _emptied(cursor, name, form)
     if table is None:
