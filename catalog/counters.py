@@ -101,6 +101,20 @@ def count_error(error: Error) -> None:
     ERRORS.labels(error.sqlstate[:2]).inc()
 
 
+def total(counter: Counter) -> float:
+    """Return the value of a counter, over all its labels."""
+    return sum(sample.value for family in counter.collect() for sample in family.samples)
+
+
+def totals(histogram: Histogram, label: str) -> dict[str, tuple[float, float]]:
+    """Return the count and the sum of a histogram's observations, by the value of its label."""
+    found: dict[str, dict[str, float]] = {}
+    for family in histogram.collect():
+        for sample in family.samples:
+            found.setdefault(sample.labels[label], {})[sample.name.rpartition("_")[2]] = sample.value
+    return {value: (numbers["count"], numbers["sum"]) for value, numbers in found.items()}
+
+
 class PerJob:
     """Counts by job and fragment (0 without fragments), as long as the job exists."""
 

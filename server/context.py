@@ -46,6 +46,7 @@ from sparkwave.executor.spark.spark_engine import warm_up
 from sparkwave.executor.spark.usage import Usage
 from sparkwave.executor.spark.warm_groups import WarmGroups
 from sparkwave.server.operations.config import Config
+from sparkwave.server.operations.last_hour import History, read_counts
 from sparkwave.server.session.backends import Backends
 from sparkwave.server.session.plan_cache import PlanCache
 from sparkwave.server.session.variables import PRICE, SYSTEM, find, normalise
@@ -84,6 +85,7 @@ class Context:
     inlined_inserts: InlinedInserts
     backends: Backends
     usage: Usage
+    history: History
 
     def follow(self) -> None:
         """Read the catalog changes that another server has committed, if this server only reads."""
@@ -108,6 +110,7 @@ class Context:
     def close(self) -> None:
         """Stop everything. Acknowledged writes are durable; creating jobs resume at the next start."""
         self.usage.stop()
+        self.history.stop()
         self.audits.stop()
         for work in self.background:
             work.stop()
@@ -298,6 +301,7 @@ def _assemble(config: Config, lake: Lake, store: Store) -> Context:
         SequenceNumbers(store),
         InlinedInserts(), backends,
         Usage(groups.trees),
+        History(lambda: read_counts(store, coordinator, jobs)),
     )  # fmt: skip
 
 
@@ -318,6 +322,7 @@ def _start(context: Context) -> None:
     context.coordinator.start()
     context.coordinator.notify()
     context.jobs.make_anew()
+    context.history.start()
     for work in context.background:
         work.start()
     if context.config.spark_start == "eager":

@@ -50,12 +50,13 @@ def add_audit(cursor: Cursor, audit: Audit) -> None:
     )  # fmt: skip
 
 
-def newest_results(cursor: Cursor) -> dict[int, tuple[str, datetime]]:
-    """Return the newest result of each relation, by id, with the time at which the audit started."""
+def newest_results(cursor: Cursor) -> dict[int, tuple[str, datetime, int]]:
+    """Return the newest result of each relation, by id, with the time at which the audit started, and its snapshot."""
     rows = cursor.execute(
-        f"SELECT relation_id, max_by(result, started_at), max(started_at) FROM {_TABLE} GROUP BY relation_id"
+        f"SELECT relation_id, max_by(result, started_at), max(started_at), max_by(snapshot, started_at) "
+        f"FROM {_TABLE} GROUP BY relation_id"
     ).fetchall()
-    return {id_: (result, at) for id_, result, at in rows}
+    return {id_: (result, at, snapshot) for id_, result, at, snapshot in rows}
 
 
 def audits(cursor: Cursor) -> list[Audit]:

@@ -52,13 +52,13 @@ CREATE OR REPLACE VIEW rwc.rw_job_status AS
 SELECT r.job_id, r.database_name, r.schema_name, r.job_name, r.job_type, r.owner, r.state, r.resource_group,
        r.create_type, r.is_serverless_backfill, r.initialized_at, r.fresh_as_of,
        if(r.fresh_as_of > now(), 0, epoch_ms(now()) - epoch_ms(r.fresh_as_of))::BIGINT AS lag_ms, r.reason,
-       r.reason_since, r.tries, r.next_try_at
+       r.reason_since, r.tries, r.next_try_at, r.changed_rows_per_second
 FROM (SELECT unnest(from_json(coalesce(getvariable('rw_job_status')::VARCHAR, '[]'), '[{
     "job_id": "INTEGER", "database_name": "VARCHAR", "schema_name": "VARCHAR", "job_name": "VARCHAR",
     "job_type": "VARCHAR", "owner": "VARCHAR", "state": "VARCHAR", "resource_group": "VARCHAR",
     "create_type": "VARCHAR", "is_serverless_backfill": "BOOLEAN", "initialized_at": "TIMESTAMPTZ",
     "fresh_as_of": "TIMESTAMPTZ", "reason": "VARCHAR", "reason_since": "TIMESTAMPTZ", "tries": "INTEGER",
-    "next_try_at": "TIMESTAMPTZ"}]')) AS r);
+    "next_try_at": "TIMESTAMPTZ", "changed_rows_per_second": "DOUBLE"}]')) AS r);
 
 -- Beyond RisingWave, which has the metric user_compute_error: the rows of each view, index and sink in which an
 -- expression failed and is NULL. Only the owner and superusers see the reason, since it may contain a value of the row.
@@ -69,12 +69,15 @@ FROM (SELECT unnest(from_json(coalesce(getvariable('rw_compute_errors')::VARCHAR
     "errors": "BIGINT", "last_error": "VARCHAR", "last_at": "TIMESTAMPTZ"}]')) AS r);
 
 -- Beyond RisingWave: the checksum and the number of the rows of views and indexes, as of the last checkpoint
--- (catalog/stores/view_checksums.py), and the newest result of comparing them with their queries. NULL: not known yet.
+-- (catalog/stores/view_checksums.py), and the newest result of comparing them with their queries, at the snapshot
+-- `audited_snapshot`. NULL: not known yet.
 CREATE OR REPLACE VIEW rwc.rw_view_checksums AS
-SELECT r.relation_id, r.database_name, r.schema_name, r.relation_name, r.checksum, r.row_count, r.result, r.audited_at
+SELECT r.relation_id, r.database_name, r.schema_name, r.relation_name, r.checksum, r.row_count, r.result, r.audited_at,
+       r.audited_snapshot
 FROM (SELECT unnest(from_json(coalesce(getvariable('rw_view_checksums')::VARCHAR, '[]'), '[{
     "relation_id": "INTEGER", "database_name": "VARCHAR", "schema_name": "VARCHAR", "relation_name": "VARCHAR",
-    "checksum": "VARCHAR", "row_count": "BIGINT", "result": "VARCHAR", "audited_at": "TIMESTAMPTZ"}]')) AS r);
+    "checksum": "VARCHAR", "row_count": "BIGINT", "result": "VARCHAR", "audited_at": "TIMESTAMPTZ",
+    "audited_snapshot": "BIGINT"}]')) AS r);
 
 -- Beyond RisingWave: the last comparisons of each view and index with its query. Only the owner and superusers see the
 -- detail and the evidence, since they contain rows.
@@ -85,6 +88,51 @@ FROM (SELECT unnest(from_json(coalesce(getvariable('rw_view_audits')::VARCHAR, '
     "relation_id": "INTEGER", "database_name": "VARCHAR", "schema_name": "VARCHAR", "relation_name": "VARCHAR",
     "started_at": "TIMESTAMPTZ", "seconds": "DOUBLE", "snapshot": "BIGINT", "result": "VARCHAR", "engine": "VARCHAR",
     "checksum": "VARCHAR", "row_count": "BIGINT", "detail": "VARCHAR", "evidence": "VARCHAR"}]')) AS r);
+
+-- Beyond RisingWave: the last hour of the server, a row each ten seconds (server/operations/last_hour.py). `barrier_ms` is
+-- the average of the barriers that changed a view, `lag_ms` the largest lag of a created job.
+CREATE OR REPLACE VIEW rwc.rw_server_history AS
+SELECT r.at, r.barriers_per_second, r.barrier_ms, r.failed_barriers, r.changed_rows_per_second, r.backfill_rows_per_second,
+       r.commits_per_second, r.statements_per_second, r.statement_ms, r.lag_ms
+FROM (SELECT unnest(from_json(coalesce(getvariable('rw_server_history')::VARCHAR, '[]'), '[{
+    "at": "TIMESTAMPTZ", "barriers_per_second": "DOUBLE", "barrier_ms": "DOUBLE", "failed_barriers": "BIGINT",
+    "changed_rows_per_second": "DOUBLE", "backfill_rows_per_second": "DOUBLE", "commits_per_second": "DOUBLE",
+    "statements_per_second": "DOUBLE", "statement_ms": "DOUBLE", "lag_ms": "DOUBLE"}]')) AS r);
+
+-- The last hour of each job: a number for each `interval_seconds` up to `until`, the oldest first.
+CREATE OR REPLACE VIEW rwc.rw_job_history AS
+SELECT r.relation_id AS job_id, r.database_name, r.schema_name, r.relation_name AS job_name, r.until, r.interval_seconds,
+       r.changed_rows_per_second, r.backfill_rows_per_second, r.lag_ms
+FROM (SELECT unnest(from_json(coalesce(getvariable('rw_job_history')::VARCHAR, '[]'), '[{
+    "relation_id": "INTEGER", "database_name": "VARCHAR", "schema_name": "VARCHAR", "relation_name": "VARCHAR",
+    "until": "TIMESTAMPTZ", "interval_seconds": "INTEGER", "changed_rows_per_second": ["DOUBLE"],
+    "backfill_rows_per_second": ["DOUBLE"], "lag_ms": ["DOUBLE"]}]')) AS r);
+
+-- Beyond RisingWave: the newest statements that took a second or more, also of ended sessions. Only a superuser or a
+-- member of the session's role sees the text.
+CREATE OR REPLACE VIEW rwc.rw_slow_statements AS
+SELECT r.pid, r.usename, r.datname, r.application_name, r.started_at, r.seconds, r.query
+FROM (SELECT unnest(from_json(coalesce(getvariable('rw_slow_statements')::VARCHAR, '[]'), '[{
+    "pid": "INTEGER", "usename": "VARCHAR", "datname": "VARCHAR", "application_name": "VARCHAR",
+    "started_at": "TIMESTAMPTZ", "seconds": "DOUBLE", "query": "VARCHAR"}]')) AS r);
+
+-- Beyond RisingWave: the files of each stored relation in the newest snapshot of the lake, without those of the states
+-- of its operators. Rows that are in no file yet are in the lake's catalog (catalog/lake/stored_files.py).
+CREATE OR REPLACE VIEW rwc.rw_relation_files AS
+SELECT r.relation_id, r.database_name, r.schema_name, r.relation_name, r.kind AS relation_type, r.data_files,
+       r.data_bytes, r.delete_files, r.delete_bytes, r.smallest_bytes, r.largest_bytes
+FROM (SELECT unnest(from_json(coalesce(getvariable('rw_relation_files')::VARCHAR, '[]'), '[{
+    "relation_id": "INTEGER", "database_name": "VARCHAR", "schema_name": "VARCHAR", "relation_name": "VARCHAR",
+    "kind": "VARCHAR", "data_files": "BIGINT", "data_bytes": "BIGINT", "delete_files": "BIGINT",
+    "delete_bytes": "BIGINT", "smallest_bytes": "BIGINT", "largest_bytes": "BIGINT"}]')) AS r);
+
+-- Beyond RisingWave: the newest snapshots that the lake keeps, at most a hundred, with the number of tables that each
+-- changed. `kept` is the number of all.
+CREATE OR REPLACE VIEW rwc.rw_lake_snapshots AS
+SELECT r.snapshot_id, r.created_at, r.changed_tables, r.kept, r.oldest_at
+FROM (SELECT unnest(from_json(coalesce(getvariable('rw_lake_snapshots')::VARCHAR, '[]'), '[{
+    "snapshot_id": "BIGINT", "created_at": "TIMESTAMPTZ", "changed_tables": "BIGINT", "kept": "BIGINT",
+    "oldest_at": "TIMESTAMPTZ"}]')) AS r);
 
 CREATE OR REPLACE MACRO pgf.pg_backend_pid() AS getvariable('pg_backend_pid')::INTEGER;
 CREATE OR REPLACE MACRO pgf.pg_cancel_backend(who, process) AS sparkwave_signal(who, process::INTEGER, 'cancel');

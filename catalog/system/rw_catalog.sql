@@ -178,6 +178,18 @@ SELECT s.job_id::INTEGER AS job_id, s.job_name, s.fragment_id, s.upstream_name, 
 FROM rwc._fragment_status s LEFT JOIN rwc._rates r USING (job_id, fragment_id)
 ORDER BY s.job_id, s.fragment_id;
 
+-- Beyond RisingWave: the finished steps of creating jobs, with the rows that each has read.
+CREATE OR REPLACE VIEW rwc.rw_backfill_steps AS
+SELECT s.job_id::INTEGER AS job_id, s.fragment_id, s.slice_id, s.row_count::BIGINT AS row_count, s.finished_at
+FROM rwc._steps s JOIN rwc._creating_jobs j ON j.id = s.job_id;
+
+-- Beyond RisingWave: how long finished backfills took (catalog/stores/measured_backfills.py). `start_seconds` are those
+-- of the resource group, and not in `seconds`.
+CREATE OR REPLACE VIEW rwc.rw_measured_backfills AS
+SELECT m.job_id::INTEGER AS job_id, r.database AS database_name, r.schema AS schema_name, r.name AS job_name, m.finished_at,
+       m.kind AS engine, m.cores, m.row_count::BIGINT AS row_count, m.start_s AS start_seconds, m.seconds
+FROM lake.sparkwave.measured_backfills m JOIN lake.sparkwave.relations r ON r.id = m.job_id;
+
 -- Including those being created.
 CREATE OR REPLACE VIEW rwc.rw_materialized_views AS
 SELECT r.id::INTEGER AS id, r.name, r.schema_id::INTEGER AS schema_id, r.schema AS schema_name,
@@ -546,6 +558,15 @@ SELECT id::INTEGER, (details->>'connection')::INTEGER FROM pgc._created_relation
 WHERE details->>'connection' IS NOT NULL
 UNION ALL
 SELECT relation_id::INTEGER, connection_id::INTEGER FROM lake.sparkwave.sources WHERE connection_id IS NOT NULL;
+
+-- Beyond RisingWave: where rows come from and go to, one row for each pair, also of relations that are being created. A
+-- sink into a table goes to the table; a relation over a view has the view and what the view reads.
+CREATE OR REPLACE VIEW rwc.rw_lineage AS
+SELECT from_id::INTEGER AS from_id, id::INTEGER AS to_id
+FROM (SELECT id, unnest(upstreams) AS from_id FROM pgc._all_relations WHERE database = pgf.session_database())
+UNION
+SELECT id::INTEGER, (details->>'target')::INTEGER FROM pgc._all_relations
+WHERE details->>'target' IS NOT NULL AND database = pgf.session_database();
 
 CREATE OR REPLACE VIEW rwc.rw_schemas AS
 SELECT oid::INTEGER AS id, nspname AS name, nspowner::INTEGER AS owner, pgf._acl(oid) AS acl FROM pgc.pg_namespace;

@@ -121,7 +121,7 @@ class Audits:
     def _due(self, interval_s: int) -> Relation | None:
         now, never = datetime.now(UTC), datetime.min.replace(tzinfo=UTC)
         ages = [
-            ((now - self.results.get(relation.id, ("", never))[1]).total_seconds(), relation)
+            ((now - self.results.get(relation.id, ("", never, 0))[1]).total_seconds(), relation)
             for relation in self._store.catalog.relations
             if is_auditable(relation)
         ]
@@ -137,7 +137,7 @@ class Audits:
         with self._turn_of(client), logged(job_id=relation.id), closing(self._lake.cursor()) as cursor:
             audit = self._audited(cursor, relation, client)
         AUDITS.labels(audit.result.lower()).inc()
-        known = {**self.results, relation.id: (audit.result, audit.started_at)}
+        known = {**self.results, relation.id: (audit.result, audit.started_at, audit.snapshot)}
         self.results = {id_: result for id_, result in known.items() if id_ in self._store.catalog.by_id}
         if audit.result == DIFFERENT:
             logger.error("%s %s is not its query: %s", relation.kind, relation.qualified_name, audit.detail)

@@ -28,6 +28,7 @@ from sparkwave.catalog.lake.translation import DuckDBError
 from sparkwave.catalog.names import DEFAULT_DATABASE
 from sparkwave.server.context import Context
 from sparkwave.server.dashboard.actions import ACTIONS
+from sparkwave.server.dashboard.contents import PAGES
 from sparkwave.server.dashboard.guard import Headed, Refused, check_change, check_site, check_token, is_local
 from sparkwave.server.dashboard.logins import Login, Logins, TooManyGuesses
 from sparkwave.server.dashboard.pages import Pages, Reader
@@ -38,7 +39,7 @@ logger = logging.getLogger(__name__)
 
 FILES = Path(__file__).parent / "static"
 THREADS = 3
-LARGEST_BODY = 4096
+LARGEST_BODY = 1 << 16  # a statement to be quoted
 
 _STATUS = {
     errors.INSUFFICIENT_PRIVILEGE: 403,
@@ -73,7 +74,7 @@ class _Site:
         self._context = context
         self._is_encrypted = is_encrypted
         self._cookie = f"sparkwave_{port}"  # browsers send a cookie to all ports of a machine
-        self._pages = Pages(context)
+        self._pages = Pages(context, PAGES)
         self._logins = Logins(lambda: context.store.catalog.users)
         self._threads = anyio.CapacityLimiter(THREADS)
 

@@ -1,7 +1,7 @@
-"""The contents of the dashboard's pages: queries over the system catalogs, run as the logged-in user.
+"""Computes and caches the dashboard's pages: queries over the system catalogs, run as the logged-in user.
 
-A page may have a relation's id, `$1` in its queries. Requests of one user within a moment share one answer; queries
-about the catalog alone run again only after the catalog has changed.
+[contents.py](contents.py) says what is on each page. A page may have a relation's id, `$1` in its queries. Requests of
+one user within a moment share one answer; queries about the catalog alone run again only after it has changed.
 """
 
 from __future__ import annotations
@@ -16,28 +16,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from sparkwave.catalog.errors import Error, not_found
+from sparkwave.catalog.errors import not_found
 from sparkwave.catalog.locks import RankedLock
-from sparkwave.catalog.model import Catalog, Relation
-from sparkwave.catalog.names import DEFAULT_DATABASE, quote
+from sparkwave.catalog.model import Catalog
+from sparkwave.catalog.names import DEFAULT_DATABASE
 from sparkwave.catalog.types import BIGINT
-from sparkwave.executor.spark.usage import Sample
 from sparkwave.server.context import Context
 from sparkwave.server.dispatch import Client
 
-# The parameters that the Resources page shows and sets (docs/serverless.md).
-BACKFILLING = (
-    "serverless_backfill_enabled",
-    "serverless_backfill_sku",
-    "serverless_backfill_replicas",
-    "serverless_backfill_provision_timeout",
-    "serverless_backfill_linger",
-    "serverless_backfill_warm_groups",
-)
 FRESH_SECONDS = 0.7
 MOST_ANSWERS = 256
 TIMEOUT = "10s"
-POINT_SECONDS = 6
 
 Rows = list[dict[str, Any]]
 
@@ -54,14 +43,15 @@ class Reader:
 class Page:
     """The queries of a page, by the name of their rows.
 
-    `live` queries run at each look; `settled` queries and `more`, which computes other values, run when the catalog has
-    changed. `measured` returns values that are not in the lake. If the settled rows of `only_with` are empty, the live
-    queries do not run.
+    `live` queries and `fresh`, which computes other values, run at each look; `settled` queries and `more` when the
+    catalog has changed. `measured` returns values that are not in the lake. If the settled rows of `only_with` are
+    empty, the live queries do not run.
     """
 
     live: Mapping[str, str] = field(default_factory=dict)
     settled: Mapping[str, str] = field(default_factory=dict)
     more: Callable[[Context, Client, int | None], dict[str, Any]] = lambda context, client, id_: {}
+    fresh: Callable[[Context, Client, int | None], dict[str, Any]] = lambda context, client, id_: {}
     measured: Callable[[Context], dict[str, Any]] = lambda context: {}
     only_with: str | None = None
     has_id: bool = False
@@ -98,16 +88,17 @@ def _values(column: pa.Array) -> list[Any]:
 
 
 class Pages:
-    """Computes and caches the answers for the pages."""
+    """Computes and caches the answers for pages, given by their names."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, pages: Mapping[str, Page]) -> None:
         self._context = context
+        self._pages = pages
         self._answers: OrderedDict[tuple[Reader, str, int | None], _Answer] = OrderedDict()
         self._lock = RankedLock()
 
     def show(self, reader: Reader, name: str, id_: int | None) -> dict[str, Any]:
         """Return a page's content. Raises Error 42704 for an unknown page, and the errors of its queries."""
-        page = PAGES.get(name)
+        page = self._pages.get(name)
         if page is None or page.has_id != (id_ is not None):
             raise not_found("page", name)
         with self._lock:
@@ -128,15 +119,18 @@ class Pages:
             self._answers.clear()
 
     def _ask(self, reader: Reader, page: Page, id_: int | None, answer: _Answer) -> dict[str, Any]:
-        values = () if id_ is None else (id_,)
+        def rows(sql: str) -> Rows:
+            return run(client, sql, *([id_] if "$1" in sql else ()))
+
         with session(self._context, reader, default_transaction_read_only="on") as client:
             catalog = self._context.store.catalog
             if answer.catalog is not catalog:
-                rows = {name: run(client, sql, *values) for name, sql in page.settled.items()}
-                answer.settled, answer.catalog = {**rows, **page.more(self._context, client, id_)}, catalog
+                settled = {name: rows(sql) for name, sql in page.settled.items()}
+                answer.settled, answer.catalog = {**settled, **page.more(self._context, client, id_)}, catalog
             needed = page.only_with is None or answer.settled[page.only_with]
-            live = {name: run(client, sql, *values) if needed else [] for name, sql in page.live.items()}
-            return {**answer.settled, **live, **page.measured(self._context)}
+            live = {name: rows(sql) if needed else [] for name, sql in page.live.items()}
+            fresh = page.fresh(self._context, client, id_)
+            return {**answer.settled, **live, **fresh, **page.measured(self._context)}
 
 
 @dataclass
@@ -148,139 +142,3 @@ class _Answer:
     made_at: float = 0.0
     settled: dict[str, Any] = field(default_factory=dict)
     catalog: Catalog | None = None
-
-
-def _cancellable(context: Context, client: Client, id_: int | None) -> dict[str, Any]:
-    """The ids of the creating jobs that the user may cancel (`planner.bind.privileges.check_owner`)."""
-    catalog, user = context.store.catalog, client.user
-    creating = (r for r in catalog.relations if r.is_streaming and not r.created)
-    return {"may_cancel": [r.id for r in creating if user.is_super or user.acts_as(r.owner)]}
-
-
-def _streaming(context: Context, id_: int | None) -> Relation:
-    relation = context.store.catalog.by_id.get(id_ or 0)
-    if relation is None or not relation.is_streaming:
-        raise not_found("view", str(id_))
-    return relation
-
-
-def _plan(context: Context, client: Client, id_: int | None) -> dict[str, Any]:
-    """A relation's statement and its EXPLAIN, or the error of EXPLAIN for a user who may not read it."""
-    relation = _streaming(context, id_)
-    name = f"{quote(relation.schema)}.{quote(relation.name)}"
-    found: dict[str, Any] = {
-        "name": relation.qualified_name,
-        "kind": relation.kind,
-        "owner": relation.owner,
-        "columns": [{"name": column.name, "type": column.type.shown} for column in relation.visible],
-        "definition": relation.shown or relation.definition,
-    }
-    reader = Reader(client.user.name, relation.database)
-    path = ", ".join(dict.fromkeys((quote(relation.schema), "public")))
-    with session(context, reader, search_path=path, default_transaction_read_only="on") as own:
-        if relation.created:
-            found["definition"] = run(own, f"SHOW CREATE {relation.kind.upper()} {name}")[0]["Create Sql"]
-        for key, options in (("plan", "FORMAT JSON"), ("incremental", "INCREMENTAL")):
-            try:
-                lines = run(own, f"EXPLAIN ({options}) {relation.definition}")
-                found[key] = "\n".join(str(line["QUERY PLAN"]) for line in lines)
-            except Error as error:
-                found[f"{key}_error"] = error.message
-    return found
-
-
-def _job(context: Context, client: Client, id_: int | None) -> dict[str, Any]:
-    return {**_plan(context, client, id_), **_cancellable(context, client, id_)}
-
-
-def _resources(context: Context, client: Client, id_: int | None) -> dict[str, Any]:
-    parameters = {row["Name"]: row for row in run(client, "SHOW PARAMETERS")}
-    return {
-        "parameters": [{"name": name, "value": parameters[name]["Value"]} for name in BACKFILLING],
-        "skus": [
-            {"name": name, "cores": s.cores, "memory_mib": s.memory_mib} for name, s in context.config.skus.items()
-        ],
-        "may_change": client.user.is_super,
-    }
-
-
-def _usage(context: Context) -> dict[str, Any]:
-    """CPU and memory of each node in the last quarter of an hour.
-
-    Each point is a time, the average cores and the most bytes of `POINT_SECONDS` seconds; the intervals are fixed, so
-    that a point does not change later.
-    """
-    found: dict[str, list[list[float]]] = {}
-    for name, samples in context.usage.history().items():
-        points: dict[int, list[Sample]] = {}
-        for sample in samples:
-            points.setdefault(int(sample.at // POINT_SECONDS), []).append(sample)
-        found[name] = [
-            [each[-1].at, round(sum(s.cores for s in each) / len(each), 3), max(s.memory_bytes for s in each)]
-            for each in points.values()
-        ]
-    return {"usage": found}
-
-
-_JOBS = (
-    "SELECT job_id, schema_name, job_name, job_type, state, create_type, is_serverless_backfill, initialized_at, "
-    "fresh_as_of, lag_ms, reason, reason_since, tries, next_try_at FROM rw_catalog.rw_job_status"
-)
-_PROOFS = "SELECT relation_id, checksum, result, audited_at FROM rw_catalog.rw_view_checksums"
-_FRAGMENTS = "SELECT * FROM rw_catalog.rw_backfill_status"
-
-PAGES: dict[str, Page] = {
-    "jobs": Page(
-        {"fragments": _FRAGMENTS},
-        {
-            "jobs": f"{_JOBS} WHERE state = 'CREATING' ORDER BY job_id",
-            "created": "SELECT id, schema_name, name, initialized_at, created_at FROM rw_catalog.rw_materialized_views "
-            "WHERE status = 'Created' ORDER BY created_at DESC LIMIT 5",
-        },
-        _cancellable,
-        only_with="jobs",
-    ),
-    "job": Page(
-        {"status": f"{_FRAGMENTS} WHERE job_id = $1"},
-        {
-            "jobs": f"{_JOBS} WHERE job_id = $1 AND state = 'CREATING'",
-            "fragments": "SELECT fragment_id, flags, parallelism FROM rw_catalog.rw_fragments WHERE table_id = $1",
-        },
-        _job,
-        only_with="jobs",
-        has_id=True,
-    ),
-    "views": Page(
-        {
-            "views": f"{_JOBS} WHERE database_name = current_database() ORDER BY schema_name, job_name",
-            "sizes": "SELECT id, total_key_count, total_value_size FROM rw_catalog.rw_table_stats",
-            "proofs": _PROOFS,
-        }
-    ),
-    "view": Page(
-        {"views": f"{_JOBS} WHERE job_id = $1", "proofs": f"{_PROOFS} WHERE relation_id = $1"}, more=_plan, has_id=True
-    ),
-    "nodes": Page(
-        {
-            "nodes": "SELECT id, host, port, state, parallelism, is_serving, system_total_memory_bytes, started_at, "
-            "resource_group FROM rw_catalog.rw_worker_nodes ORDER BY id",
-            "applications": "SELECT id, name, resource_group, is_serverless, state, replicas, cores, memory_bytes, "
-            "started_at, ready_at, changed_at, reason FROM rw_catalog.rw_spark_applications "
-            "WHERE state <> 'DESTROYED' OR changed_at > now() - interval '15 minutes' ORDER BY id DESC LIMIT 50",
-        },
-        measured=_usage,
-    ),
-    "events": Page(
-        {
-            "events": 'SELECT unique_id, "timestamp", event_type, info FROM rw_catalog.rw_event_logs '
-            'ORDER BY "timestamp" DESC LIMIT 200'
-        }
-    ),
-    "resources": Page(
-        {
-            "groups": "SELECT name, streaming_workers, parallelism, databases, streaming_jobs "
-            "FROM rw_catalog.rw_resource_groups ORDER BY name",
-        },
-        more=_resources,
-    ),
-}

@@ -7,12 +7,14 @@ names the relations.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from typing import Any
 
 from sparkwave.catalog.errors import Error
+from sparkwave.catalog.lake.stored_files import relation_files, snapshots
 from sparkwave.catalog.model import CREATING, FAILED, INITIAL, Epoch, Job, Relation
 from sparkwave.catalog.stores.compute_errors import compute_errors
 from sparkwave.catalog.stores.view_audits import audits, newest_results
@@ -22,6 +24,7 @@ from sparkwave.executor.maintenance.audits import is_auditable
 from sparkwave.planner.explain.fragment_plans import fragment_operators
 from sparkwave.planner.explain.output_formats import as_object
 from sparkwave.server.context import Context
+from sparkwave.server.operations.last_hour import POINT_SECONDS
 from sparkwave.server.session.backends import Backend
 from sparkwave.server.session.portal import Statement
 from sparkwave.server.session.session import Session
@@ -186,7 +189,88 @@ def _fresh_as_of(job: Job, applied: Epoch) -> datetime | None:
     return datetime.fromtimestamp(epoch.time_us / 1e6, UTC)
 
 
+def _server_history(session: Session) -> str:
+    return _as_json(
+        [
+            {
+                "at": datetime.fromtimestamp(one.at, UTC),
+                "barriers_per_second": one.barriers,
+                "barrier_ms": one.barrier_ms,
+                "failed_barriers": one.failed_barriers,
+                "changed_rows_per_second": one.changed_rows,
+                "backfill_rows_per_second": one.read_rows,
+                "commits_per_second": one.commits,
+                "statements_per_second": one.statements,
+                "statement_ms": one.statement_ms,
+                "lag_ms": one.lag_ms,
+            }
+            for one in session.context.history.moments()
+        ]
+    )
+
+
+def _job_history(session: Session) -> str:
+    catalog, (at, curves) = session.context.store.catalog, session.context.history.curves()
+    return _as_json(
+        [
+            {
+                **_named(catalog.by_id[id_]),
+                "until": datetime.fromtimestamp(at, UTC),
+                "interval_seconds": POINT_SECONDS,
+                "changed_rows_per_second": _numbers(found.changed_rows),
+                "backfill_rows_per_second": _numbers(found.read_rows),
+                "lag_ms": _numbers(found.lag_ms),
+            }
+            for id_, found in curves.items()
+            if id_ in catalog.by_id
+        ]
+    )
+
+
+def _numbers(values: list[float]) -> list[float | None]:
+    return [None if math.isnan(value) else round(value, 2) for value in values]
+
+
+def _slow_statements(session: Session) -> str:
+    """The newest slow statements. Only a superuser or a member of the session's role sees the text."""
+    reader = session.user
+    return _as_json(
+        [
+            {
+                "pid": one.process_id,
+                "usename": one.login,
+                "datname": one.database,
+                "application_name": one.application,
+                "started_at": one.started_at,
+                "seconds": one.seconds,
+                "query": one.query if reader.is_super or reader.acts_as(one.login) else "<insufficient privilege>",
+            }
+            for one in session.context.backends.slow
+        ]
+    )
+
+
+def _relation_files(session: Session) -> str:
+    with closing(session.context.lake.cursor()) as cursor:
+        found = relation_files(cursor)
+    catalog = session.context.store.catalog
+    places = {(r.lake_table.schema, r.lake_table.name): r for r in catalog.relations if r.is_stored}
+    return _as_json(
+        [
+            {**_named(places[place]), "kind": places[place].kind, **files}
+            for place, files in found.items()
+            if place in places
+        ]
+    )
+
+
+def _lake_snapshots(session: Session) -> str:
+    with closing(session.context.lake.cursor()) as cursor:
+        return _as_json(snapshots(cursor))
+
+
 def _job_status(session: Session) -> str:
+    rates = session.context.history.rates()
     catalog, coordinator = session.context.store.catalog, session.context.coordinator
     applied, behind = coordinator.epoch, coordinator.behind
     jobs = (
@@ -213,6 +297,7 @@ def _job_status(session: Session) -> str:
                 "reason_since": job.since if job.is_behind else None,
                 "tries": tries,
                 "next_try_at": next_try_at,
+                "changed_rows_per_second": rates.get(relation.id),
             }
             for job, relation, (tries, next_try_at) in jobs
         ]
@@ -243,12 +328,11 @@ def _view_checksums(session: Session) -> str:
     rows = []
     for relation in session.context.store.catalog.relations:
         if is_auditable(relation):
-            checksum, (result, audited_at) = known.get(relation.id), results.get(relation.id, (None, None))
+            checksum, result = known.get(relation.id), results.get(relation.id, (None, None, None))
             own = {
                 "checksum": str(checksum) if checksum else None,
                 "row_count": checksum.rows if checksum else None,
-                "result": result,
-                "audited_at": audited_at,
+                **dict(zip(("result", "audited_at", "audited_snapshot"), result, strict=True)),
             }
             rows.append({**_named(relation), **own})
     return _as_json(rows)
@@ -327,6 +411,11 @@ _VARIABLES: dict[str, Callable[[Session], str]] = {
     "rw_compute_errors": _compute_errors,
     "rw_view_checksums": _view_checksums,
     "rw_view_audits": _view_audits,
+    "rw_server_history": _server_history,
+    "rw_job_history": _job_history,
+    "rw_slow_statements": _slow_statements,
+    "rw_relation_files": _relation_files,
+    "rw_lake_snapshots": _lake_snapshots,
 }
 
 # The relations of `catalog/system/rw_catalog.sql` that show plans.

@@ -1,7 +1,8 @@
-"""The connected sessions: shows the statement of each, and cancels or ends a session by its process id."""
+"""The connected sessions: shows the statement of each, keeps slow ones, cancels or ends a session by its process id."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -15,6 +16,10 @@ from sparkwave.server.session.portal import Names
 
 # The most bytes of a statement that others see: PostgreSQL's track_activity_query_size, less the final zero byte.
 QUERY_BYTES = 1023
+# Statements that take so long are kept, the newest of them.
+SLOW_SECONDS = 1.0
+SLOW_KEPT = 100
+APPLICATION = "application_name"
 
 
 def _now() -> datetime:
@@ -42,6 +47,19 @@ class Connected(Protocol):
         """Stop the running statement."""
 
 
+@dataclass(frozen=True)
+class SlowStatement:
+    """A statement of the user `login` that took SLOW_SECONDS or more, with the waits for its client."""
+
+    process_id: int
+    database: str
+    login: str
+    application: str
+    query: str
+    started_at: datetime
+    seconds: float
+
+
 @dataclass
 class Backend:
     """A connected session. `query` is the start of the statement that runs, or ran last; it began at `query_start`."""
@@ -55,6 +73,7 @@ class Backend:
     state_change: datetime = field(default_factory=_now)
     query: str = ""
     query_start: datetime | None = None
+    slow: deque[SlowStatement] | None = None
 
     def begin(self, query: str) -> None:
         """Note that a statement starts."""
@@ -70,7 +89,18 @@ class Backend:
         """Note that the session waits for its client."""
         state = f"idle in transaction{' (aborted)' if has_failed else ''}" if in_transaction else "idle"
         if state != self.state:
-            self.state, self.state_change = state, _now()
+            was_active, self.state, self.state_change = self.state == "active", state, _now()
+            if was_active:
+                self._keep_if_slow(self.state_change)
+
+    def _keep_if_slow(self, now: datetime) -> None:
+        seconds = (now - self.query_start).total_seconds() if self.query_start is not None else 0.0
+        if self.slow is not None and seconds >= SLOW_SECONDS:
+            database, login, application = self.session.database, self.session.login.name, self.session.get(APPLICATION)
+            started = now if self.query_start is None else self.query_start
+            self.slow.append(
+                SlowStatement(self.process_id, database, login, application, self.shown_query, started, seconds)
+            )
 
 
 class Backends:
@@ -79,9 +109,11 @@ class Backends:
     def __init__(self, users: Callable[[], Mapping[str, User]]) -> None:
         self._users = users
         self._backends: dict[int, Backend] = {}
+        self._slow: deque[SlowStatement] = deque(maxlen=SLOW_KEPT)
         self._lock = RankedLock()
 
     def add(self, backend: Backend) -> None:
+        backend.slow = self._slow
         with self._lock:
             self._backends[backend.process_id] = backend
 
@@ -93,6 +125,11 @@ class Backends:
         """Return the sessions in the order of their process ids."""
         with self._lock:
             return [self._backends[process_id] for process_id in sorted(self._backends)]
+
+    @property
+    def slow(self) -> list[SlowStatement]:
+        """The newest slow statements, of ended sessions too, the oldest first."""
+        return list(self._slow)
 
     def signal(self, user: str, process_id: int, how: str) -> bool:
         """Cancel a session's statement, or ends the session; `how` is "cancel" or "terminate".
