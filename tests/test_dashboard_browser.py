@@ -19,6 +19,9 @@ expect.set_options(timeout=30_000)
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 IMAGES = Path(__file__).parent.parent / "docs" / "images"
 ROWS = 1_000_000
+PAGES = (
+    "Overview", "Lineage", "Views", "Tables", "Jobs", "Nodes", "Storage", "Sessions", "Events", "Resources"
+)  # fmt: skip
 SECONDS = 180_000  # for what waits for Spark
 pytestmark = [
     pytest.mark.long,
@@ -93,7 +96,7 @@ def opened(chromium: Any, server: Server) -> Iterator[Any]:
     """A page of the dashboard, wide and light, which must not complain of anything."""
     context = chromium.new_context(viewport={"width": 1280, "height": 860}, color_scheme="light")
     watched = Watched(context.new_page())
-    watched.page.goto(dashboard_url(server))
+    watched.page.goto(f"{dashboard_url(server)}#/jobs")
     expect(watched.page.get_by_role("status").filter(has_text="Live")).to_be_visible(timeout=SECONDS)
     yield watched.page
     context.close()
@@ -285,11 +288,11 @@ def test_on_a_phone(chromium: Any, server: Server, photograph: Any, scheme: str)
     )
     page = context.new_page()
     try:
-        page.goto(dashboard_url(server))
+        page.goto(f"{dashboard_url(server)}#/jobs")
         expect(card(page, "small_screen")).to_be_visible(timeout=SECONDS)
         assert wait_until(lambda: "paused" in card(page, "small_screen").inner_text(), 60)
         photograph(page, f"phone-{scheme}")
-        for name in ("Jobs", "Views", "Nodes", "Events", "Resources"):
+        for name in PAGES:
             link = page.get_by_role("navigation").get_by_role("link", name=name, exact=True)
             link.tap()
             expect(page.get_by_role("heading", name=name, exact=True)).to_be_visible()
@@ -341,7 +344,7 @@ def test_everything_can_be_read(chromium: Any, server: Server, photograph: Any, 
     context = chromium.new_context(viewport={"width": 1280, "height": 860}, color_scheme=scheme)
     page = context.new_page()
     try:
-        for path in ("jobs", f"jobs/{job}", "views", "nodes", "events", "resources"):
+        for path in (*(name.lower() for name in PAGES), f"jobs/{job}"):
             page.goto(f"{dashboard_url(server)}#/{path}")
             expect(page.locator("main[aria-busy]")).to_have_count(0, timeout=SECONDS)
             assert page.evaluate(CONTRAST) == [], path

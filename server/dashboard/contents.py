@@ -288,7 +288,7 @@ PAGES: dict[str, Page] = {
             "files": f"{_FILES} {_HERE}",
             "sizes": _SIZES,
             "snapshots": "SELECT snapshot_id, created_at, changed_tables, kept, oldest_at "
-            "FROM rw_catalog.rw_lake_snapshots ORDER BY snapshot_id DESC LIMIT 20",
+            "FROM rw_catalog.rw_lake_snapshots ORDER BY snapshot_id DESC LIMIT 8",
         },
         more=_retention,
         measured=_disk,

@@ -18,8 +18,8 @@ export function showPage(name, query) {
   return ask(`api/pages/${name}?${new URLSearchParams(query)}`);
 }
 
-export function act(name, body) {
-  return change(`api/actions/${name}`, body);
+export function act(name, body, database = null) {
+  return change(`api/actions/${name}${database === null ? "" : `?${new URLSearchParams({ database })}`}`, body);
 }
 
 function remember(session) {

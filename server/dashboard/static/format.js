@@ -28,13 +28,28 @@ export function range(low, high) {
   return from === to ? `${to} ${unit}` : `${from}–${to} ${unit}`;
 }
 
+/** Milliseconds as people say them: "0.4 ms", "120 ms", "2.5 s", "3 min 5 s". */
+export function milliseconds(number) {
+  if (number < 10) return `${Number(number.toFixed(1))} ms`;
+  if (number < 1000) return `${Math.round(number)} ms`;
+  return number < 10000 ? `${(number / 1000).toFixed(1)} s` : duration(number / 1000);
+}
+
+/** A number a second: "0", "0.3", "1,240", "2.1M". */
+export const rate = (number) => (number === 0 ? "0" : number < 10 ? String(Number(number.toFixed(number < 1 ? 2 : 1))) : number < 100000 ? whole.format(Math.round(number)) : short.format(number));
+
 export const cores = (number) => (number === 1 ? "1 core" : `${number} cores`);
 
 export const secondsSince = (text) => (Date.now() - Date.parse(text)) / 1000;
-export const ago = (text) => {
+
+/** A time that has passed, as roughly as people say it. */
+export function ago(text) {
   const seconds = secondsSince(text);
-  return seconds < 1 ? "now" : `${duration(seconds)} ago`;
-};
+  if (seconds < 1) return "now";
+  if (seconds < 100) return `${Math.round(seconds)} s ago`;
+  if (seconds < 6000) return `${Math.round(seconds / 60)} min ago`;
+  return seconds < 172800 ? `${Math.round(seconds / 3600)} h ago` : `${Math.round(seconds / 86400)} days ago`;
+}
 
 export const clock = (text) => new Date(text).toLocaleTimeString("en-GB");
 export const day = (text) => new Date(text).toLocaleDateString("en-GB", { day: "numeric", month: "short", year: "numeric" });

@@ -1,11 +1,17 @@
-// The jobs that are being created, and one of them with its fragments.
+// The jobs that are being created, what one would take, and one of them with its fragments.
 
 import { h } from "./dom.js";
 import { act } from "./api.js";
-import { ago, compact, count, duration, range } from "./format.js";
+import { timeChart } from "./chart.js";
+import { jobControls } from "./controls.js";
+import { ago, compact, count, range, rate } from "./format.js";
 import { drawPlan } from "./graph.js";
 import { bar, chip, code, empty, listing, section, table } from "./parts.js";
 import { facts, meter, reason, summary, tags } from "./progress.js";
+import { jobQuote, measuredBackfills, quoteForm, seconds } from "./quotes.js";
+
+// The most points of a curve, and the least seconds of each.
+const BINS = 120, SHORTEST_BIN = 1;
 
 export function jobsPage(data, app) {
   const jobs = data.jobs.map((job) => summary(job, data.fragments));
@@ -13,6 +19,7 @@ export function jobsPage(data, app) {
     jobs.length === 0
       ? empty("Nothing is being created", "A view that is being filled shows here: ", code("CREATE MATERIALIZED VIEW … AS SELECT …"), " in any SQL client.")
       : h("ul", { class: "cards" }, jobs.map((job) => card(job, data.may_cancel.includes(job.id), app))),
+    quoteForm(app),
     data.created.length === 0
       ? null
       : section(
@@ -25,11 +32,12 @@ export function jobsPage(data, app) {
                 "li",
                 { key: view.id },
                 h("a", { href: `#/views/${view.id}` }, `${view.schema_name}.${view.name}`),
-                h("span", { class: "muted" }, `took ${duration((Date.parse(view.created_at) - Date.parse(view.initialized_at)) / 1000)}, ${ago(view.created_at)}`),
+                h("span", { class: "muted" }, `took ${seconds((Date.parse(view.created_at) - Date.parse(view.initialized_at)) / 1000)}, ${ago(view.created_at)}`),
               ),
             ),
           ),
         ),
+    data.measured.length === 0 ? null : section("What backfills took", measuredBackfills(data.measured, Number(data.price[0]?.value ?? 0))),
   ];
 }
 
@@ -41,29 +49,13 @@ function card(job, mayCancel, app) {
       "header",
       null,
       h("h2", null, h("a", { href: `#/jobs/${job.id}` }, job.name), h("span", { class: "muted" }, ` ${job.id}`)),
-      mayCancel ? cancelButton(job, app) : null,
+      mayCancel ? jobControls(job, app) : null,
     ),
     tags(job),
     meter(job),
     facts(job),
     reason(job),
   );
-}
-
-const cancelButton = (job, app) =>
-  h("button", { type: "button", class: "quiet danger", "aria-label": `Cancel ${job.name}`, onclick: () => askToCancel(job, app) }, "Cancel");
-
-function askToCancel(job, app) {
-  app.confirm({
-    title: `Cancel ${job.name}?`,
-    text: "What it has read is thrown away, and its name is free again. Other jobs go on.",
-    yes: "Cancel the job",
-    no: "Let it run",
-    then: async () => {
-      const done = await act("cancel", { id: job.id });
-      app.say(done.cancelled.length ? `${job.name} is cancelled.` : `${job.name} was finished already.`);
-    },
-  });
 }
 
 export function jobPage(data, app) {
@@ -75,16 +67,37 @@ export function jobPage(data, app) {
     h(
       "div",
       { class: "card job" },
-      h("header", null, tags(job), data.may_cancel.includes(job.id) ? cancelButton(job, app) : null),
+      h("header", null, tags(job), data.may_cancel.includes(job.id) ? jobControls(job, app, true) : null),
       meter(job),
       facts(job),
       reason(job),
     ),
-    section("Plan", planOf(data, data.status)),
+    section("Speed", speed(data, job)),
     section("Fragments", fragmentTable(data)),
+    section("Plan", planOf(data, data.status)),
+    section("Quote", jobQuote(app, job.id)),
     section("Statement", listing("The statement", data.definition)),
   ];
 }
+
+/** The rows read a second since the job has started: from its finished steps, which outlive a restart. */
+function speed(data, job) {
+  const from = Date.parse(job.started) / 1000, to = Date.now() / 1000;
+  const width = Math.max((to - from) / BINS, SHORTEST_BIN), steps = data.steps.map((step) => [Date.parse(step.finished_at) / 1000, step.row_count]);
+  if (steps.length === 0) return h("p", { class: "muted" }, "No step is finished yet: a slice counts when all of its rows are read.");
+  const bins = Array.from({ length: Math.ceil((to - from) / width) }, (_, place) => [from + (place + 0.5) * width, 0]);
+  // A step's rows are read between the step before and its own end.
+  let before = from;
+  for (const [at, rows] of steps) {
+    const first = Math.floor((before - from) / width), last = Math.min(Math.floor((at - from) / width), bins.length - 1);
+    for (let place = Math.min(first, last); place <= last; place++) bins[place][1] += rows / (last - Math.min(first, last) + 1) / width;
+    before = at;
+  }
+  return h("div", { class: "charts one" }, timeChart("Rows read", "rows/s", bins, rate, "Rows read a second", [from, to]));
+}
+
+/** What a finished backfill took, as words. */
+export const measuredCost = (each) => `read ${count(each.row_count)} rows in ${seconds(each.seconds)}${each.start_seconds ? `, after ${seconds(each.start_seconds)} for its group` : ""} (${each.engine}, ${each.cores === 1 ? "1 core" : `${each.cores} cores`})`;
 
 export function planOf(data, status) {
   if (data.plan) return drawPlan(JSON.parse(data.plan), status);

@@ -4,18 +4,28 @@ import { h, render } from "./dom.js";
 import { logOut, openSession, showPage } from "./api.js";
 import { eventsPage } from "./events.js";
 import { jobPage, jobsPage } from "./jobs.js";
+import { lineagePage } from "./lineage.js";
 import { loginPage } from "./login.js";
 import { nodesPage } from "./nodes.js";
+import { overviewPage } from "./overview.js";
 import { icon } from "./parts.js";
 import { resourcesPage } from "./resources.js";
+import { sessionsPage } from "./sessions.js";
+import { storagePage } from "./storage.js";
+import { tablePage, tablesPage } from "./tables.js";
 import { viewPage, viewsPage } from "./views.js";
 
 // Title, how often to ask again (ms), the content, and that of one of them with its name in the server's JSON.
 const PAGES = {
-  jobs: { title: "Jobs", every: 2000, show: jobsPage, one: { page: "job", show: jobPage } },
+  overview: { title: "Overview", every: 3000, show: overviewPage },
+  lineage: { title: "Lineage", every: 3000, show: lineagePage },
   views: { title: "Views", every: 3000, show: viewsPage, one: { page: "view", show: viewPage } },
+  tables: { title: "Tables", every: 3000, show: tablesPage, one: { page: "table", show: tablePage } },
+  jobs: { title: "Jobs", every: 2000, show: jobsPage, one: { page: "job", show: jobPage } },
   nodes: { title: "Nodes", every: 2000, show: nodesPage },
-  events: { title: "Events", every: 2000, show: eventsPage },
+  storage: { title: "Storage", every: 5000, show: storagePage },
+  sessions: { title: "Sessions", every: 3000, show: sessionsPage },
+  events: { title: "Events", every: 3000, show: eventsPage },
   resources: { title: "Resources", every: 3000, show: resourcesPage },
 };
 const SLOWEST_RETRY = 5000;
@@ -26,6 +36,7 @@ const app = {
   route: routeOf(location.hash),
   database: "dev",
   data: new Map(), // the last answer of each route, so that going back shows something at once
+  kept: new Map(), // the answers of `once`
   problem: null,
   isConnected: true,
   said: null,
@@ -50,6 +61,24 @@ const app = {
   complain(error) {
     app.say([error.message, error.hint].filter(Boolean).join(" "), true);
   },
+  /** What a page asks for once and keeps: the answer, null until it has come. `name` is of the server's pages. */
+  once(name, id) {
+    const key = `${app.database}/${name}/${id}`;
+    if (!app.kept.has(key)) {
+      app.kept.set(key, null);
+      showPage(name, { database: app.database, id })
+        .catch((error) => ({ problem: error.message }))
+        .then((found) => {
+          app.kept.set(key, found);
+          app.draw();
+        });
+    }
+    return app.kept.get(key);
+  },
+  again(name, id) {
+    app.kept.delete(`${app.database}/${name}/${id}`);
+    app.draw();
+  },
   confirm(question) {
     app.question = question;
     app.draw();
@@ -60,8 +89,8 @@ const app = {
 let timer = null, sayTimer = null, failures = 0, asked = 0;
 
 function routeOf(hash) {
-  const [, page = "jobs", id] = hash.match(/^#\/(\w+)(?:\/(\d+))?$/) ?? [];
-  const known = page in PAGES ? page : "jobs";
+  const [, page = "overview", id] = hash.match(/^#\/(\w+)(?:\/(\d+))?$/) ?? [];
+  const known = page in PAGES ? page : "overview";
   return { page: known, id: id && PAGES[known].one ? id : null };
 }
 
@@ -108,7 +137,7 @@ function shell() {
     h(
       "nav",
       { "aria-label": "Pages" },
-      h("a", { class: "brand", href: "#/jobs", "aria-label": "Sparkwave, jobs" }, h("img", { src: "static/icon.svg", alt: "", width: "26", height: "26" }), h("span", null, "Sparkwave")),
+      h("a", { class: "brand", href: "#/overview", "aria-label": "Sparkwave, overview" }, h("img", { src: "static/icon.svg", alt: "", width: "26", height: "26" }), h("span", null, "Sparkwave")),
       h(
         "ul",
         null,
@@ -194,12 +223,14 @@ const announcement = () =>
 async function leave() {
   app.session = await logOut().catch(() => null);
   app.data.clear();
+  app.kept.clear();
   app.refresh();
 }
 
 addEventListener("hashchange", () => {
   app.route = routeOf(location.hash);
   app.problem = null;
+  app.kept.clear();
   document.title = `${PAGES[app.route.page].title} · Sparkwave`;
   app.draw();
   document.querySelector("h1")?.focus({ preventScroll: true });
@@ -207,6 +238,7 @@ addEventListener("hashchange", () => {
   app.refresh();
 });
 document.addEventListener("visibilitychange", () => app.refresh());
+addEventListener("redraw", () => app.draw());
 addEventListener("online", () => app.refresh());
 
 document.title = `${PAGES[app.route.page].title} · Sparkwave`;

@@ -32,10 +32,10 @@ export const code = (text) => h("code", null, text);
 export const section = (title, ...content) => h("section", { class: "section", key: title }, h("h2", null, title), ...content);
 
 /** Rows of cells under labels; on a narrow screen each row is a block of its own. `columns` are [label, class]. */
-export const table = (caption, columns, rows) =>
+export const table = (caption, columns, rows, kind = "") =>
   h(
     "div",
-    { class: "table", tabindex: "0", role: "region", "aria-label": caption },
+    { class: `table ${kind}`, tabindex: "0", role: "region", "aria-label": caption },
     h(
       "table",
       null,
@@ -51,10 +51,50 @@ export const table = (caption, columns, rows) =>
     ),
   );
 
+export const link = (href, text) => h("a", { href }, text);
+
+/** A statement in a cell: its beginning, and all of it for who opens it. */
+export function statement(text) {
+  const short = text.replace(/\s+/g, " ").trim();
+  if (short.length <= 120) return h("code", null, short || "–");
+  return h("details", null, h("summary", null, h("code", null, `${short.slice(0, 110)}…`)), h("pre", null, text));
+}
+
+const wanted = new Map(); // by a page's name, what is typed into its filter
+export const wantedOf = (page) => wanted.get(page) ?? "";
+
+/** A field that filters a page. */
+export const search = (page, app, placeholder, label) =>
+  h(
+    "label",
+    { class: "filter" },
+    h("span", { class: "unseen" }, label),
+    h("input", { type: "search", placeholder, value: wantedOf(page), oninput: (event) => { wanted.set(page, event.target.value); app.draw(); } }),
+  );
+
+// Fewer rows need no filter; more than MOST_ROWS are not drawn at once.
+const NEED_FILTER = 10, MOST_ROWS = 200;
+
+/** A list with a filter above it, if it is long. `textOf` gives what the filter looks at, `show` draws the rows. */
+export function filtered(page, app, list, textOf, show) {
+  const text = wantedOf(page).toLowerCase();
+  const found = text ? list.filter((each) => textOf(each).toLowerCase().includes(text)) : list;
+  return [
+    list.length > NEED_FILTER || text ? search(page, app, "Filter by name, kind or state", `Show only ${page} with`) : null,
+    found.length === 0 ? h("p", { class: "muted" }, `None of ${list.length} has “${wantedOf(page)}”.`) : show(found.slice(0, MOST_ROWS)),
+    found.length > MOST_ROWS ? h("p", { class: "muted" }, `The first ${MOST_ROWS} of ${found.length}. The filter finds the others.`) : null,
+  ];
+}
+
 /** SQL or a plan, to be read and copied. */
 export const listing = (label, text) => h("pre", { class: "listing", tabindex: "0", "aria-label": label }, text);
 
 const PATHS = {
+  overview: "M4 13h6V4H4zM14 20h6v-9h-6zM14 7h6V4h-6zM4 20h6v-3H4z",
+  lineage: "M4 6h5v4H4zM4 15h5v4H4zM15 10h5v4h-5zM9 8c4 0 2 4 6 4M9 17c4 0 2-5 6-5",
+  tables: "M4 7c0-4 16-4 16 0v10c0 4-16 4-16 0zM4 7c0 4 16 4 16 0M4 12c0 4 16 4 16 0",
+  storage: "M5 4h11l3 3v13H5zM8 4v5h7V4M8 20v-6h8v6",
+  sessions: "M4 5h16v11H4zM9 20h6M12 16v4M7 9l2 2-2 2M11 13h4",
   jobs: "M4 6h10M4 12h16M4 18h7",
   views: "M4 5h16v14H4zM4 10h16M10 10v9",
   nodes: "M4 5h16v6H4zM4 14h16v6H4zM7.5 8h.01M7.5 17h.01",

@@ -1,51 +1,59 @@
-// The views, indexes and sinks: as of when each shows what was committed, and how one is kept so.
+// The views, indexes and sinks: up to when each shows what was committed, and how one is kept so.
 
 import { h } from "./dom.js";
-import { bytes, clock, count, duration } from "./format.js";
-import { planOf } from "./jobs.js";
-import { chip, code, empty, listing, section, table } from "./parts.js";
+import { timeChart } from "./chart.js";
+import { ago, bytes, clock, count, milliseconds, rate } from "./format.js";
+import { measuredCost, planOf } from "./jobs.js";
+import { chip, code, empty, filtered, link, listing, section, table } from "./parts.js";
+import { columnsOf, neighbours, previewOf } from "./tables.js";
+import { LATE_MS } from "./troubles.js";
 
-// A view that is behind for longer than some barriers is worth a look.
-const LATE_MS = 10000;
+export const hrefOf = (view) => (view.state === "CREATING" ? `#/jobs/${view.job_id}` : `#/views/${view.job_id}`);
 
-export function viewsPage(data) {
+export function viewsPage(data, app) {
   if (data.views.length === 0) {
     return empty("There are no views yet", "Create one over a table: ", code("CREATE MATERIALIZED VIEW … AS SELECT …"), ". It then follows every INSERT, UPDATE and DELETE.");
   }
   const sizes = new Map(data.sizes.map((size) => [size.id, size]));
-  const columns = [["Name", ""], ["Kind", ""], ["State", ""], ["Shows all up to", ""], ["Proof", ""], ["Rows", "number"], ["Files", "number"]];
+  const columns = [["Name", "name"], ["Kind", ""], ["State", ""], ["Lag", "number"], ["Rows/s", "number"], ["Proof", ""], ["Rows", "number"], ["Bytes", "number"]];
   const proofs = new Map(data.proofs.map((proof) => [proof.relation_id, proof]));
-  const rows = data.views.map((view) => {
-    const size = sizes.get(view.job_id);
-    return {
-      key: view.job_id,
-      cells: [
-        h("a", { href: view.state === "CREATING" ? `#/jobs/${view.job_id}` : `#/views/${view.job_id}` }, `${view.schema_name}.${view.job_name}`),
-        view.job_type,
-        stateOf(view),
-        freshness(view),
-        proofOf(proofs.get(view.job_id)),
-        size && view.state !== "CREATING" ? count(size.total_key_count) : "–",
-        size && view.state !== "CREATING" ? bytes(size.total_value_size) : "–",
-      ],
-    };
-  });
-  return table("Views, indexes and sinks", columns, rows);
+  return filtered("views", app, data.views, (view) => `${view.schema_name}.${view.job_name} ${view.job_type} ${view.state}`, (list) =>
+    table(
+      "Views, indexes and sinks",
+      columns,
+      list.map((view) => {
+        const size = sizes.get(view.job_id), isStored = size && view.state !== "CREATING" && view.job_type !== "sink";
+        return {
+          key: view.job_id,
+          cells: [
+            link(hrefOf(view), `${view.schema_name}.${view.job_name}`),
+            view.job_type,
+            stateOf(view),
+            freshness(view),
+            view.changed_rows_per_second === null || view.state === "CREATING" ? "–" : rate(view.changed_rows_per_second),
+            proofOf(proofs.get(view.job_id)),
+            isStored ? count(size.total_key_count) : "–",
+            isStored ? bytes(size.total_value_size) : "–",
+          ],
+        };
+      }),
+    ),
+  );
 }
 
-function stateOf(view) {
+export function stateOf(view) {
   const isLate = view.state === "FOLLOWING" && view.lag_ms > LATE_MS;
   return [chip(isLate ? "BEHIND" : view.state, isLate ? "behind" : view.state), view.reason ? h("small", { class: "stuck" }, view.reason) : null];
 }
 
-// What the last comparison with the query found.
-function proofOf(proof) {
-  if (!proof || !proof.result) return "–";
-  const age = (Date.now() - Date.parse(proof.audited_at)) / 1000;
-  const ago = age < 60 ? "just now" : `${duration(age)} ago`;
-  if (proof.result === "PROVEN") return `proven ${ago}`;
-  if (proof.result === "DIFFERENT") return chip(`DIFFERENT ${ago}`, "failed");
-  return `not compared ${ago}`;
+/** What the last comparison with the query found, and at which epoch. */
+export function proofOf(proof) {
+  if (!proof || !proof.result) return h("span", { class: "muted" }, proof ? "not yet" : "–");
+  const when = ago(proof.audited_at).replace(/^now$/, "just now");
+  const where = proof.audited_snapshot === null ? null : h("small", { class: "muted" }, `at epoch ${proof.audited_snapshot}`);
+  if (proof.result === "PROVEN") return [h("span", { class: "proven" }, `proven ${when}`), where];
+  if (proof.result === "DIFFERENT") return [chip("FAILED", `different, ${when}`), where];
+  return h("span", { class: "muted" }, `not compared, ${when}`);
 }
 
 function triesOf(view) {
@@ -54,30 +62,68 @@ function triesOf(view) {
   return view.tries ? `${since}; tried ${view.tries} times, next at ${clock(view.next_try_at)}.` : `${since}.`;
 }
 
-function freshness(view) {
-  if (view.state === "CREATING") return h("a", { href: `#/jobs/${view.job_id}` }, "see its job");
-  if (view.fresh_as_of === null) return "–";
-  return view.lag_ms < 2000 ? "now" : `${duration(view.lag_ms / 1000)} ago`;
+export function freshness(view) {
+  if (view.state === "CREATING") return "–";
+  return view.lag_ms === null ? "–" : milliseconds(view.lag_ms);
 }
 
-export function viewPage(data) {
-  const view = data.views[0];
+export function viewPage(data, app) {
+  const view = data.views[0], id = Number(app.route.id);
   return [
     h(
       "div",
       { class: "card job" },
       h("span", { class: "tags" }, view ? stateOf(view) : null, h("span", { class: "tag" }, data.kind), h("span", { class: "muted" }, `owned by ${data.owner}`)),
-      view ? h("p", { class: "reason" }, "Shows all that was committed up to ", h("strong", null, freshness(view)), ".", triesOf(view)) : null,
-      data.proofs.length ? h("p", { class: "reason" }, "Compared with its query: ", proofOf(data.proofs[0]), ".") : null,
+      view && view.lag_ms !== null
+        ? h("p", { class: "reason" }, "Shows all that was committed up to ", h("strong", null, milliseconds(view.lag_ms)), " ago.", triesOf(view))
+        : null,
+      data.errors.length ? h("p", { class: "reason stuck" }, `${count(data.errors[0].errors)} rows have NULL for an expression that failed. ${data.errors[0].last_error ?? ""}`) : null,
+      data.measured.length ? h("p", { class: "reason" }, "Its backfill ", measuredCost(data.measured[0]), ".") : null,
     ),
+    data.history.length ? section("The last hour", curves(data.history[0])) : null,
+    data.proofs.length ? section("Proof", proof(data)) : null,
+    data.kind === "materialized view" ? section("Rows", previewOf(app, id)) : null,
+    section("Reads and readers", neighbours(data, id)),
     section("Statement", listing("The statement that made it", data.definition)),
-    section("How it follows its inputs", deltas(data)),
     section("Plan", planOf(data, [])),
-    section(
-      "Columns",
-      table("Columns", [["Column", ""], ["Type", ""]], data.columns.map((column) => ({ key: column.name, cells: [column.name, column.type] }))),
-    ),
+    section("How it follows its inputs", deltas(data)),
+    section("Columns", columnsOf(data)),
   ];
+}
+
+/** A job's curves of rw_job_history. */
+export function pointsOf(history, name) {
+  const until = Date.parse(history.until) / 1000, values = history[name];
+  return values.map((value, place) => [until - (values.length - 1 - place) * history.interval_seconds, value]);
+}
+
+function curves(history) {
+  return h(
+    "div",
+    { class: "charts" },
+    timeChart("Lag", "ms", pointsOf(history, "lag_ms"), milliseconds, "Largest lag"),
+    timeChart("Rows changed", "rows/s", pointsOf(history, "changed_rows_per_second"), rate, "Rows changed a second"),
+  );
+}
+
+function proof(data) {
+  const known = data.proofs[0];
+  const said = known.checksum ? h("p", { class: "muted" }, "Checksum of its rows: ", code(known.checksum), ` of ${count(known.row_count)} rows.`) : null;
+  if (data.audits.length === 0) return [said, h("p", { class: "muted" }, "Not compared with its query yet; ", code(`AUDIT ${data.kind === "index" ? "INDEX" : "MATERIALIZED VIEW"} …`), " does it now.")];
+  const columns = [["Compared", ""], ["Result", ""], ["At epoch", "number"], ["Checksum", ""], ["Rows", "number"], ["Took", "number"], ["Detail", "statement"]];
+  const rows = data.audits.map((audit) => ({
+    key: audit.started_at,
+    cells: [
+      ago(audit.started_at),
+      chip({ PROVEN: "FOLLOWING", DIFFERENT: "FAILED" }[audit.result] ?? "WAITING", audit.result),
+      audit.snapshot,
+      audit.checksum ? code(audit.checksum) : "–",
+      audit.row_count === null ? "–" : count(audit.row_count),
+      `${audit.seconds.toFixed(2)} s`,
+      audit.detail ?? "–",
+    ],
+  }));
+  return [said, table("Comparisons with the query", columns, rows)];
 }
 
 function deltas(data) {
