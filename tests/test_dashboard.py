@@ -15,7 +15,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from browsers import TOKEN, Browser, dashboard_url
+from browsers import TOKEN, Answer, Browser, dashboard_url
 from servers import Server, wait_until
 from test_users import machine_address
 
@@ -87,6 +87,118 @@ def test_pages_show_what_sql_shows(server: Server, root: Browser) -> None:
     assert {group["name"] for group in root.page("resources")["groups"]} >= {"default"}
     assert {sku["name"] for sku in root.page("resources")["skus"]} >= {"1c2g", "2c4g"}
     assert isinstance(root.page("events")["events"], list) and isinstance(root.page("nodes")["nodes"], list)
+
+
+def test_the_overview_has_what_is_wrong_and_the_last_hour(server: Server, root: Browser) -> None:
+    found = root.page("overview")
+    assert {view["job_name"]: view["state"] for view in found["views"]} == {"v": "FOLLOWING", "held": "CREATING"}
+    assert {fragment["reason"] for fragment in found["fragments"]} == {"the rate limit is 0"}
+    assert found["proofs"][0].keys() >= {"result", "audited_at", "audited_snapshot"}
+    assert found["disk"]["free"] > 0 and found["tables"] == [{"n": 1}]
+
+
+@pytest.mark.long  # a sample is taken every ten seconds, a point of a job's curves is of three
+def test_the_last_hour_is_filled(server: Server, root: Browser) -> None:
+    assert wait_until(lambda: len(root.page("overview")["history"]) > 3, 60)
+    moment = root.page("overview")["history"][-1]
+    assert moment["barriers_per_second"] > 0 and moment["lag_ms"] >= 0
+    view = next(v for v in root.page("views")["views"] if v["job_name"] == "v")
+    assert view["changed_rows_per_second"] == 0
+    (curves,) = root.page("view", view["job_id"])["history"]
+    assert len(curves["lag_ms"]) == len(curves["changed_rows_per_second"]) > 0 and curves["interval_seconds"] == 30
+
+
+def test_lineage_and_a_tables_rows(server: Server, root: Browser) -> None:
+    with server.connect() as own:
+        own.execute('CREATE TABLE "ü <b>" (a int PRIMARY KEY, "x""y" varchar)')
+        own.execute("""INSERT INTO "ü <b>" VALUES (1, '<script>'), (2, NULL)""")
+    try:
+        found = root.page("lineage")
+        ids = {one["name"]: one["id"] for one in found["relations"]}
+        edges = {(edge["from_id"], edge["to_id"]) for edge in found["lineage"]}
+        assert edges == {(ids["t"], ids["v"]), (ids["t"], ids["held"])}
+        id_ = ids["ü <b>"]
+        table = root.page("table", id_)
+        assert table["name"] == "public.ü <b>" and [column["is_key"] for column in table["columns"]] == [True, False]
+        preview = root.page("preview", id_)
+        assert preview["preview_columns"] == ["a", 'x"y'] and sorted(preview["preview"]) == [
+            ["1", "<script>"],
+            ["2", None],
+        ]
+        rows = root.page("preview", ids["t"])["preview"]
+        assert len(rows) == 50 and len(rows[0]) == 2
+        assert root.page("tables")["sizes"]
+        assert root.get("/api/pages/table?id=" + str(ids["v"])).status == 404
+        assert "incremental" in root.page("view", ids["v"])
+        assert root.get("/api/pages/preview?id=999999").status == 404
+    finally:
+        with server.connect() as own:
+            own.execute('DROP TABLE "ü <b>"')
+
+
+def test_storage_sessions_and_events(server: Server, root: Browser) -> None:
+    storage = root.page("storage")
+    assert {one["relation_name"] for one in storage["files"]} >= {"t", "v"}
+    assert storage["snapshots"][0]["snapshot_id"] > storage["snapshots"][-1]["snapshot_id"]
+    assert storage["snapshots"][0]["kept"] >= len(storage["snapshots"])
+    with server.connect() as own:
+        own.execute("SET application_name = 'looked at'")
+        shown = [one for one in root.page("sessions")["sessions"] if one["application_name"] == "looked at"]
+        assert [one["state"] for one in shown] == ["idle"]
+        own.execute("SELECT pg_sleep(1.05)")
+        own.execute("SELECT 1")
+    slow = next(one for one in root.page("sessions")["slow"] if "pg_sleep" in one["query"])
+    assert slow["seconds"] > 1 and slow["application_name"] == "looked at"
+    created = {one["name"]: one["kind"] for one in root.page("events")["created"]}
+    assert created["t"] == "table" and created["v"] == "materialized view"
+
+
+def test_quotes(server: Server, root: Browser) -> None:
+    def quoted(sql: object) -> Answer:
+        return root.post("/api/actions/quote", {"sql": sql})
+
+    answer = quoted("CREATE MATERIALIZED VIEW w AS SELECT v, sum(k) FROM t GROUP BY v").json["quote"]
+    assert answer["read"][0]["rows"] == 1000 and any(engine["taken"] for engine in answer["engines"])
+    for wrong in ("SELECT 1", "CREATE MATERIALIZED VIEW w AS SELECT nope FROM t", "", "DROP TABLE t"):
+        assert quoted(wrong).json["quote_error"], wrong
+    many = "CREATE MATERIALIZED VIEW w AS SELECT v FROM t; DROP TABLE t"
+    assert quoted(many).json["quote_error"] == "cannot insert multiple commands into a prepared statement"
+    assert quoted(1).status == 400
+    with server.connect() as own:
+        (job,) = own.execute("SELECT ddl_id FROM rw_catalog.rw_ddl_progress").fetchone() or ()
+        assert own.execute("SELECT count(*) FROM t").fetchone() == (1000,)
+    assert root.page("quote", job)["quote"]["rate_limit"] == 0
+
+
+def test_a_job_is_slowed_down_and_paused(server: Server, root: Browser) -> None:
+    with server.connect() as own:
+        own.execute("SET background_ddl = true")
+        own.execute("CREATE MATERIALIZED VIEW slowed WITH (backfill_rate_limit = 0) AS SELECT v FROM t")
+        (job,) = own.execute("SELECT id FROM rw_catalog.rw_streaming_jobs WHERE name = 'slowed'").fetchone() or ()
+        limit = "SELECT rate_limit FROM rw_catalog.rw_rate_limit WHERE table_id = %s"
+        assert root.post("/api/actions/limit", {"id": job, "rows": 1}).json == {"id": job, "rows": 1}
+        assert wait_until(lambda: own.execute(limit, (job,)).fetchall() == [(1,)])
+        assert root.post("/api/actions/limit", {"id": job, "rows": 0}).status == 200
+        assert wait_until(lambda: own.execute(limit, (job,)).fetchall() == [(0,)])
+        assert sum(step["row_count"] for step in root.page("job", job)["steps"]) < 1000
+        for id_, rows, status in ((job, -1, 400), (job, "5", 400), (job, 2**31, 400), ("1", 5, 400), (999999, 5, 404)):
+            assert root.post("/api/actions/limit", {"id": id_, "rows": rows}).status == status, (id_, rows)
+        assert root.post("/api/actions/limit", {"id": job, "rows": None}).status == 200
+        own.execute("WAIT MATERIALIZED VIEW slowed")
+        assert root.post("/api/actions/limit", {"id": job, "rows": 5}).status == 404
+        own.execute("DROP MATERIALIZED VIEW slowed")
+
+
+def test_a_statement_is_cancelled(server: Server, root: Browser) -> None:
+    with server.connect() as own, ThreadPoolExecutor(1) as pool:
+        slept = pool.submit(lambda: own.execute("SELECT pg_sleep(30)"))
+        pid = own.info.backend_pid
+        running = lambda: [one["state"] for one in root.page("sessions")["sessions"] if one["pid"] == pid]  # noqa: E731
+        assert wait_until(lambda: running() == ["active"])
+        assert root.post("/api/actions/end", {"pid": pid}).json == {"is_done": True}
+        assert type(slept.exception(10)).__name__ == "QueryCanceled"
+    assert root.post("/api/actions/end", {"pid": "1"}).status == 400
+    assert root.post("/api/actions/end", {"pid": 999999}).json == {"is_done": False}
 
 
 def test_freshness_goes_on(server: Server, root: Browser) -> None:
@@ -203,7 +315,17 @@ def test_other_sites_read_nothing(root: Browser) -> None:
     assert root.get("/api/pages/jobs", Sec_Fetch_Site="none").status == 200
 
 
-@pytest.mark.parametrize("path", ["/api/actions/parameter", "/api/actions/cancel", "/api/logout", "/api/actions/none"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/actions/parameter",
+        "/api/actions/cancel",
+        "/api/actions/limit",
+        "/api/actions/end",
+        "/api/actions/quote",
+        "/api/logout",
+    ],
+)
 def test_other_sites_change_nothing(root: Browser, path: str) -> None:
     body = {"name": "serverless_backfill_enabled", "value": "true", "id": 1}
     token = TOKEN.replace("-", "_")
@@ -258,6 +380,16 @@ def test_who_is_no_superuser(server: Server) -> None:
     # what it may not read is not explained to it
     view = next(v for v in eve.page("views")["views"] if v["job_name"] == "v")
     assert eve.page("view", view["job_id"])["incremental_error"] == "permission denied for table t"
+    table = next(one for one in eve.page("tables")["relations"] if one["name"] == "t")
+    assert eve.page("preview", table["id"]) == {"preview_error": "permission denied for table t"}
+    assert eve.page("quote", jobs["jobs"][0]["job_id"])["quote_error"] == "permission denied for table t"
+    answer = eve.post("/api/actions/limit", {"id": jobs["jobs"][0]["job_id"], "rows": 5})
+    assert (answer.status, answer.json["error"]) == (403, "must be owner of materialized view held")
+    with server.connect() as own:
+        assert eve.post("/api/actions/end", {"pid": own.info.backend_pid}).status == 403
+        own.execute("SELECT pg_sleep(1.05)")
+    sessions = eve.page("sessions")
+    assert {one["query"] for one in sessions["slow"]} == {"<insufficient privilege>"}
 
 
 @pytest.fixture(scope="module")

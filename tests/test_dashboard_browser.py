@@ -108,11 +108,11 @@ def opened(chromium: Any, server: Server) -> Iterator[Any]:
 def photograph(request: pytest.FixtureRequest) -> Any:
     """Keeps a picture of a page, if that was asked for."""
 
-    def take(page: Any, name: str, full: bool = False) -> None:
+    def take(page: Any, name: str) -> None:
         if request.config.getoption("--screenshots"):
             IMAGES.mkdir(exist_ok=True)
             page.wait_for_timeout(2000)  # bars arrive where they go to
-            page.screenshot(path=IMAGES / f"dashboard-{name}.png", full_page=full)
+            page.screenshot(path=IMAGES / f"dashboard-{name}.png")
 
     return take
 
@@ -163,7 +163,7 @@ def test_jobs_move_and_are_cancelled(server: Server, opened: Any, photograph: An
     fragments = page.get_by_role("region", name="Fragments", exact=True)
     expect(fragments).to_contain_text("public.orders")
     expect(page.get_by_label("The statement")).to_contain_text("CREATE MATERIALIZED VIEW revenue")
-    photograph(page, "job", full=True)
+    photograph(page, "job")
 
     page.get_by_role("button", name="Cancel public.revenue").click()
     dialog = page.get_by_role("dialog")
@@ -176,7 +176,7 @@ def test_jobs_move_and_are_cancelled(server: Server, opened: Any, photograph: An
         assert own.execute("SELECT 1 FROM rw_catalog.rw_streaming_jobs WHERE id = %s", (job,)).fetchall() == []
 
 
-def test_views_and_how_they_follow(server: Server, opened: Any, photograph: Any) -> None:
+def test_views_and_how_they_follow(server: Server, opened: Any) -> None:
     page = opened
     page.get_by_role("link", name="Views").click()
     table = page.get_by_role("table")
@@ -184,12 +184,10 @@ def test_views_and_how_they_follow(server: Server, opened: Any, photograph: Any)
     row = table.get_by_role("row").filter(has_text="public.countries")
     expect(row).to_contain_text("following")
     expect(row).to_contain_text("40")
-    photograph(page, "views")
     row.get_by_role("link").click()
     expect(page.get_by_label("The SQL of its changes")).to_contain_text("n1_changes :=")
     expect(page.get_by_label("The statement that made it")).to_contain_text("CREATE MATERIALIZED VIEW countries")
     expect(page.get_by_role("region", name="Plan of the job")).to_contain_text("HashAgg")
-    photograph(page, "view")
 
 
 def test_resources_change_and_nodes_come_and_go(server: Server, opened: Any, photograph: Any) -> None:
@@ -226,7 +224,6 @@ def test_resources_change_and_nodes_come_and_go(server: Server, opened: Any, pho
     expect(node).to_contain_text("ended", timeout=SECONDS)
     page.get_by_role("link", name="Events").click()
     expect(page.get_by_role("list").filter(has_text="Resource group destroyed")).to_be_visible()
-    photograph(page, "events")
     page.get_by_label("Show only events with").fill("provisioning")
     expect(page.get_by_text("Resource group destroyed")).to_have_count(0)
 
@@ -277,7 +274,7 @@ def test_by_keyboard_alone(server: Server, opened: Any) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_on_a_phone(chromium: Any, server: Server, photograph: Any, scheme: str) -> None:
+def test_on_a_phone(chromium: Any, server: Server, scheme: str) -> None:
     job = backfill(server, "small_screen", 0)
     context = chromium.new_context(
         viewport={"width": 360, "height": 740},
@@ -291,7 +288,6 @@ def test_on_a_phone(chromium: Any, server: Server, photograph: Any, scheme: str)
         page.goto(f"{dashboard_url(server)}#/jobs")
         expect(card(page, "small_screen")).to_be_visible(timeout=SECONDS)
         assert wait_until(lambda: "paused" in card(page, "small_screen").inner_text(), 60)
-        photograph(page, f"phone-{scheme}")
         for name in PAGES:
             link = page.get_by_role("navigation").get_by_role("link", name=name, exact=True)
             link.tap()
@@ -338,7 +334,7 @@ CONTRAST = """() => {
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_everything_can_be_read(chromium: Any, server: Server, photograph: Any, scheme: str) -> None:
+def test_everything_can_be_read(chromium: Any, server: Server, scheme: str) -> None:
     """WCAG's contrast of 4.5, of all texts of all pages."""
     job = backfill(server, "readable", 0)
     context = chromium.new_context(viewport={"width": 1280, "height": 860}, color_scheme=scheme)
@@ -348,8 +344,6 @@ def test_everything_can_be_read(chromium: Any, server: Server, photograph: Any, 
             page.goto(f"{dashboard_url(server)}#/{path}")
             expect(page.locator("main[aria-busy]")).to_have_count(0, timeout=SECONDS)
             assert page.evaluate(CONTRAST) == [], path
-            if scheme == "dark" and path == f"jobs/{job}":
-                photograph(page, "job-dark")
     finally:
         context.close()
         with server.connect() as own:
@@ -372,7 +366,7 @@ def test_a_hidden_tab_asks_nothing(server: Server, opened: Any) -> None:
     assert wait_until(lambda: page.wait_for_timeout(100) or len(asked) > 0, 5)
 
 
-def test_it_survives_a_restart_and_asks_for_new_passwords(chromium: Any, tmp_path: Path, photograph: Any) -> None:
+def test_it_survives_a_restart_and_asks_for_new_passwords(chromium: Any, tmp_path: Path) -> None:
     address = f"127.0.0.1:{free_port()}"
     first = Server(tmp_path / "data", dashboard=address)
     context = chromium.new_context(viewport={"width": 1280, "height": 860})
@@ -384,7 +378,6 @@ def test_it_survives_a_restart_and_asks_for_new_passwords(chromium: Any, tmp_pat
         first.kill()
         expect(page.get_by_text("Reconnecting…")).to_be_visible(timeout=SECONDS)
         expect(page.get_by_role("switch")).to_be_visible()  # what is known stays to be seen
-        photograph(page, "reconnecting")
         second = Server(first.data, dashboard=address)
         expect(page.get_by_text("Live")).to_be_visible(timeout=SECONDS)
         page.get_by_role("switch").click()  # with the new session's token
@@ -397,7 +390,6 @@ def test_it_survives_a_restart_and_asks_for_new_passwords(chromium: Any, tmp_pat
         page.get_by_label("Password").fill("wrong")
         page.keyboard.press("Enter")
         expect(page.get_by_text('password authentication failed for user "root"')).to_be_visible(timeout=SECONDS)
-        photograph(page, "login")
         page.get_by_label("Password").fill("secret")
         page.get_by_role("button", name="Log in").click()
         expect(page.get_by_role("switch")).to_be_visible(timeout=SECONDS)

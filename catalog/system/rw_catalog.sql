@@ -178,10 +178,13 @@ SELECT s.job_id::INTEGER AS job_id, s.job_name, s.fragment_id, s.upstream_name, 
 FROM rwc._fragment_status s LEFT JOIN rwc._rates r USING (job_id, fragment_id)
 ORDER BY s.job_id, s.fragment_id;
 
--- Beyond RisingWave: the finished steps of creating jobs, with the rows that each has read.
+-- Beyond RisingWave: the steps of creating jobs with the rows that each reads: all slices, and the finished steps of a
+-- backfill that reads in order. `finished_at` is NULL until a slice is read.
 CREATE OR REPLACE VIEW rwc.rw_backfill_steps AS
-SELECT s.job_id::INTEGER AS job_id, s.fragment_id, s.slice_id, s.row_count::BIGINT AS row_count, s.finished_at
-FROM rwc._steps s JOIN rwc._creating_jobs j ON j.id = s.job_id;
+SELECT job_id::INTEGER AS job_id, fragment_id, slice_id, coalesce(f.row_count, s.row_count)::BIGINT AS row_count, f.finished_at
+FROM (SELECT job_id, fragment_id, slice_id, row_count FROM lake.sparkwave.slices) s
+FULL JOIN rwc._steps f USING (job_id, fragment_id, slice_id)
+JOIN rwc._creating_jobs j ON j.id = job_id;
 
 -- Beyond RisingWave: how long finished backfills took (catalog/stores/measured_backfills.py). `start_seconds` are those
 -- of the resource group, and not in `seconds`.

@@ -141,6 +141,7 @@ _JOBS = (
     "changed_rows_per_second "
     "FROM rw_catalog.rw_job_status"
 )
+_CREATING = "SELECT job_id FROM rw_catalog.rw_job_status WHERE state = 'CREATING'"
 _HERE = "WHERE database_name = current_database()"
 _PROOFS = (
     "SELECT relation_id, checksum, row_count, result, audited_at, audited_snapshot FROM rw_catalog.rw_view_checksums"
@@ -195,8 +196,10 @@ PAGES: dict[str, Page] = {
             "applications": "SELECT name, resource_group, is_serverless, state, replicas, cores, memory_bytes, "
             "started_at, ready_at, reason FROM rw_catalog.rw_spark_applications WHERE state <> 'DESTROYED' ORDER BY id",
         },
-        {"tables": "SELECT count(*) AS n FROM rw_catalog.rw_tables"},
+        {"tables": "SELECT count(*) AS n FROM rw_catalog.rw_tables", "creating": _CREATING},
         measured=_disk,
+        only_with="creating",
+        gated=frozenset({"fragments"}),
     ),
     "lineage": Page(
         {
@@ -206,7 +209,9 @@ PAGES: dict[str, Page] = {
             "sizes": _SIZES,
             "proofs": f"{_PROOFS} {_HERE}",
         },
-        {"relations": _RELATIONS, "lineage": _LINEAGE},
+        {"relations": _RELATIONS, "lineage": _LINEAGE, "creating": _CREATING},
+        only_with="creating",
+        gated=frozenset({"fragments"}),
     ),
     "jobs": Page(
         {"fragments": _FRAGMENTS},
@@ -225,8 +230,10 @@ PAGES: dict[str, Page] = {
     "job": Page(
         {
             "status": f"{_FRAGMENTS} WHERE job_id = $1",
-            "steps": "SELECT row_count, finished_at FROM rw_catalog.rw_backfill_steps WHERE job_id = $1 "
-            "ORDER BY finished_at",
+            "steps": "SELECT row_count, finished_at FROM rw_catalog.rw_backfill_steps "
+            "WHERE job_id = $1 AND finished_at IS NOT NULL ORDER BY finished_at",
+            "splits": "SELECT fragment_id, count(*) AS steps, count(finished_at) AS finished "
+            "FROM rw_catalog.rw_backfill_steps WHERE job_id = $1 GROUP BY fragment_id",
             "history": _JOB_HISTORY,
         },
         {

@@ -45,7 +45,7 @@ class Page:
 
     `live` queries and `fresh`, which computes other values, run at each look; `settled` queries and `more` when the
     catalog has changed. `measured` returns values that are not in the lake. If the settled rows of `only_with` are
-    empty, the live queries do not run.
+    empty, the live queries do not run, or of them only those of `gated` do not.
     """
 
     live: Mapping[str, str] = field(default_factory=dict)
@@ -54,6 +54,7 @@ class Page:
     fresh: Callable[[Context, Client, int | None], dict[str, Any]] = lambda context, client, id_: {}
     measured: Callable[[Context], dict[str, Any]] = lambda context: {}
     only_with: str | None = None
+    gated: frozenset[str] | None = None
     has_id: bool = False
 
 
@@ -127,8 +128,9 @@ class Pages:
             if answer.catalog is not catalog:
                 settled = {name: rows(sql) for name, sql in page.settled.items()}
                 answer.settled, answer.catalog = {**settled, **page.more(self._context, client, id_)}, catalog
-            needed = page.only_with is None or answer.settled[page.only_with]
-            live = {name: rows(sql) if needed else [] for name, sql in page.live.items()}
+            is_open = page.only_with is None or bool(answer.settled[page.only_with])
+            closed = frozenset() if is_open else page.gated or page.live.keys()
+            live = {name: [] if name in closed else rows(sql) for name, sql in page.live.items()}
             fresh = page.fresh(self._context, client, id_)
             return {**answer.settled, **live, **fresh, **page.measured(self._context)}
 

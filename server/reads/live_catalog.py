@@ -194,15 +194,15 @@ def _server_history(session: Session) -> str:
         [
             {
                 "at": datetime.fromtimestamp(one.at, UTC),
-                "barriers_per_second": one.barriers,
-                "barrier_ms": one.barrier_ms,
+                "barriers_per_second": _rounded(one.barriers),
+                "barrier_ms": _rounded(one.barrier_ms),
                 "failed_barriers": one.failed_barriers,
-                "changed_rows_per_second": one.changed_rows,
-                "backfill_rows_per_second": one.read_rows,
-                "commits_per_second": one.commits,
-                "statements_per_second": one.statements,
-                "statement_ms": one.statement_ms,
-                "lag_ms": one.lag_ms,
+                "changed_rows_per_second": _rounded(one.changed_rows),
+                "backfill_rows_per_second": _rounded(one.read_rows),
+                "commits_per_second": _rounded(one.commits),
+                "statements_per_second": _rounded(one.statements),
+                "statement_ms": _rounded(one.statement_ms),
+                "lag_ms": _rounded(one.lag_ms),
             }
             for one in session.context.history.moments()
         ]
@@ -228,7 +228,11 @@ def _job_history(session: Session) -> str:
 
 
 def _numbers(values: list[float]) -> list[float | None]:
-    return [None if math.isnan(value) else round(value, 2) for value in values]
+    return [None if math.isnan(value) else _rounded(value) for value in values]
+
+
+def _rounded(number: float | None) -> float | None:
+    return None if number is None else round(number, 2)
 
 
 def _slow_statements(session: Session) -> str:
@@ -297,7 +301,7 @@ def _job_status(session: Session) -> str:
                 "reason_since": job.since if job.is_behind else None,
                 "tries": tries,
                 "next_try_at": next_try_at,
-                "changed_rows_per_second": rates.get(relation.id),
+                "changed_rows_per_second": _rounded(rates.get(relation.id)),
             }
             for job, relation, (tries, next_try_at) in jobs
         ]

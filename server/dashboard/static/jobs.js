@@ -4,14 +4,14 @@ import { h } from "./dom.js";
 import { act } from "./api.js";
 import { timeChart } from "./chart.js";
 import { jobControls } from "./controls.js";
-import { ago, compact, count, range, rate } from "./format.js";
+import { ago, compact, count, milliseconds, range, rate } from "./format.js";
 import { drawPlan } from "./graph.js";
 import { bar, chip, code, empty, listing, section, table } from "./parts.js";
 import { facts, meter, reason, summary, tags } from "./progress.js";
 import { jobQuote, measuredBackfills, quoteForm, seconds } from "./quotes.js";
 
 // The most points of a curve, and the least seconds of each.
-const BINS = 120, SHORTEST_BIN = 1;
+const BINS = 120, SHORTEST_BIN = 4;
 
 export function jobsPage(data, app) {
   const jobs = data.jobs.map((job) => summary(job, data.fragments));
@@ -32,7 +32,7 @@ export function jobsPage(data, app) {
                 "li",
                 { key: view.id },
                 h("a", { href: `#/views/${view.id}` }, `${view.schema_name}.${view.name}`),
-                h("span", { class: "muted" }, `took ${seconds((Date.parse(view.created_at) - Date.parse(view.initialized_at)) / 1000)}, ${ago(view.created_at)}`),
+                h("span", { class: "muted" }, `took ${milliseconds(Date.parse(view.created_at) - Date.parse(view.initialized_at))}, ${ago(view.created_at)}`),
               ),
             ),
           ),
@@ -80,6 +80,12 @@ export function jobPage(data, app) {
   ];
 }
 
+/** How many of a fragment's slices are read; what reads in order is not cut beforehand, and has only finished steps. */
+function splitOf(split) {
+  if (!split) return "–";
+  return split.finished < split.steps ? `${count(split.finished)} of ${count(split.steps)}` : count(split.finished);
+}
+
 /** The rows read a second since the job has started: from its finished steps, which outlive a restart. */
 function speed(data, job) {
   const from = Date.parse(job.started) / 1000, to = Date.now() / 1000;
@@ -93,7 +99,9 @@ function speed(data, job) {
     for (let place = Math.min(first, last); place <= last; place++) bins[place][1] += rows / (last - Math.min(first, last) + 1) / width;
     before = at;
   }
-  return h("div", { class: "charts one" }, timeChart("Rows read", "rows/s", bins, rate, "Rows read a second", [from, to]));
+  // What runs has read rows since its last step, which no step says yet.
+  const known = job.state === "RUNNING" ? bins.filter(([at]) => at - width / 2 <= before) : bins;
+  return h("div", { class: "charts one" }, timeChart("Rows read", "rows/s", known, rate, "Rows read a second", [from, to]));
 }
 
 /** What a finished backfill took, as words. */
@@ -106,7 +114,8 @@ export function planOf(data, status) {
 
 function fragmentTable(data) {
   const parallelism = new Map(data.fragments.map((fragment) => [fragment.fragment_id, fragment.parallelism]));
-  const columns = [["Fragment", ""], ["Reads", ""], ["State", ""], ["Progress", "wide"], ["Rows", "number"], ["Rows/s", "number"], ["Left", "number"], ["Tasks", "number"]];
+  const splits = new Map(data.splits.map((split) => [split.fragment_id, split]));
+  const columns = [["Fragment", ""], ["Reads", ""], ["State", ""], ["Progress", "wide"], ["Rows", "number"], ["Rows/s", "number"], ["Left", "number"], ["Steps", "number"], ["Tasks", "number"]];
   const rows = data.status.filter((one) => one.fragment_id !== null).map((one) => ({
     key: one.fragment_id,
     cells: [
@@ -117,6 +126,7 @@ function fragmentTable(data) {
       `${count(one.rows_done)} of ${count(one.rows_total)}`,
       one.rows_per_second === null ? "–" : compact(one.rows_per_second),
       one.seconds_left_high === null ? "–" : range(one.seconds_left_low ?? 0, one.seconds_left_high),
+      splitOf(splits.get(one.fragment_id)),
       parallelism.get(one.fragment_id) ?? "–",
     ],
   }));

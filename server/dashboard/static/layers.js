@@ -1,6 +1,8 @@
 // Places the nodes of a graph without cycles in columns, so that edges go to the right and cross little.
 
 const SWEEPS = 6;
+// A picture that is higher than a screen begins with the first box of each column.
+const TALL = 1000;
 
 /**
  * `nodes` are { id, height }, `edges` are { from, to } of ids. Returns where each node is, and the points of each edge:
@@ -14,7 +16,7 @@ export function layOut(nodes, edges, { boxWidth, gapX, gapY }) {
   const heights = order.map((column) => column.reduce((sum, node) => sum + node.height + gapY, -gapY));
   const height = Math.max(...heights, 0);
   order.forEach((column, number) => {
-    let y = (height - heights[number]) / 2;
+    let y = height > TALL ? 0 : (height - heights[number]) / 2;
     for (const node of column) {
       places.set(node.id, { x: number * (boxWidth + gapX), y, height: node.height, column: number });
       y += node.height + gapY;

@@ -9,7 +9,7 @@ import { hrefOfRelation } from "./tables.js";
 import { LATE_MS } from "./troubles.js";
 
 const BOX = { boxWidth: 208, gapX: 44, gapY: 14 };
-const LINE = 17, LETTERS = 23, HEAD = 20, FOOT = 24, METER = 10, EDGE = 4;
+const LINE = 17, LETTERS = 22, HEAD = 20, FOOT = 24, METER = 10, EDGE = 4;
 // More boxes are too many for a picture, and for a browser.
 const MOST = 400;
 
@@ -122,7 +122,7 @@ function picture(kept, edges, app) {
       "svg",
       { width: width + 2 * EDGE, height: height + 2 * EDGE, viewBox: `${-EDGE} ${-EDGE} ${width + 2 * EDGE} ${height + 2 * EDGE}`, class: near ? "lit" : "" },
       lines.map((line) => drawLine(line, byId, near)),
-      inOrder.map((one) => drawBox(one, places.get(one.id), edges, near, places, app)),
+      inOrder.map((one) => drawBox(one, places.get(one.id), edges, near, places)),
     ),
   );
 }
@@ -140,8 +140,8 @@ function drawLine({ from, to, points }, byId, near) {
   return h("g", { key: `${from}>${to}`, class: kind }, h("path", { d: path }), h("path", { class: "head", d: `M${last[0] - 7} ${last[1] - 4}L${last[0] - 1} ${last[1]}L${last[0] - 7} ${last[1] + 4}Z` }));
 }
 
-function drawBox(one, { x, y }, edges, near, places, app) {
-  const light = (id) => { lit = id; app.draw(); };
+function drawBox(one, { x, y }, edges, near, places) {
+  const light = (id) => { lit = id; dispatchEvent(new Event("redraw")); };
   const from = edges.filter((edge) => edge.to === one.id).length, to = edges.filter((edge) => edge.from === one.id).length;
   const kind = ["relation", one.kind.split(" ")[0], one.tone, near?.has(one.id) && "near"].filter(Boolean).join(" ");
   const full = BOX.boxWidth - 24, foot = HEAD + one.lines.length * LINE + 12;

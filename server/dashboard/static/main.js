@@ -17,8 +17,8 @@ import { viewPage, viewsPage } from "./views.js";
 
 // Title, how often to ask again (ms), the content, and that of one of them with its name in the server's JSON.
 const PAGES = {
-  overview: { title: "Overview", every: 3000, show: overviewPage },
-  lineage: { title: "Lineage", every: 3000, show: lineagePage },
+  overview: { title: "Overview", every: 4000, show: overviewPage },
+  lineage: { title: "Lineage", every: 4000, show: lineagePage },
   views: { title: "Views", every: 3000, show: viewsPage, one: { page: "view", show: viewPage } },
   tables: { title: "Tables", every: 3000, show: tablesPage, one: { page: "table", show: tablePage } },
   jobs: { title: "Jobs", every: 2000, show: jobsPage, one: { page: "job", show: jobPage } },
@@ -238,7 +238,12 @@ addEventListener("hashchange", () => {
   app.refresh();
 });
 document.addEventListener("visibilitychange", () => app.refresh());
-addEventListener("redraw", () => app.draw());
+let isDue = false;
+// Many moves of a pointer are one drawing, and what loses the focus while a page is drawn draws it afterwards.
+addEventListener("redraw", () => {
+  if (!isDue) requestAnimationFrame(() => { isDue = false; app.draw(); });
+  isDue = true;
+});
 addEventListener("online", () => app.refresh());
 
 document.title = `${PAGES[app.route.page].title} · Sparkwave`;

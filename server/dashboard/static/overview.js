@@ -34,7 +34,7 @@ function figures(data, troubles) {
     ["Largest lag", followed.length ? milliseconds(worst) : "–", "of all that follow"],
     ["Rows a second", rate(changed), "changed in views"],
     ["Barrier", barrier ? milliseconds(barrier.barrier_ms) : "–", "that changed views"],
-    ["Proven", data.proofs.length ? `${count(proven)} of ${count(data.proofs.length)}` : "–", "equal to their queries"],
+    ["Proven", data.proofs.length ? `${count(proven)} of ${count(data.proofs.length)}` : "–", "by their last audits"],
     ["Free on disk", data.disk ? bytes(data.disk.free) : "–", data.disk ? `of ${bytes(data.disk.total)}` : ""],
   ];
   return h(

@@ -51,7 +51,8 @@ export const table = (caption, columns, rows, kind = "") =>
     ),
   );
 
-export const link = (href, text) => h("a", { href }, text);
+/** A link with a name, which may go on in the next line after an underscore or a point. */
+export const link = (href, text) => h("a", { href }, text.split(/(?<=[_.])/).map((part, place) => [place ? h("wbr") : null, part]));
 
 /** A statement in a cell: its beginning, and all of it for who opens it. */
 export function statement(text) {

@@ -59,7 +59,8 @@ export function tags(job) {
     { class: "tags" },
     chip(job.state),
     job.isServerless ? tag("serverless") : null,
-    job.group ? tag(job.group) : null,
+    job.strategy ? tag({ SnapshotBackfill: "snapshot backfill", ArrangementBackfill: "arrangement backfill", Backfill: "no-shuffle backfill" }[job.strategy] ?? job.strategy) : null,
+    job.group ? tag(`on ${job.group}`) : null,
     job.limit > 0 ? tag(`at most ${compact(job.limit)} rows/s`) : null,
   );
 }

@@ -23,8 +23,12 @@ export function troublesOf(data) {
 }
 
 const nameOf = (view) => (view ? `${view.schema_name}.${view.job_name}` : "A view");
-const sinceOf = (text) => (text ? ` For ${duration(secondsSince(text))}.` : "");
-const sentence = (text) => (/[.!?]$/.test(text) ? text : `${text}.`);
+/** A reason as a sentence, with the time since when it holds. */
+function sentence(text, since = null) {
+  const age = since ? duration(secondsSince(since)) : null;
+  if (/[.!?]$/.test(text)) return age ? `${text} For ${age}.` : text;
+  return age ? `${text}, for ${age}.` : `${text}.`;
+}
 
 const different = (proof, view) => ({
   key: `different ${proof.relation_id}`, state: "FAILED", label: "different", name: nameOf(view), href: `#/views/${proof.relation_id}`,
@@ -33,7 +37,7 @@ const different = (proof, view) => ({
 
 const leftBehind = (view) => ({
   key: `behind ${view.job_id}`, state: view.state, label: view.state === "FAILED" ? "set apart" : "behind", name: nameOf(view), href: `#/views/${view.job_id}`,
-  text: `${sentence(view.reason ?? "It does not follow")}${sinceOf(view.reason_since)}`,
+  text: sentence(view.reason ?? "It does not follow", view.reason_since),
 });
 
 const late = (view) => ({
@@ -43,7 +47,7 @@ const late = (view) => ({
 
 const stopped = (source) => ({
   key: `source ${source.source_id}`, state: source.state, label: source.state, name: source.source_name, href: `#/tables/${source.source_id}`,
-  text: `${sentence(source.reason ?? "Its rate limit is 0")}${sinceOf(source.reason_since)}`,
+  text: sentence(source.reason ?? "Its rate limit is 0", source.reason_since),
 });
 
 function heldUp(view, fragments) {
@@ -51,7 +55,7 @@ function heldUp(view, fragments) {
   if (!job.reason || !HELD_UP.has(job.state)) return null;
   return {
     key: `job ${view.job_id}`, state: job.state, label: job.state, name: job.name, href: `#/jobs/${view.job_id}`,
-    text: `${sentence(job.reason.charAt(0).toUpperCase() + job.reason.slice(1))}${sinceOf(job.since)}`,
+    text: sentence(job.reason.charAt(0).toUpperCase() + job.reason.slice(1), job.since),
   };
 }
 
