@@ -153,6 +153,18 @@ def test_storage_sessions_and_events(server: Server, root: Browser) -> None:
     assert created["t"] == "table" and created["v"] == "materialized view"
 
 
+def test_a_view_is_compared_with_its_query(server: Server, root: Browser) -> None:
+    with server.connect() as own:
+        ids = dict(own.execute("SELECT name, id FROM rw_catalog.rw_relations").fetchall())
+    answer = root.post("/api/actions/audit", {"id": ids["v"]}).json
+    assert answer["result"] == "PROVEN" and answer["seconds"] >= 0
+    view = root.page("view", ids["v"])
+    assert view["may_audit"] and view["audits"][0]["result"] == "PROVEN"
+    assert view["proofs"][0]["audited_snapshot"] == view["audits"][0]["snapshot"]
+    assert root.post("/api/actions/audit", {"id": ids["t"]}).status == 404
+    assert root.post("/api/actions/audit", {"id": "x"}).status == 400
+
+
 def test_quotes(server: Server, root: Browser) -> None:
     def quoted(sql: object) -> Answer:
         return root.post("/api/actions/quote", {"sql": sql})
@@ -176,7 +188,10 @@ def test_a_job_is_slowed_down_and_paused(server: Server, root: Browser) -> None:
         own.execute("CREATE MATERIALIZED VIEW slowed WITH (backfill_rate_limit = 0) AS SELECT v FROM t")
         (job,) = own.execute("SELECT id FROM rw_catalog.rw_streaming_jobs WHERE name = 'slowed'").fetchone() or ()
         limit = "SELECT rate_limit FROM rw_catalog.rw_rate_limit WHERE table_id = %s"
-        assert root.post("/api/actions/limit", {"id": job, "rows": 1}).json == {"id": job, "rows": 1}
+        assert root.post("/api/actions/limit", {"id": job, "rows": 1}).json == {
+            "id": job,
+            "rows": 1,
+        }
         assert wait_until(lambda: own.execute(limit, (job,)).fetchall() == [(1,)])
         assert root.post("/api/actions/limit", {"id": job, "rows": 0}).status == 200
         assert wait_until(lambda: own.execute(limit, (job,)).fetchall() == [(0,)])
@@ -321,6 +336,7 @@ def test_other_sites_read_nothing(root: Browser) -> None:
         "/api/actions/parameter",
         "/api/actions/cancel",
         "/api/actions/limit",
+        "/api/actions/audit",
         "/api/actions/end",
         "/api/actions/quote",
         "/api/logout",
@@ -383,6 +399,7 @@ def test_who_is_no_superuser(server: Server) -> None:
     table = next(one for one in eve.page("tables")["relations"] if one["name"] == "t")
     assert eve.page("preview", table["id"]) == {"preview_error": "permission denied for table t"}
     assert eve.page("quote", jobs["jobs"][0]["job_id"])["quote_error"] == "permission denied for table t"
+    assert eve.post("/api/actions/audit", {"id": view["job_id"]}).status == 403
     answer = eve.post("/api/actions/limit", {"id": jobs["jobs"][0]["job_id"], "rows": 5})
     assert (answer.status, answer.json["error"]) == (403, "must be owner of materialized view held")
     with server.connect() as own:

@@ -46,6 +46,21 @@ def end(context: Context, reader: Reader, body: Mapping[str, Any]) -> dict[str, 
     return {"is_done": bool(row["is_done"])}
 
 
+def audit(context: Context, reader: Reader, body: Mapping[str, Any]) -> dict[str, Any]:
+    """Compare the view or index `id` with its query.
+
+    Raises Error 42501 for another user's, 42704 if there is none, 57014 if it takes longer than a page may.
+    """
+    id_ = _number(body.get("id"), "the id of a view")
+    relation = context.store.catalog.by_id.get(id_)
+    if relation is None or relation.kind not in ("materialized view", "index"):
+        raise not_found("view", str(id_))
+    name = f"{quote(relation.schema)}.{quote(relation.name)}"
+    with session(context, Reader(reader.user, relation.database)) as client:
+        (row,) = run(client, f"AUDIT {relation.kind.upper()} {name}")
+    return {"result": row["Result"], "seconds": row["Seconds"]}
+
+
 def quote_statement(context: Context, reader: Reader, body: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the backfill of the CREATE statement `sql` would take, or why it cannot be quoted.
 
@@ -84,6 +99,7 @@ ACTIONS: dict[str, Callable[[Context, Reader, Mapping[str, Any]], dict[str, Any]
     "cancel": cancel,
     "limit": limit,
     "end": end,
+    "audit": audit,
     "quote": quote_statement,
     "parameter": set_parameter,
 }

@@ -66,7 +66,7 @@ def _plan(context: Context, client: Client, id_: int | None) -> dict[str, Any]:
     """A relation's statement and its EXPLAIN, or the error of EXPLAIN for a user who may not read it."""
     relation = _streaming(context, id_)
     name = f"{quote(relation.schema)}.{quote(relation.name)}"
-    found = _described(relation)
+    found = {**_described(relation), "may_audit": client.user.is_super or client.user.acts_as(relation.owner)}
     reader = Reader(client.user.name, relation.database)
     path = ", ".join(dict.fromkeys((quote(relation.schema), "public")))
     with session(context, reader, search_path=path, default_transaction_read_only="on") as own:
@@ -141,6 +141,7 @@ _JOBS = (
     "changed_rows_per_second "
     "FROM rw_catalog.rw_job_status"
 )
+_PRICE = "SELECT setting AS value FROM pg_catalog.pg_settings WHERE name = 'serverless_backfill_price_per_core_hour'"
 _CREATING = "SELECT job_id FROM rw_catalog.rw_job_status WHERE state = 'CREATING'"
 _HERE = "WHERE database_name = current_database()"
 _PROOFS = (
@@ -221,8 +222,7 @@ PAGES: dict[str, Page] = {
             "WHERE status = 'Created' ORDER BY created_at DESC LIMIT 5",
             "measured": "SELECT job_id, schema_name, job_name, finished_at, engine, cores, row_count, start_seconds, "
             "seconds FROM rw_catalog.rw_measured_backfills ORDER BY finished_at DESC LIMIT 20",
-            "price": "SELECT setting AS value FROM pg_catalog.pg_settings "
-            "WHERE name = 'serverless_backfill_price_per_core_hour'",
+            "price": _PRICE,
         },
         _cancellable,
         only_with="jobs",
@@ -262,6 +262,7 @@ PAGES: dict[str, Page] = {
             "lineage": f"{_LINEAGE} WHERE from_id = $1 OR to_id = $1",
             "measured": "SELECT finished_at, engine, cores, row_count, start_seconds, seconds "
             "FROM rw_catalog.rw_measured_backfills WHERE job_id = $1",
+            "price": _PRICE,
         },
         more=_plan,
         has_id=True,

@@ -44,6 +44,7 @@ export function timeChart(title, unit, points, format, label, span = null) {
   const known = points.filter(([, value]) => value !== null);
   const [from, to] = span ?? [points[0]?.[0] ?? 0, points.at(-1)?.[0] ?? 1];
   const largest = known.reduce((most, [, value]) => Math.max(most, value), 0);
+  const ceiling = niceAbove(largest * 1.2); // its text is above the curve
   const part = pointed.get(title);
   const at = part === undefined ? null : nearest(known, from + part * (to - from));
   const last = known.at(-1);
@@ -66,8 +67,8 @@ export function timeChart(title, unit, points, format, label, span = null) {
         onpointermove: (event) => point(title, (event.clientX - event.currentTarget.getBoundingClientRect().left) / event.currentTarget.clientWidth),
         onpointerleave: () => point(title, undefined),
       },
-      known.length === 0 ? h("p", { class: "muted nothing" }, "Nothing yet") : drawn(known, from, to, niceAbove(largest), `${label}: now ${now}, at most ${format(largest)}`, TALL),
-      known.length === 0 ? null : h("span", { class: "ceiling", "aria-hidden": "true" }, format(niceAbove(largest))),
+      known.length === 0 ? h("p", { class: "muted nothing" }, "Nothing yet") : drawn(known, from, to, ceiling, `${label}: now ${now}, at most ${format(largest)}`, TALL),
+      known.length === 0 ? null : h("span", { class: "ceiling", "aria-hidden": "true" }, format(ceiling)),
       at ? h("i", { class: "here", "aria-hidden": "true", style: { left: `${((at[0] - from) / (to - from || 1)) * 100}%` } }) : null,
     ),
     h("p", { class: "axis", "aria-hidden": "true" }, h("span", null, `${duration(Math.max(Date.now() / 1000 - from, 0))} ago`), h("span", null, span ? "" : "now")),

@@ -227,6 +227,9 @@ async function leave() {
   app.refresh();
 }
 
+/** On a phone the pages' names are wider than the screen. */
+const showWhere = () => document.querySelector("nav [aria-current]")?.scrollIntoView({ inline: "center", block: "nearest" });
+
 addEventListener("hashchange", () => {
   app.route = routeOf(location.hash);
   app.problem = null;
@@ -234,6 +237,7 @@ addEventListener("hashchange", () => {
   document.title = `${PAGES[app.route.page].title} · Sparkwave`;
   app.draw();
   document.querySelector("h1")?.focus({ preventScroll: true });
+  showWhere();
   scrollTo(0, 0);
   app.refresh();
 });
@@ -248,4 +252,5 @@ addEventListener("online", () => app.refresh());
 
 document.title = `${PAGES[app.route.page].title} · Sparkwave`;
 app.draw();
+showWhere();
 app.refresh();

@@ -1,7 +1,7 @@
 // How far a job is: its fragments taken together.
 
 import { h } from "./dom.js";
-import { ago, compact, count, duration, range } from "./format.js";
+import { compact, count, duration, range, secondsSince } from "./format.js";
 import { bar, chip, tag, toneOf } from "./parts.js";
 
 // The state of the whole is the first of these that a fragment is in.
@@ -68,7 +68,7 @@ export function tags(job) {
 /** Why it does not move; else what it does. One line either way. */
 export function reason(job) {
   if (job.reason) {
-    return h("p", { class: toneOf(job.state) === "busy" ? "reason busy" : "reason stuck" }, h("strong", null, job.reason), job.since ? ` · since ${ago(job.since).replace(" ago", "")}` : null);
+    return h("p", { class: toneOf(job.state) === "busy" ? "reason busy" : "reason stuck" }, h("strong", null, job.reason), job.since ? ` · for ${duration(secondsSince(job.since))}` : null);
   }
   const how = job.strategy === "SnapshotBackfill" ? "reads a snapshot" : "reads its tables on";
   const what = { "CATCHING UP": "applies what has changed meanwhile", FINISHING: "waits for the barrier that makes it visible" };

@@ -99,4 +99,4 @@ export function measuredBackfills(list, price) {
 }
 
 /** Only groups of their own cost something. */
-const costOf = (each, price) => (price > 0 && each.engine === "serverless" ? money((each.cores * price * (each.seconds + each.start_seconds)) / 3600) : "–");
+export const costOf = (each, price) => (price > 0 && each.engine === "serverless" ? money((each.cores * price * (each.seconds + each.start_seconds)) / 3600) : "–");

@@ -1,10 +1,12 @@
 // The views, indexes and sinks: up to when each shows what was committed, and how one is kept so.
 
 import { h } from "./dom.js";
+import { act } from "./api.js";
 import { timeChart } from "./chart.js";
 import { ago, bytes, clock, count, milliseconds, rate } from "./format.js";
 import { measuredCost, planOf } from "./jobs.js";
 import { chip, code, empty, filtered, link, listing, section, table } from "./parts.js";
+import { costOf } from "./quotes.js";
 import { columnsOf, neighbours, previewOf } from "./tables.js";
 import { LATE_MS } from "./troubles.js";
 
@@ -56,6 +58,11 @@ export function proofOf(proof) {
   return h("span", { class: "muted" }, `not compared, ${when}`);
 }
 
+function costWords(data) {
+  const cost = costOf(data.measured[0], Number(data.price[0]?.value ?? 0));
+  return cost === "–" ? "" : `, which cost ${cost}`;
+}
+
 function triesOf(view) {
   if (!view.reason) return null;
   const since = view.reason_since ? ` Behind since ${clock(view.reason_since)}` : " Behind";
@@ -78,10 +85,10 @@ export function viewPage(data, app) {
         ? h("p", { class: "reason" }, "Shows all that was committed up to ", h("strong", null, milliseconds(view.lag_ms)), " ago.", triesOf(view))
         : null,
       data.errors.length ? h("p", { class: "reason stuck" }, `${count(data.errors[0].errors)} rows have NULL for an expression that failed. ${data.errors[0].last_error ?? ""}`) : null,
-      data.measured.length ? h("p", { class: "reason" }, "Its backfill ", measuredCost(data.measured[0]), ".") : null,
+      data.measured.length ? h("p", { class: "reason" }, "Its backfill ", measuredCost(data.measured[0]), costWords(data), ".") : null,
     ),
     data.history.length ? section("The last hour", curves(data.history[0])) : null,
-    data.proofs.length ? section("Proof", proof(data)) : null,
+    data.proofs.length ? section("Proof", proof(data, id, app)) : null,
     data.kind === "materialized view" ? section("Rows", previewOf(app, id)) : null,
     section("Reads and readers", neighbours(data, id)),
     section("Statement", listing("The statement that made it", data.definition)),
@@ -106,10 +113,30 @@ function curves(history) {
   );
 }
 
-function proof(data) {
+let isComparing = false;
+
+async function compare(id, app) {
+  isComparing = true;
+  app.draw();
+  try {
+    const done = await act("audit", { id });
+    app.say({ PROVEN: "It has the rows of its query.", DIFFERENT: "It has other rows than its query." }[done.result] ?? "It was not compared: see the detail.", done.result === "DIFFERENT");
+  } catch (error) {
+    app.complain(error);
+  }
+  isComparing = false;
+  app.refresh();
+}
+
+function proof(data, id, app) {
   const known = data.proofs[0];
-  const said = known.checksum ? h("p", { class: "muted" }, "Checksum of its rows: ", code(known.checksum), ` of ${count(known.row_count)} rows.`) : null;
-  if (data.audits.length === 0) return [said, h("p", { class: "muted" }, "Not compared with its query yet; ", code(`AUDIT ${data.kind === "index" ? "INDEX" : "MATERIALIZED VIEW"} …`), " does it now.")];
+  const said = h(
+    "div",
+    { class: "bar-of-tools" },
+    h("p", { class: "muted" }, known.checksum ? ["Checksum of its rows: ", code(known.checksum), ` of ${count(known.row_count)} rows.`] : "Its checksum is read at the first audit.", data.audits.length ? "" : " Not compared with its query yet."),
+    data.may_audit ? h("button", { type: "button", disabled: isComparing, onclick: () => compare(id, app) }, isComparing ? "Comparing…" : "Compare now") : null,
+  );
+  if (data.audits.length === 0) return said;
   const columns = [["Compared", ""], ["Result", ""], ["At epoch", "number"], ["Checksum", ""], ["Rows", "number"], ["Took", "number"], ["Detail", "statement"]];
   const rows = data.audits.map((audit) => ({
     key: audit.started_at,
