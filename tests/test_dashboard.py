@@ -298,6 +298,22 @@ def test_the_page_has_nothing_inline_and_nothing_from_outside() -> None:
         assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(", file.read_text()), file
 
 
+def test_modules_import_what_others_export() -> None:
+    sources = {file.name: file.read_text() for file in FILES.glob("*.js")}
+    exported = {
+        name: set(re.findall(r"^export (?:async function|function|const) (\w+)", source, re.MULTILINE))
+        for name, source in sources.items()
+    }
+    imported: dict[str, set[str]] = {name: set() for name in sources}
+    for name, source in sources.items():
+        for names, module in re.findall(r'^import \{ ([^}]*) \} from "\./([\w.]+)";', source, re.MULTILINE):
+            for each in names.split(", "):
+                assert each in exported[module], f"{name}: {each} of {module}"
+                assert len(re.findall(rf"\b{each}\b", source)) > 1, f"{name}: {each} is not used"
+            imported[module] |= set(names.split(", "))
+    assert imported == exported
+
+
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:5691", "127.0.0.1.evil.example", "localhost.evil", ""])
 def test_names_pointed_at_this_machine(root: Browser, host: str) -> None:
     """DNS rebinding: the browser believes that it talks to evil.example."""

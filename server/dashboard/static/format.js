@@ -28,11 +28,11 @@ export function range(low, high) {
   return from === to ? `${to} ${unit}` : `${from}–${to} ${unit}`;
 }
 
-/** Milliseconds as people say them: "0.4 ms", "120 ms", "2.5 s", "3 min 5 s". */
+/** Milliseconds as people say them: "0.4 ms", "120 ms", "2.5 s", "28 min". */
 export function milliseconds(number) {
   if (number < 10) return `${Number(number.toFixed(1))} ms`;
   if (number < 1000) return `${Math.round(number)} ms`;
-  return number < 10000 ? `${(number / 1000).toFixed(1)} s` : duration(number / 1000);
+  return number < 10000 ? `${(number / 1000).toFixed(1)} s` : roughly(number / 1000);
 }
 
 /** A number a second: "0", "0.3", "1,240", "2.1M". */
@@ -42,13 +42,16 @@ export const cores = (number) => (number === 1 ? "1 core" : `${number} cores`);
 
 export const secondsSince = (text) => (Date.now() - Date.parse(text)) / 1000;
 
-/** A time that has passed, as roughly as people say it. */
+/** A time as roughly as people say it: "12 s", "28 min", "5 h", "3 days". */
+export function roughly(seconds) {
+  if (seconds < 100) return `${Math.round(seconds)} s`;
+  if (seconds < 6000) return `${Math.round(seconds / 60)} min`;
+  return seconds < 172800 ? `${Math.round(seconds / 3600)} h` : `${Math.round(seconds / 86400)} days`;
+}
+
 export function ago(text) {
   const seconds = secondsSince(text);
-  if (seconds < 1) return "now";
-  if (seconds < 100) return `${Math.round(seconds)} s ago`;
-  if (seconds < 6000) return `${Math.round(seconds / 60)} min ago`;
-  return seconds < 172800 ? `${Math.round(seconds / 3600)} h ago` : `${Math.round(seconds / 86400)} days ago`;
+  return seconds < 1 ? "now" : `${roughly(seconds)} ago`;
 }
 
 export const clock = (text) => new Date(text).toLocaleTimeString("en-GB");

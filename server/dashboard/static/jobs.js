@@ -1,7 +1,6 @@
 // The jobs that are being created, what one would take, and one of them with its fragments.
 
 import { h } from "./dom.js";
-import { act } from "./api.js";
 import { timeChart } from "./chart.js";
 import { jobControls } from "./controls.js";
 import { ago, compact, count, milliseconds, range, rate } from "./format.js";

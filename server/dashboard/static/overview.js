@@ -69,7 +69,7 @@ function troubleList(troubles, data) {
   );
 }
 
-export function charts(history) {
+function charts(history) {
   if (history.length < 2) return h("p", { class: "muted" }, "The first numbers come twenty seconds after the start of the server.");
   const of = (name) => history.map((moment) => [Date.parse(moment.at) / 1000, moment[name]]);
   return h(

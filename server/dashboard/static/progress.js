@@ -47,7 +47,7 @@ export function facts(job) {
   return h("dl", { class: "facts" }, items.map(([name, value]) => h("div", { key: name }, h("dt", null, name), h("dd", null, value))));
 }
 
-export const percent = (job) => (job.share === null ? "–" : `${(Math.floor(job.share * 1000) / 10).toFixed(1)} %`);
+const percent = (job) => (job.share === null ? "–" : `${(Math.floor(job.share * 1000) / 10).toFixed(1)} %`);
 
 export function meter(job) {
   return h("div", { class: "meter" }, bar(job.share, job.state, `Progress of ${job.name}`), h("span", { class: "percent" }, percent(job)));

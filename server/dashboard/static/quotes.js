@@ -40,7 +40,7 @@ async function ask(event, app) {
 }
 
 /** The quote of a page's answer, or why there is none. */
-export function quoteOf(found) {
+function quoteOf(found) {
   const problem = found.problem ?? found.quote_error;
   if (problem) return h("p", { class: "problem", role: "alert" }, problem, found.quote_hint ? ` ${found.quote_hint}` : "");
   const { read, write, engines, strategy } = found.quote;
@@ -71,7 +71,7 @@ export function quoteOf(found) {
 const isLike = (one, before) => before?.engine === one.engine && Math.abs(one.seconds.p50 - before.seconds.p50) < 0.02 * before.seconds.p50 && !one.cost;
 
 export const seconds = (number) => (number < 10 ? `${number.toFixed(2)} s` : duration(number));
-export const money = (amount) => Number(amount).toPrecision(2);
+const money = (amount) => Number(amount).toPrecision(2);
 
 /** The quote of a creating job, asked for once. */
 export function jobQuote(app, id) {

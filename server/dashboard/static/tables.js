@@ -1,7 +1,7 @@
 // Tables, sources and plain views: how large they are, and the first of their rows.
 
 import { h } from "./dom.js";
-import { ago, bytes, count, duration, secondsSince } from "./format.js";
+import { bytes, count, duration, secondsSince } from "./format.js";
 import { chip, code, empty, filtered, link, listing, section, table } from "./parts.js";
 
 export const hrefOfRelation = (id, kind) => (kind === "table" || kind === "source" || kind === "view" ? `#/tables/${id}` : `#/views/${id}`);

@@ -1,6 +1,6 @@
 // What is wrong now: each trouble with its state, its words, and where to look further.
 
-import { duration, secondsSince } from "./format.js";
+import { roughly, secondsSince } from "./format.js";
 import { summary } from "./progress.js";
 
 // A view that is behind for longer than some barriers is worth a look.
@@ -12,22 +12,22 @@ const HELD_UP = new Set(["PAUSED", "RETRYING", "WAITING", "PROVISIONING"]);
 export function troublesOf(data) {
   const names = new Map(data.views.map((view) => [view.job_id, view]));
   return [
+    full(data.disk),
     ...data.proofs.filter((proof) => proof.result === "DIFFERENT").map((proof) => different(proof, names.get(proof.relation_id))),
     ...data.views.filter((view) => view.state === "FAILED" || view.state === "BEHIND").map(leftBehind),
     ...data.views.filter((view) => view.state === "FOLLOWING" && view.lag_ms > LATE_MS).map(late),
     ...data.sources.filter((source) => source.state === "RETRYING" || source.state === "PAUSED").map(stopped),
     ...data.views.filter((view) => view.state === "CREATING").map((view) => heldUp(view, data.fragments)),
     ...data.errors.map((each) => notComputed(each, names.get(each.relation_id))),
-    full(data.disk),
   ].filter((trouble) => trouble !== null);
 }
 
 const nameOf = (view) => (view ? `${view.schema_name}.${view.job_name}` : "A view");
 /** A reason as a sentence, with the time since when it holds. */
 function sentence(text, since = null) {
-  const age = since ? duration(secondsSince(since)) : null;
-  if (/[.!?]$/.test(text)) return age ? `${text} For ${age}.` : text;
-  return age ? `${text}, for ${age}.` : `${text}.`;
+  const whole = text.charAt(0).toUpperCase() + text.slice(1), age = since ? roughly(secondsSince(since)) : null;
+  if (/[.!?]$/.test(text)) return age ? `${whole} For ${age}.` : whole;
+  return age ? `${whole}, for ${age}.` : `${whole}.`;
 }
 
 const different = (proof, view) => ({
@@ -42,7 +42,7 @@ const leftBehind = (view) => ({
 
 const late = (view) => ({
   key: `late ${view.job_id}`, state: "BEHIND", label: "late", name: nameOf(view), href: `#/views/${view.job_id}`,
-  text: `It shows what was committed ${duration(view.lag_ms / 1000)} ago; more than ${LATE_MS / 1000} s are late.`,
+  text: `It shows what was committed ${roughly(view.lag_ms / 1000)} ago; more than ${LATE_MS / 1000} s is late.`,
 });
 
 const stopped = (source) => ({
@@ -55,7 +55,7 @@ function heldUp(view, fragments) {
   if (!job.reason || !HELD_UP.has(job.state)) return null;
   return {
     key: `job ${view.job_id}`, state: job.state, label: job.state, name: job.name, href: `#/jobs/${view.job_id}`,
-    text: sentence(job.reason.charAt(0).toUpperCase() + job.reason.slice(1), job.since),
+    text: sentence(job.reason, job.since),
   };
 }
 
@@ -66,5 +66,5 @@ const notComputed = (each, view) => ({
 
 const full = (disk) =>
   disk && disk.free / disk.total < 1 - FULL
-    ? { key: "disk", state: "BEHIND", label: "disk", name: "The disk of the data directory", href: "#/storage", text: `${Math.round((1 - disk.free / disk.total) * 100)} % are used.` }
+    ? { key: "disk", state: "BEHIND", label: "disk", name: "The disk of the data directory", href: "#/storage", text: `${Math.round((1 - disk.free / disk.total) * 100)} % of it is used.` }
     : null;

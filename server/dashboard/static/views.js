@@ -99,7 +99,7 @@ export function viewPage(data, app) {
 }
 
 /** A job's curves of rw_job_history. */
-export function pointsOf(history, name) {
+function pointsOf(history, name) {
   const until = Date.parse(history.until) / 1000, values = history[name];
   return values.map((value, place) => [until - (values.length - 1 - place) * history.interval_seconds, value]);
 }
