@@ -54,7 +54,7 @@ function quoteOf(found) {
       [each.engine === "serverless" ? `serverless ${each.name}` : each.name, each.taken ? h("span", { class: "tag" }, "would be taken") : null, each.taken && !each.is_corrected ? h("small", { class: "muted" }, "the model's own time: fewer than five such backfills are measured") : null],
       seconds(each.seconds.p50),
       `${seconds(each.seconds.p10)} – ${seconds(each.seconds.p90)}`,
-      each.cost ? money(each.cost.p50 ?? each.cost) : "–",
+      each.cost ? money(each.cost.p50) : "–",
       count(each.cores),
       count(each.slices),
       bytes(each.memory_bytes),
@@ -67,8 +67,8 @@ function quoteOf(found) {
   ];
 }
 
-/** Whether a larger size of nodes takes as long as the one before it. */
-const isLike = (one, before) => before?.engine === one.engine && Math.abs(one.seconds.p50 - before.seconds.p50) < 0.02 * before.seconds.p50 && !one.cost;
+/** Whether a larger size of nodes takes as long as the one before it, and costs no less. */
+const isLike = (one, before) => before?.engine === one.engine && Math.abs(one.seconds.p50 - before.seconds.p50) < 0.02 * before.seconds.p50 && (one.cost?.p50 ?? 0) >= (before.cost?.p50 ?? 0);
 
 export const seconds = (number) => (number < 10 ? `${number.toFixed(2)} s` : duration(number));
 const money = (amount) => Number(amount).toPrecision(2);
