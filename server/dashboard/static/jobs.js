@@ -99,7 +99,7 @@ function speed(data, job) {
     before = at;
   }
   // What runs has read rows since its last step, which no step says yet.
-  const known = job.state === "RUNNING" ? bins.filter(([at]) => at - width / 2 <= before) : bins;
+  const known = job.state === "RUNNING" ? bins.filter(([at]) => at + width / 2 <= before) : bins;
   return h("div", { class: "charts one" }, timeChart("Rows read", "rows/s", known, rate, "Rows read a second", [from, to]));
 }
 
