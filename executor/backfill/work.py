@@ -149,8 +149,9 @@ class Work:
         with at_one_moment(cursor):
             snapshot, epoch = self.lake.snapshot(cursor), self.store.epoch(cursor)
             job = next((job for job in load_jobs(cursor) if job.id == view.id), None)
-            result, _ = newest_results(cursor).get(view.id, (None, None))
-        is_right = job is not None and job.status == CREATED and not job.is_behind and result != DIFFERENT
+            audited = newest_results(cursor).get(view.id)
+        is_right = job is not None and job.status == CREATED and not job.is_behind
+        is_right &= audited is None or audited[0] != DIFFERENT
         return Position(epoch, snapshot) if is_right else None
 
     @property
