@@ -111,6 +111,7 @@ def test_what_readers_need_is_not_taken_from_them(db: Connection) -> None:
     detail = str(error.diag.message_detail)
     assert 'reads column "g", which would be missing' in detail
     assert 'reads column "v", which would be of type bigint' in detail
+    assert len(detail.splitlines()) == 2  # neither reads both
     # The rows of `d` are told apart by t's key, which comes along with `m`'s.
     error = refused(db, "ALTER MATERIALIZED VIEW m AS SELECT g, max(k) AS k, max(v) AS v FROM t GROUP BY g")
     assert error.sqlstate == "2BP01"

@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from sparkwave.catalog.column_names import unescaped
 from sparkwave.catalog.names import DEFAULT_SCHEMA
 from sparkwave.planner.backfill.cost_model import IN_PROCESS, LEAST_FINISHED, SERVERLESS, STEADY, Engine, Quote
 from sparkwave.planner.backfill.estimates import Estimate, InputSize
@@ -57,8 +58,9 @@ def as_text(of: Quoted) -> list[str]:
 def _read(scan: Scan, size: InputSize) -> str:
     relation = scan.relation
     name = relation.name if relation.schema == DEFAULT_SCHEMA else relation.qualified_name
-    if scan.alias != relation.name:
-        name += " as stored" if scan.alias == STORED else f" {scan.alias}"
+    alias = unescaped(scan.alias)
+    if alias.lower() != relation.name.lower():
+        name += " as stored" if alias == STORED else f" {alias}"
     pruned = size.files - size.read_files
     columns = len(scan.columns)
     text = f"read: {name}, {_rows(size.read_rows)}, {_bytes(size.read_bytes)} of {_several(columns, 'column')}"
@@ -136,7 +138,7 @@ def as_json(of: Quoted) -> list[str]:
         "read": [
             {
                 "relation": scan.relation.qualified_name,
-                "alias": scan.alias,
+                "alias": unescaped(scan.alias),
                 "columns": len(scan.columns),
                 "rows": of.inputs[scan.input].read_rows,
                 "bytes": of.inputs[scan.input].read_bytes,

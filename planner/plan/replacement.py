@@ -107,8 +107,8 @@ def _differences(reader: Relation, before: Relation, catalog: Catalog, changed: 
     old = plan_definition(reader, catalog) if reader.is_streaming else None
     read = lake_columns_read(reader, before, catalog) if old is None else scanned_columns(before, [old], of_key=False)
     lost = list(_lost(before, after))
-    if any(column.lake_name in read for column, _ in lost):
-        yield from (f'{what} reads column "{column.name}", which {how}' for column, how in lost)
+    if missed := [(column, how) for column, how in lost if column.lake_name in read]:
+        yield from (f'{what} reads column "{column.name}", which {how}' for column, how in missed)
     elif old is None:
         names = [column.name for column in before.visible if column not in [column for column, _ in lost]]
         if names != [column.name for column in after.visible if column.name in names]:
