@@ -493,9 +493,9 @@ class Position:
         return self.epoch.snapshot if relation.is_table else self.views
 
     @staticmethod
-    def at(epoch: Epoch) -> Position:
-        """Return the position of a job that has read all upstreams in the epoch's snapshot."""
-        return Position(epoch, epoch.snapshot)
+    def at(epoch: Epoch, views: int | None = None) -> Position:
+        """Return the position of a job that has read tables in the epoch's snapshot, and views in `views` or there."""
+        return Position(epoch, epoch.snapshot if views is None else views)
 
 
 @dataclass(frozen=True)
@@ -550,7 +550,7 @@ class Job:
     @property
     def applied(self) -> Position:
         """The position of a creating job that has started."""
-        return Position.at(self.epoch) if self.views_at is None else Position(self.epoch, self.views_at)
+        return Position.at(self.epoch, self.views_at)
 
     @property
     def is_edit(self) -> bool:

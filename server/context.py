@@ -46,7 +46,7 @@ from sparkwave.executor.spark.spark_engine import warm_up
 from sparkwave.executor.spark.usage import Usage
 from sparkwave.executor.spark.warm_groups import WarmGroups
 from sparkwave.server.operations.config import Config
-from sparkwave.server.operations.last_hour import History, read_counts
+from sparkwave.server.operations.last_hour import INTERVAL_SECONDS, History, read_counts
 from sparkwave.server.session.backends import Backends
 from sparkwave.server.session.plan_cache import PlanCache
 from sparkwave.server.session.variables import PRICE, SYSTEM, find, normalise
@@ -110,7 +110,6 @@ class Context:
     def close(self) -> None:
         """Stop everything. Acknowledged writes are durable; creating jobs resume at the next start."""
         self.usage.stop()
-        self.history.stop()
         self.audits.stop()
         for work in self.background:
             work.stop()
@@ -280,12 +279,14 @@ def _assemble(config: Config, lake: Lake, store: Store) -> Context:
         compact_once(lake)
         return False  # writers wait for each step, so each period has one step for each table
 
+    history = History(lambda: read_counts(store, coordinator, jobs))
     background = (
         Periodic("retention", lambda: retention.period_s, retention.run_once),
         Periodic("orphans", lambda: orphans.period_s, orphans.run_once),
         Periodic("measuring", lambda: PERIOD_S, jobs.measuring.run_once),
         Periodic("compaction", lambda: int(parameter("compaction_interval_ms")) / 1000, compact),
         Periodic("audits", lambda: AUDITS_PERIOD_S, audits.run_once),
+        Periodic("history", lambda: INTERVAL_SECONDS, history.run_once),
     )
     serving = Serving(store, buffer, cache_bytes("serving_cache_mib"))
     serving.start()
@@ -301,7 +302,7 @@ def _assemble(config: Config, lake: Lake, store: Store) -> Context:
         SequenceNumbers(store),
         InlinedInserts(), backends,
         Usage(groups.trees),
-        History(lambda: read_counts(store, coordinator, jobs)),
+        history,
     )  # fmt: skip
 
 
@@ -322,7 +323,7 @@ def _start(context: Context) -> None:
     context.coordinator.start()
     context.coordinator.notify()
     context.jobs.make_anew()
-    context.history.start()
+    context.history.run_once()  # what the first rates are measured from
     for work in context.background:
         work.start()
     if context.config.spark_start == "eager":

@@ -263,8 +263,7 @@ def start_ahead(work: Work, start: Start) -> None:
     """Start the one task that fills a view, while the job is being stored."""
     if start.slices and _is_one_task(start.slices):
         rows = {s.fragment_id: s.row_count for s in start.slices}
-        position = Position.at(start.epoch) if start.views_at is None else Position(start.epoch, start.views_at)
-        work.start_ahead(partial(_filled, work, position, rows))
+        work.start_ahead(partial(_filled, work, Position.at(start.epoch, start.views_at), rows))
 
 
 def _is_one_task(slices: Sequence[Slice]) -> bool:

@@ -8,10 +8,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 
 from sparkwave.catalog.lake.translation import DuckDBError
-from sparkwave.catalog.log_context import logged
 from sparkwave.catalog.stores.job_store import set_job_control
+from sparkwave.executor.backfill.watching import watching
 from sparkwave.executor.backfill.work import Work
 from sparkwave.planner.definitions.stored_definitions import max_cost_of
 from sparkwave.planner.explain.quote import money_text
@@ -32,23 +33,16 @@ def held_to_its_cost(work: Work) -> Iterator[None]:
     if most is None:
         yield
         return
-    is_over = threading.Event()
-    watch = threading.Thread(target=_watch, args=(work, most, is_over), name=f"job-{work.id}-cost", daemon=True)
-    watch.start()
-    try:
+    with watching(work.id, "cost", partial(_watch, work, most)):
         yield
-    finally:
-        is_over.set()
-        watch.join()
 
 
 def _watch(work: Work, most: float, is_over: threading.Event) -> None:
     started, cores = time.monotonic(), work.settings.serverless_size().all_cores
-    with logged(job_id=work.id):
-        while not is_over.wait(_PERIOD_S):
-            spent = work.settings.price() * cores * (time.monotonic() - started) / 3600
-            if spent > most and _paused(work, spent, most):
-                return
+    while not is_over.wait(_PERIOD_S):
+        spent = work.settings.price() * cores * (time.monotonic() - started) / 3600
+        if spent > most and _paused(work, spent, most):
+            return
 
 
 def _paused(work: Work, spent: float, most: float) -> bool:

@@ -11,10 +11,11 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from sparkwave.catalog.lake.translation import DuckDBError
-from sparkwave.catalog.log_context import logged
 from sparkwave.executor.backfill.pace import QUIET_S, WHOLE, Barriers, Pace, next_pace, reason
+from sparkwave.executor.backfill.watching import watching
 from sparkwave.executor.backfill.work import Work
 from sparkwave.executor.epochs.barrier_times import BarrierTimes
 
@@ -35,15 +36,9 @@ def giving_way(work: Work, barriers: BarrierTimes) -> Iterator[None]:
     if not work.shares_a_machine:
         yield
         return
-    is_over = threading.Event()
     _look_for_views(work, barriers)  # before the first step is chosen
-    watch = threading.Thread(target=_watch, args=(work, barriers, is_over), name=f"job-{work.id}-pace", daemon=True)
-    watch.start()
-    try:
+    with watching(work.id, "pace", partial(_watch, work, barriers)):
         yield
-    finally:
-        is_over.set()
-        watch.join()
 
 
 def _look_for_views(work: Work, barriers: BarrierTimes) -> None:
@@ -52,21 +47,20 @@ def _look_for_views(work: Work, barriers: BarrierTimes) -> None:
 
 def _watch(work: Work, barriers: BarrierTimes, is_over: threading.Event) -> None:
     looked, told_at = time.monotonic(), 0.0
-    with logged(job_id=work.id):
-        while not is_over.wait(PERIOD_S):
-            since, looked = looked, time.monotonic()
-            count, longest_s = barriers.since(since)
-            target_ms, before = work.barrier_target_ms, work.pace
-            pace = next_pace(before, Barriers(count, longest_s * 1000, barriers.quiet_s()), target_ms)
-            work.set_pace(pace)
-            _look_for_views(work, barriers)
-            if pace.is_slowed != before.is_slowed or (pace.late_ms != before.late_ms and looked > told_at + _TELL_S):
-                _tell(work, before, pace, target_ms)
-                told_at = looked
-        before = work.pace
-        work.set_pace(WHOLE)
-        if before.is_slowed:
-            _tell(work, before, WHOLE, work.barrier_target_ms)
+    while not is_over.wait(PERIOD_S):
+        since, looked = looked, time.monotonic()
+        count, longest_s = barriers.since(since)
+        target_ms, before = work.barrier_target_ms, work.pace
+        pace = next_pace(before, Barriers(count, longest_s * 1000, barriers.quiet_s()), target_ms)
+        work.set_pace(pace)
+        _look_for_views(work, barriers)
+        if pace.is_slowed != before.is_slowed or (pace.late_ms != before.late_ms and looked > told_at + _TELL_S):
+            _tell(work, before, pace, target_ms)
+            told_at = looked
+    before = work.pace
+    work.set_pace(WHOLE)
+    if before.is_slowed:
+        _tell(work, before, WHOLE, work.barrier_target_ms)
 
 
 def _tell(work: Work, before: Pace, pace: Pace, target_ms: int) -> None:

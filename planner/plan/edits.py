@@ -46,6 +46,7 @@ from sparkwave.planner.plan.nodes import (
     walk,
     with_inputs,
 )
+from sparkwave.planner.plan.rules import substituted
 from sparkwave.planner.plan.stream_plan import State, StreamPlan
 
 # The alias and the first part of the input's name of rows that the old view stores.
@@ -160,15 +161,7 @@ def _flat(node: Node) -> tuple[tuple[Item, ...], Node]:
         return node.items, node.input
     below, core = _flat(node.input)
     inner = {item.name: item for item in below}
-
-    def through(item: Item) -> exp.Expr:
-        if item.source is not None and inner[item.source].type != item.type:
-            return exp.cast(inner[item.source].expression.copy(), data_type(item.type))
-        return item.expression.copy().transform(
-            lambda part: inner[part.name].expression.copy() if isinstance(part, exp.Column) else part
-        )
-
-    return tuple(replace(item, expression=through(item)) for item in node.items), core
+    return tuple(replace(item, expression=substituted(item, inner)) for item in node.items), core
 
 
 def _passed_on(node: Node) -> tuple[Item, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TypeGuard
 
@@ -341,14 +341,15 @@ def merge_projects(root: Node) -> Node:
             return node
         inner = {item.name: item for item in node.input.items}
         if all(item.source for item in node.items) or all(item.source for item in node.input.items):
-            items = (Item(i.name, _substituted(i, inner), i.type) for i in node.items)
+            items = (Item(i.name, substituted(i, inner), i.type) for i in node.items)
             return Project(node.input.input, tuple(items))
         return node
 
     return transform(root, merge)
 
 
-def _substituted(item: Item, inner: dict[str, Item]) -> exp.Expr:
+def substituted(item: Item, inner: Mapping[str, Item]) -> exp.Expr:
+    """Return an item of a projection over the input of the projection below, whose items are `inner`."""
     if item.source is not None:
         found = inner[item.source]
         if found.type != item.type:

@@ -1,14 +1,12 @@
 """The last hour of the server: barriers, rows, lags and statements, sampled from its counters.
 
-A thread reads the counters every ten seconds; nothing that it reads is counted for it, so that barriers and statements
+The counters are read every ten seconds; nothing is counted for that, so that barriers and statements
 do not pay for it.
 """
 
 from __future__ import annotations
 
-import logging
 import math
-import threading
 import time
 from array import array
 from collections import deque
@@ -29,8 +27,6 @@ from sparkwave.catalog.model import CREATED, FAILED
 from sparkwave.catalog.stores.store import Store
 from sparkwave.executor.backfill.jobs import Jobs
 from sparkwave.executor.epochs.coordinator import Coordinator
-
-logger = logging.getLogger(__name__)
 
 INTERVAL_SECONDS = 10.0
 KEPT_SECONDS = 3600.0
@@ -120,7 +116,7 @@ class _Job:
 
 
 class History:
-    """Samples `read()` on a thread. Any thread may look."""
+    """Keeps samples of `read()`, one for each INTERVAL_SECONDS. Any thread may look."""
 
     def __init__(self, read: Callable[[], Counts]) -> None:
         self._read = read
@@ -131,16 +127,11 @@ class History:
         self._samples = 0
         self._point_at = 0.0
         self._lock = RankedLock()
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="history", daemon=True)
 
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._stopping.set()
-        if self._thread.is_alive():  # a read-only server has not started it
-            self._thread.join(5)
+    def run_once(self) -> bool:
+        """Take a sample now. Returns False, as one is enough."""
+        self.sample(time.time())
+        return False
 
     def moments(self) -> list[Moment]:
         """Return the last hour of the server, the oldest first."""
@@ -193,15 +184,6 @@ class History:
             job.lag.put(place, job.worst_ms)
             job.last, job.worst_ms = jobs[id_], math.nan
         self._point_at = at
-
-    def _run(self) -> None:
-        while True:
-            try:
-                self.sample(time.time())
-            except Exception:
-                logger.warning("the server's history has no sample", exc_info=True)
-            if self._stopping.wait(INTERVAL_SECONDS):
-                return
 
 
 def _moment(at: float, before_at: float, before: Counts, now: Counts) -> Moment:

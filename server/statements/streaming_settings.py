@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from sparkwave.catalog import errors
@@ -49,14 +50,7 @@ def set_dml_rate_limit(session: Session, statement: AlterDmlRateLimit) -> Result
 
     Raises Error 42P01, 42809 or 42501.
     """
-    store = session.context.store
-    with store.change() as cursor:
-        relation = find_altered(session, statement, is_exact=True)
-        if isinstance(relation, Notice):
-            return altered(statement.kind, relation)
-        settings = replace(relation.streaming, dml_rate_limit=statement.limit)
-        store.put_settings(cursor, replace(relation, streaming=settings))
-    return altered(statement.kind)
+    return _set(session, statement, lambda old: replace(old, dml_rate_limit=statement.limit))
 
 
 def set_barrier_target(session: Session, statement: AlterBarrierTarget) -> Result:
@@ -64,14 +58,22 @@ def set_barrier_target(session: Session, statement: AlterBarrierTarget) -> Resul
 
     Raises Error 42P01, 42809 or 42501.
     """
+    return _set(session, statement, lambda old: replace(old, barrier_latency_target_ms=statement.target_ms))
+
+
+def _set(
+    session: Session,
+    statement: AlterDmlRateLimit | AlterBarrierTarget,
+    changed: Callable[[StreamingSettings], StreamingSettings],
+) -> Result:
+    """Store changed settings of a relation, or of the rows that are to replace those of a view."""
     store = session.context.store
     with store.change() as cursor:
         relation = find_altered(session, statement, is_exact=True)
         if isinstance(relation, Notice):
             return altered(statement.kind, relation)
         relation = store.catalog.replacement(relation.id) or relation
-        settings = replace(relation.streaming, barrier_latency_target_ms=statement.target_ms)
-        store.put_settings(cursor, replace(relation, streaming=settings))
+        store.put_settings(cursor, replace(relation, streaming=changed(relation.streaming)))
     return altered(statement.kind)
 
 
