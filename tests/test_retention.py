@@ -100,7 +100,7 @@ def test_what_nobody_needs_goes(tmp_path: Path) -> None:
             forget(context)
         after = (len(snapshots(context)), size(context), inlined_rows(context, "epoch"))
         assert before[0] > 30
-        assert after[0] <= 3
+        assert after[0] <= 6  # the epoch, its checkpoint, and what others committed between these
         assert after[1] < before[1]
         assert before[2] > 8
         assert after[2] <= 3

@@ -118,7 +118,7 @@ class Sources:
     def _run(self) -> None:
         is_busy = False
         while not self._stopping.is_set():
-            wait = TICK_S if self._store.catalog.sources or self._leaving else None
+            wait = TICK_S if self._store.catalog.sources or self._readers or self._leaving else None
             self._wake.wait(0 if is_busy else wait)
             self._wake.clear()
             is_busy = self._round()
