@@ -24,6 +24,7 @@ from bench import (
     results,
     scaling,
     start,
+    together,
     yielding,
 )
 from bench.measuring import Settings
@@ -43,10 +44,11 @@ SECTIONS: dict[str, Callable[[Settings], Iterator[Table]]] = {
     "scale": scaling.measure,
     "isolation": isolation.measure,
     "yielding": yielding.measure,
+    "together": together.measure,
     "quotes": quotes.measure,
 }
 # Left out of `make bench`, which is to end within 20 minutes.
-ON_REQUEST = ("create_nexmark", "isolation", "yielding", "quotes")
+ON_REQUEST = ("create_nexmark", "isolation", "yielding", "together", "quotes")
 # What `--large` runs: each takes longer than `make bench`, and its results are kept beside the usual ones.
 LARGE = ("create_tpch", "create_nexmark", "refresh_tpch", "refresh_nexmark", "scale")
 _USUAL = Settings(

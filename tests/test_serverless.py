@@ -350,6 +350,7 @@ def test_the_life_of_a_group(filled: Server) -> None:
         session.execute("ALTER SYSTEM SET streaming_engine = spark")  # the last step too, in the steady group
         session.execute("SET background_ddl = true")
         session.execute(view(ON))
+        session.execute(view(ON, "second"))  # shares the group
         session.execute("INSERT INTO t VALUES (-2, 5)")
         assert wait_until(lambda: (status(session) or ("",))[0] == "RUNNING", 60)
         [application] = filled.java_processes()
@@ -368,6 +369,35 @@ def test_the_life_of_a_group(filled: Server) -> None:
         assert session.execute(jobs).fetchall() == [("CREATED", "default")]
         session.execute("INSERT INTO t VALUES (-1, 41)")
         assert is_right(session)
+        assert is_right(session, "second")
+
+
+@pytest.mark.spark
+@pytest.mark.long
+def test_views_that_come_together_share_a_group(filled: Server) -> None:
+    """If they read the same, at once or one after the other; what one of them does is not the others' end."""
+    with filled.connect() as session:
+        session.execute("CREATE TABLE other (k int PRIMARY KEY, v int)")
+        session.execute("ALTER SYSTEM SET max_concurrent_creating_streaming_jobs = 0")
+        session.execute("SET background_ddl = true")
+        for name in "abc":
+            session.execute(view(ON, name))
+        session.execute(view(ON, "apart").replace("FROM t", "FROM other"))
+        session.execute("WAIT")
+        assert all(is_right(session, name) for name in "abc")
+        assert wait_until(lambda: session.execute(APPLICATIONS).fetchall() == [("DESTROYED", None)] * 2, 15)
+        # The job that began the group is cancelled, which ends it; the other one gets a group of its own.
+        for name in "de":
+            session.execute(view(ON, name))
+        jobs = "SELECT id FROM rw_catalog.rw_streaming_jobs WHERE name = 'd'"
+        reasons = "SELECT count(*) FROM rw_catalog.rw_backfill_status WHERE reason LIKE 'waiting for resource group%'"
+        assert wait_until(lambda: session.execute(reasons).fetchone() == (1,), 10)
+        [(job,)] = session.execute(jobs)
+        session.execute(f"CANCEL JOBS {job}")
+        session.execute("WAIT")
+        assert is_right(session, "e")
+        ended = [("DESTROYED", None)] * 2 + [("DESTROYED", "cancelled"), ("DESTROYED", None)]
+        assert wait_until(lambda: session.execute(APPLICATIONS).fetchall() == ended, 15)
 
 
 @pytest.mark.spark

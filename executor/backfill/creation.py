@@ -126,6 +126,7 @@ class BackfillJob:
         work = self._work
         logger.info("creating %s %s", work.relation.kind, work.relation.qualified_name)
         try:
+            work.group.announce()
             if self._admit is not None:
                 self._admit(self, lambda: work.controls.is_stopping)
                 work.began = time.monotonic()

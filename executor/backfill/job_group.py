@@ -24,11 +24,19 @@ class JobGroup:
         job: Callable[[], Job],
         controls: Controls,
         wait_because: Callable[[str | None], None],
+        reads: Callable[[], frozenset[int]],
     ) -> None:
+        """`reads` returns the ids of the relations that the job reads."""
         self._store, self._groups, self._serverless_size = store, groups, serverless_size
         self._job, self._controls, self._wait_because = job, controls, wait_because
+        self._reads = reads
         self._own: Group | None = None
         self._lock = RankedLock(Rank.JOB_GROUP)
+
+    def announce(self) -> None:
+        """Tell that the job will need a group of its own, if it does; `release` undoes it."""
+        if self._job().is_serverless:
+            self._groups.expect(self._order())
 
     def get(self) -> Group:
         """Return the group, a new one when the last has died. Raises Error 53000 if it cannot be had."""
@@ -46,12 +54,14 @@ class JobGroup:
         self._groups.get(self._store.catalog.steady_group(self._job()), lambda: self._controls.is_stopping)
 
     def _borrow(self, job: Job) -> Group:
-        order = Order(self._serverless_size(), None, job.id, self._wait_because)
-        group = self._groups.borrow(order, lambda: self._controls.is_stopping)
+        group = self._groups.borrow(self._order(), lambda: self._controls.is_stopping)
         with self._store.change() as cursor:
             set_job_group(cursor, job.id, group.name)
         self._wait_because(None)
         return group
+
+    def _order(self) -> Order:
+        return Order(self._serverless_size(), None, self._job().id, self._reads(), self._wait_because)
 
     @property
     def slots(self) -> int:
@@ -71,6 +81,7 @@ class JobGroup:
         """Give the job's own group back, if it has one."""
         with self._lock:
             self._give_back()
+        self._groups.withdraw(self._job().id)
 
     def _give_back(self) -> None:
         if self._own is not None:

@@ -124,7 +124,13 @@ class Work:
         # Of each thread: the attempt at its step, and the reason for which the last one failed.
         self._step = threading.local()
         self.group = JobGroup(
-            store, groups, settings.serverless_size, lambda: self.job, self.controls, self.wait_because
+            store,
+            groups,
+            settings.serverless_size,
+            lambda: self.job,
+            self.controls,
+            self.wait_because,
+            lambda: frozenset(self.relation.upstreams),
         )
         self._groups = groups
         self._waiting: str | None = job.waiting

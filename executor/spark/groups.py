@@ -36,6 +36,7 @@ from sparkwave.executor.spark.usage import Tree
 
 logger = logging.getLogger(__name__)
 
+POLL_SECONDS = 0.05
 # How long to wait before an application that ended while it started is started again.
 RETRY_SECONDS = 1.0
 # Seconds that an epoch waits for a group that starts, because its other views wait, too.
@@ -69,12 +70,13 @@ class GroupSettings:
 class Order:
     """A group to provide: a steady one with its `name`, or a serverless one (None), for a job or kept ready.
 
-    `say` is called with the reason for waiting.
+    `reads` are the ids of the relations that the job reads. `say` is called with the reason for waiting.
     """
 
     size: Size
     name: str | None = None
     job_id: int | None = None
+    reads: frozenset[int] = frozenset()
     say: Callable[[str], None] = lambda reason: None
 
 
@@ -82,6 +84,7 @@ class Order:
 class Group:
     """A resource group. `jobs` counts the present jobs of a serverless one, `uses` all jobs it has had.
 
+    `reads` are the ids of the relations that its jobs read.
     `silent_since` is the time since when it does not answer; None while it answers.
     """
 
@@ -91,6 +94,7 @@ class Group:
     state: str = PROVISIONING
     jobs: int = 0
     uses: int = 0
+    reads: frozenset[int] = frozenset()
     silent_since: datetime | None = None
 
     @property
@@ -177,7 +181,7 @@ class _Starting:
         return self._done.is_set() and not self.is_over
 
     def wait(self, is_cancelled: Callable[[], bool]) -> Group:
-        while not self._done.wait(0.05):
+        while not self._done.wait(POLL_SECONDS):
             _check(is_cancelled)
         if self._group is None:
             assert self._error is not None
@@ -195,6 +199,7 @@ class Groups:
         self._lock = RankedLock(Rank.GROUPS)
         self._steady: dict[str, _Starting] = {}
         self._groups: dict[int, Group] = {}
+        self._expected: dict[int, Order] = {}  # by the job that will borrow a group
         self._closing = threading.Event()
         self._scratch = self._lake.directory / "scratch"
         self.calls = SparkCalls(store, settings.slow_call_s)
@@ -271,32 +276,83 @@ class Groups:
             self.destroy(dead)
         return self._provision(Order(self._settings.sizes[name], name), self._closing.is_set)
 
+    def expect(self, order: Order) -> None:
+        """Note that a job will borrow a group, so that a group that it can share is not destroyed before."""
+        assert order.job_id is not None
+        with self._lock:
+            self._expected[order.job_id] = order
+
+    def withdraw(self, job_id: int) -> None:
+        """Undo `expect`; without it nothing happens."""
+        with self._lock:
+            self._expected.pop(job_id, None)
+        self._drain_left(job_id)
+
     def borrow(self, order: Order, is_cancelled: Callable[[], bool]) -> Group:
-        """Return a serverless group for a job: one of its size that is kept ready or lingers, else a new one.
+        """Return a serverless group for a job: one of its size that it can share or that is kept ready, else a new one.
 
         Raises Error 57014 when cancelled, 53000 if the group cannot be had in time.
         """
-        with self._lock:
-            found = self._usable(order.size)
-            if found is not None:
-                found.jobs += 1
-                found.uses += 1
-                if found.state == DRAINING:
-                    self._set_state(found, READY, order.job_id)
-                return found
-        return self._provision(order, is_cancelled)
+        assert order.job_id is not None
+        try:
+            while (found := self._take(order)) is not None:
+                try:
+                    while found.state == PROVISIONING:
+                        _pause(POLL_SECONDS, is_cancelled)
+                except Error:
+                    self.give_back(found, order.job_id)
+                    raise
+                if found.state == READY:
+                    return found
+            return self._provision(order, is_cancelled)
+        finally:
+            self.withdraw(order.job_id)
 
-    def _usable(self, size: Size) -> Group | None:
-        """Return a running group that can take one more job, an idle one first; None if there is none."""
-        serverless = [group for group in self._groups.values() if group.row.is_serverless and group.size == size]
-        there = [group for group in serverless if group.state in (READY, DRAINING) and group.is_alive]
-        usable = [group for group in there if group.is_idle or self._settings.linger_s() > 0]
+    def _take(self, order: Order) -> Group | None:
+        """Let a job use a group that is there or about to be. None if there is none."""
+        with self._lock:
+            found = self._usable(order)
+            if found is None:
+                return None
+            found.jobs += 1
+            found.uses += 1
+            found.reads |= order.reads
+            if found.state == DRAINING:
+                self._set_state(found, READY, order.job_id)
+        if found.state == PROVISIONING:
+            order.say(f"waiting for resource group {found.name}")
+        return found
+
+    def _usable(self, order: Order) -> Group | None:
+        """Return a group that can take one more job, an idle one first; None if there is none."""
+        lingers = self._settings.linger_s() > 0
+        usable = [
+            group
+            for group in self._groups.values()
+            if group.row.is_serverless and group.size == order.size
+            if (group.state in (READY, DRAINING) and group.is_alive and (group.is_idle or lingers))
+            or self._shares(group, order)
+        ]
         return min(usable, key=lambda group: (group.jobs, group.uses), default=None)
+
+    def _shares(self, group: Group, order: Order) -> bool:
+        """Whether a job shares a group with jobs that read the same.
+
+        Only on this machine, where groups of their own would divide the same cores between them.
+        """
+        is_there = group.state == PROVISIONING or (group.state == READY and group.is_alive)
+        is_one_read = group.size == order.size and not group.reads.isdisjoint(order.reads)
+        return self.are_on_this_machine and group.row.is_serverless and is_there and is_one_read
+
+    def _is_left(self, group: Group) -> bool:
+        """Whether a group has had jobs, and neither has one nor expects one."""
+        has_had = group.row.is_serverless and group.state == READY and group.uses and not group.jobs
+        return bool(has_had) and not any(self._shares(group, order) for order in self._expected.values())
 
     def has_usable(self, size: Size) -> bool:
         """Return whether a serverless group of a size is there for the next job."""
         with self._lock:
-            return self._usable(size) is not None
+            return self._usable(Order(size)) is not None
 
     def prepare(self, size: Size, is_cancelled: Callable[[], bool]) -> Group:
         """Return a new serverless group to keep ready. Raises as `borrow` does."""
@@ -315,19 +371,24 @@ class Groups:
         return len(kept)
 
     def give_back(self, group: Group, job_id: int) -> None:
-        """Return a job's serverless group. A group without other jobs drains and is then destroyed."""
-        linger_s = self._settings.linger_s() if group.is_alive else 0
+        """Return a job's serverless group. A group that neither has a job nor expects one drains and is destroyed."""
         with self._lock:
             group.jobs -= 1
-            if group.jobs:
-                return
-            self._set_state(group, DRAINING, job_id)
-        if linger_s:
-            timer = threading.Timer(linger_s, self._destroy_drained, (group, group.uses))
-            timer.daemon = True
-            timer.start()
-        else:
-            self._destroy_drained(group, group.uses)
+        self._drain_left(job_id)
+
+    def _drain_left(self, job_id: int) -> None:
+        with self._lock:
+            left = [group for group in self._groups.values() if self._is_left(group)]
+            for group in left:
+                self._set_state(group, DRAINING, job_id)
+        for group in left:
+            linger_s = self._settings.linger_s() if group.is_alive else 0
+            if linger_s:
+                timer = threading.Timer(linger_s, self._destroy_drained, (group, group.uses))
+                timer.daemon = True
+                timer.start()
+            else:
+                self._destroy_drained(group, group.uses)
 
     def _destroy_drained(self, group: Group, uses: int) -> None:
         with self._lock:
@@ -408,7 +469,8 @@ class Groups:
         application = Application(name, size, port, self._scratch / name, settings.master, spark)
         log_file = self._lake.directory / "logs" / f"{name}.log"
         endpoint = Endpoint(application, BACKGROUND if row.is_serverless else NORMAL, log_file)
-        group = Group(row, size, endpoint, jobs=(jobs := int(order.job_id is not None)), uses=jobs)
+        jobs = int(order.job_id is not None)
+        group = Group(row, size, endpoint, jobs=jobs, uses=jobs, reads=order.reads)
         with self._lock:
             self._groups[row.id] = group
         return group
@@ -445,7 +507,7 @@ def _pause(seconds: float, is_cancelled: Callable[[], bool]) -> None:
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         _check(is_cancelled)
-        time.sleep(0.05)
+        time.sleep(POLL_SECONDS)
 
 
 def require_java() -> None:
