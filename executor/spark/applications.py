@@ -21,7 +21,7 @@ from pathlib import Path
 
 import pyspark
 
-SPARK_HOME = Path(pyspark.__file__).parent
+SPARK_HOME = Path(pyspark.__file__).resolve().parent
 SPARK_CONNECT_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 # See executor.class_archive.
 CLASS_ARCHIVE = SPARK_HOME / "sparkwave.jsa"
