@@ -398,6 +398,18 @@ def test_views_that_come_together_share_a_group(filled: Server) -> None:
         assert is_right(session, "e")
         ended = [("DESTROYED", None)] * 2 + [("DESTROYED", "cancelled"), ("DESTROYED", None)]
         assert wait_until(lambda: session.execute(APPLICATIONS).fetchall() == ended, 15)
+        for name in "fgh":
+            session.execute(view(ON, name))
+    filled.kill()
+    again = Server(filled.data, fills_on_spark=True, spark_memory_mib=1024)
+    try:
+        with again.connect() as session:  # jobs that are resumed come together too
+            session.execute("WAIT")
+            assert all(is_right(session, name) for name in "fgh")
+            ended += [("DESTROYED", "the server ended"), ("DESTROYED", None)]
+            assert wait_until(lambda: session.execute(APPLICATIONS).fetchall() == ended, 15)
+    finally:
+        again.kill()
 
 
 @pytest.mark.spark

@@ -295,33 +295,34 @@ class Groups:
         """
         assert order.job_id is not None
         try:
-            while (found := self._take(order)) is not None:
+            while True:
+                with self._lock:
+                    found = self._usable(order)
+                    if found is None:
+                        group = self._add(order)
+                        break
+                    self._take(found, order)
                 try:
+                    if found.state == PROVISIONING:
+                        order.say(f"waiting for resource group {found.name}")
                     while found.state == PROVISIONING:
                         _pause(POLL_SECONDS, is_cancelled)
-                except Error:
+                except BaseException:
                     self.give_back(found, order.job_id)
                     raise
                 if found.state == READY:
                     return found
-            return self._provision(order, is_cancelled)
+            return self._start(group, order, is_cancelled)
         finally:
             self.withdraw(order.job_id)
 
-    def _take(self, order: Order) -> Group | None:
-        """Let a job use a group that is there or about to be. None if there is none."""
-        with self._lock:
-            found = self._usable(order)
-            if found is None:
-                return None
-            found.jobs += 1
-            found.uses += 1
-            found.reads |= order.reads
-            if found.state == DRAINING:
-                self._set_state(found, READY, order.job_id)
-        if found.state == PROVISIONING:
-            order.say(f"waiting for resource group {found.name}")
-        return found
+    def _take(self, group: Group, order: Order) -> None:
+        """Let a job use a group that is there or about to be. The caller holds the lock."""
+        group.jobs += 1
+        group.uses += 1
+        group.reads |= order.reads
+        if group.state == DRAINING:
+            self._set_state(group, READY, order.job_id)
 
     def _usable(self, order: Order) -> Group | None:
         """Return a group that can take one more job, an idle one first; None if there is none."""
@@ -422,14 +423,19 @@ class Groups:
             self.destroy(group, "the server ended")
 
     def _provision(self, order: Order, is_cancelled: Callable[[], bool]) -> Group:
-        """Return a new group, with as many attempts as the time limit allows."""
+        """Return a new group. Raises as `borrow` does."""
+        with self._lock:
+            group = self._add(order)
+        return self._start(group, order, is_cancelled)
+
+    def _start(self, group: Group, order: Order, is_cancelled: Callable[[], bool]) -> Group:
+        """Start the processes of a new group, with as many attempts as the time limit allows."""
         timeout_s = self._settings.timeout_s()
         deadline = time.monotonic() + timeout_s
-        group = self._add(order)
         what = f"provisioning resource group {group.name} ({order.size})"
-        order.say(what)
         last: Ended | None = None
         try:
+            order.say(what)
             while True:
                 group.endpoint.start()
                 try:
@@ -453,7 +459,7 @@ class Groups:
         return group
 
     def _add(self, order: Order) -> Group:
-        """Store a new group, without processes, in the catalog."""
+        """Store a new group, without processes, in the catalog. The caller holds the lock."""
         size, port = order.size, free_port()
         with self._lake.transaction(self._lake.cursor()) as cursor:
             id_ = application_store.next_id(cursor)
@@ -471,8 +477,7 @@ class Groups:
         endpoint = Endpoint(application, BACKGROUND if row.is_serverless else NORMAL, log_file)
         jobs = int(order.job_id is not None)
         group = Group(row, size, endpoint, jobs=jobs, uses=jobs, reads=order.reads)
-        with self._lock:
-            self._groups[row.id] = group
+        self._groups[row.id] = group
         return group
 
     def _set_state(self, group: Group, state: str, job_id: int | None, reason: str | None = None) -> None:
