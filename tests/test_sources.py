@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from pyarrow import parquet
 from servers import Server, refused, rows, wait_until
 from test_law import opened, run, without_epochs
 
+from sparkwave.executor.sources import reader
 from sparkwave.executor.sources.text_records import line_at, read_records
 
 Connection = psycopg.Connection[Any]
@@ -384,6 +386,27 @@ def test_a_source_waits_for_the_views(tmp_path: Path) -> None:
             assert wait_until(lambda: count() == 1000, SECONDS)
             assert not wait_until(lambda: count() != 1000, 1.2)
         assert wait_until(lambda: count() >= 3000, SECONDS)
+
+
+def test_the_last_source_goes_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it has on other servers is removed, although no source is left to look after."""
+    dropping, removed = threading.Event(), threading.Event()
+    step = reader._Reader.step
+
+    def step_and_drop(of: reader._Reader, rate_limit: int | None) -> bool:
+        delivered = step(of, rate_limit)
+        if not dropping.is_set():
+            run(client, "DROP SOURCE one")
+            of.has_more = False  # else the next round comes at once
+            dropping.set()
+        return delivered
+
+    with opened(tmp_path / "lake") as (_, client):
+        monkeypatch.setattr(reader._Reader, "forget", lambda of: removed.set() is None)
+        monkeypatch.setattr(reader._Reader, "step", step_and_drop)
+        run(client, "CREATE SOURCE one (a int) WITH (connector = 'datagen')")
+        assert dropping.wait(SECONDS)
+        assert removed.wait(SECONDS)
 
 
 # Statements.
