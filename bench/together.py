@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from statistics import fmean
 
 import psycopg
@@ -13,7 +13,6 @@ from bench.results import Aim, Cell, Table
 from bench.sql import scalar
 from sparkwave.server.demo.local_server import local_server
 
-ROWS = 10_000_000
 MOST = 2.5
 TABLE = (
     "CREATE TABLE sales (id bigint, customer int, region int, kind int, price decimal(18, 2), status varchar, "
@@ -40,7 +39,7 @@ def measure(settings: Settings) -> Iterator[Table]:
     aims: list[Aim] = []
     with local_server() as server, server.connect() as connection:
         connection.execute(TABLE)
-        connection.execute(FILL.format(settings.rows if settings.is_quick else ROWS))
+        connection.execute(FILL.format(settings.rows))
         connection.execute("ALTER SYSTEM SET serverless_backfill_enabled = true")
         connection.execute("ALTER SYSTEM SET backfill_engine = spark")
         _create(connection, QUERIES[:1])  # the default group has started
@@ -55,7 +54,7 @@ def measure(settings: Settings) -> Iterator[Table]:
         "Eight views over one table, created together, s",
         f"Best of {runs}. One is the mean of each view alone (of the first alone where it is serverless, whose time is "
         "that of the group's start); eight are created in the background, one statement after the other, and all are "
-        f"finished. The table has {ROWS:,} rows.",
+        f"finished. The table has {settings.rows:,} rows.",
         ("backfill", "one", "eight", "eight to one", "spread"),
         rows,
         aims=tuple(aims),
@@ -67,7 +66,7 @@ def _run(connection: psycopg.Connection, alone: int) -> tuple[float, float]:
     return fmean(_create(connection, [query]) for query in QUERIES[:alone]), _create(connection, QUERIES)
 
 
-def _create(connection: psycopg.Connection, queries: tuple[str, ...] | list[str]) -> float:
+def _create(connection: psycopg.Connection, queries: Sequence[str]) -> float:
     """Seconds until all views are there; they are dropped then."""
     connection.execute(f"SET background_ddl = {len(queries) > 1}")
     start = time.perf_counter()

@@ -330,25 +330,30 @@ class Groups:
         usable = [
             group
             for group in self._groups.values()
-            if group.row.is_serverless and group.size == order.size
-            if (group.state in (READY, DRAINING) and group.is_alive and (group.is_idle or lingers))
-            or self._shares(group, order)
+            if self._shares(group, order)
+            or (
+                group.row.is_serverless
+                and group.size == order.size
+                and group.state in (READY, DRAINING)
+                and group.is_alive
+                and (group.is_idle or lingers)
+            )
         ]
         return min(usable, key=lambda group: (group.jobs, group.uses), default=None)
 
     def _shares(self, group: Group, order: Order) -> bool:
-        """Whether a job shares a group with jobs that read the same.
+        """Whether a job shares a group with jobs that read the same. Steady groups have no jobs.
 
         Only on this machine, where groups of their own would divide the same cores between them.
         """
         is_there = group.state == PROVISIONING or (group.state == READY and group.is_alive)
-        is_one_read = group.size == order.size and not group.reads.isdisjoint(order.reads)
-        return self.are_on_this_machine and group.row.is_serverless and is_there and is_one_read
+        reads_one = group.size == order.size and not group.reads.isdisjoint(order.reads)
+        return self.are_on_this_machine and is_there and reads_one
 
     def _is_left(self, group: Group) -> bool:
         """Whether a group has had jobs, and neither has one nor expects one."""
-        has_had = group.row.is_serverless and group.state == READY and group.uses and not group.jobs
-        return bool(has_had) and not any(self._shares(group, order) for order in self._expected.values())
+        has_had = group.state == READY and group.uses > 0 and group.jobs == 0
+        return has_had and not any(self._shares(group, order) for order in self._expected.values())
 
     def has_usable(self, size: Size) -> bool:
         """Return whether a serverless group of a size is there for the next job."""

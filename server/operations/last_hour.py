@@ -1,7 +1,6 @@
 """The last hour of the server: barriers, rows, lags and statements, sampled from its counters.
 
-The counters are read every ten seconds; nothing is counted for that, so that barriers and statements
-do not pay for it.
+The counters are read every ten seconds; nothing is counted for that, so that barriers and statements do not pay for it.
 """
 
 from __future__ import annotations
