@@ -126,3 +126,24 @@ def test_intervals_in_a_transaction_and_by_the_change_log(connection: Connection
     assert after == inside
     connection.execute("ALTER TABLE ib ADD COLUMN more interval DEFAULT '-1 mons 2 days'")
     assert connection.execute("SELECT DISTINCT more::text FROM ib").fetchall() == [("-1 mons +2 days",)]
+
+
+def test_long_intervals_reach_the_client(connection: Connection, postgres: Connection) -> None:
+    values = ["'3000000 hours'", "'-2562047:47:16.854776'", "'-1 mons 300000000:00:00.000001'", "'-9 days'", "'-1us'"]
+    listed = ", ".join(f"({key}, {value}::interval)" for key, value in enumerate([*values, "NULL"]))
+    queries = [
+        f"SELECT i FROM (VALUES {listed}) AS v (k, i) ORDER BY k",
+        f"SELECT array_agg(i ORDER BY k) FROM (VALUES {listed}) AS v (k, i)",
+        f"SELECT sum(i) FROM (VALUES {listed}) AS v (k, i) WHERE k <> 2",
+    ]
+    for query in queries:
+        for binary in (0, 1):
+            found, expected = (
+                _values(client.pgconn.exec_params(query.encode(), [], result_format=binary))
+                for client in (connection, postgres)
+            )
+            assert found == expected, query
+
+
+def _values(result: psycopg.pq.abc.PGresult) -> list[bytes | None]:
+    return [result.get_value(row, 0) for row in range(result.ntuples)]

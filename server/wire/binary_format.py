@@ -23,6 +23,7 @@ from sparkwave.server.wire.text_format import (
     INFINITE_MICROS,
     conform,
     fixed,
+    interval_parts,
     text_array,
     trims_zeros,
 )
@@ -84,15 +85,12 @@ def _time(array: pa.Array, type: Type) -> pa.Array:
     return _fixed(">i8")(array.cast(pa.int64()), type)
 
 
-_ARROW_INTERVAL = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanos", "<i8")])
 _WIRE_INTERVAL = np.dtype([("micros", ">i8"), ("days", ">i4"), ("months", ">i4")])
 
 
 def _interval(array: pa.Array, _type: Type) -> pa.Array:
-    source = np.frombuffer(array.buffers()[1], _ARROW_INTERVAL)[array.offset : array.offset + len(array)]
     target = np.empty(len(array), _WIRE_INTERVAL)
-    target["micros"] = source["nanos"] // 1000
-    target["days"], target["months"] = source["days"], source["months"]
+    target["months"], target["days"], target["micros"] = interval_parts(array)
     return fixed(target.tobytes(), len(array), 16)
 
 

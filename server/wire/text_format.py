@@ -325,8 +325,23 @@ def offset_text(seconds: int) -> str:
 
 def _interval(array: pa.Array, _type: Type, style: TextStyle) -> pa.Array:
     text = INTERVAL_STYLES[style.intervals]
-    values = array.to_pylist()
-    return pa.array([v and text(v.months, v.days, v.nanoseconds // 1000) for v in values], pa.string())
+    texts = [text(*parts) for parts in zip(*(part.tolist() for part in interval_parts(array)), strict=True)]
+    return pa.array(texts, pa.string(), mask=~np.asarray(array.is_valid()))
+
+
+_ARROW_INTERVAL = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanos", "<i8")])
+_1_125TH = pow(125, -1, 2**61)
+
+
+def interval_parts(array: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the months (int32), days (int32) and microseconds (int64) of an array of intervals; any where it is NULL.
+
+    DuckDB (1.5.5) hands microseconds out as nanoseconds modulo 2**64, which tell microseconds modulo 2**61, since 1000
+    is 8 times an odd number. So the microseconds are right up to 2**60 of them, 36,533 years.
+    """
+    parts = np.frombuffer(array.buffers()[1], _ARROW_INTERVAL)[array.offset : array.offset + len(array)]
+    micros = (parts["nanos"].view("<u8") >> np.uint64(3)) * np.uint64(_1_125TH)
+    return parts["months"], parts["days"], (micros << np.uint64(3)).view("<i8") >> 3
 
 
 # Bytes
