@@ -56,6 +56,11 @@ OPERATORS: dict[str, str] = {
     "average_over": "SELECT a, s, avg(b) OVER (PARTITION BY s ORDER BY a) AS x FROM t",
     "global": "SELECT count(*) AS n, sum(a) AS x, max(b) AS hi FROM t",
     "distinct_count": "SELECT s, count(DISTINCT a) AS n FROM t GROUP BY s",
+    "distinct_counts": """SELECT s, count(DISTINCT a) AS n, count(DISTINCT b) FILTER (WHERE a > 2) AS m, count(*) AS c,
+                          max(b) AS hi, avg(a) AS x, count(DISTINCT b) AS d FROM t GROUP BY s""",
+    "distinct_count_of_all": "SELECT count(DISTINCT s) AS n, count(DISTINCT a + b) AS m, min(a) AS lo FROM t",
+    "distinct_count_and_list": """SELECT s, count(DISTINCT a) AS n, string_agg(b::varchar, ',' ORDER BY b) AS l FROM t
+                                  GROUP BY s""",
     "rollup": "SELECT s, b, count(*) AS n, grouping(s) AS g FROM t GROUP BY ROLLUP (s, b)",
     "distinct": "SELECT DISTINCT a, s FROM t",
     "distinct_on": "SELECT DISTINCT ON (s) s, a, b FROM t ORDER BY s, a DESC, b",

@@ -52,6 +52,23 @@ def test_a_slow_change_is_computed_in_full_if_there_is_little_to_read() -> None:
     assert not other.is_full(made, 10, lambda: 100 * ROWS)
 
 
+def test_a_view_of_single_rows_is_incremental() -> None:
+    chosen = refresh_in(AUTO)
+    made = View(CATALOG.by_id[3], plan("CREATE MATERIALIZED VIEW v AS SELECT carrier, delay + 1 AS x FROM flights"))
+    chosen.took(made, 10, False, 0.5)
+    assert not chosen.is_full(made, 10, no_rows)
+
+
+def test_a_full_refresh_that_was_much_slower_is_not_tried_again() -> None:
+    chosen, made = refresh_in(AUTO), view()
+    chosen.took(made, 10, False, 0.2)
+    assert chosen.is_full(made, 10, lambda: ROWS)
+    chosen.took(made, 10, True, 2.0)
+    for _ in range(1000):
+        assert not chosen.is_full(made, 10, no_rows)
+        chosen.took(made, 10, False, 0.2)
+
+
 def test_a_small_change_is_not_judged_by_a_large_one() -> None:
     chosen, made = refresh_in(AUTO), view()
     chosen.took(made, 100_000, False, 0.5)

@@ -2,7 +2,8 @@
 
 The cost of neither way is known before, because a join looks up matching rows and only the files tell which files have
 them. So a view's epochs are timed. The estimate for the way that is not taken decays by 1 % a run, so that it is tried
-again. Snowflake's dynamic tables have the same modes (AUTO, INCREMENTAL, FULL).
+again; that of a full refresh decays to a half of what was measured, because a try reads all rows. Views that compute
+each row by itself are always incremental. Snowflake's dynamic tables have the same modes (AUTO, INCREMENTAL, FULL).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
 from sparkwave.executor.epochs.advance import View
-from sparkwave.planner.plan.nodes import Aggregate
+from sparkwave.planner.plan.nodes import Aggregate, Join, Memo, OverWindow, TopN
 from sparkwave.planner.plan.stream_plan import StreamPlan
 
 AUTO, INCREMENTAL, FULL = "auto", "incremental", "full"
@@ -20,17 +21,25 @@ AUTO, INCREMENTAL, FULL = "auto", "incremental", "full"
 # Seconds: an incremental refresh that takes less is never replaced by a full one.
 WORTH_S = 0.05
 # A first estimate of a full refresh: rows that DuckDB reads, joins and compares a second (low), and fixed seconds.
-ROWS_A_SECOND, FIXED_S = 10_000_000, 0.02
+ROWS_A_SECOND, FIXED_S = 2_000_000, 0.02
 # The estimate for the way that is not taken is multiplied by this with each run.
 FORGETTING = 0.99
+# The least part of a full refresh's measured seconds to which its estimate decays.
+LEAST_OF_FULL = 0.5
+# Operators whose rows depend on several rows of their inputs.
+_SEVERAL_ROWS = (Join, Aggregate, TopN, OverWindow, Memo)
 
 
 @dataclass
 class Times:
-    """Seconds that a view's refreshes took: incremental ones by the magnitude of the change, and a full one."""
+    """Seconds that a view's refreshes took: incremental ones by the magnitude of the change, and a full one.
+
+    The estimate of a full refresh does not decay below `least_full`.
+    """
 
     incremental: dict[int, float] = field(default_factory=dict)
     full: float | None = None
+    least_full: float = 0.0
 
     def nearest(self, rows: int) -> int | None:
         """Return the largest known magnitude that is not above that of `rows`; its time is a lower bound."""
@@ -56,6 +65,8 @@ class Refresh:
             return False
         if mode == FULL:
             return True
+        if not any(isinstance(node, _SEVERAL_ROWS) for node in view.plan.nodes):
+            return False
         times = self._times.get(view.plan)
         nearest = times.nearest(changed_rows) if times is not None else None
         if times is None or nearest is None or times.incremental[nearest] < WORTH_S or _adds_floats(view.plan):
@@ -70,9 +81,9 @@ class Refresh:
         if not is_full:
             times.incremental[_magnitude(changed_rows)] = seconds
             if times.full is not None:
-                times.full *= FORGETTING
+                times.full = max(times.full * FORGETTING, times.least_full)
             return
-        times.full = seconds
+        times.full, times.least_full = seconds, seconds * LEAST_OF_FULL
         nearest = times.nearest(changed_rows)
         if nearest is not None:
             times.incremental[nearest] *= FORGETTING

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from sqlglot import exp
@@ -31,26 +32,52 @@ class Steps(Protocol):
 def merge_groups(written: Steps, node: Aggregate, state: State, below: exp.Select, retracts: bool) -> None:
     """Write the new rows of the groups that changes touch: stored values plus changes, or computed again where needed.
 
-    min, max and sums of floats are computed again in groups that lost a row; calls with an expression in all groups.
+    Calls with an expression are computed again in all groups; min and max in groups that lost the row that had the
+    stored value; sums of floats in groups that lost any value.
     """
     delta = f"{state.name}_delta"
-    outputs = [exp.alias_(_delta_of(call), call.name, quoted=True) for call in node.calls if call.expression is None]
-    lost = exp.LT(this=exp.Min(this=column(WEIGHT)), expression=exp.Literal.number(0))
-    query = exp.select(*map(column, node.keys), *outputs, exp.alias_(lost, "_lost")).from_(
-        below.subquery("c", copy=False)
-    )
-    written.add(delta, query.group_by(*map(column, node.keys), copy=False) if node.keys else query)
+    again = [call for call in node.calls if call.expression is not None or (retracts and not call.is_linear)]
+    written.add(delta, _group_changes(node, below, retracts))
     keys = operator_sql.key_items(node.keys)
     written.add(f"{state.name}_touched", exp.select(*keys or [exp.Literal.number(1)]).from_(delta))
     _look_up(written, node, state, node.keys)
-    again = [call for call in node.calls if call.expression is not None or (retracts and not call.is_linear)]
     if again:
         _recompute(written, node, state, again)
-    written.add(f"{state.name}_merged", _merged(node, state, {call.name for call in again}))
+    written.add(f"{state.name}_merged", _merged(node, state, again))
     if not state.in_view:
         names = exp.select(*map(column, node.keys or (COUNT,))).from_(delta)
         merged = alive(node, f"{state.name}_merged")
         written.applies.append(Apply(state.name, node.keys, never_null(node), names, merged))
+
+
+def _group_changes(node: Aggregate, below: exp.Select, retracts: bool) -> exp.Select:
+    """Return the changes of the calls by group. Without `retracts` rows only arrive.
+
+    With it, a call that is not linear has the value of the arriving rows, and as `…_gone` that of the leaving ones. A
+    row that is replaced by one with the same arguments of min and max is neither.
+    """
+    changes = below.subquery("c", copy=False)
+    calls = [call for call in node.calls if call.expression is None]
+    extremes = [call for call in calls if call.function in ("min", "max")] if retracts else []
+    if not extremes:
+        return _grouped(node.keys, {k: v for call in calls for k, v in _delta_of(call, retracts).items()}, changes)
+    net: dict[str, exp.Expr] = {WEIGHT: exp.cast(exp.Sum(this=column(WEIGHT)), "bigint")}
+    outputs: dict[str, exp.Expr] = {}
+    for call in calls:
+        found = _delta_of(call, retracts)
+        if call in extremes:
+            outputs |= found
+            continue
+        net |= found
+        outputs |= {name: exp.cast(exp.Sum(this=column(name)), data_type(call.type)) for name in found}
+    by = tuple(dict.fromkeys((*node.keys, *(str(call.argument) for call in extremes))))
+    return _grouped(node.keys, outputs, _grouped(by, net, changes).subquery("n", copy=False))
+
+
+def _grouped(keys: tuple[str, ...], outputs: Mapping[str, exp.Expr], rows: exp.Subquery) -> exp.Select:
+    named = (exp.alias_(output, name, quoted=True) for name, output in outputs.items())
+    query = exp.select(*map(column, keys), *named).from_(rows)
+    return query.group_by(*map(column, keys), copy=False) if keys else query
 
 
 def _look_up(written: Steps, node: Stateful, state: State, keys: tuple[str, ...]) -> None:
@@ -60,38 +87,72 @@ def _look_up(written: Steps, node: Stateful, state: State, keys: tuple[str, ...]
 
 
 def _recompute(written: Steps, node: Aggregate, state: State, calls: list[Call]) -> None:
-    keys = operator_sql.key_items(node.keys)
-    chosen = exp.select(*keys or [exp.Literal.number(1)]).from_(f"{state.name}_delta")
+    keys = [exp.alias_(column(name, "d"), f"k{number}") for number, name in enumerate(node.keys)]
+    chosen = exp.select(*keys or [exp.Literal.number(1)]).from_(exp.alias_(exp.to_table(f"{state.name}_delta"), "d"))
     if all(call.expression is None for call in calls):
-        chosen = chosen.where(column("_lost"))
+        stored = exp.alias_(exp.to_table(f"{state.name}_stored"), "s")
+        chosen = chosen.join(stored, on=_same_group(node, "s", "d"), join_type="left").where(_lost(calls))
     step = written.add(f"{state.name}_again", chosen)
     restriction = Keys.of(step, node.input, node.keys)
     rows = written.full(node.input, "new", restriction)
     written.add(f"{state.name}_recomputed", operator_sql.aggregate(node, rows, calls))
 
 
-def _delta_of(call: Call) -> exp.Expr:
-    """Return the change of one call over a group's changes. Non-linear calls read the arriving rows only."""
+def _lost(calls: Iterable[Call]) -> exp.Expr:
+    """Return whether a group's calls cannot be merged: a sum lost a value, min or max the value that it would have.
+
+    It has that value if no row leaves that is as extreme as the stored value and the arriving ones.
+    """
+    return exp.or_(*(_is_lost(call) for call in calls if call.expression is None), copy=False)
+
+
+def _is_lost(call: Call) -> exp.Expr:
+    gone = column(_gone(call), "d")
+    is_gone = exp.Not(this=exp.Is(this=gone, expression=exp.null()))
+    if call.function == "sum":
+        return is_gone
+    comparison = exp.GT if call.function == "min" else exp.LT
+    stays = (comparison(this=gone.copy(), expression=column(call.name, table)) for table in ("s", "d"))
+    surely = (exp.func("coalesce", each, exp.false()) for each in stays)
+    return exp.and_(is_gone, *(exp.Not(this=each) for each in surely), copy=False)
+
+
+def _delta_of(call: Call, retracts: bool) -> dict[str, exp.Expr]:
+    """Return the change of one call over a group's changes, as outputs by name."""
+    if call.is_linear:
+        return {call.name: _linear_delta(call)}
+    argument, zero = column(str(call.argument)), exp.Literal.number(0)
+    arriving, leaving = (
+        operator_sql.mergeable(
+            call, exp.Case().when(sign(this=column(WEIGHT), expression=zero.copy()), argument.copy())
+        )
+        for sign in (exp.GT, exp.LT)
+    )
+    return {call.name: arriving, _gone(call): leaving} if retracts else {call.name: arriving}
+
+
+def _gone(call: Call) -> str:
+    return f"{call.name}_gone"
+
+
+def _linear_delta(call: Call) -> exp.Expr:
     weight = column(WEIGHT)
     if call.argument is None:
         return exp.cast(exp.Sum(this=weight), data_type(call.type))
     argument = column(call.argument)
-    present = exp.Is(this=argument.copy(), expression=exp.null())
     if call.function == "count":
+        present = exp.Is(this=argument, expression=exp.null())
         counted = exp.Case().when(present, exp.Literal.number(0)).else_(weight)
         return exp.cast(exp.Sum(this=counted), data_type(call.type))
-    if call.is_linear:
-        product = exp.Mul(this=exp.cast(argument, data_type(call.type)), expression=weight)
-        return exp.cast(exp.Sum(this=product), data_type(call.type))
-    arriving = exp.Case().when(exp.GT(this=weight, expression=exp.Literal.number(0)), argument)
-    return operator_sql.mergeable(call, arriving)
+    product = exp.Mul(this=exp.cast(argument, data_type(call.type)), expression=weight)
+    return exp.cast(exp.Sum(this=product), data_type(call.type))
 
 
-def _merged(node: Aggregate, state: State, again: set[str]) -> exp.Select:
+def _merged(node: Aggregate, state: State, again: list[Call]) -> exp.Select:
     query = exp.select(*(exp.alias_(column(k, "d"), k, quoted=True) for k in node.keys))
     for call in node.calls:
         query = query.select(
-            exp.alias_(_merge_call(call, call.name in again), call.name, quoted=True),
+            exp.alias_(_merge_call(call, _lost(again) if call in again else None), call.name, quoted=True),
             exp.alias_(column(call.name, "s"), _was(call), quoted=True),
         )
     query = query.from_(exp.alias_(exp.to_table(f"{state.name}_delta"), "d"))
@@ -121,7 +182,8 @@ def _was(call: Call) -> str:
     return f"{call.name}_was"
 
 
-def _merge_call(call: Call, is_recomputed: bool) -> exp.Expr:
+def _merge_call(call: Call, lost: exp.Expr | None) -> exp.Expr:
+    """Return the new value of a call; `lost` tells whether it has been computed again, None that it never is."""
     if call.expression is not None:
         return column(call.name, "r")
     stored, arrived = column(call.name, "s"), column(call.name, "d")
@@ -138,9 +200,9 @@ def _merge_call(call: Call, is_recomputed: bool) -> exp.Expr:
             .when(comparison(this=stored.copy(), expression=arrived.copy()), stored.copy())
             .else_(arrived.copy())
         )
-    if not is_recomputed:
+    if lost is None:
         return merged
-    return exp.Case().when(column("_lost", "d"), column(call.name, "r")).else_(merged)
+    return exp.Case().when(lost, column(call.name, "r")).else_(merged)
 
 
 def _same_group(node: Aggregate, left: str, right: str) -> exp.Expr:

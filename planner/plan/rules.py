@@ -12,6 +12,7 @@ from sparkwave.catalog.types import INTEGER
 from sparkwave.planner.bind.binder import data_type
 from sparkwave.planner.build.builder import columns_in, names_of, typed_column
 from sparkwave.planner.delta.now import reads_now
+from sparkwave.planner.plan.distinct_counts import split_distinct_counts
 from sparkwave.planner.plan.growth import only_grows
 from sparkwave.planner.plan.nodes import (
     ANTI,
@@ -50,7 +51,7 @@ from sparkwave.planner.plan.outputs import limit_outputs
 from sparkwave.planner.plan.sharing import share_states
 
 # A relation keeps the version that planned it first, because its stored rows fit no other plan.
-PLANNER = 6
+PLANNER = 7
 # In earlier versions, avg() of integers and numerics was of double precision.
 EXACT_AVERAGES_SINCE = 4
 # In earlier versions, quotients of numerics other than averages had ten decimal places, and cast array elements
@@ -463,6 +464,7 @@ def keep_state_in_view(root: Node) -> Node:
 
 
 RULES: tuple[Callable[[Node], Node], ...] = (
+    split_distinct_counts,
     push_filters,
     connect_joins,
     merge_projects,
@@ -483,4 +485,5 @@ _SINCE: dict[Callable[[Node], Node], int] = {
     place_rows: 2,
     share_states: 2,
     store_temporal_joins: 6,
+    split_distinct_counts: 7,
 }
