@@ -11,12 +11,17 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import pyarrow as pa
 import pytest
 from fuzz import standard
 
+from sparkwave.catalog.errors import INTERNAL_ERROR, Error
+from sparkwave.catalog.model import Relation
 from sparkwave.catalog.types import Type
+from sparkwave.executor.epochs.behind import Behind, Left
 from sparkwave.server.context import Context, open_context
 from sparkwave.server.dispatch import Client
 from sparkwave.server.operations.config import Config
@@ -25,15 +30,26 @@ from sparkwave.server.wire.text_format import text_array
 
 @contextmanager
 def opened(directory: Path, **parameters: str) -> Iterator[tuple[Context, Client]]:
+    """A context in which no view may fail by an internal error: computed in full, it would be right all the same."""
     config = Config(data=directory, spark_start="on_demand", spark_cores=2, spark_memory_mib=1024)
     given = {"barrier_interval_ms": "3600000", "refresh_mode": "incremental", **parameters}
     if parameters.get("streaming_engine") == "spark":
         given = {"backfill_engine": "spark", **given}
     context = open_context(config, given)
+    wrong: list[str] = []
+
+    def failed(self: Behind, relation: Relation, error: Error, *rest: Any) -> Left:
+        if error.sqlstate == INTERNAL_ERROR:
+            wrong.append(f"{relation.name}: {error.message}")
+        return usual(self, relation, error, *rest)
+
+    usual = Behind.failed
     try:
-        yield context, Client(context, {"user": "root"})
+        with mock.patch.object(Behind, "failed", failed):
+            yield context, Client(context, {"user": "root"})
     finally:
         context.close()
+    assert not wrong
 
 
 class NoEpochs:

@@ -99,11 +99,12 @@ def _recompute(written: Steps, node: Aggregate, state: State, calls: list[Call])
 
 
 def _lost(calls: Iterable[Call]) -> exp.Expr:
-    """Return whether a group's calls cannot be merged: a sum lost a value, min or max the value that it would have.
+    """Return whether calls cannot be merged in a group: a sum lost a value, or min or max the value that it would have.
 
     It has that value if no row leaves that is as extreme as the stored value and the arriving ones.
     """
-    return exp.or_(*(_is_lost(call) for call in calls if call.expression is None), copy=False)
+    conditions = [_is_lost(call) for call in calls if call.expression is None]
+    return exp.or_(*conditions, copy=False) if conditions else exp.false()
 
 
 def _is_lost(call: Call) -> exp.Expr:
