@@ -149,7 +149,9 @@ def corrupt(context: Context, sql: str) -> None:
 
 def test_a_changed_state_is_found(filled: tuple[Context, Client]) -> None:
     context, client = filled
-    [(state,)] = context.lake.cursor().execute("SELECT name FROM lake.sparkwave.states").fetchall()
+    [view] = (relation for relation in context.store.catalog.relations if relation.name == "nested")
+    found = context.lake.cursor().execute(f"SELECT name FROM lake.sparkwave.states WHERE job_id = {view.id}")
+    [(state,)] = found.fetchall()
     corrupt(context, f'DELETE FROM lake."dev.public"."{state}" WHERE "t.g" = 3')
     result, _, _, detail = audit(client, "nested")
     assert result == "DIFFERENT"

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 from nexmark import CORRECTIONS, QUERIES, Generator, create
 from query_sets import Outcome, maintain, types, wrong
-from test_law import opened, run
+from test_law import no_failures, opened, run
 
 from sparkwave.server.dispatch import Client
 
@@ -27,7 +27,7 @@ class Maintained(NamedTuple):
 def maintained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Maintained]:
     """All views on tables whose rows may change."""
     directory = tmp_path_factory.mktemp("nexmark") / "lake"
-    with opened(directory, streaming_engine="duckdb", backfill_engine="auto") as (context, client):
+    with no_failures(), opened(directory, streaming_engine="duckdb", backfill_engine="auto") as (context, client):
         generator = created(client)
         half = len(CORRECTIONS) // 2
         epochs = {
@@ -67,7 +67,7 @@ def test_view_has_the_types_of_its_query(maintained: Maintained, name: str) -> N
 
 
 def check_append_only(directory: Path, names: tuple[str, ...], batches: int, **parameters: str) -> None:
-    with opened(directory, **parameters) as (context, client):
+    with no_failures(), opened(directory, **parameters) as (context, client):
         generator = created(client, " APPEND ONLY")
         epochs: dict[str, Callable[[], object]] = {
             f"batch {number}": partial(generator.insert, client, 300) for number in range(batches)

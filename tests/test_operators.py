@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from marking import long_but
-from test_law import check, opened, run
+from test_law import check, no_failures, opened, run
 
 TABLES = (
     "CREATE TABLE t (a int, b int, s varchar, at timestamp)",
@@ -181,7 +181,7 @@ def maintain(
     epochs: tuple[tuple[str, ...], ...],
     **parameters: str,
 ) -> None:
-    with opened(directory, **parameters) as (context, client):
+    with no_failures(), opened(directory, **parameters) as (context, client):
         for statement in first:
             run(client, statement)
         for name, query in queries.items():

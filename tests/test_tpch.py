@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 from query_sets import Outcome, known, maintain, types, wrong
-from test_law import opened, run
+from test_law import no_failures, opened, run
 from tpch import QUERIES, UPDATES, Data
 
 from sparkwave.server.dispatch import Client
@@ -33,7 +33,10 @@ def maintained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Maintained]
     """All views on DuckDB, taken through a few epochs."""
     directory = tmp_path_factory.mktemp("tpch")
     data = Data(directory / "csv", "0.01", 8_000)
-    with opened(directory / "lake", streaming_engine="duckdb", backfill_engine="auto") as (context, client):
+    with (
+        no_failures(),
+        opened(directory / "lake", streaming_engine="duckdb", backfill_engine="auto") as (context, client),
+    ):
         data.load(client)
         yield Maintained(client, maintain(context, client, QUERIES, epochs(data, client)))
 
@@ -84,7 +87,7 @@ def test_all_on_spark(tmp_path: Path) -> None:
 
 def check(directory: Path, scale: str, loaded: int, views: dict[str, str], **parameters: str) -> None:
     data = Data(directory / "csv", scale, loaded)
-    with opened(directory / "lake", **parameters) as (context, client):
+    with no_failures(), opened(directory / "lake", **parameters) as (context, client):
         data.load(client)
         outcomes = maintain(context, client, views, epochs(data, client))
     assert wrong(outcomes, VALUES_DIFFER) == {}

@@ -17,6 +17,7 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error, not_found
 from sparkwave.catalog.model import ROW_ID, Catalog, Column, Relation
 from sparkwave.catalog.types import Type
+from sparkwave.planner.bind.ambiguous import check_unambiguous, mark_bare
 from sparkwave.planner.bind.merged_columns import compare_merged, mark_merges
 from sparkwave.planner.bind.output_names import name_selects
 from sparkwave.planner.bind.scopes import Scope, check_database, find, resolve, scope_of
@@ -156,8 +157,11 @@ def annotated(query: exp.Query, catalog: Catalog, scope: Scope, check: Check = l
             quotient.meta[INEXACT] = True
     schema = _schema(tables)
     mark_merges(tree)
+    mark_bare(tree)
     try:
         tree = qualify(tree, schema=schema, dialect="postgres")
+        if not scope.is_stored:
+            check_unambiguous(tree, schema)
         compare_merged(tree)
         tree = annotate_types(tree, schema=schema, expression_metadata=METADATA, dialect="postgres")
     except (OptimizeError, SchemaError) as error:
@@ -325,7 +329,9 @@ def _qualify_error(text: str, query: exp.Query, tables: dict[str, Relation]) -> 
     if unresolved is None:
         return Error(text.split(". Line")[0], errors.SYNTAX_ERROR)
     name = unresolved[1] or unresolved[2]
-    column = next((c for c in query.find_all(exp.Column) if c.name.lower() == name.lower()), None)
+    columns = [column for column in query.find_all(exp.Column) if column.name.lower() == name.lower()]
+    is_bare = unresolved[1] is not None
+    column = next((column for column in columns if bool(column.table) != is_bare), columns[0] if columns else None)
     position = position_of(column) if column is not None else None
     owners = [relation for relation in tables.values() if any(c.name == name for c in relation.visible)]
     if column is not None and not column.table and len(owners) > 1:

@@ -58,6 +58,12 @@ def _where_unknown(join: exp.Join) -> str | None:
     return "with a join in parentheses without an alias" if is_in_parentheses else None
 
 
+def merged_pairs(join: exp.Join) -> list[tuple[exp.Column, exp.Column]]:
+    """Return the columns of the left and the right side that a marked join merges, in a qualified tree."""
+    parts = conjuncts(join.args["on"]) if join.meta.get(_MERGES) and join.args.get("on") else ()
+    return [(part.this, part.expression) for part in parts]
+
+
 def compare_merged(tree: exp.Expr) -> None:
     """Let joins after a RIGHT or FULL JOIN compare with the columns merged so far, in a qualified tree.
 
@@ -67,13 +73,13 @@ def compare_merged(tree: exp.Expr) -> None:
         merged: dict[str, list[str]] = {}
         keeps_right = False
         for join in select.args.get("joins") or ():
-            for part in conjuncts(join.args["on"]) if join.meta.get(_MERGES) and join.args.get("on") else ():
-                name, tables = part.expression.name, merged.setdefault(part.expression.name, [])
+            for left, right in merged_pairs(join):
+                tables = merged.setdefault(right.name, [])
                 if tables and keeps_right:
-                    part.this.replace(_merged(name, tables))
+                    left.replace(_merged(right.name, tables))
                 elif not tables:
-                    tables.append(part.this.table)
-                tables.append(part.expression.table)
+                    tables.append(left.table)
+                tables.append(right.table)
             keeps_right = keeps_right or join.side.upper() in ("RIGHT", "FULL")
         having = select.args.get("having") if merged else None
         for column in list(having.find_all(exp.Column)) if having is not None else ():

@@ -19,6 +19,7 @@ class Scope:
     id of the definition that contains the names: tables are as they were when it was made. Without `has_exact_averages`
     avg() is always of double precision. Without `has_exact_numerics` a quotient of numerics has the scale of its
     dividend, and numerics in arrays have DuckDB's scale. Without `has_numeric_exponents` 1e5 is of double precision.
+    With `is_stored` the names are of a stored definition, in which earlier versions took names that are ambiguous.
     """
 
     database: str
@@ -28,12 +29,13 @@ class Scope:
     has_exact_averages: bool = True
     has_exact_numerics: bool = True
     has_numeric_exponents: bool = True
+    is_stored: bool = False
 
 
 def scope_of(relation: Relation) -> Scope:
     """Return the scope of the names in a relation's stored definition."""
     temporary = relation.schema if relation.is_temporary else None
-    return Scope(relation.database, (relation.schema,), temporary, as_of=relation.definition_id)
+    return Scope(relation.database, (relation.schema,), temporary, as_of=relation.definition_id, is_stored=True)
 
 
 def find(catalog: Catalog, scope: Scope, name: Name) -> Relation | None:
