@@ -42,6 +42,8 @@ BASES: dict[str, Base] = {
     "timestamp with time zone": Base(1184, 1185, 8, "TIMESTAMPTZ"),
     "interval": Base(1186, 1187, 16, "INTERVAL"),
     "jsonb": Base(3802, 3807, -1, "JSON"),
+    # A text, in a type that DuckDB tells from text and from jsonb: a union with one member. There are no other unions.
+    "json": Base(114, 199, -1, 'UNION("json" VARCHAR)'),
     "uuid": Base(2950, 2951, 16, "UUID"),
     "oid": Base(26, 1028, 4, "UINTEGER"),
     # RisingWave's rows with named fields; clients see the pseudo-type `record`.
@@ -75,7 +77,6 @@ ALIASES: dict[str, str] = {
     "timestamp_s": "timestamp without time zone",
     "timestamp_ms": "timestamp without time zone",
     "timestampntz": "timestamp without time zone",
-    "json": "jsonb",
     "hugeint": "numeric",
     "uhugeint": "numeric",
     "int128": "numeric",
@@ -265,13 +266,16 @@ class Type:
         return name + "[]" * self.dimensions
 
     def cast(self, value: str) -> str:
-        """Return DuckDB's SQL for a cast to this type; jsonb loses its spaces, so that equal documents are equal
-        texts.
+        """Return DuckDB's SQL for a cast to this type. Texts are checked before they become json or jsonb.
+
+        jsonb loses its spaces, so that equal documents are equal texts.
         """
-        if self.name != "jsonb":
+        if self.name not in ("json", "jsonb"):
             return f"CAST({value} AS {self.duckdb()})"
         if not self.dimensions:
-            return f"json({value})"
+            return f"json({value})" if self.name == "jsonb" else f"memory.pg.json_in({value})"
+        if self.name == "json":
+            return f"list_transform({value}, lambda x: {self.element.cast('x')})"
         return f"list_transform(CAST({value} AS {self.duckdb()}), lambda x: {self.element.cast('x')})"
 
     def holds(self, oid: int) -> bool:
@@ -280,9 +284,16 @@ class Type:
         return is_same or any(field.holds(oid) for _, field in self.fields)
 
     @property
+    def holds_json(self) -> bool:
+        """Whether it is json, an array of it, or a struct with it."""
+        return self.name == "json" or any(field.holds_json for _, field in self.fields)
+
+    @property
     def is_text_in_lake(self) -> bool:
-        """Whether the lake stores it as text: it has no enums, and Parquet's intervals have no sign or microseconds."""
-        return self.name in ("interval", "enum") or any(field.is_text_in_lake for _, field in self.fields)
+        """Whether the lake stores it as text: it has no enums and unions, and Parquet's intervals no sign and
+        microseconds.
+        """
+        return self.name in ("interval", "enum", "json") or any(field.is_text_in_lake for _, field in self.fields)
 
     def in_lake(self) -> str:
         """Return DuckDB's type of a lake table's column."""
@@ -295,9 +306,20 @@ class Type:
         """Return DuckDB's SQL for a value of such a column. Older lakes store intervals as intervals."""
         if not self.is_text_in_lake:
             return stored
+        if self.holds_json:
+            return self._json_from_lake(stored)
         if self.dimensions or self.fields or self.labels:
             return f"CAST({stored} AS {self.duckdb()})"
         return f"memory.pg.interval_from_lake({stored})"
+
+    def _json_from_lake(self, stored: str) -> str:
+        """As `from_lake`, for json or what holds json: DuckDB's (1.5.5) cast of a NULL to a union is not NULL."""
+        if self.dimensions:
+            return f"list_transform({stored}, lambda x: {self.element.from_lake('x')})"
+        if not self.fields:
+            return f"memory.pg.json_from_lake({stored})"
+        fields = (f"{quote(name)} := {type_.from_lake(f'({stored}).{quote(name)}')}" for name, type_ in self.fields)
+        return f"CASE WHEN {stored} IS NOT NULL THEN struct_pack({', '.join(fields)}) END"
 
 
 BOOLEAN, SMALLINT, INTEGER, BIGINT = Type("boolean"), Type("smallint"), Type("integer"), Type("bigint")
@@ -309,7 +331,13 @@ DATE, TIMESTAMP, TIMESTAMPTZ = (
     Type("timestamp without time zone"),
     Type("timestamp with time zone"),
 )
-TIME, INTERVAL, JSONB, UUID = Type("time without time zone"), Type("interval"), Type("jsonb"), Type("uuid")
+TIME, INTERVAL, JSON, JSONB, UUID = (
+    Type("time without time zone"),
+    Type("interval"),
+    Type("json"),
+    Type("jsonb"),
+    Type("uuid"),
+)
 
 # The type of one-letter columns in PostgreSQL's catalogs; it is text here.
 CHAR = Type("text", named=Named(18, _CATALOG, "char"))
@@ -320,12 +348,18 @@ _BY_OID = {base.oid: Type(name) for name, base in BASES.items() if name not in _
 
 _SPELLING = re.compile(r"""\s*([a-z_"][a-z0-9_" ]*?)\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?\s*((?:\[\d*\])*)\s*$""")
 
-_FLOAT = re.compile(r""""(?:[^"]|"")*"|'(?:[^']|'')*'|\bFLOAT\b""")
+_DUCKDB_NAME = re.compile(r"""UNION\("json" (?:VARCHAR|TEXT)\)|"(?:[^"]|"")*"|'(?:[^']|'')*'|\b(?:FLOAT|JSON)\b""")
+# DuckDB's names that mean another type in PostgreSQL, whose float has 64 bits.
+_OTHER_NAMES = {"FLOAT": "REAL", "JSON": "JSONB"}
 
 
 def duckdb_type(text: str) -> Type:
-    """Return the type that DuckDB's name means. DuckDB's FLOAT has 32 bits, PostgreSQL's 64."""
-    return parse_type(_FLOAT.sub(lambda match: "REAL" if match[0] == "FLOAT" else match[0], text))
+    """Return the type that DuckDB's name means."""
+    return parse_type(_DUCKDB_NAME.sub(_as_in_postgres, text))
+
+
+def _as_in_postgres(match: re.Match[str]) -> str:
+    return "json" if match[0].startswith("UNION") else _OTHER_NAMES.get(match[0], match[0])
 
 
 _STRUCT = re.compile(r"\s*struct\s*([<(])(.*)([>)])\s*((?:\[\d*\])*)\s*$", re.IGNORECASE | re.DOTALL)

@@ -23,6 +23,8 @@ _TYPES = {
 def _type(name: str) -> str:
     if name.endswith("[]"):
         return f"{_type(name[:-2])}[]"
+    if name.startswith("UNION("):
+        return "json"
     if name.startswith(("STRUCT(", "DECIMAL")):
         return "record" if name.startswith("STRUCT(") else "numeric"
     return _TYPES.get(name, name.lower())

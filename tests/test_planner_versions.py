@@ -59,3 +59,13 @@ def test_averages_stay_floats(nexmark: Catalog, query: str) -> None:
     for planner, type_ in ((3, DOUBLE), (PLANNER, QUOTIENT)):
         types = {c.name: c.type for c in made_by(planner, query, nexmark).columns if c.name in ("x", "y", "z")}
         assert {*types.values()} == {type_}
+
+
+JSON = """SELECT auction, json_build_object('p', price) AS x, '{"a":  1}'::json AS y, json_agg(price) AS z
+          FROM bid GROUP BY auction, price"""
+
+
+def test_json_stays_jsonb(nexmark: Catalog) -> None:
+    for planner, type_ in ((6, "jsonb"), (PLANNER, "json")):
+        made = made_by(planner, JSON, nexmark)
+        assert {str(c.type) for c in made.columns if c.name in ("x", "y", "z")} == {type_}

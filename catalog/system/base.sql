@@ -19,6 +19,7 @@ FROM (VALUES
     ('timestamp without time zone', 'timestamp',   'D', false, true,  'd', 'timestamp_in',    'timestamp_recv',  2474),
     ('timestamp with time zone',    'timestamptz', 'D', true,  true,  'd', 'timestamptz_in',  'timestamptz_recv', 2476),
     ('interval',                    'interval',    'T', true,  false, 'd', 'interval_in',     'interval_recv',   2478),
+    ('json',                        'json',        'U', false, false, 'i', 'json_in',         'json_recv',       324),
     ('jsonb',                       'jsonb',       'U', false, false, 'i', 'jsonb_in',        'jsonb_recv',      3805),
     ('uuid',                        'uuid',        'U', false, false, 'c', 'uuid_in',         'uuid_recv',       2961),
     ('oid',                         'oid',         'N', true,  true,  'i', 'oidin',           'oidrecv',         2418)
@@ -34,7 +35,6 @@ FROM (VALUES
     ('tid',          'tid',          27,   1010, 6,  'b', 'U', 'tidin',          'tidrecv',          2438),
     ('xid',          'xid',          28,   1011, 4,  'b', 'U', 'xidin',          'xidrecv',          2440),
     ('oidvector',    'oidvector',    30,   1013, -1, 'b', 'A', 'oidvectorin',    'oidvectorrecv',    2420),
-    ('json',         'json',         114,  199,  -1, 'b', 'U', 'json_in',        'json_recv',        324),
     ('xml',          'xml',          142,  143,  -1, 'b', 'U', 'xml_in',         'xml_recv',         2898),
     ('unknown',      'unknown',      705,  0,    -2, 'p', 'X', 'unknownin',      'unknownrecv',      2416),
     ('money',        'money',        790,  791,  8,  'b', 'N', 'cash_in',        'cash_recv',        2492),

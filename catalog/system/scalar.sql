@@ -363,6 +363,7 @@ CREATE OR REPLACE MACRO pg._type_name(t) AS CASE t
     WHEN 'TIMESTAMP' THEN 'timestamp without time zone' WHEN 'TIME' THEN 'time without time zone'
     WHEN 'HUGEINT' THEN 'numeric' WHEN 'BLOB' THEN 'bytea' WHEN 'JSON' THEN 'jsonb' WHEN '"NULL"' THEN 'unknown'
     ELSE CASE WHEN starts_with(t, 'DECIMAL') THEN 'numeric' WHEN starts_with(t, 'STRUCT') THEN 'record'
+              WHEN starts_with(t, 'UNION') THEN 'json'
               WHEN starts_with(t, 'ENUM') THEN regexp_extract(t, '\x01\[\d+, ".*", "(.*)"\]''\)$', 1)
               ELSE lower(t) END END;
 -- The OID of a user's type, whose text begins with its mark; for an enum the mark is the last label
@@ -963,11 +964,37 @@ CREATE OR REPLACE MACRO pg._unquoted(j) AS
 CREATE OR REPLACE MACRO pg.json_text(j, path) AS
     if(regexp_matches(j::VARCHAR, '(?s).[{\[]'), pg._unquoted(json_extract(j, path)), json_extract_string(j, path));
 CREATE OR REPLACE MACRO pg.json_get_text(j, k) AS pg._unquoted(pg.json_get(j, k));
--- Text to jsonb, without spaces, so that equal documents are equal texts. DuckDB accepts NaN and infinities as numbers.
+-- Text to jsonb, without spaces, so that equal documents are equal texts. DuckDB accepts NaN and infinities as numbers,
+-- and commas behind the last part.
+CREATE OR REPLACE MACRO pg._is_odd(s) AS regexp_matches(s, '(?i)nan|inf|,\s*[\]}]')
+    AND regexp_matches(regexp_replace(s, '(?s)"(\\.|[^"\\])*"', '""', 'g'), '(?i)nan|inf|,\s*[\]}]');
 CREATE OR REPLACE MACRO pg.jsonb_in(s) AS json(
-    if(regexp_matches(s, '(?i)nan|inf')
-           AND regexp_matches(regexp_replace(s, '(?s)"(\\.|[^"\\])*"', '', 'g'), '(?i)nan|inf'),
-       pg.raise('22P02', 'invalid input syntax for type json')::VARCHAR, s));
+    if(pg._is_odd(s::VARCHAR), pg.raise('22P02', 'invalid input syntax for type json')::VARCHAR, s::VARCHAR));
+-- Text that is json as json. DuckDB's (1.5.5) cast of a NULL to a union is a union that is not NULL.
+CREATE OR REPLACE MACRO pg.json_from_lake(s) AS CASE WHEN s IS NOT NULL THEN s::UNION("json" VARCHAR) END;
+-- Text to json, which keeps it as it is written; from jsonb, its text; from any of the two, or json.
+CREATE OR REPLACE MACRO pg.json_in(s) AS CASE
+    WHEN json_valid(s) AND NOT pg._is_odd(s) THEN s::UNION("json" VARCHAR)
+    WHEN s IS NOT NULL THEN pg.raise('22P02', 'invalid input syntax for type json')::VARCHAR::UNION("json" VARCHAR) END;
+CREATE OR REPLACE MACRO pg.json_of_jsonb(j) AS pg.json_from_lake(pg.jsonb_text(j));
+CREATE OR REPLACE MACRO pg.as_json(x) AS CASE
+    WHEN typeof(x) = 'JSON' THEN pg.json_of_jsonb(x::VARCHAR)
+    WHEN typeof(x) = 'UNION("json" VARCHAR)' THEN pg.json_from_lake(x::VARCHAR) ELSE pg.json_in(x::VARCHAR) END;
+-- json as jsonb, to be read.
+CREATE OR REPLACE MACRO pg.document(j) AS json(j::VARCHAR);
+-- The text that a value of unknown type has in json.
+CREATE OR REPLACE MACRO pg.text_in_json(x) AS CASE
+    WHEN typeof(x) = 'UNION("json" VARCHAR)' THEN x::VARCHAR
+    WHEN contains(typeof(x), 'UNION(') THEN pg.raise('0A000', 'a row with json is not supported here')::VARCHAR
+    WHEN typeof(x) = 'JSON' THEN pg.jsonb_text(x) ELSE to_json(x)::VARCHAR END;
+CREATE OR REPLACE MACRO pg.key_in_json(x, place) AS to_json(coalesce(pg.to_text(x),
+    pg.raise('22023', 'argument ' || place || ' cannot be null')::VARCHAR))::VARCHAR;
+CREATE OR REPLACE MACRO pg.json_of_items(_texts, separator) AS pg.json_from_lake(
+    '[' || array_to_string(list_transform(_texts, lambda t: coalesce(t, 'null')), separator) || ']');
+CREATE OR REPLACE MACRO pg.json_field(k, v) AS {'name': k, 'text': v};
+CREATE OR REPLACE MACRO pg.json_of_fields(_fields) AS pg.json_from_lake('{ ' || array_to_string(list_transform(_fields, lambda _field:
+        to_json(coalesce(_field['name'], pg.raise('22004', 'field name must not be null')::VARCHAR))::VARCHAR
+        || ' : ' || coalesce(_field['text'], 'null')), ', ') || ' }');
 -- Checks that a value to be cast is a number or a boolean.
 CREATE OR REPLACE MACRO pg.jsonb_of_kind(j, kind, type) AS
     if(coalesce(pg.jsonb_typeof(j), kind) = kind, j,

@@ -15,7 +15,7 @@ from sparkwave.catalog.lake.ducklake import Lake
 from sparkwave.catalog.model import PYTHON_PREFIX, Catalog, Function
 from sparkwave.catalog.python_failures import BATCH_MS, ENABLED, MEMORY_MIB, NAMES, disabled, failed
 from sparkwave.catalog.stores.store import Store
-from sparkwave.catalog.types import JSONB, Type
+from sparkwave.catalog.types import JSON, JSONB, Type
 from sparkwave.executor.functions import python_calls, python_worker
 from sparkwave.executor.functions.python_calls import Calls, Definition, Failure, Limits, define, define_in_task
 from sparkwave.planner.functions.python_call import as_carried
@@ -112,7 +112,7 @@ def definition_of(function: Function) -> Definition:
 
 
 def _kind(type_: Type) -> str:
-    return "jsonb" if type_ == JSONB else ""
+    return "jsonb" if type_ in (JSON, JSONB) else ""
 
 
 @cache

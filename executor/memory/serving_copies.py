@@ -385,7 +385,9 @@ class Serving:
         copy.sorted.note(cursor, _HISTORY)
         if has_deletes:
             copy.rows -= _scalar(cursor, f"DELETE FROM {copy.table} WHERE {ROW} IN (SELECT {ROW} FROM {_HISTORY})")
-        copy.rows += _scalar(cursor, f"INSERT INTO {copy.table} {last_entries(_HISTORY, copy.columns)}")
+        values = "".join(f", {column.from_lake}" for column in copy.relation.visible)
+        rows = f"SELECT {ROW}{values} FROM ({last_entries(_HISTORY, copy.columns)})"
+        copy.rows += _scalar(cursor, f"INSERT INTO {copy.table} {rows}")
         return True
 
     def _fitting(self, copies: list[Copy]) -> list[Copy]:

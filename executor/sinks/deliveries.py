@@ -21,7 +21,7 @@ from sparkwave.catalog.lake.translation import DuckDBError
 from sparkwave.catalog.model import CREATING, IGNORE, Catalog, Column, Relation
 from sparkwave.catalog.names import INTERNAL_PREFIX, LakeTable, literal, quote
 from sparkwave.catalog.relation_details import APPEND_ONLY, TABLE
-from sparkwave.catalog.types import BIGINT, INTEGER
+from sparkwave.catalog.types import BIGINT, INTEGER, Type
 from sparkwave.planner.definitions.sinks import written_columns
 
 # The column of a log with the snapshot that identifies a row's epoch.
@@ -267,9 +267,26 @@ def copy_changes(cursor: Cursor, relation: Relation, changes: str, file: Path) -
 
 
 def _in_file(column: Column, format_: str) -> str:
-    """Return SQL of a column in a file. Parquet has no intervals below zero or of microseconds, so they become text."""
+    """Return SQL of a column in a file. Parquet has no intervals below zero or of microseconds, so they become text.
+
+    json becomes text, and a part of the line in a file of JSON.
+    """
     name = quote(column.lake_name)
+    if column.type.holds_json:
+        return _document(name, column.type) if format_ == "json" else f"{name}::{column.type.in_lake()}"
     return f"{name}::{column.type.in_lake()}" if format_ == "parquet" and column.type.is_text_in_lake else name
+
+
+def _document(value: str, type_: Type) -> str:
+    """Return SQL of a value that holds json, as DuckDB's JSON."""
+    if not type_.holds_json:
+        return value
+    if type_.dimensions:
+        return f"list_transform({value}, lambda x: {_document('x', type_.element)})"
+    if not type_.fields:
+        return f"CAST(CAST({value} AS VARCHAR) AS JSON)"
+    fields = (f"{quote(name)} := {_document(f'({value}).{quote(name)}', field)}" for name, field in type_.fields)
+    return f"CASE WHEN {value} IS NOT NULL THEN struct_pack({', '.join(fields)}) END"
 
 
 def _write_file(cursor: Cursor, relation: Relation, changes: str, snapshot: int) -> Path | None:

@@ -2,7 +2,7 @@
 
 Values are as RisingWave writes them (src/connector/src/sink/encoder/json.rs, with the modes of
 src/connector/src/sink/formatter/mod.rs): dates are days, where 0001-01-01 is day 1; timestamps and times are
-milliseconds; timestamptz is text in UTC; numeric, jsonb and intervals are text; bytea is base64.
+milliseconds; timestamptz is text in UTC; numeric, json, jsonb and intervals are text; bytea is base64.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _json(value: str, type_: Type) -> str:
             return f"strftime({value} AT TIME ZONE 'UTC', '%Y-%m-%dT%H:%M:%S.%fZ')"
         case "jsonb":
             return f"CAST(json({value}) AS VARCHAR)"
-        case "numeric" | "interval" | "uuid":
+        case "numeric" | "interval" | "uuid" | "json":
             return f"CAST({value} AS VARCHAR)"
         case "bytea":
             return f"to_base64({value})"

@@ -23,7 +23,7 @@ from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.translation import DuckDBError
 from sparkwave.catalog.model import Column
 from sparkwave.catalog.names import literal, quote
-from sparkwave.catalog.types import Type
+from sparkwave.catalog.types import JSON, Type
 from sparkwave.executor.sources.connector import READ
 from sparkwave.executor.sources.file_storage import File
 from sparkwave.executor.sources.text_records import first_record, line_at, read_records
@@ -159,8 +159,11 @@ class _Parquet:
         self._group: tuple[str, int, Any] | None = None
 
     def values(self) -> tuple[Value, ...]:
-        named = ((column.type.duckdb(), quote(column.name)) for column in self._columns)
-        return tuple(Value(f"CAST({name} AS {type_})", name) for type_, name in named)
+        named = ((column.type, quote(column.name)) for column in self._columns)
+        return tuple(
+            Value(type_.cast(name) if type_ == JSON else f"CAST({name} AS {type_.duckdb()})", name)
+            for type_, name in named
+        )
 
     def read(self, file: File, position: int, rows: int) -> Part:
         with file.open("rb") as opened, parquet.ParquetFile(opened) as found:
@@ -296,13 +299,18 @@ def from_text(type_: Type, text: str) -> Value:
 def _from_json(type_: Type, member: str) -> Value:
     """Return SQL of a member of a line's object as a value of a type; JSON's null is NULL."""
     text = f"({quote(LINE)} ->> {member})"
+    if type_.element == JSON and type_.dimensions == 1:
+        value = f"({quote(LINE)} -> {member})"
+        texts = f"list_transform(json_transform_strict({value}, '[\"JSON\"]'), lambda x: CAST(x AS VARCHAR))"
+        return Value(type_.from_lake(texts), value)
     if type_.dimensions or type_.is_struct:
         # The strict function also wants every field of a struct to be present, while a missing one is to be NULL.
         function = "json_transform" if "struct" in str(type_) else "json_transform_strict"
         value = f"({quote(LINE)} -> {member})"
         return Value(f"{function}({value}, {literal(json.dumps(_structure(type_)))})", value)
-    if type_.name == "jsonb":
-        return Value(f"CAST(nullif(CAST(({quote(LINE)} -> {member}) AS VARCHAR), 'null') AS JSON)")
+    if type_.name in ("json", "jsonb"):
+        text = f"nullif(CAST(({quote(LINE)} -> {member}) AS VARCHAR), 'null')"
+        return Value(type_.from_lake(text) if type_ == JSON else f"CAST({text} AS JSON)")
     if type_.name.startswith("timestamp"):
         moment = f"CAST({_moment(text)} AS {type_.duckdb()})"
         return Value(f"if(regexp_full_match({text}, '-?[0-9]+'), {moment}, CAST({text} AS {type_.duckdb()}))", text)

@@ -451,7 +451,7 @@ def _width(of: Iterable[Field]) -> float:
 
 
 def _is_text(type_: Type) -> bool:
-    return type_.dimensions > 0 or bool(type_.fields) or type_.name in ("character varying", "jsonb", "bytea")
+    return type_.dimensions > 0 or bool(type_.fields) or type_.name in ("character varying", "json", "jsonb", "bytea")
 
 
 def operator_class(plan: StreamPlan) -> str:

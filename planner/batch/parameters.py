@@ -255,7 +255,7 @@ def _added(parent: exp.Expr, child: exp.Expr, seen: Seen) -> Known:
 
 def _joined(parent: exp.Expr, child: exp.Expr, seen: Seen) -> Known:
     other = _type_of(parent.expression if child is parent.this else parent.this)
-    return other if other is not None and (other.dimensions or other.name in ("jsonb", "bytea")) else TEXT
+    return other if other is not None and (other.dimensions or other.name in ("json", "jsonb", "bytea")) else TEXT
 
 
 def _siblings(parent: exp.Expr, child: exp.Expr, seen: Seen) -> Known:

@@ -59,7 +59,7 @@ from sparkwave.planner.bind.output_names import name_outputs
 from sparkwave.planner.bind.privileges import check, check_relation, holds, holds_any, permission_denied
 from sparkwave.planner.bind.sql_functions import calls, with_functions
 from sparkwave.planner.bind.table_references import resolve_references
-from sparkwave.planner.bind.untyped import holds_enums, with_literals_of
+from sparkwave.planner.bind.untyped import holds_checked, with_literals_of
 from sparkwave.planner.bind.user_types import with_user_types
 from sparkwave.planner.bind.views import keep_arguments, reference
 from sparkwave.planner.build.handled import check_windows
@@ -70,6 +70,7 @@ from sparkwave.planner.functions.duckdb_spelling import for_duckdb
 from sparkwave.planner.functions.operators import check_subscripts
 from sparkwave.planner.functions.typed import is_quotient, with_written_numerics
 from sparkwave.planner.functions.undefined import check_counts
+from sparkwave.planner.functions.written_json import with_json
 from sparkwave.planner.parse.named_windows import expand_named_windows
 from sparkwave.planner.parse.parameter_runs import ParameterRun, SqlRun, expanded, is_row_of_runs, parameter_numbers
 from sparkwave.planner.parse.trees import folded, is_cte, name_of, parse_tree, position_of
@@ -233,7 +234,8 @@ def prepared(tree: exp.Expr, environment: Environment) -> exp.Expr:
     """
     for source in tree.find_all(exp.Subquery, exp.CTE):
         _check_cases(source)
-    tree = with_written_numerics(with_functions(tree, environment.catalog, environment.scope).copy())
+    tree = with_functions(tree, environment.catalog, environment.scope).copy()
+    tree = with_json(with_written_numerics(tree))
     tree = with_user_types(tree, environment.catalog, environment.scope)
     check_counts(tree, lambda whole, nodes: typed_nodes(whole, nodes, typed_in(environment)))
     subscripts = list(tree.find_all(exp.Bracket))
@@ -252,8 +254,8 @@ def _with_types(tree: exp.Expr, environment: Environment) -> exp.Expr:
     read = _relations(tree, environment).values()
     reads_quotients = any(column.type == QUOTIENT for relation in read for column in relation.visible)
     reads_quotients = reads_quotients or any(is_quotient(cast.to) for cast in tree.find_all(exp.Cast))
-    has_enums = bool(environment.catalog.types) and holds_enums(tree, read)
-    tree = with_literals_of(with_removals(tree, typed_copy, name_tables), typed_copy, has_enums)
+    has_checked = holds_checked(tree, read)
+    tree = with_literals_of(with_removals(tree, typed_copy, name_tables), typed_copy, has_checked)
     return with_averages(tree, typed_copy, reads_quotients)
 
 

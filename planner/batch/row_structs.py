@@ -2,8 +2,8 @@
 
 A statement with rows is bound like a view's query, only for its types: those of rows are noted on the statement's own
 tree, where `duckdb_spelling` reads them. So are the types of other values whose spelling depends on their types: of
-intervals, times and reals and what is beside them, of the operands of `||`, of values that become jsonb, and of the
-arguments of some functions. Statements that cannot be bound, such as those on system catalogs, keep DuckDB's types.
+intervals, times, reals and json and what is beside them, of the operands of `||`, of values that become jsonb, and of
+the arguments of some functions. Statements that cannot be bound, such as those on system catalogs, keep DuckDB's types.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from sparkwave.catalog.types import INTEGER, INTERVAL, JSONB, REAL, TIME, Type
 from sparkwave.planner.bind.binder import Scope, annotated, expand_rows, resolve
 from sparkwave.planner.functions.documents import makes_document
 from sparkwave.planner.functions.duckdb_spelling import for_duckdb
+from sparkwave.planner.functions.json_checks import check_json
 from sparkwave.planner.functions.operators import as_call
-from sparkwave.planner.functions.result_types import holds_struct
+from sparkwave.planner.functions.result_types import Known, holds_json, holds_struct
 from sparkwave.planner.functions.scalar_functions import FUNCTIONS
 from sparkwave.planner.functions.structs import check_structs
 from sparkwave.planner.functions.typed import data_type, sql_type
@@ -28,9 +29,14 @@ from sparkwave.planner.parse.row_values import is_row
 from sparkwave.planner.parse.trees import name_of, other_tables
 
 _MARK = "statement_node"
-_KINDS = (exp.DType.STRUCT, exp.DType.INTERVAL, exp.DType.TIME, exp.DType.FLOAT)
-# Types that the engines compare and compute with in another way.
+# UNION is json.
+_KINDS = (exp.DType.STRUCT, exp.DType.INTERVAL, exp.DType.TIME, exp.DType.FLOAT, exp.DType.UNION)
+# Types that the engines compare and compute with in another way, also in arrays of json.
 _OTHERWISE = (INTERVAL, TIME, REAL)
+
+
+def _is_otherwise(type_: Known) -> bool:
+    return type_ in _OTHERWISE or holds_json(type_)
 
 
 def with_row_types(tree: exp.Expr, catalog: Catalog, scope: Scope) -> exp.Expr:
@@ -48,8 +54,9 @@ def with_row_types(tree: exp.Expr, catalog: Catalog, scope: Scope) -> exp.Expr:
     try:
         bound = annotated(as_query(tree), catalog, scope).tree
     except Error:
-        return tree
+        return _with_documents(tree)
     check_structs(bound)
+    check_json(bound)
     for part in bound.walk():
         type_ = sql_type(part.type) if _MARK in part.meta else None
         if type_ is not None and (holds_struct(type_) or any(is_noted(part) for is_noted in _NOTED)):
@@ -60,7 +67,7 @@ def with_row_types(tree: exp.Expr, catalog: Catalog, scope: Scope) -> exp.Expr:
 def _is_beside(node: exp.Expr) -> bool:
     """Return whether a node is of a type that is spelled otherwise, or an operand beside one of such a type."""
     around = node.parent.iter_expressions() if isinstance(node.parent, exp.Binary | exp.Between | exp.In) else ()
-    return any(sql_type(part.type) in _OTHERWISE for part in (node, *around))
+    return any(_is_otherwise(sql_type(part.type)) for part in (node, *around))
 
 
 def _is_argument(node: exp.Expr) -> bool:
@@ -81,7 +88,7 @@ def _is_concatenated(node: exp.Expr) -> bool:
 
 
 def _is_part(node: exp.Expr) -> bool:
-    """Return whether a node becomes jsonb."""
+    """Return whether a node becomes json or jsonb."""
     node = node.parent if isinstance(node.parent, exp.Order | exp.Distinct) else node
     return node.parent is not None and makes_document(node.parent)
 
@@ -92,17 +99,30 @@ _NOTED = (_is_beside, _is_concatenated, _is_part, _is_argument)
 def _has_rows(tree: exp.Expr, catalog: Catalog, scope: Scope) -> bool:
     """Return whether a statement has values of which types are noted, or reads columns of their types."""
     for node in tree.walk():
-        if isinstance(node, exp.DPipe) or makes_document(node) or _reads_types(node):
+        if isinstance(node, exp.DPipe) or makes_document(node) or _reads_types(node) or _gives_json(node):
             return True
         if is_row(node) or (isinstance(node, exp.DataType) and node.is_type(*_KINDS)) or isinstance(node, exp.Interval):
             return True
         if isinstance(node, exp.Dot) and isinstance(node.this, exp.Paren | exp.Dot | exp.Bracket):
             return True
     return any(
-        holds_struct(column.type) or column.type in _OTHERWISE
+        holds_struct(column.type) or _is_otherwise(column.type)
         for relation in _relations(tree, catalog, scope)
         for column in relation.columns
     )
+
+
+def _gives_json(node: exp.Expr) -> bool:
+    call = as_call(node)
+    result = FUNCTIONS[call[0]].result if call is not None else None
+    return isinstance(result, Type) and holds_json(result)
+
+
+def _with_documents(tree: exp.Expr) -> exp.Expr:
+    """Return a tree whose types are unknown, changed in place, in which parts are taken of json as of jsonb."""
+    for node in list(tree.find_all(exp.JSONExtract, exp.JSONExtractScalar, exp.JSONBExtract, exp.JSONBExtractScalar)):
+        node.set("this", exp.paren(exp.Anonymous(this="document", expressions=[node.this])))
+    return tree
 
 
 def _relations(tree: exp.Expr, catalog: Catalog, scope: Scope) -> Iterator[Relation]:
@@ -146,16 +166,21 @@ def _computed(tree: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def aligned(sql: str, sources: tuple[Type, ...], targets: tuple[Type, ...]) -> str:
-    """Return DuckDB's text of a query's rows for a table's columns: rows are cast by place where their types differ."""
-    if not any(holds_struct(target) and source != target for source, target in zip(sources, targets, strict=False)):
+    """Return DuckDB's text of a query's rows for a table's columns.
+
+    Rows, and json, are cast by place where their types differ.
+    """
+    if not any(_is_cast(source, target) for source, target in zip(sources, targets, strict=False)):
         return sql
     names = [f"_{number}" for number in range(len(sources))]
     items = []
     for name, source, target in zip(names, sources, targets, strict=False):
         value: exp.Expr = exp.column(name)
         value.type = data_type(source)
-        if not holds_struct(target) or source == target:
+        if not _is_cast(source, target):
             items.append(name)
+        elif source.name == "integer" and source.dimensions and holds_json(target):  # an array of NULLs alone
+            items.append(target.from_lake(f"CAST({name} AS VARCHAR{'[]' * source.dimensions})"))
         elif source == INTEGER:
             items.append(_null_or_fail(name, source, target))
         else:
@@ -163,8 +188,13 @@ def aligned(sql: str, sources: tuple[Type, ...], targets: tuple[Type, ...]) -> s
     return f"SELECT {', '.join(items)} FROM ({sql}) AS _source ({', '.join(names)})"
 
 
+def _is_cast(source: Type, target: Type) -> bool:
+    """Return whether a value needs another cast than DuckDB's own, which does not check the text of json."""
+    return source != target and (holds_struct(target) or holds_json(target) or holds_json(source))
+
+
 def _null_or_fail(name: str, source: Type, target: Type) -> str:
     """Return DuckDB's text of a NULL, which has type integer there, as a struct; any other integer raises an error."""
     message = literal(f"cannot cast type {source} to {target.shown}")
     failed = f"memory.pg.raise('{CANNOT_COERCE}', {message})::VARCHAR"
-    return f"CAST(CASE WHEN {name} IS NOT NULL THEN {failed} END AS {target.duckdb()})"
+    return f"CASE WHEN {name} IS NOT NULL THEN CAST({failed} AS {target.duckdb()}) END"

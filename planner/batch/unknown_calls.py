@@ -11,6 +11,7 @@ from sparkwave.planner.batch.query import Environment, typed_in
 from sparkwave.planner.bind.sql_functions import with_functions
 from sparkwave.planner.functions.typed import with_written_numerics
 from sparkwave.planner.functions.undefined import called, is_call_of, undefined_among
+from sparkwave.planner.functions.written_json import with_json
 from sparkwave.planner.parse.trees import locate
 
 
@@ -35,7 +36,8 @@ def unknown_call(tree: exp.Expr, name: str, error: Error, environment: Environme
 
 def _among(tree: exp.Expr, name: str, environment: Environment) -> Error | None:
     """Return the error for the calls of a function, or of any; None where several may be meant."""
-    tree = with_written_numerics(with_functions(tree, environment.catalog, environment.scope).copy())
+    tree = with_functions(tree, environment.catalog, environment.scope).copy()
+    tree = with_json(with_written_numerics(tree))
     nodes = [node for node in tree.walk() if (is_call_of(node, name) if name else called(node))]
     places = [place for place in typed_nodes(tree, nodes, typed_in(environment)) if place is not None]
     return undefined_among(places) if len(places) == len(nodes) else None

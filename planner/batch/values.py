@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from sqlglot import exp
+from sqlglot.optimizer.annotate_types import annotate_types
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
@@ -16,7 +17,10 @@ from sparkwave.planner.bind.binder import data_type
 from sparkwave.planner.bind.untyped import with_literals_of_enums
 from sparkwave.planner.bind.user_types import with_user_types
 from sparkwave.planner.definitions.counting import NEXT, drawn_by
+from sparkwave.planner.functions.json_checks import check_json
+from sparkwave.planner.functions.operators import METADATA
 from sparkwave.planner.functions.typed import with_written_numerics
+from sparkwave.planner.functions.written_json import with_json
 from sparkwave.planner.parse.generated import columns_read, expression_of
 from sparkwave.planner.parse.trees import folded, parse_tree, position_of, unsupported
 from sparkwave.planner.parse.type_text import user_type_name
@@ -110,7 +114,7 @@ def is_default(value: exp.Expr) -> bool:
 
 def default_of(column: Column) -> exp.Expr:
     """Return the value of a column without a given one."""
-    default = with_written_numerics(parse_tree(f"SELECT {column.default or 'NULL'}")).expressions[0]
+    default = with_json(with_written_numerics(parse_tree(f"SELECT {column.default or 'NULL'}"))).expressions[0]
     if isinstance(default, exp.Cast) and column.type.named is not None and user_type_name(default.to) is not None:
         default = default.this  # the cast to the column's type does the same
     return exp.cast(default, data_type(column.type))
@@ -182,9 +186,15 @@ def condition_text(
 def _over(text: str, columns: Iterable[Column], environment: Environment, names: Mapping[str, str]) -> exp.Expr:
     """Return an expression over columns, which `names` may rename."""
     value = with_user_types(expression_of(text).copy(), environment.catalog, environment.scope)
-    enums = {column.name: column.type for column in columns if column.type.labels}
+    types = {column.name: column.type for column in columns}
+    enums = {name: type_ for name, type_ in types.items() if type_.labels}
     if enums:
         with_literals_of_enums(value, enums)
+    if any(type_.holds_json for type_ in types.values()):
+        for read in value.find_all(exp.Column):
+            read.type = data_type(types[folded(read.this)]) if folded(read.this) in types else None
+        value = annotate_types(value, expression_metadata=METADATA, dialect="postgres", overwrite_types=False)
+        check_json(value)
     for read in value.find_all(exp.Column):
         name = folded(read.this)
         read.set("this", identifier(names.get(name, name)))

@@ -28,11 +28,13 @@ from sparkwave.planner.bind.views import keep_arguments, reference
 from sparkwave.planner.build.handled import check_handled
 from sparkwave.planner.build.time_windows import is_temporal, prepare_from
 from sparkwave.planner.functions.aggregates import OF_FLOATS
+from sparkwave.planner.functions.json_checks import check_json
 from sparkwave.planner.functions.operators import INEXACT, METADATA, check_subscripts, is_known
 from sparkwave.planner.functions.structs import check_structs
 from sparkwave.planner.functions.typed import data_type, sql_type, with_written_numerics
 from sparkwave.planner.functions.undefined import check_counts, miscounted, undefined_call
 from sparkwave.planner.functions.unstable import check_stable
+from sparkwave.planner.functions.written_json import with_json
 from sparkwave.planner.parse.constant_runs import expanded
 from sparkwave.planner.parse.trees import folded, name_of, position_of
 from sparkwave.planner.statements import Name
@@ -81,6 +83,7 @@ def bind(query: exp.Query, catalog: Catalog, scope: Scope) -> BoundQuery:
     """Qualify and type a query over user relations. Raises Error 0A000 for syntax that no plan has."""
     bound = annotated(expand_rows(query, catalog, scope), catalog, scope, check_handled)
     check_structs(bound.tree)
+    check_json(bound.tree)
     return bound
 
 
@@ -141,7 +144,8 @@ def annotated(query: exp.Query, catalog: Catalog, scope: Scope, check: Check = l
     query = query.copy()
     name_selects(query)
     query = with_functions(query, catalog, scope)
-    with_user_types(with_written_numerics(query, scope.has_exact_numerics, scope.has_numeric_exponents), catalog, scope)
+    with_json(with_written_numerics(query, scope.has_exact_numerics, scope.has_numeric_exponents), scope.has_json)
+    with_user_types(query, catalog, scope)
     if miscounted(query) is None:
         check(query)
     tree = prepare_from(resolve_references(query, catalog, scope))

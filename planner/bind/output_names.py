@@ -95,6 +95,8 @@ def type_name(to: exp.Expr) -> str:
     element = to.expressions[0] if to.args.get("this") == exp.DType.ARRAY else to
     if (found := user_type(element)) is not None and found.named is not None:
         return found.named.name
+    if element.args.get("this") == exp.DType.UNION:
+        return "json"
     return to.sql(dialect="postgres").lower().replace('"', "").rpartition(".")[2]
 
 

@@ -16,13 +16,13 @@ from sqlglot import exp
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import PYTHON_PREFIX, Catalog, Function
-from sparkwave.catalog.types import Type
+from sparkwave.catalog.types import JSON, VARCHAR, Type
 from sparkwave.planner.bind.scopes import Scope
 from sparkwave.planner.bind.user_types import with_user_types
 from sparkwave.planner.functions.aggregates import is_aggregate
 from sparkwave.planner.functions.operators import is_known
 from sparkwave.planner.functions.python_call import python_call, result_of
-from sparkwave.planner.functions.typed import data_type
+from sparkwave.planner.functions.typed import data_type, sql_type
 from sparkwave.planner.functions.undefined import undefined
 from sparkwave.planner.parse.trees import folded, parse_tree, position_of
 from sparkwave.planner.statements import CreateFunction
@@ -143,10 +143,9 @@ def _value(function: Function, call: exp.Anonymous, catalog: Catalog, left: list
 
 def _called(function: Function, call: exp.Anonymous) -> exp.Expr:
     """Return the call of a function in Python, with arguments cast to the declared types."""
-    arguments = [
-        exp.Paren(this=exp.cast(argument.copy(), data_type(type_)))
-        for argument, (_, type_) in zip(call.expressions, function.arguments, strict=True)
-    ]
+    pairs = zip(call.expressions, function.arguments, strict=True)
+    casts = [exp.cast(argument.copy(), data_type(type_)) for argument, (_, type_) in pairs]
+    arguments = [exp.Paren(this=exp.cast(c, data_type(VARCHAR)) if sql_type(c.to) == JSON else c) for c in casts]
     value = python_call(function, arguments)
     return exp.Paren(this=value) if result_of(value) == function.result else exp.cast(value, data_type(function.result))
 

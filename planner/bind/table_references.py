@@ -244,6 +244,8 @@ class _Resolver:
                 source = _found(name, None, [level], column)
                 assert source is not None
                 self._use(source, column, levels)
+                if source.relation is not None and any(each.type.holds_json for each in source.relation.visible):
+                    column.replace(_row_of(column, source.relation))
                 return
 
     def _use(self, source: _Source, column: exp.Column, levels: _Levels) -> None:
@@ -353,3 +355,15 @@ def _refer_by(column: exp.Column, name: str) -> None:
     column.set("this", identifier)
     if isinstance(column.parent, exp.Select) and column.arg_key == "expressions":
         column.replace(exp.alias_(column.copy(), written, quoted=True))
+
+
+def _row_of(table: exp.Column, relation: Relation) -> exp.Expr:
+    """Return the row of a table, which DuckDB takes its name for, from its columns, whose types are known."""
+    fields = [
+        exp.PropertyEQ(
+            this=exp.to_identifier(column.name, quoted=True),
+            expression=exp.column(exp.to_identifier(column.name, quoted=True), table.this.copy()),
+        )
+        for column in relation.visible
+    ]
+    return exp.Struct(expressions=fields)

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Relation
-from sparkwave.catalog.types import BYTEA, DATE, DOUBLE, TIMESTAMP, TIMESTAMPTZ, Type
+from sparkwave.catalog.types import BYTEA, DATE, DOUBLE, JSON, TIMESTAMP, TIMESTAMPTZ, Type
 from sparkwave.planner.batch.parameters import Seen, type_by_place, typed_nodes
 from sparkwave.planner.bind.binder import BoundQuery, annotate_again, data_type
 from sparkwave.planner.bind.user_types import check_label
@@ -22,22 +22,23 @@ _PLACES = (
     exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Nullif, exp.In, exp.Between,
     exp.Coalesce, exp.Greatest, exp.Least, exp.Case, exp.If,
 )  # fmt: skip
-_READ_OTHERWISE = (BYTEA, DATE, TIMESTAMP, TIMESTAMPTZ, DOUBLE)
+_COMPARED = (exp.Predicate, exp.Nullif, exp.In)
+_READ_OTHERWISE = (BYTEA, DATE, TIMESTAMP, TIMESTAMPTZ, DOUBLE, JSON)
 
 
 def type_literals(bound: BoundQuery) -> None:
     """Give the literals of a bound query their types, and type the expressions over them again."""
     seen: Seen = {}
-    has_enums = holds_enums(bound.tree, bound.tables.values())
-    types = [(literal, type_by_place(literal, seen)) for literal in _untyped(bound.tree, has_enums)]
+    has_checked = holds_checked(bound.tree, bound.tables.values())
+    types = [(literal, type_by_place(literal, seen)) for literal in _untyped(bound.tree, has_checked)]
     given = [_give(literal, type_) for literal, type_ in types]
     if any(given):
         annotate_again(bound)
 
 
-def with_literals_of(tree: exp.Expr, typed: Callable[[exp.Expr], exp.Expr], has_enums: bool) -> exp.Expr:
+def with_literals_of(tree: exp.Expr, typed: Callable[[exp.Expr], exp.Expr], has_checked: bool) -> exp.Expr:
     """Type the literals of an untyped tree, changed in place; `typed` makes a typed tree of it."""
-    literals = list(_untyped(tree, has_enums))
+    literals = list(_untyped(tree, has_checked))
     if not literals:
         return tree
     seen: Seen = {}
@@ -61,23 +62,24 @@ def with_literals_of_enums(tree: exp.Expr, enums: Mapping[str, Type]) -> None:
         column.replace(exp.Cast(this=column.copy(), to=data_type(enums[folded(column.this)])))
 
 
-def holds_enums(tree: exp.Expr, read: Iterable[Relation]) -> bool:
-    """Return whether a tree casts to enums, or reads columns of enums: then texts are compared as enums."""
-    of_enum = (column.type.labels for relation in read for column in relation.visible)
-    return any(of_enum) or any(kind.args["this"] == exp.DType.ENUM for kind in tree.find_all(exp.DataType))
+def holds_checked(tree: exp.Expr, read: Iterable[Relation]) -> bool:
+    """Return whether a tree casts to enums or json, or reads columns of them: then any text may be one of them."""
+    of_enum = (column.type.labels or column.type.holds_json for relation in read for column in relation.visible)
+    kinds = (exp.DType.ENUM, exp.DType.UNION)
+    return any(of_enum) or any(kind.args["this"] in kinds for kind in tree.find_all(exp.DataType))
 
 
-def _untyped(tree: exp.Expr, has_enums: bool) -> Iterator[exp.Expr]:
+def _untyped(tree: exp.Expr, has_checked: bool) -> Iterator[exp.Expr]:
     for literal in tree.find_all(exp.Literal):
         parent = literal.parent
         is_assigned = isinstance(parent, exp.EQ) and isinstance(parent.parent, exp.Update)
-        is_placed = isinstance(parent, _PLACES) and not is_assigned and (has_enums or _may_be_misread(literal.name))
+        is_placed = isinstance(parent, _PLACES) and not is_assigned and (has_checked or _may_be_misread(literal.name))
         is_argument = isinstance(parent, exp.Func | exp.Paren) and not isinstance(parent, exp.Cast)
-        if literal.is_string and (is_placed or is_argument or _is_output(literal, has_enums)):
+        if literal.is_string and (is_placed or is_argument or _is_output(literal, has_checked)):
             yield literal
 
 
-def _is_output(literal: exp.Expr, has_enums: bool) -> bool:
+def _is_output(literal: exp.Expr, has_checked: bool) -> bool:
     """Return whether a text is an output of a set operation, or a value in FROM, that may be misread."""
     parent = literal.parent
     if isinstance(parent, exp.Tuple):
@@ -85,7 +87,7 @@ def _is_output(literal: exp.Expr, has_enums: bool) -> bool:
         is_one = isinstance(values, exp.Values) and isinstance(values.parent, exp.From | exp.Join | exp.Subquery)
     else:
         is_one = isinstance(parent, exp.Select | exp.Alias) and literal.find_ancestor(exp.SetOperation) is not None
-    return is_one and (has_enums or _may_be_misread(literal.name))
+    return is_one and (has_checked or _may_be_misread(literal.name))
 
 
 def _may_be_misread(text: str) -> bool:
@@ -102,8 +104,10 @@ def _give(literal: exp.Expr, type_: Type | None) -> bool:
     """Cast a literal to a type whose texts the engines misread. Returns whether `type_` is such a type."""
     if type_ is None or not (type_.dimensions or type_.labels or type_ in _READ_OTHERWISE):
         return False
+    if type_ == JSON and isinstance(literal.parent, _COMPARED):
+        return False  # which is an error about the literal as it is
     to = data_type(type_)
-    if type_.labels and not type_.dimensions:
+    if (type_.labels or type_ == JSON) and not type_.dimensions:
         check_label(literal.name, type_, position_of(literal))
         literal.replace(exp.Cast(this=literal.copy(), to=to))
         return True

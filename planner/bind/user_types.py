@@ -13,7 +13,7 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Catalog, UserType
 from sparkwave.catalog.names import quote_if_needed
 from sparkwave.catalog.relation_details import Check, Domain
-from sparkwave.catalog.types import UNRESOLVED, Type
+from sparkwave.catalog.types import JSON, UNRESOLVED, Type
 from sparkwave.planner.bind.scopes import Scope
 from sparkwave.planner.functions.typed import data_type
 from sparkwave.planner.parse.constraints import named_checks
@@ -185,8 +185,8 @@ def _settled(text: str, catalog: Catalog, scope: Scope) -> str:
 
 
 def check_label(text: str, type_: Type, position: int | None = None) -> None:
-    """Raise Error 22P02 for a text that is no label of an enum; accepts any text for other types."""
-    if type_.labels:
+    """Raise Error 22P02 for a text that is no label of an enum, or no json; accepts any text for other types."""
+    if type_.labels or type_ == JSON:
         try:
             decode_text(text, replace(type_, dimensions=0))
         except Error as error:

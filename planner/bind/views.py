@@ -12,6 +12,8 @@ from sparkwave.planner.bind.sql_functions import with_functions
 from sparkwave.planner.bind.table_references import resolve_references
 from sparkwave.planner.bind.user_types import with_user_types
 from sparkwave.planner.build.time_windows import prepare_from
+from sparkwave.planner.functions.written_json import SINCE as JSON_SINCE
+from sparkwave.planner.functions.written_json import with_json
 from sparkwave.planner.parse.statement import parse_statement
 from sparkwave.planner.parse.trees import folded, is_cte
 from sparkwave.planner.statements import CreateView
@@ -27,7 +29,8 @@ def reference(view: Relation, table: exp.Table, catalog: Catalog) -> exp.Subquer
     so that errors point into the user's statement.
     """
     scope = scope_of(view)
-    query = with_user_types(with_functions(_definition(view.definition).copy(), catalog, scope), catalog, scope)
+    definition = with_functions(_definition(view.definition).copy(), catalog, scope)
+    query = with_user_types(with_json(definition, view.planner >= JSON_SINCE), catalog, scope)
     query = _as_subquery(resolve_references(query, catalog, scope), f"_view{view.id}_")
     for node in query.walk():
         if "start" in node.meta:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
-from sparkwave.catalog.types import Type, parse_type
+from sparkwave.catalog.types import Type, duckdb_type
 from sparkwave.planner.functions.aggregates import is_aggregate
 from sparkwave.planner.functions.python_call import PythonCall
 from sparkwave.planner.plan.nodes import Order, conjuncts
@@ -30,6 +30,7 @@ TYPES: dict[str, str] = {
     "timestamp without time zone": "Timestamp",
     "timestamp with time zone": "Timestamptz",
     "interval": "Interval",
+    "json": "Json",
     "jsonb": "Jsonb",
 }
 
@@ -177,7 +178,7 @@ def _constant(node: exp.Expr) -> str:
 
 def _cast(node: exp.Cast, inner: str) -> str:
     """Return a cast; a cast of a constant is the constant with its type."""
-    name = type_name(parse_type(node.to.sql(dialect="duckdb")))
+    name = type_name(duckdb_type(node.to.sql(dialect="duckdb")))
     return f"{inner.rpartition(':')[0]}:{name}" if is_constant(node) else f"{inner}::{name}"
 
 

@@ -13,9 +13,22 @@ from sqlglot import exp
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
-from sparkwave.catalog.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, INTERVAL, JSONB, NUMERIC, QUOTIENT, VARCHAR, Type
+from sparkwave.catalog.types import (
+    BIGINT,
+    BOOLEAN,
+    DOUBLE,
+    INTEGER,
+    INTERVAL,
+    JSON,
+    JSONB,
+    NUMERIC,
+    QUOTIENT,
+    VARCHAR,
+    Type,
+)
 from sparkwave.planner.functions.array_aggregates import argument, over_array
 from sparkwave.planner.functions.typed import data_type, sql_type
+from sparkwave.planner.functions.written_json import IS_OF_JSONB
 
 # Functions that sqlglot does not know as aggregates, by PostgreSQL's name.
 _BY_NAME: dict[str, str] = {
@@ -36,9 +49,9 @@ _FIXED: dict[str, Type] = {
     "logicalor": BOOLEAN,
     "bool_and": BOOLEAN,
     "groupconcat": VARCHAR,
-    "jsonarrayagg": JSONB,
+    "jsonarrayagg": JSON,
     "jsonbobjectagg": JSONB,
-    "jsonobjectagg": JSONB,
+    "jsonobjectagg": JSON,
     "jsonb_agg": JSONB,
 }
 _COUNTING: dict[type[exp.Expr], Type] = {
@@ -173,7 +186,7 @@ def result_type(node: exp.Expr, type_of: Callable[[exp.Expr], Type | None]) -> T
         return None
     name = _BY_NAME.get(inner.name.lower(), "") if isinstance(inner, exp.Anonymous) else inner.key
     if name in _FIXED:
-        return _FIXED[name]
+        return JSONB if inner.meta.get(IS_OF_JSONB) else _FIXED[name]
     if name in _AVERAGES or name.startswith("regr"):
         return DOUBLE
     if isinstance(inner, exp.Mode | exp.PercentileDisc) or name == "mode":

@@ -9,9 +9,10 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from sparkwave.catalog.types import DOUBLE, INTERVAL, JSONB, VARCHAR, Type
+from sparkwave.catalog.types import DOUBLE, INTERVAL, JSON, JSONB, VARCHAR, Type
 from sparkwave.planner.functions.result_types import array_type
 from sparkwave.planner.functions.typed import data_type, sql_type
+from sparkwave.planner.functions.written_json import IS_OF_JSONB
 
 _AROUND = (exp.Filter, exp.Window, exp.WithinGroup)
 # The relative error of approx_percentile without a second argument (RisingWave, "Aggregate functions").
@@ -38,7 +39,10 @@ def over_array(node: exp.Expr) -> exp.Expr | None:
         outer.set("this", made)
         made = outer
     made.type = data_type(array_type(element)) if element is not None else None
-    return exp.cast(exp.Anonymous(this=function, expressions=[made, *others]), data_type(type_))
+    found = exp.Anonymous(this=function, expressions=[made, *others])
+    if type_ == JSON:  # which is no text that is read again
+        found.type = data_type(type_)
+    return exp.cast(found, data_type(type_))
 
 
 def argument(call: exp.Expr) -> exp.Expr:
@@ -63,16 +67,24 @@ def _array(value: exp.Expr, order: exp.Expr | None) -> exp.ArrayAgg:
 
 
 def _documents(call: exp.Expr, around: _Around) -> _Spelled:
-    """jsonb_agg. DuckDB's own writes Infinity, NaN and times in another form than PostgreSQL's JSON."""
+    """json_agg and jsonb_agg. DuckDB's own writes Infinity, NaN and times in another form than PostgreSQL's JSON."""
     value = call.this if isinstance(call, exp.JSONArrayAgg) else call.expressions[0]
-    return "to_jsonb", JSONB, exp.ArrayAgg(this=value.copy()), []
+    made = exp.ArrayAgg(this=value.copy())
+    return ("json_of_items", JSON, made, []) if _is_of_json(call) else ("to_jsonb", JSONB, made, [])
+
+
+def _is_of_json(call: exp.Expr) -> bool:
+    return isinstance(call, exp.JSONArrayAgg | exp.JSONObjectAgg) and not call.meta.get(IS_OF_JSONB)
 
 
 def _fields(call: exp.Expr, around: _Around) -> _Spelled:
-    """jsonb_object_agg, from rows (name, value as jsonb)."""
+    """json_object_agg, from texts of fields, and jsonb_object_agg, from rows (name, value as jsonb)."""
     key, value = call.iter_expressions()
     order = value if isinstance(value, exp.Order) else None
     value = value.this if order is not None else value
+    if _is_of_json(call):
+        field = exp.Anonymous(this="json_field", expressions=[key.copy(), value.copy()])
+        return "json_of_fields", JSON, _array(field, order), []
     document = exp.Anonymous(this="to_jsonb", expressions=[value.copy()])
     row = exp.Anonymous(this="jsonb_field", expressions=[exp.cast(key.copy(), exp.DataType.Type.TEXT), document])
     return "jsonb_of_fields", JSONB, _array(row, order), []

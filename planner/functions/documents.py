@@ -1,15 +1,17 @@
-"""Values in the form that they have in jsonb, where DuckDB's own form differs."""
+"""Values in the form that they have in json and jsonb, where DuckDB's own form differs."""
 
 from __future__ import annotations
 
 from sqlglot import exp
 
-from sparkwave.catalog.types import QUOTIENT, Type
+from sparkwave.catalog.types import JSON, QUOTIENT, Type
 from sparkwave.planner.functions.operators import as_call, type_of_part
 from sparkwave.planner.functions.scalar_functions import ELEMENT, duckdb_call, of_each, ours
 from sparkwave.planner.functions.struct_spelling import field_at, is_there
 
-_BUILDERS = frozenset({"to_jsonb", "jsonb_build_array", "jsonb_build_object"})
+_BUILDERS = frozenset(
+    {"to_jsonb", "jsonb_build_array", "jsonb_build_object", "to_json", "json_build_array", "json_build_object"}
+)
 _AGGREGATES = frozenset({"jsonb_agg", "json_agg", "jsonb_object_agg", "json_object_agg"})
 _FLOATS = ("real", "double precision", "numeric")
 _MOMENTS = ("timestamp without time zone", "timestamp with time zone")
@@ -17,7 +19,7 @@ _TEXTS = ("date", "interval", "bytea")
 
 
 def makes_document(node: exp.Expr) -> bool:
-    """Return whether a node calls a function or aggregate whose arguments become jsonb."""
+    """Return whether a node calls a function or aggregate whose arguments become json or jsonb."""
     if isinstance(node, exp.JSONArrayAgg | exp.JSONObjectAgg | exp.JSONBObjectAgg):
         return True
     call = as_call(node)
@@ -48,6 +50,8 @@ def _in_document(value: exp.Expr, type_: Type) -> exp.Expr:
         return exp.cast(ours("quotient_text", value), "JSON", dialect="duckdb")
     if type_.name in _FLOATS:
         return ours("number_in_json", value)
+    if type_ == JSON:
+        return ours("document", value)
     if type_.name in _MOMENTS:
         return ours("time_in_json", value)
     return ours("to_text", value) if type_.name in _TEXTS else value

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import islice
 
 import sqlglot
@@ -22,6 +23,7 @@ from sparkwave.catalog.types import (
     DOUBLE,
     INTEGER,
     INTERVAL,
+    JSON,
     JSONB,
     NUMERIC,
     QUOTIENT,
@@ -38,6 +40,16 @@ from sparkwave.planner.functions.date_patterns import moment_text, strftime_form
 from sparkwave.planner.functions.digits import INT64_DIGITS, NARROW, digits
 from sparkwave.planner.functions.documents import in_document
 from sparkwave.planner.functions.interval_patterns import interval_chars
+from sparkwave.planner.functions.json_spelling import (
+    cast_of_json,
+    document,
+    json_array,
+    json_field,
+    json_object,
+    json_of_items,
+    of_jsonb,
+    to_json,
+)
 from sparkwave.planner.functions.jsonb_contains import contains
 from sparkwave.planner.functions.number_patterns import is_number_format, number_read, number_text
 from sparkwave.planner.functions.operators import INEXACT, as_call, type_of_part
@@ -482,6 +494,10 @@ def _json_extract(node: exp.Expr) -> exp.Expr:
     A constant field name becomes DuckDB's path; any other text would be taken for a path too.
     """
     path, is_text = node.expression, isinstance(node, exp.JSONExtractScalar)
+    if type_of_part(node.this) == JSON:
+        node.set("this", document(node.this))
+        made = _json_extract(node)
+        return made if is_text else of_jsonb(made)
     if not isinstance(path, exp.JSONPath):
         return ours("json_get_text" if is_text else "json_get", node.this, path)
     number = path.expressions[-1].this if isinstance(path.expressions[-1], exp.JSONPathSubscript) else None
@@ -591,6 +607,10 @@ def _cast(node: exp.Expr, lenient: bool) -> exp.Expr | None:
         return cast_to_struct(value, source, target, _spell(lenient))
     if kind in exp.DataType.TEXT_TYPES and source is not None and holds_struct(source):
         return text_of(value, source, _printed)
+    if JSON in (_element(source), _element(target)):
+        made = cast_of_json(node, source, target, lenient)
+        if made is not None:
+            return made
     items = nested_items(value) if kind == exp.DataType.Type.ARRAY else None
     if items is not None:
         if target is not None and depth(items) > target.dimensions:
@@ -644,6 +664,11 @@ def _cast(node: exp.Expr, lenient: bool) -> exp.Expr | None:
     # DuckDB's (1.5.5) TRY_CAST raises for the time of an infinite timestamp.
     is_time = kind == exp.DataType.Type.TIME and source is not None and source != TIME
     return duckdb_call("try", cast) if is_time else cast
+
+
+def _element(type_: Known) -> Known:
+    """Return the type of an array's elements, of any number of dimensions, or the type itself."""
+    return replace(type_, dimensions=0) if type_ is not None else None
 
 
 def _value_to_cast(value: exp.Expr, source: Type, target: Type) -> exp.Expr | None:
@@ -766,6 +791,21 @@ def _document(argument: exp.Expr) -> exp.Expr:
     return duckdb_call("json", argument) if argument.is_string else argument
 
 
+def _read(name: str) -> Callable[[_Args], exp.Expr]:
+    """Return a function of json by that of jsonb, which takes the same arguments."""
+    return lambda arguments: ours(name, document(arguments[0]), *arguments[1:])
+
+
+def _part(name: str) -> Callable[[_Args], exp.Expr]:
+    """Return a function of json that gives json, by that of jsonb."""
+    return lambda arguments: of_jsonb(_BUILDERS[name]([document(arguments[0]), *arguments[1:]]))
+
+
+def _parts(name: str) -> Callable[[_Args], exp.Expr]:
+    """Return a function of json that gives an array of json, by that of jsonb."""
+    return lambda arguments: of_each(ours(name, document(arguments[0])), of_jsonb(exp.column(ELEMENT)))
+
+
 def _with_document(name: str) -> Callable[[_Args], exp.Expr]:
     """Return a function of a document, a path in it and a new document for this path."""
     return lambda arguments: ours(
@@ -781,6 +821,15 @@ _OF_DOCUMENTS = (
 def _of_document(name: str, count: int | None = None) -> Callable[[_Args], exp.Expr]:
     """Return a function of a document and the first `count` arguments."""
     return lambda arguments: ours(name, _document(arguments[0]), *arguments[1:count])
+
+
+def _as_jsonb(argument: exp.Expr) -> exp.Expr:
+    return document(argument) if type_of_part(argument) == JSON else argument
+
+
+def _at_path(arguments: _Args) -> exp.Expr:
+    made = ours("json_at", _as_jsonb(arguments[0]), _path(arguments))
+    return of_jsonb(made) if type_of_part(arguments[0]) == JSON else made
 
 
 def _are_null(arguments: _Args) -> exp.Expr:
@@ -953,7 +1002,7 @@ def _jsonb_build_object(arguments: _Args) -> exp.Expr:
     for place, argument in enumerate(arguments):
         is_key = place % 2 == 0 and not argument.is_string
         type_ = type_of_part(argument)
-        if is_key and type_ is not None and (type_.dimensions or type_.fields or type_ == JSONB):
+        if is_key and type_ is not None and (type_.dimensions or type_.fields or type_ in (JSON, JSONB)):
             message = "key value must be scalar, not array, composite, or json"
             raise Error(message, errors.INVALID_PARAMETER_VALUE)
         if is_key:
@@ -1048,11 +1097,23 @@ _BUILDERS: dict[str, Callable[[_Args], exp.Expr]] = {
     "array_contained": lambda arguments: _contains(arguments[1], arguments[0]),
     "jsonb_exists_any": lambda arguments: ours("jsonb_exists_any", arguments[0], _path(arguments)),
     "jsonb_exists_all": lambda arguments: ours("jsonb_exists_all", arguments[0], _path(arguments)),
+    **{f"json_{name}": _read(f"jsonb_{name}") for name in ("typeof", "array_length", "element_texts", "keys")},
+    "json_value_texts": lambda arguments: ours("jsonb_value_texts", document(arguments[0])),
+    "json_extract_path": _part("jsonb_extract_path"),
+    "json_extract_path_text": lambda arguments: ours("json_text_at", document(arguments[0]), _keys(arguments)),
+    "json_strip_nulls": _part("jsonb_strip_nulls"),
+    "json_elements": _parts("jsonb_elements"),
+    "json_values": _parts("jsonb_values"),
+    "to_json": to_json,
+    "json_build_array": json_array,
+    "json_build_object": json_object,
+    "json_of_items": json_of_items,
+    "json_field": json_field,
     "to_date": _to_date,
     "to_number": lambda arguments: number_read(*arguments),
     "to_timestamp": _to_timestamp,
-    "json_at": lambda arguments: ours("json_at", arguments[0], _path(arguments)),
-    "json_text_at": lambda arguments: ours("json_text_at", arguments[0], _path(arguments)),
+    "json_at": _at_path,
+    "json_text_at": lambda arguments: ours("json_text_at", _as_jsonb(arguments[0]), _path(arguments)),
     "jsonb_extract_path": lambda arguments: ours("json_at", arguments[0], _keys(arguments)),
     "jsonb_extract_path_text": lambda arguments: ours("json_text_at", arguments[0], _keys(arguments)),
 }

@@ -43,9 +43,11 @@ from sparkwave.planner.functions.result_types import (
     field_place,
     first,
     multiplication,
+    part_of_document,
 )
-from sparkwave.planner.functions.scalar_functions import ALIASES, FUNCTIONS, Rule
+from sparkwave.planner.functions.scalar_functions import ALIASES, FUNCTIONS, OF_JSONB, Rule
 from sparkwave.planner.functions.typed import data_type, sql_type
+from sparkwave.planner.functions.written_json import IS_OF_JSONB
 from sparkwave.planner.parse.constant_runs import ConstantRun
 from sparkwave.planner.parse.lambdas import ElementLambda
 from sparkwave.planner.parse.trees import position_of
@@ -87,7 +89,8 @@ _TRIMS = {"LEADING": "ltrim", "TRAILING": "rtrim"}
 def as_call(node: exp.Expr) -> Call | None:
     """Return the function of a node, by Postgres' name, and its arguments in Postgres' order; None for other nodes."""
     if isinstance(node, exp.Anonymous):
-        name = ALIASES.get(node.name.lower(), node.name.lower())
+        name = node.name.lower()
+        name = OF_JSONB.get(name, name) if node.meta.get(IS_OF_JSONB) else ALIASES.get(name, name)
         return (name, list(node.expressions)) if name in FUNCTIONS else None
     if isinstance(node, exp.Trim):
         arguments = [part for key in ("this", "expression") if (part := node.args.get(key)) is not None]
@@ -197,7 +200,7 @@ _RULES: dict[type[exp.Expr], Callable[[exp.Expr], Known]] = {
     exp.BitwiseLeftShift: _Of(first),
     exp.BitwiseRightShift: _Of(first),
     exp.DPipe: _Of(concatenation),
-    exp.JSONExtract: _Of(JSONB),
+    exp.JSONExtract: _Of(part_of_document),
     exp.JSONExtractScalar: _Of(VARCHAR),
     exp.Case: _case,
     exp.Coalesce: _Of(common),

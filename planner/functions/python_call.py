@@ -9,7 +9,7 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.generator import Generator
 
 from sparkwave.catalog.model import Function
-from sparkwave.catalog.types import JSONB, VARCHAR, Type, parse_type
+from sparkwave.catalog.types import JSON, JSONB, VARCHAR, Type, parse_type
 
 
 class PythonCall(exp.Expression, exp.Func):
@@ -41,8 +41,8 @@ def result_of(call: exp.Expr) -> Type:
 
 
 def as_carried(type_: Type) -> Type:
-    """Return the type as which a value of a type goes to and from Python: jsonb as a text."""
-    return VARCHAR if type_ == JSONB else type_
+    """Return the type as which a value of a type goes to and from Python: json and jsonb as a text."""
+    return VARCHAR if type_ in (JSON, JSONB) else type_
 
 
 def _written(self: Generator, node: PythonCall) -> str:

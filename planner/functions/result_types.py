@@ -17,6 +17,7 @@ from sparkwave.catalog.types import (
     DOUBLE,
     INTEGER,
     INTERVAL,
+    JSON,
     JSONB,
     NUMERIC,
     QUOTIENT,
@@ -81,6 +82,11 @@ def _wider_struct(left: Type, right: Type) -> Type:
 def holds_struct(type_: Known) -> bool:
     """Whether a type is a struct or an array of structs."""
     return type_ is not None and type_.name == "struct"
+
+
+def holds_json(type_: Known) -> bool:
+    """Whether a type is json, an array of it, or a struct with it."""
+    return type_ is not None and type_.holds_json
 
 
 def row_of(types: tuple[Known, ...]) -> Known:
@@ -227,6 +233,11 @@ def of_arrays(types: tuple[Known, ...]) -> Known:
     """Return the type of arrays joined: that of more dimensions."""
     arrays = [side for side in types if side is not None and side.dimensions]
     return max(arrays, key=lambda side: side.dimensions) if arrays else None
+
+
+def part_of_document(types: tuple[Known, ...]) -> Known:
+    """Return the type of `->` and `#>`: json of json, jsonb of jsonb."""
+    return JSON if types and types[0] == JSON else JSONB
 
 
 def concatenation(types: tuple[Known, ...]) -> Known:

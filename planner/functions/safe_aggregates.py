@@ -119,7 +119,7 @@ def _is_small(value: exp.Expr) -> exp.Expr:
 
 def _field_name(value: exp.Expr) -> exp.Expr | None:
     """Return the name in a field of jsonb_object_agg, which raises for a NULL: a field has a name."""
-    calls = (call for call in value.find_all(exp.Anonymous) if call.name == "jsonb_field")
+    calls = (call for call in value.find_all(exp.Anonymous) if call.name in ("json_field", "jsonb_field"))
     return next((call.expressions[0] for call in calls), None)
 
 

@@ -23,6 +23,7 @@ from sparkwave.catalog.types import (
     DOUBLE,
     INTEGER,
     INTERVAL,
+    JSON,
     JSONB,
     NUMERIC,
     QUOTIENT,
@@ -45,6 +46,7 @@ from sparkwave.planner.functions.result_types import (
     number,
     number_of_first,
     of_arrays,
+    part_of_document,
     row_of,
     rows_of_elements,
     subtraction,
@@ -111,6 +113,15 @@ def worked_out_once(value: exp.Expr, of: Callable[[exp.Expr], exp.Expr]) -> exp.
     return of_one(value, of(number), number.name)
 
 
+_OF_JSON = {
+    "json_typeof": F(VARCHAR),
+    "json_array_length": F(INTEGER),
+    "json_build_object": F(JSON),
+    "json_build_array": F(JSON),
+    "json_extract_path": F(JSON),
+    "json_extract_path_text": F(VARCHAR),
+    "json_strip_nulls": F(JSON),
+}
 _TEXTS, _INTEGERS = Type("character varying", dimensions=1), Type("integer", dimensions=1)
 FUNCTIONS: dict[str, Function] = {
     # Numbers.
@@ -248,7 +259,7 @@ FUNCTIONS: dict[str, Function] = {
     "jsonb_exists_any": F(BOOLEAN),
     "jsonb_exists_all": F(BOOLEAN),
     "to_jsonb": F(JSONB, "to_json"),
-    "json_at": F(JSONB),
+    "json_at": F(part_of_document),
     "json_text_at": F(VARCHAR),
     "jsonb_set": F(JSONB),
     "jsonb_without": F(JSONB),
@@ -263,6 +274,17 @@ FUNCTIONS: dict[str, Function] = {
     "join_texts": F(VARCHAR),
     "sketched_percentile": F(DOUBLE),
     **dict.fromkeys(("sum_of_intervals", "avg_of_intervals"), F(INTERVAL)),
+    # json.
+    **_OF_JSON,
+    "to_json": F(JSON),
+    # Sparkwave's own: json from an array of values or of fields, rows without a type outside.
+    **dict.fromkeys(("json_of_items", "json_of_fields"), F(JSON)),
+    "json_field": F(lambda types: None),
+    # Sparkwave's own: json, or what may be json, as jsonb.
+    "document": F(JSONB),
+    # Arrays of the results of set-returning functions of json.
+    **dict.fromkeys(("json_elements", "json_values"), F(Type("json", dimensions=1))),
+    **dict.fromkeys(("json_element_texts", "json_value_texts", "json_keys"), F(_TEXTS)),
     # Arrays of the results of set-returning functions (`planner.parse.set_returning`).
     "jsonb_elements": F(Type("jsonb", dimensions=1)),
     "jsonb_element_texts": F(_TEXTS),
@@ -322,18 +344,11 @@ ALIASES = {
     "array_join": "array_to_string",
     "char_length": "length",
     "character_length": "length",
-    # json values behave like jsonb.
-    **{
-        f"json_{name}": f"jsonb_{name}"
-        for name in (
-            "typeof",
-            "array_length",
-            "build_object",
-            "build_array",
-            "extract_path",
-            "extract_path_text",
-            "strip_nulls",
-        )
-    },
+    **dict.fromkeys(("row_to_json", "array_to_json"), "to_json"),
+}
+# Functions of json, with those of jsonb for definitions in which json is another name of it
+# (`planner.functions.written_json`).
+OF_JSONB = {
     **dict.fromkeys(("to_json", "row_to_json", "array_to_json"), "to_jsonb"),
+    **{name: f"jsonb{name.removeprefix('json')}" for name in _OF_JSON},
 }

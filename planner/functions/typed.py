@@ -18,12 +18,14 @@ from sparkwave.catalog.types import (
     REAL,
     VARCHAR,
     Type,
-    parse_type,
+    duckdb_type,
     struct_type,
 )
 from sparkwave.planner.parse.trees import folded
 from sparkwave.planner.parse.type_text import NAMED
 
+# Marks DuckDB's JSON, which is jsonb, apart from the json that a user writes.
+IS_JSONB = "jsonb"
 _UNTOLD = (exp.DataType.Type.UNKNOWN, exp.DataType.Type.NULL)
 
 
@@ -37,7 +39,11 @@ def data_type(type_: Type) -> exp.DataType:
 
 @lru_cache(maxsize=1000)
 def _data_type(type_: Type) -> exp.DataType:
-    return exp.DataType.build(type_.duckdb(), dialect="duckdb")
+    made = exp.DataType.build(type_.duckdb(), dialect="duckdb")
+    for kind in made.find_all(exp.DataType):
+        if kind.this == exp.DType.JSON:
+            kind.meta[IS_JSONB] = True
+    return made
 
 
 def sql_type(kind: exp.DataType | None) -> Type | None:
@@ -72,7 +78,7 @@ def _plain_type(name: exp.DType, *numbers: str) -> Type | None:
 
 def _parsed_type(kind: exp.DataType) -> Type | None:
     try:
-        found = parse_type(kind.sql(dialect="duckdb"))
+        found = duckdb_type(kind.sql(dialect="duckdb"))
     except Error:
         return None
     is_default = found.name == "numeric" and (found.precision, found.scale) == DEFAULT_NUMERIC

@@ -13,6 +13,7 @@ from sparkwave.catalog.model import Column
 from sparkwave.catalog.names import quote_if_needed
 from sparkwave.planner.functions.typed import with_written_numerics
 from sparkwave.planner.functions.unstable import mutable_call
+from sparkwave.planner.functions.written_json import with_json
 from sparkwave.planner.parse.trees import folded, parse_tree, position_of, unsupported
 from sparkwave.planner.statements import ColumnDefinition
 
@@ -64,7 +65,7 @@ def check_generated(columns: Sequence[Column | ColumnDefinition], also: Sequence
 @lru_cache(maxsize=1000)
 def expression_of(text: str) -> exp.Expr:
     """Return the tree of an expression, which must not be changed."""
-    return with_written_numerics(parse_tree(f"SELECT {text}")).expressions[0].unalias()
+    return with_json(with_written_numerics(parse_tree(f"SELECT {text}"))).expressions[0].unalias()
 
 
 def columns_read(text: str) -> frozenset[str]:

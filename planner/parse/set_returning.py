@@ -25,15 +25,19 @@ class _Rows:
     is_named: bool = False
 
 
-_OF_JSONB = {
-    "array_elements": _Rows(("jsonb_elements",), ("value",)),
-    "array_elements_text": _Rows(("jsonb_element_texts",), ("value",)),
-    "object_keys": _Rows(("jsonb_keys",), is_named=True),
-    "each": _Rows(("jsonb_keys", "jsonb_values"), ("key", "value"), is_named=True),
-    "each_text": _Rows(("jsonb_keys", "jsonb_value_texts"), ("key", "value"), is_named=True),
-}
+def _of_documents(type_: str) -> dict[str, _Rows]:
+    return {
+        f"{type_}_array_elements": _Rows((f"{type_}_elements",), ("value",)),
+        f"{type_}_array_elements_text": _Rows((f"{type_}_element_texts",), ("value",)),
+        f"{type_}_object_keys": _Rows((f"{type_}_keys",), is_named=True),
+        f"{type_}_each": _Rows((f"{type_}_keys", f"{type_}_values"), ("key", "value"), is_named=True),
+        f"{type_}_each_text": _Rows((f"{type_}_keys", f"{type_}_value_texts"), ("key", "value"), is_named=True),
+    }
+
+
 _SET_RETURNING = {
-    **{f"{type_}_{name}": rows for name, rows in _OF_JSONB.items() for type_ in ("jsonb", "json")},
+    **_of_documents("jsonb"),
+    **_of_documents("json"),
     "string_to_table": _Rows(("string_to_array",)),
     "regexp_split_to_table": _Rows(("regexp_split_to_array",)),
     "regexp_matches": _Rows(("regexp_all_matches",)),

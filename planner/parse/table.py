@@ -126,7 +126,7 @@ def _conflict(added: _Additions, columns: tuple[ColumnDefinition, ...], key: tup
 
 
 # Types that a version column cannot have (RisingWave: src/frontend/src/handler/create_table.rs).
-_NO_VERSIONS = ("jsonb", "struct", "bytea", "boolean")
+_NO_VERSIONS = ("json", "jsonb", "struct", "bytea", "boolean")
 _CONFLICT_WORDS = {OVERWRITE: "OVERWRITE", IGNORE: "DO NOTHING", UPDATE_IF_NOT_NULL: "DO UPDATE IF NOT NULL"}
 
 

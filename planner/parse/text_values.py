@@ -42,7 +42,9 @@ def decode_text(text: str, type: Type) -> object:
         return _label(text, type)
     try:
         return _FROM_TEXT[type.name](text)
-    except (ValueError, InvalidOperation):
+    except (ValueError, InvalidOperation, RecursionError):
+        if type.name in ("json", "jsonb"):
+            raise Error("invalid input syntax for type json", INVALID_TEXT_REPRESENTATION) from None
         code = INVALID_DATETIME_FORMAT if type.name in _DATETIMES else INVALID_TEXT_REPRESENTATION
         raise Error(f'invalid input syntax for type {type}: "{text}"', code) from None
 
@@ -119,8 +121,13 @@ def _bytea(text: str) -> bytes:
 
 
 def _json(text: str) -> str:
-    json.loads(text)
+    json.loads(text, parse_constant=_no_number)
     return text
+
+
+def _no_number(text: str) -> None:
+    """Refuse NaN and Infinity, which Python reads."""
+    raise ValueError(text)
 
 
 # Words and eras that the engine understands and Python does not.
@@ -246,6 +253,7 @@ _FROM_TEXT: dict[str, Callable[[str], object]] = {
     "timestamp without time zone": _timestamp,
     "timestamp with time zone": _timestamptz,
     "interval": interval_text,
+    "json": _json,
     "jsonb": _json,
     "uuid": uuid.UUID,
 }

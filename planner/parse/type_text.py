@@ -7,7 +7,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from sparkwave.catalog.errors import UNDEFINED_OBJECT, Error
-from sparkwave.catalog.types import Type, is_of_ours, parse_type, unresolved
+from sparkwave.catalog.types import Type, duckdb_type, is_of_ours, parse_type, unresolved
 from sparkwave.planner.parse.tokens import TokenReader
 from sparkwave.planner.statements import Name
 
@@ -61,7 +61,7 @@ def user_type(kind: exp.Expr) -> Type | None:
     named = kind.meta.get(NAMED)
     if named is None and not is_enum:
         return None
-    found = parse_type(kind.sql(dialect="duckdb"))
+    found = duckdb_type(kind.sql(dialect="duckdb"))
     return found if is_enum else replace(found, named=named)
 
 

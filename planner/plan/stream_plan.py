@@ -29,7 +29,9 @@ from sparkwave.planner.delta.now import reads_now
 from sparkwave.planner.delta.nullability import never_null
 from sparkwave.planner.functions.aggregates import is_aggregate
 from sparkwave.planner.functions.duckdb_spelling import for_duckdb
+from sparkwave.planner.functions.json_checks import check_key
 from sparkwave.planner.functions.unstable import check_stable
+from sparkwave.planner.functions.written_json import SINCE as JSON_SINCE
 from sparkwave.planner.parse.statement import parse_statement
 from sparkwave.planner.parse.trees import position_of
 from sparkwave.planner.plan.nodes import (
@@ -211,6 +213,7 @@ def _planned(
         has_exact_averages=version >= EXACT_AVERAGES_SINCE,
         has_exact_numerics=version >= EXACT_NUMERICS_SINCE,
         has_numeric_exponents=version >= NUMERIC_EXPONENTS_SINCE,
+        has_json=version >= JSON_SINCE,
     )
     root = _built(streaming, catalog, scope, version >= ESCAPED_SINCE)
     if streaming.emits_on_window_close:
@@ -267,6 +270,11 @@ def _details(
 ) -> Details | None:
     if isinstance(statement, CreateSink):
         return planned_sink(statement, planned, target_of(statement, catalog, scope))
+    if streaming.index is not None:
+        types = {item.name: field.type for item, field in zip(planned.items, planned.fields, strict=True)}
+        for key in streaming.index.keys:
+            if (type_ := types.get(key.name)) is not None:
+                check_key(type_)
     return streaming.index
 
 

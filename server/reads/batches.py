@@ -11,6 +11,7 @@ from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.translation import DuckDBError, is_interrupt, is_passing, restored, translate
 from sparkwave.planner.batch.query import Batch
 from sparkwave.server.session.session import Session
+from sparkwave.server.wire.union_arrays import batch_without_unions
 
 # How often a query is run when DuckDB interrupts it unasked.
 _TRIES = 5
@@ -75,7 +76,7 @@ class Batches:
         for _ in range(_TRIES):
             try:
                 with self._session.running(self._cursor):
-                    batch = self._reader.read_next_batch()
+                    batch = batch_without_unions(self._reader.read_next_batch())
             except (DuckDBError, pa.ArrowException, OSError) as error:
                 self._session.check_cancelled()
                 found = error if isinstance(error, DuckDBError) else restored(error)

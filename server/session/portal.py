@@ -26,8 +26,8 @@ from sparkwave.server.wire.parameter_values import decode_parameter
 from sparkwave.server.wire.result import Prepared, Result, ResultColumn
 from sparkwave.server.wire.row_messages import slices
 
-# json, unknown, name, "char": types that Sparkwave lacks and whose binary format is their text.
-_TEXT_OIDS = frozenset({114, 705, 19, 18})
+# unknown, name, "char": types that Sparkwave lacks and whose binary format is their text.
+_TEXT_OIDS = frozenset({705, 19, 18})
 
 
 @dataclass(frozen=True)

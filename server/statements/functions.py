@@ -10,7 +10,7 @@ from sparkwave.catalog.model import PYTHON, Function
 from sparkwave.catalog.python_failures import ENABLED, disabled
 from sparkwave.catalog.stores.function_store import add_function, move_function, replace_function
 from sparkwave.catalog.stores.function_store import drop_function as remove_function
-from sparkwave.catalog.types import JSONB, Type
+from sparkwave.catalog.types import JSON, JSONB, Type
 from sparkwave.executor.functions.python_registry import python_functions
 from sparkwave.planner.batch.query import plan_query
 from sparkwave.planner.bind.privileges import check_owner
@@ -127,9 +127,10 @@ _CARRIED = {
     "boolean", "smallint", "integer", "bigint", "real", "double precision", "numeric", "character varying", "text",
     "bytea", "date", "time without time zone", "timestamp without time zone", "timestamp with time zone", "interval",
 }  # fmt: skip
+_DOCUMENTS = (JSON, JSONB)
 _CARRIED_HINT = (
     "It can have numbers, boolean, varchar, bytea, date, time, timestamp, timestamptz, interval, arrays and structs of "
-    "them, and jsonb."
+    "them, and json and jsonb."
 )
 
 
@@ -138,8 +139,8 @@ def _is_carried(type_: Type) -> bool:
     if type_.named is not None:
         return False
     if type_.fields:
-        return all(_is_carried(field) and field != JSONB for _, field in type_.fields)
-    return type_.name in _CARRIED or type_ == JSONB
+        return all(_is_carried(field) and field not in _DOCUMENTS for _, field in type_.fields)
+    return type_.name in _CARRIED or type_ in _DOCUMENTS
 
 
 def _check_type(session: Session, statement: CreateFunction, probe: Probe) -> None:
@@ -166,7 +167,7 @@ def _fits(found: Type, declared: Type) -> bool:
     """Whether PostgreSQL can assign a value of type `found` to type `declared`."""
     if (found.is_numeric and declared.is_numeric) or (found.is_text and declared.is_text):
         return True
-    if found.name in _MOMENTS and declared.name in _MOMENTS:
+    if (found.name in _MOMENTS and declared.name in _MOMENTS) or (found in _DOCUMENTS and declared in _DOCUMENTS):
         return True
     return (found.name, found.dimensions) == (declared.name, declared.dimensions)
 

@@ -17,6 +17,7 @@ from sparkwave.planner.batch.query import plan_query
 from sparkwave.planner.batch.values import condition_text, default_batch, generated_value
 from sparkwave.planner.definitions.counting import draws
 from sparkwave.planner.definitions.table_definition import table_text
+from sparkwave.planner.functions.json_checks import check_key
 from sparkwave.planner.statements import CreateSource, CreateTable, CreateTableAs
 from sparkwave.server.reads import execution
 from sparkwave.server.session.session import Session
@@ -52,6 +53,9 @@ def _create(session: Session, statement: CreateTable, kind: str) -> Result:
     given = [replace(column, default=settled_default(session, column.default)) for column in statement.columns]
     try_expressions(session, tuple(column.column for column in given), statement.checks)
     key = statement.primary_key
+    for column in given:
+        if column.name in key:
+            check_key(column.type)
     store = session.context.store
     with store.change() as cursor:
         id_, schema = store.next_id(cursor), made_schema(session, cursor, statement)

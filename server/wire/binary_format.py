@@ -267,6 +267,7 @@ _ENCODERS: dict[str, Callable[[pa.Array, Type], pa.Array]] = {
     "timestamp without time zone": _timestamp,
     "timestamp with time zone": _timestamp,
     "interval": _interval,
+    "json": _text,
     "jsonb": _jsonb,
     "uuid": _uuid,
     "struct": _record,

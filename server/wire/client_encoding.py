@@ -36,7 +36,7 @@ class Encoding:
             return False
         if type.dimensions or type.is_struct:
             raise Error(f"binary format of {type} in encoding {self.name} is not supported", FEATURE_NOT_SUPPORTED)
-        return type.is_text or type.name in ("jsonb", "enum")
+        return type.is_text or type.name in ("json", "jsonb", "enum")
 
     def decode(self, data: bytes) -> str:
         """Return the text of `data`.

@@ -364,6 +364,7 @@ _DECODERS: dict[str, Callable[[Cells, Type], pa.Array]] = {
     "timestamp without time zone": _since_2000(">i8", MICROS_TO_2000, INFINITE_MICROS, pa.timestamp("us")),
     "timestamp with time zone": _since_2000(">i8", MICROS_TO_2000, INFINITE_MICROS, pa.timestamp("us", "UTC")),
     "interval": _by_value,
+    "json": _by_value,
     "jsonb": _by_value,
     "uuid": _by_value,
 }

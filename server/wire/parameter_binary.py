@@ -136,6 +136,7 @@ _FROM_BINARY: dict[str, Callable[[bytes], object]] = {
     "timestamp without time zone": _timestamp_binary,
     "timestamp with time zone": _timestamptz_binary,
     "interval": _interval_binary,
+    "json": UTF8.decode,
     "jsonb": _jsonb,
     "uuid": _uuid,
 }

@@ -21,6 +21,7 @@ from sparkwave.catalog.types import DEFAULT_NUMERIC, QUOTIENT_NUMERIC, Type
 from sparkwave.server.wire.json_text import json_texts
 from sparkwave.server.wire.moment_styles import INTERVAL_STYLES, clock_text, styled_date, styled_moment
 from sparkwave.server.wire.text_style import DEFAULT_STYLE, TextStyle
+from sparkwave.server.wire.union_arrays import without_unions
 
 DAY = 86_400_000_000  # microseconds
 _YEAR_1, _YEAR_10000 = -719_162, 2_932_897  # first days of these years, counted from 1970-01-01
@@ -47,12 +48,14 @@ _ARROW: dict[str, pa.DataType] = {
 
 
 def conform(array: pa.Array, type: Type) -> pa.Array:
-    """Return the array as the plain Arrow type of `type`: no extension type, no dictionary, 32-bit offsets.
+    """Return the array as the plain Arrow type of `type`: no extension type, no union, no dictionary, 32-bit offsets.
 
     Raises Error 22003 when a value does not fit.
     """
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
+    if type.holds_json:
+        array = without_unions(array)
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     if pa.types.is_null(array.type):
