@@ -56,3 +56,11 @@ def test_origins(tables: Connection, sql: str, columns: list[tuple[str, int, int
 def test_numbers_without_a_scale_have_no_zeros_of_their_own(tables: Connection) -> None:
     found = tables.pgconn.exec_(b"SELECT free, free + price, price, 2::numeric FROM rd")
     assert [found.get_value(0, n) for n in range(4)] == [b"1.5", b"4", b"2.50", b"2"]
+
+
+@pytest.mark.parametrize("binary", [False, True])
+def test_rows_may_have_no_columns(tables: Connection, binary: bool) -> None:
+    """In few rows, which are encoded one by one, and in many."""
+    for query, count in (("SELECT", 1), ("SELECT FROM rd", 1), ("SELECT FROM generate_series(1, 20)", 20)):
+        found = tables.execute(query.encode(), binary=binary)
+        assert found.description == [] and found.fetchall() == [()] * count

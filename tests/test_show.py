@@ -120,6 +120,13 @@ def test_sessions_are_listed_and_stopped(module_server: Server, session: Connect
         with pytest.raises(psycopg.OperationalError):
             for _ in range(3):  # what was sent at the same time is still answered
                 other.execute("SELECT 1")
+    with module_server.connect() as other:
+        ended = f"SELECT pg_sleep(0.3), pg_terminate_backend({other.info.backend_pid})"
+        thread = threading.Thread(target=lambda: session.execute(ended))
+        thread.start()
+        with pytest.raises(psycopg.errors.AdminShutdown):
+            other.execute("SELECT pg_sleep(60)")
+        thread.join(30)
     assert session.execute(f"SELECT pg_cancel_backend({pid})").fetchall() == [(False,)]
 
 

@@ -317,11 +317,12 @@ DOMAINS = (
     "CREATE DOMAIN pos AS int CHECK (value > 0)",
     """CREATE DOMAIN email AS text NOT NULL DEFAULT 'a@b' CHECK (value LIKE '%@%')
        CONSTRAINT short CHECK (length(value) < 9)""",
+    "CREATE DOMAIN few AS pos CHECK (value < 10)",
     "CREATE TABLE d (id int PRIMARY KEY, p pos, e email, q pos DEFAULT 7)",
     "INSERT INTO d (id, p) VALUES (1, 5), (2, NULL)",
 )
 OF_DOMAINS = (
-    "SELECT * FROM d ORDER BY id", "SELECT 5::pos, 'x@y'::email, '7'::pos + 1, NULL::pos",
+    "SELECT * FROM d ORDER BY id", "SELECT 5::pos, 'x@y'::email, '7'::pos + 1, NULL::pos, 9::few",
     "SELECT (p + 1)::pos FROM d ORDER BY id",
     """SELECT typname, typtype, typbasetype::regtype::text, typnotnull FROM pg_type
        WHERE typtype = 'd' AND typname IN ('pos', 'email') ORDER BY 1""",
@@ -330,7 +331,8 @@ OF_DOMAINS = (
     "SELECT conname FROM pg_constraint WHERE contypid IN ('pos'::regtype, 'email'::regtype) ORDER BY 1",
 )  # fmt: skip
 BROKEN = (
-    "SELECT (-1)::pos", "SELECT '0'::pos", "SELECT NULL::email", "SELECT 'nothing'::email",
+    "SELECT (-1)::pos", "SELECT 0::few", "SELECT 10::few", "SELECT '0'::pos", "SELECT NULL::email",
+    "SELECT 'nothing'::email",
     "SELECT 'far@too-long'::email", "INSERT INTO d (id, p) VALUES (3, -5)", "INSERT INTO d (id, e) VALUES (3, NULL)",
     "UPDATE d SET e = 'no'", "UPDATE d SET q = 0", "SELECT (p - 5)::pos FROM d", "DROP DOMAIN pos",
     "CREATE DOMAIN pos AS text", "CREATE DOMAIN x AS missing",

@@ -42,7 +42,10 @@ _SIGNATURES = {
     "date_bin": "interval timestamptz timestamptz", "to_char": "timestamptz text", "to_date": "text",
     "make_date": "int", "make_time": "int int float8", "make_timestamp": "int int int int int float8",
     "justify_hours": "interval", "justify_days": "interval", "justify_interval": "interval", "pg_sleep": "float8",
-    # jsonb and arrays.
+    # json, jsonb and arrays.
+    "json_typeof": "json", "json_array_length": "json", "json_strip_nulls": "json", "json_extract_path": "json text",
+    "json_extract_path_text": "json text", "json_elements": "json", "json_element_texts": "json",
+    "json_keys": "json text",
     "jsonb_typeof": "jsonb", "jsonb_array_length": "jsonb", "jsonb_exists": "jsonb text",
     "jsonb_exists_any": "jsonb text[]", "jsonb_exists_all": "jsonb text[]", "jsonb_extract_path": "jsonb text",
     "jsonb_extract_path_text": "jsonb text", "json_at": "jsonb text", "json_text_at": "jsonb text",

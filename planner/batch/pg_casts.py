@@ -174,7 +174,9 @@ def nested_items(value: exp.Expr) -> list[Any] | None:
         return [None if quoted is None and bare.upper() == "NULL" else quoted or bare or "" for quoted, bare in found]
     try:
         return array_texts(text.name)
-    except Error:
+    except Error as error:
+        if error.sqlstate == errors.PROGRAM_LIMIT_EXCEEDED:
+            raise
         return None
 
 

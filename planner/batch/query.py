@@ -81,6 +81,8 @@ LAKE = "lake"
 # Names of the lake's row id among columns under their own names, and of MERGE's action on a row among the columns of
 # its sources. They are drawn when the process starts, so that nobody else can use them.
 ROW_NAME, WHEN_NAME = (f"?{stem} {secrets.token_hex(8)}" for stem in ("rowid", "when"))
+# The name of the only column of a query without columns; clients do not see it.
+NO_COLUMN = "?no column"
 _RESOLVED = "resolved"  # marks resolved tables; a client cannot set this mark
 
 
@@ -235,6 +237,9 @@ def prepared(tree: exp.Expr, environment: Environment) -> exp.Expr:
     for source in tree.find_all(exp.Subquery, exp.CTE):
         _check_cases(source)
     tree = with_functions(tree, environment.catalog, environment.scope).copy()
+    for select in tree.find_all(exp.Select):
+        if not select.expressions:  # DuckDB has no rows without columns
+            select.set("expressions", [exp.alias_(exp.Literal.number(1), NO_COLUMN, quoted=True)])
     tree = with_json(with_written_numerics(tree))
     tree = with_user_types(tree, environment.catalog, environment.scope)
     check_counts(tree, lambda whole, nodes: typed_nodes(whole, nodes, typed_in(environment)))

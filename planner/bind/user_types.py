@@ -21,7 +21,7 @@ from sparkwave.planner.parse.generated import expression_of, renamed
 from sparkwave.planner.parse.text_values import decode_text
 from sparkwave.planner.parse.trees import parse_tree, position_of
 from sparkwave.planner.parse.type_text import user_type_name
-from sparkwave.planner.statements import AddColumn, AlterTable, ColumnDefinition, CreateTable
+from sparkwave.planner.statements import AddColumn, AlterTable, ColumnDefinition, CreateDomain, CreateTable
 
 T = TypeVar("T")
 Tree = TypeVar("Tree", bound=exp.Expr)
@@ -73,7 +73,7 @@ def with_types(statement: T, catalog: Catalog, scope: Scope, of_column: bool = F
         made = tuple(with_types(part, catalog, scope, of_column) for part in statement)
     elif is_dataclass(statement):
         is_definition = of_column and isinstance(statement, ColumnDefinition)
-        of_column = is_definition or isinstance(statement, CreateTable | AddColumn)
+        of_column = is_definition or isinstance(statement, CreateTable | AddColumn | CreateDomain)
         parts = {f.name: getattr(statement, f.name) for f in fields(statement)}
         changed = {name: with_types(part, catalog, scope, of_column) for name, part in parts.items()}
         if isinstance(statement, ColumnDefinition):

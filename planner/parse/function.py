@@ -10,7 +10,7 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import PYTHON, SQL
 from sparkwave.catalog.types import Type, is_of_ours, parse_type
 from sparkwave.planner.parse.rename import unsupported
-from sparkwave.planner.parse.tokens import TokenReader
+from sparkwave.planner.parse.tokens import TokenReader, split_statements
 from sparkwave.planner.parse.type_text import read_type, type_words, written_type
 from sparkwave.planner.statements import AlterFunction, CreateFunction, DropFunction, Name
 
@@ -24,11 +24,11 @@ def parse_create_function(reader: TokenReader, replaces: bool) -> CreateFunction
     name = reader.name()
     arguments = _arguments(reader)
     result = _result(reader)
-    language, body, position, is_query, options = None, None, 0, False, dict[str, int]()
+    language, body, position, is_query, is_block, options = None, None, 0, False, False, dict[str, int]()
     while not reader.at_end:
         start = reader.offset + 1
         if reader.accept("LANGUAGE"):
-            language = _language(reader, start)
+            language, is_block = _language(reader, start)
         elif reader.accept("AS"):
             if body is not None:
                 raise _twice(start)
@@ -53,7 +53,8 @@ def parse_create_function(reader: TokenReader, replaces: bool) -> CreateFunction
         message = "AS or RETURN must be specified"
         raise Error(message, errors.INVALID_FUNCTION_DEFINITION, position=len(reader.sql.rstrip()) + 1)
     if language == SQL:
-        body = _of_query(body, position) if is_query else body
+        of_text = _of_block if is_block else _of_query
+        body = of_text(body, position, result) if is_query else body
     elif not is_query:
         raise Error("a function in Python has its code after AS", errors.SYNTAX_ERROR, position=position)
     definition = f"CREATE FUNCTION {reader.sql[name.position - 1 :].strip()}"
@@ -83,6 +84,7 @@ def _check_options(language: str, options: Mapping[str, int]) -> None:
             raise Error(message, errors.FEATURE_NOT_SUPPORTED, hint=_HINTS.get(option), position=position)
 
 
+_PLPGSQL = "plpgsql"
 _LANGUAGES = {SQL: "SQL", PYTHON: "Python"}
 
 
@@ -90,8 +92,11 @@ def _twice(position: int) -> Error:
     return Error("conflicting or redundant options", errors.SYNTAX_ERROR, position=position)
 
 
-def _language(reader: TokenReader, position: int) -> str:
+def _language(reader: TokenReader, position: int) -> tuple[str, bool]:
+    """Return a function's language, and whether its text is a block of PL/pgSQL with one expression, as if of SQL."""
     language = reader.value().lower()
+    if language == _PLPGSQL:
+        return SQL, True
     if language not in _LANGUAGES:
         raise Error(
             f'language "{language}" is not supported',
@@ -99,7 +104,7 @@ def _language(reader: TokenReader, position: int) -> str:
             hint="Write the function with LANGUAGE SQL or LANGUAGE python.",
             position=position,
         )
-    return language
+    return language, False
 
 
 def _arguments(reader: TokenReader) -> tuple[tuple[str, Type], ...]:
@@ -140,9 +145,27 @@ def _result(reader: TokenReader) -> Type:
     return read_type(reader)
 
 
-def _of_query(text: str, position: int) -> str:
-    """Return the expression in `SELECT expression`. Raises Error 42601 or, for any other query, 0A000."""
+def _of_block(text: str, position: int, result: Type) -> str:
+    """Return the expression in `BEGIN RETURN expression; END`. Raises Error 0A000 for any other block."""
+    first, *others = (TokenReader(part) for part, _ in split_statements(text))
+    is_one = first.accept("BEGIN", "RETURN") and not first.at_end and len(others) == 1 and others[0].accept("END")
+    if not is_one or not others[0].at_end:
+        message = 'language "plpgsql" is not supported'
+        hint = "The body BEGIN RETURN expression; END is. Else write the function with LANGUAGE SQL or LANGUAGE python."
+        raise Error(message, errors.FEATURE_NOT_SUPPORTED, hint=hint, position=position)
+    return first.rest.strip()
+
+
+def _of_query(text: str, position: int, result: Type) -> str:
+    """Return the expression in `SELECT expression`.
+
+    Raises Error 42601, 42P13 for an empty text or, for any other query, 0A000.
+    """
     reader = TokenReader(text)
+    if reader.at_end:
+        message = f"return type mismatch in function declared to return {result}"
+        detail = "Function's final statement must be SELECT or INSERT/UPDATE/DELETE RETURNING."
+        raise Error(message, errors.INVALID_FUNCTION_DEFINITION, detail=detail, position=position)
     if not reader.accept("SELECT") or reader.at_end:
         message = "the body of a SQL function is SELECT with one expression"
         raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=position)

@@ -23,6 +23,7 @@ from sparkwave.catalog.errors import (
     INVALID_DATETIME_FORMAT,
     INVALID_TEXT_REPRESENTATION,
     NUMERIC_VALUE_OUT_OF_RANGE,
+    PROGRAM_LIMIT_EXCEEDED,
     Error,
 )
 from sparkwave.catalog.types import BASES, VARCHAR, Type
@@ -298,7 +299,8 @@ class _ArrayText:
 
     def _braces(self, depth: int = 1) -> list[object]:
         if depth > _MOST_DIMENSIONS:
-            raise self._malformed()
+            message = f"number of array dimensions ({depth}) exceeds the maximum allowed ({_MOST_DIMENSIONS})"
+            raise Error(message, PROGRAM_LIMIT_EXCEEDED)
         self._expect("{")
         values: list[object] = []
         if self._peek() == "}":

@@ -16,7 +16,7 @@ from sqlglot.tokens import TokenType
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
-from sparkwave.catalog.types import Type, parse_type, unresolved
+from sparkwave.catalog.types import JSON, Type, parse_type, unresolved
 from sparkwave.planner.parse.calls import CallParser
 from sparkwave.planner.parse.constant_runs import constants_at, runs
 from sparkwave.planner.parse.distinct_order import with_orders
@@ -301,14 +301,20 @@ def _of_the_catalog(kind: exp.DataType) -> exp.DataType:
 _PG_CATALOG = re.compile(r'^"?pg_catalog"?\."?(?P<array>_)?(?P<name>\w+)"?')
 
 
+# sqlglot's text of the type that json is in DuckDB.
+_JSON = 'UNION<"json" TEXT>'
+
+
 def column_type(kind: exp.Expr) -> Type:
     """Return the type of a sqlglot DataType. Raises Error 42704."""
     element, dimensions = _element(kind)
     if (found := user_type(element)) is not None:
         return replace(found, dimensions=dimensions)
+    if element.args.get("this") == exp.DType.UNION:
+        return replace(JSON, dimensions=dimensions)
     text = kind.sql(dialect="postgres")
     if "STRUCT<" in text:
-        return parse_type(text).as_written  # the names of its fields may be quoted
+        return parse_type(text.replace(_JSON, "json")).as_written  # the names of its fields may be quoted
     # asyncpg writes types as "pg_catalog"."_int4".
     text = _PG_CATALOG.sub(lambda match: f"{match['name']}[]" if match["array"] else match["name"], text.lower())
     is_text = text.startswith(("varchar", "char")) and "[" not in text

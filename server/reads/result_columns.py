@@ -10,6 +10,7 @@ import pyarrow as pa
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.types import DEFAULT_NUMERIC, Type, duckdb_type
 from sparkwave.planner.batch.origins import Origin
+from sparkwave.planner.batch.query import NO_COLUMN
 from sparkwave.server.wire.result import Result, ResultColumn
 
 
@@ -22,6 +23,8 @@ def described_columns(
     described: Sequence[tuple[str, str]], origins: tuple[Origin | None, ...]
 ) -> tuple[ResultColumn, ...]:
     """Return columns from DuckDB's names and types and the planner's origins of the columns."""
+    if [name for name, _ in described] == [NO_COLUMN]:
+        return ()
     known = origins if len(origins) == len(described) else (None,) * len(described)
     return tuple(
         _column(name, duckdb_type(kind), origin) for (name, kind), origin in zip(described, known, strict=True)

@@ -79,6 +79,7 @@ SESSION: dict[str, Variable] = {
         Variable("allow_drop_cascade", "true", boolean, "Whether DROP ... CASCADE is allowed"),
         Variable("enable_index_selection", "true", boolean, "Queries read an index where that is less than its table"),
         Variable("atomic_transactions", "false", boolean, "What is written from BEGIN to COMMIT is stored at COMMIT"),
+        Variable("unique_violations", "false", boolean, "An INSERT of a key that exists is an error, not an overwrite"),
         Variable("risingwave_command_tags", "false", boolean, "Tags are RisingWave's, such as CREATE_TABLE"),
         # RisingWave's variables that have no effect here.
         Variable("locality_backfill_mode", "auto", one_of("auto", "always"), _NO_EFFECT),

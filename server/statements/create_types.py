@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error, not_found, used
-from sparkwave.catalog.model import UserType
+from sparkwave.catalog.model import Catalog, UserType
 from sparkwave.catalog.relation_details import Check, Domain
 from sparkwave.catalog.stores.type_store import add_type, drop_type, replace_enum
 from sparkwave.catalog.types import Named, enum_type, struct_type
@@ -17,7 +17,7 @@ from sparkwave.planner.definitions.object_names import object_name
 from sparkwave.planner.definitions.stored_definitions import users_of_type
 from sparkwave.planner.parse.constraints import named_checks
 from sparkwave.planner.parse.generated import renamed
-from sparkwave.planner.statements import AddLabel, CreateDomain, CreateType, DropType, Name
+from sparkwave.planner.statements import AddLabel, ColumnDefinition, CreateDomain, CreateType, DropType, Name
 from sparkwave.server.session.session import Session
 from sparkwave.server.statements.new_relations import target_schema
 from sparkwave.server.statements.tables import try_expressions
@@ -50,10 +50,14 @@ def create_type(session: Session, statement: CreateType) -> Result:
 
 
 def create_domain(session: Session, statement: CreateDomain) -> Result:
-    """Create a domain. Raises Error 42710, 0A000 for a domain over a user's type, and the errors of its conditions."""
+    """Create a domain. Raises Error 42710, 0A000 for a domain over a user's type, and the errors of its conditions.
+
+    A domain over a domain has the conditions of both.
+    """
     store, name, value = session.context.store, statement.name, statement.value
     with store.change() as cursor:
         schema = _free_schema(session, statement)
+        value = _over_domain(value, store.catalog)
         if value.type.named is not None or value.type.dimensions or value.type.is_struct:
             message = f"a domain over {value.type.shown} is not supported"
             raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=name.position)
@@ -65,6 +69,21 @@ def create_domain(session: Session, statement: CreateDomain) -> Result:
         made = UserType(id_, session.database, schema, name.name, session.user.name, type_, domain)
         add_type(cursor, made, [value.type.oid])
     return Result("CREATE_DOMAIN")
+
+
+def _over_domain(value: ColumnDefinition, catalog: Catalog) -> ColumnDefinition:
+    """Return what a domain is made of: over another domain that one's type and conditions, too."""
+    oid = value.type.named.oid if value.type.named is not None else None
+    base = next((made for made in catalog.types if made.id == oid and made.domain is not None), None)
+    if base is None or base.domain is None or value.type.dimensions:
+        return value
+    return replace(
+        value,
+        type=replace(base.type, named=None),
+        checks=(*base.domain.checks, *value.checks),
+        not_null=value.not_null or base.domain.not_null,
+        default=value.default or base.domain.default,
+    )
 
 
 def _with_names(checks: tuple[Check, ...], domain: str) -> Iterator[Check]:

@@ -16,6 +16,7 @@ from sparkwave.catalog.errors import Error
 from sparkwave.planner.statements import CloseCursor, DeclareCursor, Fetch, Query
 from sparkwave.server.reads import execution, queries
 from sparkwave.server.reads.past_queries import told
+from sparkwave.server.session import atomic
 from sparkwave.server.session.portal import Portal, Rows, Statement
 from sparkwave.server.session.prepared import Prepared
 from sparkwave.server.session.session import Session
@@ -28,9 +29,12 @@ def declare(session: Session, statement: DeclareCursor, oids: tuple[int, ...], v
     """Declare a cursor and start its query. Raises Error 42P03 for a name in use.
 
     PostgreSQL demands a transaction unless the cursor is WITH HOLD. Here a cursor may be declared without one, and
-    lives until it is closed.
+    lives until it is closed. Raises Error 25P01 for that where transactions are atomic, as in PostgreSQL.
     """
     names = session.names
+    if atomic.applies(session) and session.block is None and not statement.holds:
+        message = "DECLARE CURSOR can only be used in transaction blocks"
+        raise Error(message, errors.NO_ACTIVE_TRANSACTION)
     names.free_portal(statement.name)
     query = Prepared(session, Query(statement.query), oids, session.running_text)
     planned = queries.plan(session, statement, oids, values)

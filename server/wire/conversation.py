@@ -15,6 +15,7 @@ from sparkwave.catalog.counters import count_error, statement_seconds
 from sparkwave.catalog.errors import (
     ADMIN_SHUTDOWN,
     FEATURE_NOT_SUPPORTED,
+    IN_FAILED_TRANSACTION,
     NOT_IN_PREREQUISITE_STATE,
     PROTOCOL_VIOLATION,
     QUERY_CANCELED,
@@ -39,6 +40,7 @@ logger = logging.getLogger(__name__)
 
 MOST_DESCRIBED = 64  # the most RowDescriptions that are kept
 _READY = {status: m.frame(m.READY_FOR_QUERY, status) for status in (b"I", b"T", b"E")}
+_FAILED = b"E"
 _BOUND = m.frame(m.BIND_COMPLETE)
 
 
@@ -51,7 +53,12 @@ class Fatal(Exception):
 
 
 class Channel(Protocol):
-    """Sends and receives one client's messages. All methods raise Disconnected when the client has gone."""
+    """Sends and receives one client's messages. All methods raise Disconnected when the client has gone.
+
+    `terminating` tells that the server ends the connection.
+    """
+
+    terminating: bool
 
     def read_message(self) -> tuple[bytes, bytes]:
         """Return the type byte and body of the next message. Raises Fatal for an impossible length."""
@@ -144,6 +151,8 @@ class Conversation:
     def _report(self, error: Exception) -> None:
         error = as_error(error)
         self._session.fail()
+        if error.sqlstate == QUERY_CANCELED and self._channel.terminating:
+            error = Error("terminating connection due to administrator command", ADMIN_SHUTDOWN)
         if error.sqlstate == ADMIN_SHUTDOWN:
             raise Fatal(error)
         count_error(error)
@@ -241,6 +250,9 @@ class Conversation:
 
     def _on_execute(self, body: bytes) -> None:
         name, limit = m.read_execute(body, self._encoding)
+        if name not in self._names.portals and self._session.transaction_status() == _FAILED:
+            message = "current transaction is aborted, commands ignored until end of transaction block"
+            raise Error(message, IN_FAILED_TRANSACTION)  # the error has closed the portal
         portal = self._names.portal(name)
         if portal.finished and portal.rows is None:
             raise Error(f'portal "{name}" cannot be run', NOT_IN_PREREQUISITE_STATE)

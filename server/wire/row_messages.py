@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -56,7 +56,7 @@ def data_rows(
 
 
 def _few_rows(batch: pa.RecordBatch, types: Sequence[Type], formats: Sequence[int], style: TextStyle) -> bytes:
-    columns = [_values(*column, style) for column in zip(batch.columns, types, formats, strict=True)]
+    columns = [_values(*column, style) for column in _columns(batch, types, formats)]
     out = bytearray()
     for number in range(batch.num_rows):
         body = bytearray(_COUNT.pack(len(columns)))
@@ -69,6 +69,13 @@ def _few_rows(batch: pa.RecordBatch, types: Sequence[Type], formats: Sequence[in
 
 
 _COUNT, _LENGTH = struct.Struct("!h"), struct.Struct("!i")
+
+
+def _columns(
+    batch: pa.RecordBatch, types: Sequence[Type], formats: Sequence[int]
+) -> Iterable[tuple[pa.Array, Type, int]]:
+    """Return the columns with their types and formats; none of a query without columns, whose rows have one here."""
+    return zip(batch.columns, types, formats, strict=True) if types else ()
 
 
 def _values(array: pa.Array, type: Type, format: int, style: TextStyle) -> list[bytes | None]:
@@ -88,8 +95,8 @@ def row_parts(
     batch: pa.RecordBatch, types: Sequence[Type], formats: Sequence[int], style: TextStyle = DEFAULT_STYLE
 ) -> list[Part]:
     """Return the bodies of DataRow and of binary COPY: the number of fields, then each field's length and value."""
-    parts: list[Part] = [constant(_COUNT.pack(batch.num_columns), batch.num_rows)]
-    for array, type, format in zip(batch.columns, types, formats, strict=True):
+    parts: list[Part] = [constant(_COUNT.pack(len(types)), batch.num_rows)]
+    for array, type, format in _columns(batch, types, formats):
         parts += _field(_encode(array, type, format, style))
     return parts
 

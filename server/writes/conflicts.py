@@ -6,8 +6,11 @@ have the effect of rows written one by one. Among staged rows, a higher `rowid` 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from sparkwave.catalog.errors import UNIQUE_VIOLATION, Error
 from sparkwave.catalog.lake.ducklake import Cursor
-from sparkwave.catalog.model import IGNORE, UPDATE_IF_NOT_NULL, Watermark
+from sparkwave.catalog.model import IGNORE, REPLACE, UPDATE_IF_NOT_NULL, Relation, Watermark
 from sparkwave.catalog.names import quote
 from sparkwave.planner.batch.write import INSERTED
 from sparkwave.server.writes.stores import Store, key_of, listed, names_of
@@ -15,10 +18,35 @@ from sparkwave.server.writes.stores import Store, key_of, listed, names_of
 _MERGED = "merged_rows"
 
 
-def resolve(cursor: Cursor, store: Store) -> bool:
-    """Reduce the staged rows to those to write, one for each key. Returns whether any replaces a stored row."""
+def refuses(settings: Mapping[str, str], target: Relation) -> bool:
+    """Return whether a row whose key exists is an error, as in PostgreSQL, by a session's settings."""
+    return settings.get("unique_violations") == "true" and bool(target.primary_key) and target.conflict == REPLACE
+
+
+def refuse(cursor: Cursor, store: Store) -> None:
+    """Raise Error 23505 if a staged row has the key of another staged or a stored row."""
+    target, key = store.target, listed(key_of(store.target))
+    texts = ", ".join(f"memory.pg.text_out({quote(name)})" for name in key_of(target))
+    found = cursor.execute(
+        f"SELECT {texts} FROM (FROM {INSERTED} SELECT {key} GROUP BY {key} HAVING count(*) > 1 UNION ALL "
+        f"SELECT {key} FROM {INSERTED} AS staged SEMI JOIN {store.rows} AS stored USING ({key})) LIMIT 1"
+    ).fetchone()
+    if found is not None:
+        message = f'duplicate key value violates unique constraint "{target.name}_pkey"'
+        detail = f"Key ({', '.join(target.primary_key)})=({', '.join(found)}) already exists."
+        raise Error(message, UNIQUE_VIOLATION, detail=detail)
+
+
+def resolve(cursor: Cursor, store: Store, settings: Mapping[str, str]) -> bool:
+    """Reduce the staged rows to those to write, one for each key. Returns whether any replaces a stored row.
+
+    Raises Error 23505 for a key that exists, if the settings say so.
+    """
     target = store.target
     if not target.primary_key:
+        return False
+    if refuses(settings, target):
+        refuse(cursor, store)
         return False
     if target.conflict.action == IGNORE:
         keep_new(cursor, store)

@@ -109,7 +109,7 @@ def settle(environment: Environment, cursor: Cursor, store: Store) -> bool:
     check_rows(environment, cursor, target, INSERTED, target.primary_key if target.fills_up else None)
     if target.watermark is not None:
         drop_late(cursor, store, target.watermark)
-    replaces = resolve(cursor, store)
+    replaces = resolve(cursor, store, environment.settings)
     if target.fills_up:
         compute_generated(environment, cursor, target)
         check_rows(environment, cursor, target, INSERTED)

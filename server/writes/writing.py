@@ -21,6 +21,7 @@ from sparkwave.planner.definitions.counting import drawn_by
 from sparkwave.server.context import Context
 from sparkwave.server.reads import execution
 from sparkwave.server.session.session import Session
+from sparkwave.server.writes.conflicts import refuses
 from sparkwave.server.writes.group_commit import Fill, Refused, refusing, together
 from sparkwave.server.writes.row_checks import check_rows
 from sparkwave.server.writes.sequence_numbers import describe_with
@@ -82,7 +83,8 @@ def store_staged(session: Session, cursor: Cursor, target: Relation) -> int:
     """Write the staged rows in one transaction. Returns the number of staged rows. Raises Error 23502 for a NULL."""
     count = scalar(cursor, f"SELECT count(*) FROM {INSERTED}")
     pace(session, target, count)
-    if session.block is None and count <= INLINED_ROWS and _put_alone(session, cursor, target):
+    is_plain = session.block is None and not refuses(session.environment.settings, target)
+    if is_plain and count <= INLINED_ROWS and _put_alone(session, cursor, target):
         session.committed()
         return count
     with writing(session, cursor, target) as (store,):
@@ -98,6 +100,7 @@ def may_share(session: Session, target: Relation, given: Collection[Column]) -> 
     """
     is_known = all(drawn_by(column.default) is not None for column in late_defaults(target, given))
     is_known = is_known and not target.constraints.checks
+    is_known = is_known and not refuses(session.environment.settings, target)
     return is_known and not generated_columns(target) and session.block is None and target.watermark is None
 
 

@@ -58,6 +58,7 @@ def _run(suite: Suite, archive: Path, more: tuple[str, ...]) -> Comparison:
         try:
             with server.connect() as own:
                 own.execute("ALTER SYSTEM SET atomic_transactions = on")
+                own.execute("ALTER SYSTEM SET unique_violations = on")
             ours = _outcomes(suite, python, source, server.port, more, "sparkwave")
         finally:
             server.stop()
