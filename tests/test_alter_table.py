@@ -222,6 +222,40 @@ def test_what_a_view_reads_stays(session: Connection) -> None:
     assert differences(session, "n", "SELECT max(b) FROM t") == []
 
 
+def test_another_type_writes_the_table_anew(session: Connection) -> None:
+    """By every way of writing, while views read the other columns; a prepared statement tells that it has changed."""
+    session.execute("CREATE TABLE t (k int PRIMARY KEY, a int, b numeric(10,2), c timestamp, d json, e varchar)")
+    session.execute("""INSERT INTO t VALUES (1, 5, 1.5, '2024-01-01 10:00', '{"x":   1}', 'e')""")
+    session.execute("INSERT INTO t VALUES (2, NULL, NULL, NULL, NULL, NULL)")
+    session.execute("CREATE MATERIALIZED VIEW seen AS SELECT k, e FROM t")
+    session.pgconn.prepare(b"all", b"SELECT * FROM t")
+    session.pgconn.describe_prepared(b"all")
+    session.execute("ALTER TABLE t ALTER a TYPE text, ALTER b TYPE int, ALTER c SET DATA TYPE date, ALTER d TYPE jsonb")
+    changed = session.pgconn.exec_prepared(b"all", [])
+    assert changed.error_message.strip() == b"ERROR:  cached plan must not change result type"
+    session.execute("ALTER TABLE t ALTER b TYPE varchar")
+    session.execute("INSERT INTO t VALUES (3, 'x', 'y', '2024-01-03', '[3]', 'z')")
+    session.execute("INSERT INTO t (k, a) VALUES (2, 'over')")
+    session.execute("INSERT INTO t SELECT 4, 'four', '4', NULL, NULL, 'e4'")
+    session.execute("MERGE INTO t USING (SELECT 5 AS n) q ON k = n WHEN NOT MATCHED THEN INSERT (k, a) VALUES (n, 'm')")
+    session.execute("UPDATE t SET b = 'up' WHERE k = 5")
+    session.execute("SET atomic_transactions = on")
+    session.execute("BEGIN")
+    session.execute("INSERT INTO t VALUES (6, 'six', '6', NULL, NULL, 'e6')")
+    session.execute("COMMIT")
+    query = "SELECT k, a, b, c::text, d::text, e FROM t ORDER BY k"
+    assert rows(session, query) == [
+        (1, "5", "2", "2024-01-01", '{"x": 1}', "e"), (2, "over", None, None, None, None),
+        (3, "x", "y", "2024-01-03", "[3]", "z"), (4, "four", "4", None, None, "e4"), (5, "m", "up", None, None, None),
+        (6, "six", "6", None, None, "e6"),
+    ]  # fmt: skip
+    session.execute("FLUSH")
+    assert differences(session, "seen", "SELECT k, e FROM t") == []
+    session.execute("CREATE MATERIALIZED VIEW later AS SELECT * FROM t")
+    assert differences(session, "later", "SELECT * FROM t") == []
+    assert refused(session, "ALTER TABLE t ALTER e TYPE int").sqlstate == "0A000"  # a view reads it
+
+
 def test_what_came_later_goes_again(session: Connection) -> None:
     """An index has no column that its table got afterwards."""
     session.execute("CREATE TABLE t (k int PRIMARY KEY, a int)")
@@ -254,9 +288,7 @@ ERRORS = (
      """cannot drop column "at" of table "log": the table's watermark is on it"""),
     ("ALTER TABLE t RENAME COLUMN «x» TO y", "42703", 'column "x" of relation "t" does not exist'),
     ("ALTER TABLE t RENAME COLUMN a TO «b»", "42701", 'column "b" of relation "t" already exists'),
-    ("ALTER TABLE t ALTER COLUMN «a» TYPE smallint", "0A000", 'column "a" of type integer cannot be made smallint'),
-    ("ALTER TABLE t ALTER COLUMN «a» TYPE varchar", "0A000",
-     'column "a" of type integer cannot be made character varying'),
+    ("ALTER TABLE t ALTER COLUMN «a» TYPE date", "0A000", 'column "a" of type integer cannot be made date'),
     ("ALTER TABLE t ALTER COLUMN a TYPE varchar USING a::varchar", "42601", None),
     ("ALTER TABLE t ALTER COLUMN «b» SET NOT NULL", "23502", 'column "b" of relation "t" contains null values'),
     ("ALTER TABLE t ALTER COLUMN «k» DROP NOT NULL", "42P16", 'column "k" is in a primary key'),

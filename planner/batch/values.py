@@ -11,14 +11,17 @@ from sqlglot.optimizer.annotate_types import annotate_types
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Column, Relation
+from sparkwave.catalog.types import Type
 from sparkwave.planner.batch.query import Batch, Environment, finish, written_batch
 from sparkwave.planner.batch.sequence_calls import Draws, call_of, check_use
 from sparkwave.planner.bind.binder import data_type
 from sparkwave.planner.bind.untyped import with_literals_of_enums
 from sparkwave.planner.bind.user_types import with_user_types
 from sparkwave.planner.definitions.counting import NEXT, drawn_by
+from sparkwave.planner.functions.duckdb_spelling import for_duckdb
 from sparkwave.planner.functions.json_checks import check_json
 from sparkwave.planner.functions.operators import METADATA
+from sparkwave.planner.functions.scalar_functions import ELEMENT
 from sparkwave.planner.functions.typed import with_written_numerics
 from sparkwave.planner.functions.written_json import with_json
 from sparkwave.planner.parse.generated import columns_read, expression_of
@@ -127,6 +130,14 @@ def default_batch(column: Column, environment: Environment) -> Batch:
         return written_batch(default_of(column), environment, ())
     check_use(environment.catalog, environment.user, environment.catalog.by_id[sequence], NEXT)
     return Batch(f"CAST({call_of(NEXT, sequence)} AS {column.type.duckdb()})", (), draws=Draws((sequence,)))
+
+
+def cast_text(value: str, source: Type, target: Type) -> str:
+    """Return DuckDB's text of a value of one type, given as such a text, as a value of another type."""
+    element: exp.Expr = exp.column(ELEMENT)
+    element.type = data_type(source)
+    cast = for_duckdb(exp.cast(element, data_type(target)), lenient=False).sql(dialect="duckdb")
+    return f"list_transform([{value}], lambda {ELEMENT}: {cast})[1]"
 
 
 def generated_columns(target: Relation) -> tuple[Column, ...]:

@@ -172,7 +172,8 @@ def _apply(cursor: Cursor, overlay: Overlay) -> None:
         stored.update(cursor, assigned, f'SELECT {listed(names_of(target))}, {ROW_ID} AS "{ROW}" {changed}')
     added = f"FROM {_NEWEST_ENTRIES} WHERE {LIVE} AND {ROW_ID} < 0"
     if _any(cursor, added):
-        cursor.execute(f"INSERT INTO {stored.rows} SELECT {listed(names_of(target))} {added} ORDER BY {ROW_ID} DESC")
+        names = listed(names_of(target))
+        cursor.execute(f"INSERT INTO {stored.rows} ({names}) SELECT {names} {added} ORDER BY {ROW_ID} DESC")
 
 
 _NEWEST_ENTRIES = "newest_entries"

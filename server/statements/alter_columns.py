@@ -32,7 +32,7 @@ from sparkwave.catalog.stores.comment_store import put_comment, rename_comment
 from sparkwave.catalog.stores.placing import place
 from sparkwave.catalog.stores.user_store import move_column_grants
 from sparkwave.executor.epochs.standstill import standing_still
-from sparkwave.planner.batch.values import default_batch
+from sparkwave.planner.batch.values import cast_text, default_batch
 from sparkwave.planner.bind.privileges import check_owner
 from sparkwave.planner.definitions.counting import draws
 from sparkwave.planner.definitions.dependence import readers_of
@@ -332,7 +332,7 @@ def _rename(change: _Change, action: RenameColumn) -> Relation:
 
 
 def _set_type(change: _Change, action: SetType) -> Relation:
-    """Give a column a wider type.
+    """Give a column a wider type, or another one, for which the table is written anew.
 
     Raises Error 42703, 0A000 also for a column that a view or generated column reads.
     """
@@ -352,14 +352,51 @@ def _set_type(change: _Change, action: SetType) -> Relation:
         message = "cannot alter type of a column used by a generated column"
         raise Error(message, errors.FEATURE_NOT_SUPPORTED, detail=detail, position=action.position)
     if action.type != column.type and not holds(action.type, column.type):
-        error = cannot_widen(column, action.type)
-        error.position = action.position
-        raise error
+        return _rewrite(change, column, action)
     if action.type.duckdb() != column.type.duckdb():
         widen_lake_column(change.cursor, change.table, column, action.type)
     table = with_length(change.replaced(column, replace(column, type=action.type)), column, action.length)
     check_lengths(change.cursor, table, column)
     return table
+
+
+# The types that the values of another one become by themselves, as PostgreSQL assigns them.
+_NUMBERS = frozenset({"smallint", "integer", "bigint", "real", "double precision", "numeric"})
+_MOMENTS = frozenset({"date", "timestamp without time zone", "timestamp with time zone"})
+_DOCUMENTS = frozenset({"json", "jsonb"})
+
+
+def _rewrite(change: _Change, column: Column, action: SetType) -> Relation:
+    """Give a column another type: its values are cast into a new column of the lake table, which takes its place.
+
+    Raises Error 0A000 for a type that has no such values, or a column on which others rely, and the cast's errors.
+    """
+    table, target = change.table, action.type
+    same = any({column.type.name, target.name} <= names for names in (_NUMBERS, _MOMENTS, _DOCUMENTS))
+    is_one = not (target.dimensions or column.type.dimensions or target.fields or column.type.fields)
+    checks = [check for check in table.constraints.checks if column.name in columns_read(check.condition)]
+    is_used = column.name in (*table.key, *table.conflict.versions) or bool(checks) or column.default is not None
+    is_used = is_used or (table.watermark is not None and table.watermark.column == column.name)
+    if (
+        is_used
+        or not is_one
+        or not (same or target.is_text)
+        or target.named is not None
+        or column.generated is not None
+    ):
+        error = cannot_widen(column, target)
+        error.position = action.position
+        raise error
+    made_as = free_lake_name(table, column.name, change.id)
+    made = replace(column, type=target, made_as=None if made_as == column.name else made_as, since=change.id, former=())
+    add_lake_column(change.cursor, table, made, None)
+    values = cast_text(column.from_lake, column.type, target)
+    change.cursor.execute(f"UPDATE {table.lake_name} SET {quote(made.lake_name)} = {values}")
+    drop_lake_column(change.cursor, table, column)
+    altered = replace(change.replaced(column, made), dropped=(*table.dropped, column.lake_name))
+    altered = with_length(altered, made, action.length)
+    check_lengths(change.cursor, altered, made)
+    return altered
 
 
 def _set_default(change: _Change, action: SetDefault) -> Relation:

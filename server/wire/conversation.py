@@ -92,6 +92,15 @@ def as_error(error: Exception) -> Error:
 _TEXTS = (m.QUERY, m.PARSE)  # the messages that contain SQL
 
 
+def _check_columns(statement: Statement, result: Result) -> None:
+    """Raise Error 0A000 if a query has got other columns than the client was told of, after a change of a table."""
+    if not statement.described or result.columns is None or statement.prepared.kind != "select":
+        return
+    [told] = statement.described
+    if result.columns is not told and [c.type.oid for c in result.columns] != [c.type.oid for c in told]:
+        raise Error(m.CHANGED_COLUMNS, FEATURE_NOT_SUPPORTED)
+
+
 class Conversation:
     """Holds one client's statements and portals, and answers each message."""
 
@@ -230,7 +239,9 @@ class Conversation:
         if kind == "S":
             statement = self._names.statement(name)
             self._send(m.PARAMETER_DESCRIPTION, m.parameter_description(statement.parameter_oids))
-            self._describe(Portal(statement), statement.prepared.columns)
+            columns = statement.prepared.columns
+            self._describe(Portal(statement), columns)
+            statement.described[:] = [columns] if columns is not None else []
         else:
             portal = self._names.portal(name)
             self._describe(portal, portal.columns)
@@ -304,6 +315,7 @@ class Conversation:
         try:
             if portal.result is None:
                 portal.result = self._session.execute(portal.statement.prepared, portal.values)
+                _check_columns(portal.statement, portal.result)
                 if describe and portal.result.columns is not None and portal.result.copy_out is None:
                     portal.format_codes = (int(portal.result.is_binary),)
                     self._describe(portal, portal.result.columns)

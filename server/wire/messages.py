@@ -245,9 +245,14 @@ def negotiate_version(unknown: Sequence[str]) -> bytes:
     return struct.pack("!ii", PROTOCOL_3, len(unknown)) + b"".join(map(cstring, unknown))
 
 
+# The routines of PostgreSQL by which drivers know an error, and prepare the statement again.
+CHANGED_COLUMNS = "cached plan must not change result type"
+_ROUTINES = {CHANGED_COLUMNS: "RevalidateCachedQuery"}
+
+
 def error_fields(error: Error, severity: str, encoding: Encoding = UTF8) -> bytes:
     """Return the body of ErrorResponse or NoticeResponse."""
-    optional = {"D": error.detail, "H": error.hint, "P": error.position}
+    optional = {"D": error.detail, "H": error.hint, "P": error.position, "R": _ROUTINES.get(error.message)}
     fields = {"S": severity, "V": severity, "C": error.sqlstate, "M": error.message} | {
         code: str(value) for code, value in optional.items() if value is not None
     }

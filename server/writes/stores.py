@@ -50,7 +50,7 @@ class Stored:
 
     def insert(self, cursor: Cursor) -> None:
         """Add the staged rows."""
-        cursor.execute(f"INSERT INTO {self.rows} FROM {INSERTED}")
+        cursor.execute(f"INSERT INTO {self.rows} BY NAME FROM {INSERTED}")
 
     def merge(self, cursor: Cursor) -> None:
         """Add the staged rows; a row whose key exists replaces the stored row."""
@@ -60,7 +60,8 @@ class Stored:
         assignments = ", ".join(f"{quote(name)} = s.{quote(name)}" for name in others)
         cursor.execute(
             f"MERGE INTO {self.rows} t USING {INSERTED} s ON {on} "
-            f"WHEN MATCHED THEN UPDATE SET {assignments} WHEN NOT MATCHED THEN INSERT VALUES ({listed(names, 's.')})"
+            f"WHEN MATCHED THEN UPDATE SET {assignments} "
+            f"WHEN NOT MATCHED THEN INSERT ({listed(names)}) VALUES ({listed(names, 's.')})"
         )
 
     def update(self, cursor: Cursor, assigned: tuple[str, ...], changed: str) -> None:
