@@ -31,6 +31,7 @@ from sparkwave.catalog.stores.column_store import (
 from sparkwave.catalog.stores.comment_store import put_comment, rename_comment
 from sparkwave.catalog.stores.placing import place
 from sparkwave.catalog.stores.user_store import move_column_grants
+from sparkwave.catalog.types import Type
 from sparkwave.executor.epochs.standstill import standing_still
 from sparkwave.planner.batch.values import cast_text, default_batch
 from sparkwave.planner.bind.privileges import check_owner
@@ -366,24 +367,29 @@ _MOMENTS = frozenset({"date", "timestamp without time zone", "timestamp with tim
 _DOCUMENTS = frozenset({"json", "jsonb"})
 
 
+def _becomes(source: Type, target: Type) -> bool:
+    """Return whether values of a type can become those of another type in a table."""
+    if target.named is not None or any(type_.dimensions or type_.fields for type_ in (source, target)):
+        return False
+    return target.is_text or any({source.name, target.name} <= names for names in (_NUMBERS, _MOMENTS, _DOCUMENTS))
+
+
+def _is_relied_on(change: _Change, column: Column) -> bool:
+    """Return whether a key, a watermark, a version, a CHECK, a DEFAULT or a sink relies on the type of a column."""
+    table = change.table
+    names = {*table.key, *table.conflict.versions, *((table.watermark and [table.watermark.column]) or ())}
+    names |= {name for check in table.constraints.checks for name in columns_read(check.condition)}
+    is_target = any(relation.target == table.id for relation in change.session.context.store.catalog.relations)
+    return column.name in names or column.default is not None or column.generated is not None or is_target
+
+
 def _rewrite(change: _Change, column: Column, action: SetType) -> Relation:
     """Give a column another type: its values are cast into a new column of the lake table, which takes its place.
 
     Raises Error 0A000 for a type that has no such values, or a column on which others rely, and the cast's errors.
     """
     table, target = change.table, action.type
-    same = any({column.type.name, target.name} <= names for names in (_NUMBERS, _MOMENTS, _DOCUMENTS))
-    is_one = not (target.dimensions or column.type.dimensions or target.fields or column.type.fields)
-    checks = [check for check in table.constraints.checks if column.name in columns_read(check.condition)]
-    is_used = column.name in (*table.key, *table.conflict.versions) or bool(checks) or column.default is not None
-    is_used = is_used or (table.watermark is not None and table.watermark.column == column.name)
-    if (
-        is_used
-        or not is_one
-        or not (same or target.is_text)
-        or target.named is not None
-        or column.generated is not None
-    ):
+    if not _becomes(column.type, target) or _is_relied_on(change, column):
         error = cannot_widen(column, target)
         error.position = action.position
         raise error
