@@ -342,8 +342,10 @@ class Subscription:
 class Function:
     """A user's function; the names of its arguments may be "".
 
-    `body` is the text of an expression over the arguments, whose names are resolved in the function's schema; in Python
-    it is code that defines a function of this name. `is_strict` tells that it is NULL for a NULL argument.
+    `body` is the text of an expression over the arguments, or of what follows SELECT in a query, whose names are
+    resolved in the function's schema; in Python it is code that defines a function of this name. `is_strict` tells that
+    it is NULL for a NULL argument. `columns` are the names of the columns of a function that returns rows, None for a
+    function of one value; of several columns `result` is the struct. An aggregate is in Python.
     """
 
     id: int
@@ -357,10 +359,19 @@ class Function:
     owner: str = ROOT
     language: str = SQL
     is_strict: bool = False
+    columns: tuple[str, ...] | None = None
+    is_aggregate: bool = False
 
     @property
     def qualified_name(self) -> str:
         return f"{self.schema}.{self.name}"
+
+    @property
+    def outputs(self) -> tuple[tuple[str, Type], ...]:
+        """The columns of the rows that it returns, with their types; of a single value one of its own name."""
+        if self.columns is None or len(self.columns) == 1:
+            return ((self.columns[0] if self.columns else self.name, self.result),)
+        return self.result.fields
 
     @property
     def is_python(self) -> bool:
@@ -370,7 +381,8 @@ class Function:
     def name_in_duckdb(self) -> str:
         """The name of a function in Python, which no function with other code or of other types has."""
         types = [type_.stored for _, type_ in self.arguments]
-        text = repr((self.name, self.body, types, self.result.stored, self.is_strict))
+        kind = ("rows",) if self.columns is not None else ("aggregate",) if self.is_aggregate else ()
+        text = repr((self.name, self.body, types, self.result.stored, self.is_strict, *kind))
         return f"{PYTHON_PREFIX}{self.id}_{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
     @property

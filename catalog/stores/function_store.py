@@ -17,21 +17,24 @@ _TABLE = system_table("functions")
 def load_functions(cursor: Cursor) -> tuple[Function, ...]:
     rows = cursor.execute(
         "SELECT id, database, schema, name, argument_names, argument_types, result_type, body, definition, owner, "
-        "coalesce(language, 'sql'), coalesce(is_strict, false) "
+        "coalesce(language, 'sql'), coalesce(is_strict, false), column_names, coalesce(is_aggregate, false) "
         f"FROM {_TABLE} ORDER BY id"
     ).fetchall()
     return tuple(
         Function(
             id_, database, schema, name, tuple(zip(names, map(parse_type, types), strict=True)), parse_type(result),
-            body, definition, owner, language, is_strict,
+            body, definition, owner, language, is_strict, None if columns is None else tuple(columns), is_aggregate,
         )
-        for id_, database, schema, name, names, types, result, body, definition, owner, language, is_strict in rows
+        for (
+            id_, database, schema, name, names, types, result, body, definition, owner, language, is_strict, columns,
+            is_aggregate,
+        ) in rows
     )  # fmt: skip
 
 
 def add_function(cursor: Cursor, function: Function) -> None:
     cursor.execute(
-        f"INSERT INTO {_TABLE} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT INTO {_TABLE} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
             function.id,
             function.database,
@@ -45,6 +48,8 @@ def add_function(cursor: Cursor, function: Function) -> None:
             function.definition,
             function.language,
             function.is_strict,
+            None if function.columns is None else list(function.columns),
+            function.is_aggregate,
         ],
     )
 

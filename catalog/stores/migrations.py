@@ -257,4 +257,9 @@ MIGRATIONS: tuple[str, ...] = (
     ALTER TABLE lake.sparkwave.functions ADD COLUMN language VARCHAR;
     ALTER TABLE lake.sparkwave.functions ADD COLUMN is_strict BOOLEAN
     """,
+    # Functions that return rows, and aggregates: see `catalog.model.Function`. NULL stands for a function of one value.
+    """
+    ALTER TABLE lake.sparkwave.functions ADD COLUMN column_names VARCHAR[];
+    ALTER TABLE lake.sparkwave.functions ADD COLUMN is_aggregate BOOLEAN
+    """,
 )

@@ -174,7 +174,8 @@ WITH type AS (
 SELECT f.id::UINTEGER AS id, f.database, f.schema, n.id AS schema_id, f.name, f.owner, coalesce(o.id, 1)::UINTEGER AS owner_id,
        f.argument_names, coalesce(a.types, []) AS argument_types, coalesce(a.oids, []) AS argument_oids,
        r.shown AS result_type, r.oid AS result_oid, f.body, f.definition,
-       coalesce(f.language, 'sql') AS language, coalesce(f.is_strict, false) AS is_strict
+       coalesce(f.language, 'sql') AS language, coalesce(f.is_strict, false) AS is_strict,
+       f.column_names IS NOT NULL AS returns_set, coalesce(f.is_aggregate, false) AS is_aggregate
 FROM lake.sparkwave.functions f
 JOIN pgc._namespaces n ON n.database = f.database AND n.name = f.schema
 JOIN written r ON r.text = f.result_type

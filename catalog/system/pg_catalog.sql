@@ -247,8 +247,8 @@ SELECT oid, name AS proname, 11::UINTEGER AS pronamespace, 1::UINTEGER AS proown
        NULL::VARCHAR[] AS proacl
 FROM pgc._functions
 UNION ALL
-SELECT id, name, schema_id, owner_id, if(language = 'python', 15, 14)::UINTEGER, 100, 0, 0::UINTEGER, '-', 'f', false, false,
-       is_strict, false, if(language = 'python', 'i', 'v'), 'u',
+SELECT id, name, schema_id, owner_id, if(language = 'python', 15, 14)::UINTEGER, 100, if(returns_set, 1000, 0), 0::UINTEGER, '-',
+       if(is_aggregate, 'a', 'f'), false, false, is_strict, returns_set, if(language = 'python', 'i', 'v'), 'u',
        len(argument_oids)::SMALLINT, 0::SMALLINT, result_oid, argument_oids, NULL, NULL,
        if(len(list_filter(argument_names, lambda __n: __n <> '')) > 0, argument_names, NULL), NULL, NULL,
        body, NULL, NULL, NULL, nullif(pgf._acl(id), [owner || '=X/' || owner, '=X/' || owner])

@@ -50,6 +50,7 @@ class Definition:
     """A function: `name` is DuckDB's, `handler` the one that the code defines; types are DuckDB's.
 
     `program` is the text of `python_worker`. `kinds` are "jsonb" for jsonb, which is text for DuckDB here, else "".
+    `gives` is "value", "rows" for an array of what the code yields, or "aggregate" for the value of arrays.
     """
 
     id: int
@@ -60,6 +61,7 @@ class Definition:
     kinds: tuple[str, ...]
     result: str
     result_kind: str
+    gives: str
     is_strict: bool
     program: str
 
@@ -102,6 +104,7 @@ class Process:
             "code": definition.code,
             "name": definition.handler,
             "arguments": definition.kinds,
+            "gives": definition.gives,
             "is_strict": definition.is_strict,
             "result": pa.schema([("result", result)]).serialize().to_pybytes().hex(),
             "result_kind": definition.result_kind,

@@ -18,7 +18,7 @@ from sparkwave.catalog.stores.store import Store
 from sparkwave.catalog.types import JSON, JSONB, Type
 from sparkwave.executor.functions import python_calls, python_worker
 from sparkwave.executor.functions.python_calls import Calls, Definition, Failure, Limits, define, define_in_task
-from sparkwave.planner.functions.python_call import as_carried
+from sparkwave.planner.functions.python_call import carried_arguments, carried_result
 
 # Called with the database of a task, before the task's steps.
 Prepare = Callable[[Any], None]
@@ -102,10 +102,11 @@ def definition_of(function: Function) -> Definition:
         function.name_in_duckdb,
         function.name,
         function.body,
-        tuple(as_carried(type_).duckdb() for type_ in types),
+        tuple(type_.duckdb() for type_ in carried_arguments(function)),
         tuple(map(_kind, types)),
-        as_carried(function.result).duckdb(),
+        carried_result(function).duckdb(),
         _kind(function.result),
+        "rows" if function.columns is not None else "aggregate" if function.is_aggregate else "value",
         function.is_strict,
         _program(),
     )

@@ -96,15 +96,51 @@ def _prepared(given: dict[str, Any]) -> Callable[[bytes], bytes]:
     _alarm(given["limit_s"] / _PATIENCE)  # the starter waits longer, as long as Python may take to start
     names: dict[str, Any] = {"__builtins__": _builtins(), "__name__": "function"}
     exec(compile(tree, "<function>", "exec"), names)
-    function = names.get(given["name"])
-    if not callable(function):
-        raise NameError(f"the code does not define a function {given['name']}")
-    try:
-        inspect.signature(function).bind(*given["arguments"])
-    except TypeError as error:
-        raise TypeError(f"{given['name']} cannot be called with {len(given['arguments'])} arguments: {error}") from None
+    if given["gives"] == "aggregate":
+        function = _aggregate(names, len(given["arguments"]))
+    else:
+        function = _defined(names, given["name"], len(given["arguments"]))
+    if given["gives"] == "rows":
+        function = _listing(function)
     _alarm(0)
     return _Server(function, given["arguments"], given["is_strict"], result, given["result_kind"])
+
+
+def _defined(names: dict[str, Any], name: str, arguments: int) -> Callable[..., Any]:
+    """Return a function of the code that can be called with so many arguments. Raises NameError, TypeError."""
+    function = names.get(name)
+    if not callable(function):
+        raise NameError(f"the code does not define a function {name}")
+    try:
+        inspect.signature(function).bind(*[None] * arguments)
+    except TypeError as error:
+        raise TypeError(f"{name} cannot be called with {arguments} arguments: {error}") from None
+    return function
+
+
+def _listing(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function that gives all that a function yields, as a list."""
+
+    def listed(*arguments: Any) -> list[Any]:
+        rows = function(*arguments)
+        return [] if rows is None else list(rows)
+
+    return listed
+
+
+def _aggregate(names: dict[str, Any], arguments: int) -> Callable[..., Any]:
+    """Return the function of the arrays of a group's values, which calls the code's `accumulate` with each row."""
+    create = _defined(names, "create_state", 0)
+    accumulate = _defined(names, "accumulate", arguments + 1)
+    finish = _defined(names, "finish", 1)
+
+    def aggregated(*columns: list[Any] | None) -> Any:
+        state = create()
+        for row in zip(*(column or () for column in columns), strict=True):
+            state = accumulate(state, *row)
+        return finish(state)
+
+    return aggregated
 
 
 class _Without:
@@ -118,7 +154,9 @@ class _Without:
 class _Server:
     """Answers batches by calling a function with each row. `kinds` are "jsonb" for jsonb, else empty."""
 
-    def __init__(self, function: Convert, kinds: Sequence[str], is_strict: bool, result: Any, result_kind: str) -> None:
+    def __init__(
+        self, function: Callable[..., Any], kinds: Sequence[str], is_strict: bool, result: Any, result_kind: str
+    ) -> None:
         self._function, self._kinds, self._is_strict = function, kinds, is_strict
         self._result = result
         self._write = _writer(result, result_kind)
@@ -259,6 +297,8 @@ def _row_writer(fields: dict[str, Convert]) -> Convert:
             if len(value) != len(fields):
                 raise ValueError(f"a row of {len(value)} values was returned for {len(fields)} fields")
             value = dict(zip(fields, value, strict=True))
+        elif not isinstance(value, dict) and all(hasattr(value, name) for name in fields):
+            value = {name: getattr(value, name) for name in fields}
         unknown = _wanted(value, dict).keys() - fields.keys()
         if unknown:
             raise ValueError(f"the returned row has a field {min(map(str, unknown))} too many")

@@ -54,6 +54,7 @@ from sparkwave.planner.bind.binder import (
     row_id_columns,
     scope_of,
 )
+from sparkwave.planner.bind.function_queries import is_source
 from sparkwave.planner.bind.merged_columns import columns_in, expand_stars
 from sparkwave.planner.bind.output_names import name_outputs
 from sparkwave.planner.bind.privileges import check, check_relation, holds, holds_any, permission_denied
@@ -484,8 +485,11 @@ def _readable_columns(environment: Environment, relation: Relation) -> list[str]
 
 def _check_functions(tree: exp.Expr, environment: Environment) -> None:
     """Raise Error 42501 for an unknown function in FROM: DuckDB has some that read files or any table."""
+    own = {id(node) for node, _ in calls(tree, environment.catalog, environment.scope) if is_source(node)}
     for source in tree.find_all(exp.Table, exp.Lateral):
         function = source.this
+        if id(function) in own:  # `_check_calls` sees to them
+            continue
         if not isinstance(function, exp.Func) or isinstance(function, _ROW_FUNCTIONS) or is_single_value(function):
             continue
         name = function.name if isinstance(function, exp.Anonymous) else function.sql_name()
@@ -501,8 +505,10 @@ def _check_calls(tree: exp.Expr, environment: Environment, position: int | None 
         check(catalog, environment.user, function.securable, "EXECUTE", place)
         if function.is_python:
             continue
-        inner = Scope(function.database, (function.schema,))
-        _check_calls(parse_tree(f"SELECT {function.body}"), replace(environment, scope=inner), place)
+        body = parse_tree(f"SELECT {function.body}")
+        _check_calls(body, inner := replace(environment, scope=Scope(function.database, (function.schema,))), place)
+        if body.find(exp.Table) is not None:
+            check_reads(body, inner)
 
 
 _ROW_FUNCTIONS = (exp.Unnest, exp.Explode, exp.ExplodingGenerateSeries, exp.GenerateSeries)

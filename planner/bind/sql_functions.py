@@ -1,4 +1,4 @@
-"""Inlines SQL functions: each call is replaced by the function's expression, with arguments cast to the declared types.
+"""Inlines SQL functions: each call is replaced by the function's body, with arguments cast to the declared types.
 
 So a function costs nothing at run time, views maintain it like any expression, and NULL has the usual meaning in it.
 A call of a function in Python becomes one of a function that DuckDB has by a name of its own.
@@ -7,7 +7,7 @@ A call of a function in Python becomes one of a function that DuckDB has by a na
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TypeVar
 
@@ -16,13 +16,22 @@ from sqlglot import exp
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import PYTHON_PREFIX, Catalog, Function
-from sparkwave.catalog.types import JSON, VARCHAR, Type
+from sparkwave.catalog.types import Type
+from sparkwave.planner.bind.function_queries import (
+    first_value,
+    is_source,
+    place_arguments,
+    put_rows,
+    with_parameters,
+    with_types,
+)
+from sparkwave.planner.bind.merged_columns import columns_in
+from sparkwave.planner.bind.python_functions import called, put_elements, whole_call
 from sparkwave.planner.bind.scopes import Scope
 from sparkwave.planner.bind.user_types import with_user_types
 from sparkwave.planner.functions.aggregates import is_aggregate
 from sparkwave.planner.functions.operators import is_known
-from sparkwave.planner.functions.python_call import python_call, result_of
-from sparkwave.planner.functions.typed import data_type, sql_type
+from sparkwave.planner.functions.typed import data_type
 from sparkwave.planner.functions.undefined import undefined
 from sparkwave.planner.parse.trees import folded, parse_tree, position_of
 from sparkwave.planner.statements import CreateFunction
@@ -59,13 +68,13 @@ def calls(tree: exp.Expr, catalog: Catalog, scope: Scope) -> Iterator[tuple[exp.
         name = _name(call)
         if name.startswith(PYTHON_PREFIX):
             raise undefined(name, call.expressions, position_of(call))
-        if name not in names or isinstance(call.parent, exp.Table):
+        if name not in names:
             continue
         schema, node = _place(call, scope)
         function = find_function(catalog, scope, schema, name, len(call.expressions))
         if function is not None:
             yield node, function
-        elif not is_known(call) and _is_there(catalog, scope, schema, name):
+        elif not is_source(call) and not is_known(call) and _is_there(catalog, scope, schema, name):
             raise Error(
                 f"function {name} does not take {len(call.expressions)} arguments",
                 errors.UNDEFINED_FUNCTION,
@@ -86,6 +95,9 @@ def _name(call: exp.Anonymous) -> str:
 def _place(call: exp.Anonymous, scope: Scope) -> tuple[str | None, exp.Expr]:
     """Return the schema of a call, and the node that includes the schema."""
     dot = call.parent
+    if is_source(call) and dot is not None:
+        schema = dot.args.get("db")
+        return (None if schema is None else folded(schema)), call
     if not isinstance(dot, exp.Dot) or dot.expression is not call:
         return None, call
     parts = list(dot.this.find_all(exp.Identifier, bfs=False))
@@ -98,7 +110,11 @@ def _inlined(tree: exp.Expr, catalog: Catalog, scope: Scope, left: list[int]) ->
     """Return the tree, changed in place. `left` is how many nodes may still be added."""
     for node, function in list(calls(tree, catalog, scope)):
         call = node if isinstance(node, exp.Anonymous) else node.expression
-        value = _called(function, call) if function.is_python else _value(function, call, catalog, left)
+        if is_source(call):
+            _put_rows(function, call, catalog, scope, left)
+            continue
+        node = whole_call(node, function)
+        value = called(function, call, node) if function.is_python else _value(function, call, catalog, scope, left)
         if isinstance(node.parent, exp.Select) and node.arg_key == "expressions":
             value = exp.alias_(value, function.name, quoted=True, copy=False)
         if node is tree:
@@ -107,33 +123,24 @@ def _inlined(tree: exp.Expr, catalog: Catalog, scope: Scope, left: list[int]) ->
     return tree
 
 
-def _value(function: Function, call: exp.Anonymous, catalog: Catalog, left: list[int]) -> exp.Expr:
-    """Return the inlined expression of a call.
+def _value(function: Function, call: exp.Anonymous, catalog: Catalog, scope: Scope, left: list[int]) -> exp.Expr:
+    """Return the inlined expression or query of a call.
 
     Raises Error 0A000 where a volatile argument would be computed repeatedly.
     """
+    if function.columns is not None:
+        return _elements(function, call, catalog, scope, left)
+    if _is_query(function.body):
+        query = _query(function, call, catalog, scope, left)
+        return exp.cast(first_value(query), data_type(function.result))
     body = _body(function.body, function.name, function.arguments).copy()
-    scope = Scope(function.database, (function.schema,))
-    body = with_user_types(_inlined(body, catalog, scope, left), catalog, scope)
-    for node in body.walk():
-        node.meta.pop("start", None)  # positions in another text
-    places = list(body.find_all(exp.Parameter))
-    numbers = [int(node.name) for node in places]
-    for number, argument in enumerate(call.expressions, start=1):
-        if numbers.count(number) != 1 and _is_volatile(argument):
-            raise Error(
-                f"a volatile argument that {function.name} does not use once is not supported",
-                errors.FEATURE_NOT_SUPPORTED,
-                position=position_of(argument) or position_of(call),
-            )
-    left[0] -= sum(1 for _ in body.walk())
-    for place, number in zip(places, numbers, strict=True):
+    inner = Scope(function.database, (function.schema,))
+    body = with_user_types(_inlined(body, catalog, inner, left), catalog, inner)
+    places = _places(body, function, call, left)
+    for place in places:
+        number = int(place.name)
         _, type_ = function.arguments[number - 1]
-        argument = call.expressions[number - 1]
-        left[0] -= sum(1 for _ in argument.walk())
-        if left[0] < 0:
-            raise Error("functions make the statement too complex", errors.PROGRAM_LIMIT_EXCEEDED)
-        value = exp.Paren(this=exp.cast(argument.copy(), data_type(type_)))
+        value = exp.Paren(this=exp.cast(call.expressions[number - 1].copy(), data_type(type_)))
         if place is body:
             body = value
         else:
@@ -141,13 +148,68 @@ def _value(function: Function, call: exp.Anonymous, catalog: Catalog, left: list
     return exp.cast(exp.Paren(this=body), data_type(function.result))
 
 
-def _called(function: Function, call: exp.Anonymous) -> exp.Expr:
-    """Return the call of a function in Python, with arguments cast to the declared types."""
-    pairs = zip(call.expressions, function.arguments, strict=True)
-    casts = [exp.cast(argument.copy(), data_type(type_)) for argument, (_, type_) in pairs]
-    arguments = [exp.Paren(this=exp.cast(c, data_type(VARCHAR)) if sql_type(c.to) == JSON else c) for c in casts]
-    value = python_call(function, arguments)
-    return exp.Paren(this=value) if result_of(value) == function.result else exp.cast(value, data_type(function.result))
+def _elements(function: Function, call: exp.Anonymous, catalog: Catalog, scope: Scope, left: list[int]) -> exp.Expr:
+    """Return a call in a select list of a function that returns rows: a row for each of its values.
+
+    Raises Error 0A000 for a function of several columns.
+    """
+    if len(function.outputs) > 1:
+        raise Error(
+            f"{function.name}, which returns several columns, is not supported here",
+            errors.FEATURE_NOT_SUPPORTED,
+            hint="Call it in FROM.",
+            position=position_of(call),
+        )
+    one = replace(function, columns=None)
+    if not _is_query(function.body):
+        return exp.Explode(this=exp.Array(expressions=[_value(one, call, catalog, scope, left)]))
+    query = with_types(_query(function, call, catalog, scope, left), function)
+    return exp.Explode(this=exp.Array(expressions=[query]))
+
+
+def _query(function: Function, call: exp.Anonymous, catalog: Catalog, scope: Scope, left: list[int]) -> exp.Query:
+    """Return the query of a function with the arguments of a call."""
+    inner = Scope(function.database, (function.schema,))
+    body = with_parameters(_parsed(function.body).copy(), function, catalog)
+    query = with_user_types(_inlined(body, catalog, inner, left), catalog, inner)
+    assert isinstance(query, exp.Query)
+    _places(query, function, call, left)
+    place_arguments(query, function, call, columns_in(catalog, scope))
+    return query
+
+
+def _places(body: exp.Expr, function: Function, call: exp.Anonymous, left: list[int]) -> list[exp.Parameter]:
+    """Return the places of the parameters in a body. Raises Error 0A000 for a volatile argument, 54000."""
+    for node in body.walk():
+        node.meta.pop("start", None)  # positions in another text
+    places = list(body.find_all(exp.Parameter))
+    numbers = [int(node.name) for node in places]
+    for number, argument in enumerate(call.expressions, start=1):
+        if (numbers.count(number) != 1 or isinstance(body, exp.Query)) and _is_volatile(argument):
+            raise Error(
+                f"a volatile argument that {function.name} does not use once is not supported",
+                errors.FEATURE_NOT_SUPPORTED,
+                position=position_of(argument) or position_of(call),
+            )
+    sizes = [sum(1 for _ in argument.walk()) for argument in call.expressions]
+    left[0] -= sum(1 for _ in body.walk()) + sum(sizes[number - 1] for number in numbers)
+    if left[0] < 0:
+        raise Error("functions make the statement too complex", errors.PROGRAM_LIMIT_EXCEEDED)
+    return places
+
+
+def _put_rows(function: Function, call: exp.Anonymous, catalog: Catalog, scope: Scope, left: list[int]) -> None:
+    """Put the rows of a function in the place of its call in FROM. Raises Error 42809 for an aggregate."""
+    if function.is_aggregate:
+        message = f"{function.name} is an aggregate function"
+        raise Error(message, errors.WRONG_OBJECT_TYPE, position=position_of(call))
+    if function.is_python:
+        put_elements(function, call)
+    elif _is_query(function.body):
+        put_rows(call, _query(function, call, catalog, scope, left), function)
+    else:
+        one = replace(function, columns=None)
+        put_rows(call, exp.select(_value(one, call, catalog, scope, left)), function)
 
 
 _VOLATILE = frozenset({"random", "gen_random_uuid", "uuid", "nextval", "clock_timestamp", "setseed"})
@@ -161,24 +223,40 @@ def _is_volatile(argument: exp.Expr) -> bool:
 
 
 @lru_cache(maxsize=1000)
-def _body(text: str, name: str, arguments: tuple[tuple[str, Type], ...]) -> exp.Expr:
-    """Return the expression of a function, with its arguments as parameters.
-
-    Raises Error 42601, 0A000 for anything but an expression of single values, 42703 or 42P02 for unknown names.
-    """
+def _parsed(text: str) -> exp.Query:
+    """Return the query of a function's body, which is what follows SELECT. Raises Error 42601, 0A000."""
     tree = parse_tree(f"SELECT {text}")
+    if not isinstance(tree, exp.Query):
+        raise _refused("anything but a query in a SQL function", None)
+    return tree
+
+
+@lru_cache(maxsize=1000)
+def _is_query(text: str) -> bool:
+    """Return whether a body is more than one expression over the arguments."""
+    tree = _parsed(text)
     is_plain = isinstance(tree, exp.Select) and not any(
         value for key, value in tree.args.items() if key not in ("expressions", "kind", "hint")
     )
     if not is_plain or len(tree.expressions) != 1:
-        raise _refused("anything but one expression in a SQL function", None)
-    body = tree.expressions[0].unalias()
+        return True
+    inside = tree.expressions[0].walk()
+    return any(isinstance(node, exp.Query | exp.Subquery | exp.AggFunc) or is_aggregate(node) for node in inside)
+
+
+@lru_cache(maxsize=1000)
+def _body(text: str, name: str, arguments: tuple[tuple[str, Type], ...]) -> exp.Expr:
+    """Return the expression of a function, with its arguments as parameters.
+
+    Raises Error 0A000 for what has no place in it, 42703 or 42P02 for unknown names.
+    """
+    body = _parsed(text).expressions[0].unalias().copy()
     numbers = {argument: number for number, (argument, _) in enumerate(arguments, start=1) if argument}
     for node in list(body.walk()):
-        if isinstance(node, exp.Query | exp.Subquery | exp.Star):
-            raise _refused("a query in a SQL function", node)
-        if isinstance(node, exp.AggFunc | exp.Window) or is_aggregate(node):
-            raise _refused("an aggregate or window function in a SQL function", node)
+        if isinstance(node, exp.Star):
+            raise _refused("* in a SQL function", node)
+        if isinstance(node, exp.Window):
+            raise _refused("a window function without FROM in a SQL function", node)
         if isinstance(node, exp.Parameter) and not 1 <= int(node.name) <= len(arguments):
             raise Error(f"there is no parameter ${node.name}", errors.UNDEFINED_PARAMETER)
     for column in list(body.find_all(exp.Column)):
@@ -188,7 +266,7 @@ def _body(text: str, name: str, arguments: tuple[tuple[str, Type], ...]) -> exp.
             raise Error(
                 f'column "{written}" does not exist',
                 errors.UNDEFINED_COLUMN,
-                hint="A SQL function has only its arguments.",
+                hint="An expression without FROM has only the arguments.",
             )
         parameter = exp.Parameter(this=exp.Literal.number(number))
         if column is body:
@@ -203,11 +281,14 @@ def _refused(what: str, node: exp.Expr | None) -> Error:
 
 @dataclass(frozen=True)
 class Probe:
-    """Queries of one NULL: a function's call, and its expression before the cast, which may have no type."""
+    """Queries with a call over NULLs, and of the body before it is cast.
+
+    `columns` are the names and types that the body's columns are declared to have; None for one without a type.
+    """
 
     call: exp.Select
     body: exp.Select
-    has_type: bool
+    columns: tuple[tuple[str, Type] | None, ...]
 
 
 def check_name(statement: CreateFunction) -> None:
@@ -230,19 +311,57 @@ def check_function(statement: CreateFunction, catalog: Catalog, scope: Scope) ->
     """
     name = statement.name.name
     try:
-        body = _body(statement.body, name, statement.arguments)
         own = Function(
-            0, scope.database, scope.path[0], name, statement.arguments, statement.result, statement.body, ""
-        )
-        for call in body.find_all(exp.Anonymous):
+            0, scope.database, scope.path[0], name, statement.arguments, statement.result, statement.body, "",
+            columns=statement.columns,
+        )  # fmt: skip
+        for call in _parsed(statement.body).find_all(exp.Anonymous):
             if _name(call) == name and len(call.expressions) == len(statement.arguments):
                 message = "recursive function is not supported"
                 raise Error(message, errors.INVALID_FUNCTION_DEFINITION)
         nulls = [exp.null() for _ in statement.arguments]
         call = exp.Anonymous(this=exp.to_identifier(name, quoted=True), expressions=nulls)
-        value = _value(own, call, catalog, [MOST_NODES])
-        bare = value.this.unnest()
-        return Probe(exp.select(value), exp.select(bare.copy()), not (isinstance(bare, exp.Null) or bare.is_string))
+        if not _is_query(statement.body) and statement.columns is None:
+            value = _value(own, call, catalog, scope, [MOST_NODES])
+            bare = value.this.unnest()
+            return Probe(exp.select(value), exp.select(bare.copy()), (None if _is_untyped(bare) else own.outputs[0],))
+        over = exp.Anonymous(this=call.this.copy(), expressions=_argument_columns(own))
+        body = _bare_rows(own, over, catalog, scope)
+        query = exp.select("*").from_(exp.Table(this=call))
+        _put_rows(own, call, catalog, scope, [MOST_NODES])
+        untyped = [_is_untyped(item.unalias()) for item in body.selects]
+        columns: tuple[tuple[str, Type] | None, ...] = own.outputs
+        if len(untyped) == len(columns):
+            columns = tuple(None if is_untyped else each for is_untyped, each in zip(untyped, columns, strict=True))
+        return Probe(query, _beside_arguments(own, body), columns)
     except Error as error:
         error.position = statement.body_position
         raise
+
+
+def _argument_columns(function: Function) -> list[exp.Expr]:
+    return [exp.column(f"a{number}", "arguments", quoted=True) for number, _ in enumerate(function.arguments)]
+
+
+def _beside_arguments(function: Function, body: exp.Query) -> exp.Select:
+    """Return the rows of a body over `_argument_columns`: the type of what is made from a bare NULL is not known."""
+    if not function.arguments:
+        return exp.select("*").from_(body.subquery("body", copy=False))
+    nulls = [
+        exp.alias_(exp.cast(exp.null(), data_type(type_)), f"a{number}", quoted=True)
+        for number, (_, type_) in enumerate(function.arguments)
+    ]
+    rows = exp.Lateral(this=body.subquery(copy=False), alias=exp.TableAlias(this=exp.to_identifier("body")))
+    return exp.select("body.*").from_(exp.select(*nulls).subquery("arguments")).join(rows, copy=False)
+
+
+def _bare_rows(function: Function, call: exp.Anonymous, catalog: Catalog, scope: Scope) -> exp.Query:
+    """Return the rows of a body before they get the declared types."""
+    if _is_query(function.body):
+        return _query(function, call, catalog, scope, [MOST_NODES])
+    value = _value(replace(function, columns=None), call, catalog, scope, [MOST_NODES])
+    return exp.select(value.this.unnest().copy())
+
+
+def _is_untyped(value: exp.Expr) -> bool:
+    return isinstance(value, exp.Null) or value.is_string

@@ -380,6 +380,9 @@ def _lateral_value(builder: Builder, node: Node, select: exp.Select) -> tuple[No
     """Return the one output of a subquery with at most one row for each surrounding row."""
     alias, type_ = builder.fresh("s"), type_of(select.selects[0])
     made = select.copy()
+    order = made.args.get("order")
+    for ordered in order.expressions if order is not None else ():
+        ordered.set("this", _sorted_by(ordered, select).copy())
     made.set("expressions", [exp.alias_(select.selects[0].unalias().copy(), "value", quoted=True)])
     source = exp.Lateral(this=exp.Subquery(this=made))
     source.set("alias", exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
@@ -398,7 +401,8 @@ def _single_rows(
     order = select.args.get("order")
     sorts = []
     for number, ordered in enumerate(order.expressions if order is not None else ()):
-        items.append(Item(f"{alias}.o{number}", scalar(ordered.this), type_of(ordered.this)))
+        by = _sorted_by(ordered, select)
+        items.append(Item(f"{alias}.o{number}", scalar(by), type_of(by)))
         sorts.append(order_of(items[-1].name, ordered))
     names = [key.name for key in keys]
     projected: Node = Project(node, tuple(items))
@@ -411,6 +415,14 @@ def _single_rows(
             "Use an aggregate such as max, compare its whole primary key, or add LIMIT 1.",
         )
     return projected, names, typed_column(f"{alias}.value", type_of(output))
+
+
+def _sorted_by(ordered: exp.Expr, select: exp.Select) -> exp.Expr:
+    """Return the expression that ORDER BY names by an output's name or place; any other as it is."""
+    by: exp.Expr = ordered.this
+    names_output = isinstance(by, exp.Literal) or (isinstance(by, exp.Column) and not by.table)
+    found = sort_source(ordered, select) if names_output else by
+    return select.selects[found].unalias() if isinstance(found, int) else found
 
 
 def _uncorrelated_value(builder: Builder, node: Node, subquery: exp.Expr) -> tuple[Node, exp.Expr]:

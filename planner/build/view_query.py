@@ -354,6 +354,8 @@ def _side_by_side(
     if len(arrays) != len(calls):
         raise refuse("unnest of several arrays in a select list", calls[0], "Put it into FROM.")
     elements = [Field(builder.fresh("element"), element_type(array)) for array in arrays]
+    for place, array in enumerate(arrays):
+        node, arrays[place] = lift(builder, node, array)
     flat = [
         typed(replaced(scalar(array), replacements), array_type(element.type))
         for array, element in zip(arrays, elements, strict=True)

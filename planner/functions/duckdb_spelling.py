@@ -580,6 +580,9 @@ def _quantified(node: exp.Expr, lenient: bool) -> exp.Expr | None:
     array = right.this.unnest()
     if isinstance(array, exp.Query | exp.Parameter):
         return None
+    is_plain = isinstance(node, exp.EQ) and isinstance(right, exp.Any) and not (_is_interval(node.this) or lenient)
+    if is_plain and array.find(exp.Column) and _is_in_subquery(node):
+        return None
     items, type_ = array_items(array), type_of_part(node.this)
     if items is not None:
         array = array_of(items)
@@ -593,6 +596,13 @@ def _quantified(node: exp.Expr, lenient: bool) -> exp.Expr | None:
     elif _is_interval(node.this) or _is_interval(array):
         one = type(node)(this=_interval_key(one.this), expression=_interval_key(one.expression))
     return ours("any_true" if isinstance(right, exp.Any) else "all_true", of_each(array, one))
+
+
+def _is_in_subquery(node: exp.Expr) -> bool:
+    """Return whether an expression is in a correlated subquery, where DuckDB (1.5.5) has no lambdas."""
+    select = node.find_ancestor(exp.Select)
+    around = select.find_ancestor(exp.Select, exp.From, exp.Join, exp.Lateral) if select is not None else None
+    return isinstance(around, exp.Select | exp.Lateral)
 
 
 def _cast(node: exp.Expr, lenient: bool) -> exp.Expr | None:

@@ -10,6 +10,7 @@ from sqlglot.generator import Generator
 
 from sparkwave.catalog.model import Function
 from sparkwave.catalog.types import JSON, JSONB, VARCHAR, Type, parse_type
+from sparkwave.planner.functions.result_types import array_type
 
 
 class PythonCall(exp.Expression, exp.Func):
@@ -23,8 +24,8 @@ class PythonCall(exp.Expression, exp.Func):
 
 
 def python_call(function: Function, arguments: Sequence[exp.Expr]) -> PythonCall:
-    """Return a call with arguments of the declared types. Its type is that of `as_carried`."""
-    returns = as_carried(function.result).stored
+    """Return a call with arguments of the declared types, of an aggregate with arrays. Its type is `carried_result`."""
+    returns = carried_result(function).stored
     return PythonCall(this=function.name_in_duckdb, label=function.name, returns=returns, expressions=list(arguments))
 
 
@@ -38,6 +39,18 @@ def in_form(call: PythonCall, form: str) -> PythonCall:
 def result_of(call: exp.Expr) -> Type:
     """Return the type of a call."""
     return parse_type(call.args["returns"])
+
+
+def carried_result(function: Function) -> Type:
+    """Return the type of what a function gives: of one that returns rows an array."""
+    found = as_carried(function.result)
+    return found if function.columns is None else array_type(found)
+
+
+def carried_arguments(function: Function) -> tuple[Type, ...]:
+    """Return the types of what a function gets: of an aggregate arrays."""
+    found = (as_carried(type_) for _, type_ in function.arguments)
+    return tuple(array_type(type_) for type_ in found) if function.is_aggregate else tuple(found)
 
 
 def as_carried(type_: Type) -> Type:

@@ -1,4 +1,4 @@
-"""Parsing of CREATE and DROP FUNCTION (RisingWave: src/frontend/src/handler/create_sql_function.rs)."""
+"""Parsing of CREATE and DROP FUNCTION and AGGREGATE (RisingWave: src/frontend/src/handler/create_sql_function.rs)."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from collections.abc import Mapping
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import PYTHON, SQL
-from sparkwave.catalog.types import Type, is_of_ours, parse_type
+from sparkwave.catalog.types import Type, is_of_ours, parse_type, struct_type
 from sparkwave.planner.parse.rename import unsupported
 from sparkwave.planner.parse.tokens import TokenReader, split_statements
 from sparkwave.planner.parse.type_text import read_type, type_words, written_type
 from sparkwave.planner.statements import AlterFunction, CreateFunction, DropFunction, Name
 
 
-def parse_create_function(reader: TokenReader, replaces: bool) -> CreateFunction:
-    """Parse from the word after FUNCTION on.
+def parse_create_function(reader: TokenReader, replaces: bool, is_aggregate: bool = False) -> CreateFunction:
+    """Parse from the word after FUNCTION or AGGREGATE on.
 
-    Raises Error 0A000 for a language other than SQL and Python, and for table functions.
+    Raises Error 0A000 for a language other than SQL and Python, and for an aggregate in SQL.
     """
     if_not_exists = not replaces and reader.accept("IF", "NOT", "EXISTS")
     name = reader.name()
     arguments = _arguments(reader)
-    result = _result(reader)
+    columns, result = _result(reader)
     language, body, position, is_query, is_block, options = None, None, 0, False, False, dict[str, int]()
     while not reader.at_end:
         start = reader.offset + 1
@@ -49,6 +49,9 @@ def parse_create_function(reader: TokenReader, replaces: bool) -> CreateFunction
         hint = "Add LANGUAGE SQL or LANGUAGE python."
         raise Error("no language specified", errors.INVALID_FUNCTION_DEFINITION, hint=hint)
     _check_options(language, options)
+    if is_aggregate and (language != PYTHON or columns is not None or not options.keys().isdisjoint(_STRICT)):
+        what = "STRICT" if language == PYTHON and columns is None else "rows" if columns is not None else "SQL"
+        raise Error(f"an aggregate of {what} is not supported", errors.FEATURE_NOT_SUPPORTED, position=name.position)
     if not body:
         message = "AS or RETURN must be specified"
         raise Error(message, errors.INVALID_FUNCTION_DEFINITION, position=len(reader.sql.rstrip()) + 1)
@@ -57,11 +60,13 @@ def parse_create_function(reader: TokenReader, replaces: bool) -> CreateFunction
         body = of_text(body, position, result) if is_query else body
     elif not is_query:
         raise Error("a function in Python has its code after AS", errors.SYNTAX_ERROR, position=position)
-    definition = f"CREATE FUNCTION {reader.sql[name.position - 1 :].strip()}"
+    kind = "AGGREGATE" if is_aggregate else "FUNCTION"
+    definition = f"CREATE {kind} {reader.sql[name.position - 1 :].strip()}"
     is_strict = not options.keys().isdisjoint(_STRICT)
     return CreateFunction(
-        name, arguments, result, body, position, if_not_exists, replaces, definition, language, is_strict
-    )
+        name, arguments, result, body, position, if_not_exists, replaces, definition, language, is_strict, columns,
+        is_aggregate,
+    )  # fmt: skip
 
 
 _STRICT = ("STRICT", "RETURNS NULL ON NULL INPUT")
@@ -135,14 +140,18 @@ def _argument(reader: TokenReader) -> tuple[str, Type]:
     return name, read_type(reader)
 
 
-def _result(reader: TokenReader) -> Type:
+def _result(reader: TokenReader) -> tuple[tuple[str, ...] | None, Type]:
+    """Parse `RETURNS {type | SETOF type | TABLE (name type, …)}`. Returns the names of columns, if any."""
     position = reader.offset + 1
     if not reader.accept("RETURNS"):
         raise Error("return type must be specified", errors.INVALID_FUNCTION_DEFINITION, position=position)
-    if reader.peek() in ("TABLE", "SETOF"):
-        message = f"a function that returns {reader.peek()} is not supported"
-        raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=reader.offset + 1)
-    return read_type(reader)
+    if reader.accept("SETOF"):
+        return ("",), read_type(reader)
+    if not reader.accept("TABLE"):
+        return None, read_type(reader)
+    columns = reader.parenthesised(lambda: (reader.identifier(), read_type(reader)))
+    names = tuple(name for name, _ in columns)
+    return names, columns[0][1] if len(columns) == 1 else struct_type(columns)
 
 
 def _of_block(text: str, position: int, result: Type) -> str:
@@ -157,17 +166,19 @@ def _of_block(text: str, position: int, result: Type) -> str:
 
 
 def _of_query(text: str, position: int, result: Type) -> str:
-    """Return the expression in `SELECT expression`.
+    """Return what follows SELECT in the text of a query.
 
-    Raises Error 42601, 42P13 for an empty text or, for any other query, 0A000.
+    Raises Error 42P13 for an empty text, 0A000 for anything else.
     """
     reader = TokenReader(text)
     if reader.at_end:
         message = f"return type mismatch in function declared to return {result}"
         detail = "Function's final statement must be SELECT or INSERT/UPDATE/DELETE RETURNING."
         raise Error(message, errors.INVALID_FUNCTION_DEFINITION, detail=detail, position=position)
+    if reader.peek() in ("WITH", "VALUES", "("):
+        return f"* FROM ({reader.rest.strip().rstrip(';')}) AS query"
     if not reader.accept("SELECT") or reader.at_end:
-        message = "the body of a SQL function is SELECT with one expression"
+        message = "the body of a SQL function is one query"
         raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=position)
     return reader.rest.strip().rstrip(";").strip()
 

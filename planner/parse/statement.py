@@ -113,6 +113,8 @@ def _create(reader: TokenReader) -> Statement:
     reader.expect("CREATE")
     if reader.accept("OR", "REPLACE", "FUNCTION"):
         return parse_create_function(reader, replaces=True)
+    if reader.accept("OR", "REPLACE", "AGGREGATE"):
+        return parse_create_function(reader, replaces=True, is_aggregate=True)
     if reader.accept("OR"):
         raise Error("CREATE OR REPLACE is not supported", errors.FEATURE_NOT_SUPPORTED, position=reader.offset + 1)
     if reader.accept("MATERIALIZED", "VIEW"):
@@ -139,6 +141,8 @@ def _create(reader: TokenReader) -> Statement:
         return parse_create_subscription(reader)
     if reader.accept("FUNCTION"):
         return parse_create_function(reader, replaces=False)
+    if reader.accept("AGGREGATE"):
+        return parse_create_function(reader, replaces=False, is_aggregate=True)
     if reader.accept("SOURCE"):
         return parse_create_source(reader.sql)
     if reader.accept("TYPE"):
@@ -159,8 +163,8 @@ def _create(reader: TokenReader) -> Statement:
     raise Error(
         f"CREATE {kind} is not supported",
         errors.FEATURE_NOT_SUPPORTED,
-        hint="CREATE TABLE, VIEW, MATERIALIZED VIEW, INDEX, SINK, SOURCE, SUBSCRIPTION, SEQUENCE, FUNCTION, TYPE, "
-        "DOMAIN, SECRET, CONNECTION, SCHEMA, DATABASE and USER are.",
+        hint="CREATE TABLE, VIEW, MATERIALIZED VIEW, INDEX, SINK, SOURCE, SUBSCRIPTION, SEQUENCE, FUNCTION, "
+        "AGGREGATE, TYPE, DOMAIN, SECRET, CONNECTION, SCHEMA, DATABASE and USER are.",
         position=reader.offset + 1,
     )
 
@@ -212,7 +216,7 @@ def _drop(
     reader: TokenReader,
 ) -> Drop | DropFunction | DropSecret | DropConnection | DropSchema | DropDatabase | DropUser | DropType | DropOwned:
     reader.expect("DROP")
-    if reader.accept("FUNCTION"):
+    if reader.accept("FUNCTION") or reader.accept("AGGREGATE"):
         return parse_drop_function(reader)
     if reader.accept("TYPE") or reader.accept("DOMAIN"):
         return parse_drop_type(reader)

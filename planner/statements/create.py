@@ -196,7 +196,8 @@ class CreateIndex:
 
 @dataclass(frozen=True)
 class CreateFunction:
-    """CREATE FUNCTION: `arguments` have names or none (""); `body` is the text of an expression, or code in Python.
+    """CREATE FUNCTION or AGGREGATE: `arguments` have names or none (""). `body`, `result` and `columns` are those of
+    `catalog.model.Function`.
 
     `body_position` is the start of the text in the statement, `replaces` tells whether OR REPLACE is in it.
     """
@@ -211,6 +212,8 @@ class CreateFunction:
     definition: str
     language: str = SQL
     is_strict: bool = False
+    columns: tuple[str, ...] | None = None
+    is_aggregate: bool = False
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,8 @@ def create_function(session: Session, statement: CreateFunction) -> Result:
             session.user.name,
             statement.language,
             statement.is_strict,
+            statement.columns,
+            statement.is_aggregate,
         )
         taken = catalog.functions_by_name.get((session.database, schema, function.name, len(function.arguments)))
         if taken is not None and not _is_replaced(session, statement, function, taken):
@@ -81,7 +83,7 @@ def _is_replaced(session: Session, statement: CreateFunction, function: Function
         message = f"function {function.signature} already exists"
         raise Error(message, errors.DUPLICATE_FUNCTION, position=statement.name.position)
     check_owner(session.user, taken.securable, statement.name.position)
-    if taken.result != function.result:
+    if (taken.result, taken.columns, taken.is_aggregate) != (function.result, function.columns, function.is_aggregate):
         raise Error(
             "cannot change return type of existing function",
             errors.INVALID_FUNCTION_DEFINITION,
@@ -105,8 +107,14 @@ def _check_python(session: Session, statement: CreateFunction) -> None:
             errors.INSUFFICIENT_PRIVILEGE,
             hint="Only superusers create functions in Python. They can GRANT EXECUTE to others.",
         )
+    in_arrays = [statement.result] if statement.columns is not None else []
+    if statement.is_aggregate:
+        in_arrays = [type_ for _, type_ in statement.arguments]
+        if not in_arrays:
+            message = "an aggregate without arguments is not supported"
+            raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=statement.name.position)
     for type_ in (*(type_ for _, type_ in statement.arguments), statement.result):
-        if not _is_carried(type_):
+        if not _is_carried(type_) or (type_ == JSONB and type_ in in_arrays):
             message = f"type {type_} is not supported for a function in Python"
             raise Error(message, errors.FEATURE_NOT_SUPPORTED, hint=_CARRIED_HINT)
     functions = python_functions(session.context.lake)
@@ -114,8 +122,9 @@ def _check_python(session: Session, statement: CreateFunction) -> None:
     schema = target_schema(session, statement)
     types = statement.arguments, statement.result
     function = Function(
-        0, session.database, schema, statement.name.name, *types, statement.body, "", session.user.name, PYTHON
-    )
+        0, session.database, schema, statement.name.name, *types, statement.body, "", session.user.name, PYTHON,
+        columns=statement.columns, is_aggregate=statement.is_aggregate,
+    )  # fmt: skip
     try:
         functions.check(function)
     except Error as error:
@@ -147,17 +156,24 @@ def _check_type(session: Session, statement: CreateFunction, probe: Probe) -> No
     """Raise Error 42P13 for a body of another type than declared, and DuckDB's errors for the body."""
     try:
         execution.describe_batch(session, plan_query(probe.call, session.environment))
-        [found] = execution.describe_batch(session, plan_query(probe.body, session.environment))
+        found = execution.describe_batch(session, plan_query(probe.body, session.environment))
     except Error as error:
         error.position = statement.body_position
         raise
-    if probe.has_type and not _fits(found.type, statement.result):
-        raise Error(
-            f"return type mismatch in function declared to return {statement.result}",
-            errors.INVALID_FUNCTION_DEFINITION,
-            detail=f"Actual return type is {found.type}.",
-            position=statement.body_position,
-        )
+    if len(found) != len(probe.columns):
+        raise _mismatch(statement, f"The query has {len(found)} columns, not {len(probe.columns)}.")
+    for column, declared in zip(found, probe.columns, strict=True):
+        if declared is not None and not _fits(column.type, declared[1]):
+            raise _mismatch(statement, f"Actual return type is {column.type}.")
+
+
+def _mismatch(statement: CreateFunction, detail: str) -> Error:
+    return Error(
+        f"return type mismatch in function declared to return {statement.result}",
+        errors.INVALID_FUNCTION_DEFINITION,
+        detail=detail,
+        position=statement.body_position,
+    )
 
 
 _MOMENTS = ("date", "timestamp without time zone", "timestamp with time zone")

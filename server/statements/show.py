@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error, not_found
+from sparkwave.catalog.model import Function
 from sparkwave.catalog.names import literal
 from sparkwave.catalog.relation_details import with_article
 from sparkwave.catalog.system.system_views import is_system
@@ -235,9 +236,17 @@ def _functions(session: Session, statement: Show) -> _Rows:
         if function.database == session.database and function.schema in path
     ]
     return [
-        (f.name, ", ".join(str(type_) for _, type_ in f.arguments), str(f.result), f.language, None)
+        (f.name, ", ".join(str(type_) for _, type_ in f.arguments), _returned(f), f.language, None)
         for f in sorted(found, key=lambda f: (f.name, len(f.arguments)))
     ]
+
+
+def _returned(function: Function) -> str:
+    if function.columns is None:
+        return str(function.result)
+    if function.columns == ("",):
+        return f"SETOF {function.result}"
+    return f"TABLE({', '.join(f'{name} {type_}' for name, type_ in function.outputs)})"
 
 
 def _secrets(session: Session, statement: Show) -> _Rows:
