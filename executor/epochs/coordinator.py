@@ -251,8 +251,8 @@ class Coordinator:
             return "is still being created"
         if relation.is_sink:
             return "has delivered its rows"
-        is_temporal = self._plans.view(relation, self._store.catalog).plan.looked_up
-        return "has a temporal join, whose rows depend on when changes came" if is_temporal else None
+        found = self._plans.view(relation, self._store.catalog).plan.remembers
+        return f"has {found}, whose rows depend on when changes came" if found is not None else None
 
     def hand_over(self, job_id: int) -> Handover:
         """Let the next barrier finish a creating job."""

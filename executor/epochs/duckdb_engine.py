@@ -45,7 +45,7 @@ class DuckDBEngine:
     def advance(self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes) -> Advance:
         """As `executor.epochs.advance.Engine`."""
         made = program(view.plan, changes.inputs, changes.retracts)
-        if view.plan.reads_now:
+        if view.plan.needs_times:
             set_times(cursor, changes.times)
         bound = self._bound(cursor, view, versions, changes, made.read)
         if _is_for_few(view, changes, made, bound):
@@ -82,7 +82,7 @@ class DuckDBEngine:
         fail.
         """
         bound = {f"{scan.input}_new": rows_new(scan, versions[scan.input]) for scan in view.plan.scans}
-        if view.plan.reads_now:
+        if view.plan.needs_times:
             set_times(cursor, changes.times)
         items, counts = [], []
         for number, item in enumerate(whole(view.plan)):
@@ -161,7 +161,7 @@ def _counts(found: Script, rows: Mapping[str, int], own: tuple[int, int]) -> tup
 def _is_for_few(view: View, changes: Changes, made: Program, bound: Mapping[str, str]) -> bool:
     """Return whether to keep the script of a program: few changes, and no snapshot of the lake or times in its SQL."""
     read = (rows for name, rows in bound.items() if name in made.read)
-    return changes.rows <= MOST_FEW and not view.plan.reads_now and not any(_is_of_lake(rows) for rows in read)
+    return changes.rows <= MOST_FEW and not view.plan.needs_times and not any(_is_of_lake(rows) for rows in read)
 
 
 def _is_of_lake(query: str) -> bool:

@@ -127,7 +127,7 @@ class Engines:
 
         Raises Error 55000 where that is impossible.
         """
-        if view.plan.looked_up or view.relation.is_sink:
+        if view.plan.remembers or view.relation.is_sink:
             raise Error(
                 "what has changed since it stopped is forgotten",
                 errors.NOT_IN_PREREQUISITE_STATE,

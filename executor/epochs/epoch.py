@@ -165,7 +165,7 @@ class EpochWork:
         except Exception as error:
             found, view = error_of(error), self.tools.plans.view(relation, self.tools.store.catalog)
             is_worth_it = not is_nobodys(found) and found.sqlstate != errors.OUT_OF_MEMORY and not relation.is_sink
-            if position is None or not is_worth_it or view.plan.looked_up:
+            if position is None or not is_worth_it or view.plan.remembers:
                 raise
             if not self.tools.engines.is_small(self.cursor, view, self.epoch.snapshot):
                 raise

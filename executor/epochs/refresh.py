@@ -61,7 +61,7 @@ class Refresh:
     def is_full(self, view: View, changed_rows: int, stored_rows: Callable[[], int]) -> bool:
         """Return whether to compute a view in full. `stored_rows` counts all the rows that this would read."""
         mode = self._mode()
-        if mode == INCREMENTAL or view.plan.looked_up or view.relation.is_sink:
+        if mode == INCREMENTAL or view.plan.remembers or view.relation.is_sink:
             return False
         if mode == FULL:
             return True

@@ -70,7 +70,7 @@ def find_unfit(store: Store, plans: Plans) -> list[Unfit]:
         stored = load(relation.fingerprint) if relation.fingerprint is not None else _of_catalog(cursor, view)
         different = differences(stored, now)
         if different:
-            may_stay = same_tables(stored, now) and not view.plan.looked_up and not relation.is_sink
+            may_stay = same_tables(stored, now) and not view.plan.remembers and not relation.is_sink
             found.append(Unfit(relation, "; ".join(different), now if may_stay else None))
         elif relation.fingerprint != (dumped := now.dump()):
             known.append((relation.id, dumped))

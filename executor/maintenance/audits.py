@@ -223,11 +223,11 @@ class Audits:
 
     def _compared(self, cursor: Cursor, relation: Relation, moment: _Moment, audit: Audit, client: Client) -> Audit:
         view = self._plans.view(relation, self._store.catalog)
-        if view.plan.looked_up:
+        if view.plan.remembers:
             stored = checksum_of(cursor, at_version(relation.lake_name, moment.snapshot), view.plan.types_in(None))
             audit = replace(audit, checksum=stored)
             if moment.recorded in (stored, None):
-                return replace(audit, detail="the rows of a temporal join depend on when its changes came")
+                return replace(audit, detail=f"the rows of {view.plan.remembers} depend on when its changes came")
             return replace(audit, result=DIFFERENT, detail=_unrecorded(stored, moment.recorded))
         with self._computing(cursor, view, moment, client) as (engine, compute):
             found = compare(cursor, view, moment.snapshot, compute)

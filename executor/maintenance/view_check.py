@@ -94,8 +94,8 @@ def check_view(store: Store, cursor: Cursor, plans: Plans, relation: Relation) -
     if job.is_behind and not is_kept(cursor, here.oldest - 1, newest):
         return ViewCheck(name, skipped=f"it is behind, and what it has applied is forgotten: {job.error}")
     view = plans.view(relation, store.catalog)
-    if view.plan.looked_up:
-        return ViewCheck(name, skipped="the rows of a temporal join depend on when its changes came")
+    if view.plan.remembers:
+        return ViewCheck(name, skipped=f"the rows of {view.plan.remembers} depend on when its changes came")
     differences = compare(cursor, view, newest, in_process(cursor, view, here)).differences
     return ViewCheck(name, tuple(f"{name}: {difference}" for difference in differences))
 

@@ -28,6 +28,7 @@ from sparkwave.planner.plan.nodes import (
     SEMI,
     TEMPORAL_LEFT,
     Aggregate,
+    ChangeLog,
     Field,
     Filter,
     Join,
@@ -321,7 +322,7 @@ class _Estimator:
                 below = self._of(node.input)
                 self._add(sorted=below.rows, memory=below.rows * (_ENTRY + _width(node.fields)))
                 return below
-            case Memo():
+            case ChangeLog() | Memo():
                 return self._of(node.input)
             case Scan():
                 raise AssertionError("a scan is a chain")

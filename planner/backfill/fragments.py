@@ -35,6 +35,7 @@ from sparkwave.planner.plan.nodes import (
     SEMI,
     Aggregate,
     Call,
+    ChangeLog,
     Field,
     Filter,
     Join,
@@ -170,7 +171,7 @@ def _moved(node: Node, row_counts: Mapping[str, int]) -> _Moved | None:
     inputs.
     """
     match node:
-        case Filter() | Project() | Unnest():
+        case Filter() | Project() | Unnest() | ChangeLog():
             return _moved(node.input, row_counts)
         case UnionAll():
             branches = [(branch, _moved(branch, row_counts)) for branch in node.branches]
@@ -253,7 +254,7 @@ def linear_inputs(node: Node) -> tuple[Node, ...]:
             return node.inputs if kind == INNER else () if kind == FULL else (node.left,)
         case UnionAll():
             return node.inputs
-        case Filter() | Project() | Unnest():
+        case Filter() | Project() | Unnest() | ChangeLog():
             return (node.input,)
     return ()
 

@@ -18,6 +18,7 @@ from sparkwave.planner.plan.nodes import (
     TEMPORAL,
     TEMPORAL_LEFT,
     Aggregate,
+    ChangeLog,
     Filter,
     Join,
     Memo,
@@ -184,5 +185,6 @@ _WORDS: dict[type, str] = {
     UnionAll: "UNION ALL",
     Aggregate: "an aggregation",
     OverWindow: "a window function",
+    ChangeLog: "a change log",
     Memo: "a temporal join",
 }

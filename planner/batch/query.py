@@ -63,6 +63,7 @@ from sparkwave.planner.bind.table_references import resolve_references
 from sparkwave.planner.bind.untyped import holds_checked, with_literals_of
 from sparkwave.planner.bind.user_types import with_user_types
 from sparkwave.planner.bind.views import keep_arguments, reference
+from sparkwave.planner.build.change_logs import refuse_change_logs
 from sparkwave.planner.build.handled import check_windows
 from sparkwave.planner.build.session_frames import expand_sessions
 from sparkwave.planner.build.time_windows import expand_windows
@@ -235,6 +236,7 @@ def prepared(tree: exp.Expr, environment: Environment) -> exp.Expr:
     have types; tables of the past are marked. Raises Error 0A000 for a subquery with columns that differ only in case,
     which DuckDB would confuse; and as `check_statement` does.
     """
+    refuse_change_logs(tree)
     for source in tree.find_all(exp.Subquery, exp.CTE):
         _check_cases(source)
     tree = with_functions(tree, environment.catalog, environment.scope).copy()

@@ -38,6 +38,7 @@ from sparkwave.planner.build.builder import (
     typed,
     typed_column,
 )
+from sparkwave.planner.build.change_logs import with_change_log
 from sparkwave.planner.build.from_clause import arrays_of, element_type, elements_beside, values
 from sparkwave.planner.build.lateral import build_lateral
 from sparkwave.planner.build.sort_keys import distinct_on, order_of, place_of, sort_source
@@ -246,6 +247,7 @@ def _outputs(
         *(s for _, s in sort_sources if isinstance(s, exp.Expr)),
         *(s for s in on if isinstance(s, exp.Expr)),
     ]
+    node, replacements = with_change_log(builder, select, node, replacements)
     node, replacements = build_windows(builder, select, node, parts, replacements)
     node, replacements = _series(builder, select, node, replacements)
 

@@ -8,6 +8,7 @@ rules are those of DBSP (Budiu et al., VLDB 2023, section 4):
     dynamic filter                    ΔL with the new row, and the old L rows for which the two rows differ
     left, semi, anti, as-of join      ΔL ⋈ new R  +  for the keys in ΔR: old L ⋈ new R  -  old L ⋈ old R
     full join                         as a left join, and the right rows without a match as an anti join
+    change log                        each change of a row as a row that stays, with its code and the epoch's time
     memo of a temporal join           for the left rows that change: minus the stored rows, plus those ⋈ new R
     aggregate, top-n                  for the groups touched: minus the stored rows, plus the merged ones
     over window                       for the partitions touched: minus the old rows, plus the new ones
@@ -31,7 +32,7 @@ from sparkwave.planner.delta.checks import NO_SIDES, Check, pairs_of, raising, r
 from sparkwave.planner.delta.full import Keys, Rows
 from sparkwave.planner.delta.now import NOW, at_time, flips, reads_now
 from sparkwave.planner.delta.program import Apply, DeltaProgram, Step
-from sparkwave.planner.delta.stateful import merge_first_rows, merge_groups, merge_memo, replaced_groups
+from sparkwave.planner.delta.stateful import merge_first_rows, merge_groups, merge_log, merge_memo, replaced_groups
 from sparkwave.planner.plan.nodes import (
     ANTI,
     AS_OF,
@@ -45,6 +46,7 @@ from sparkwave.planner.plan.nodes import (
     TEMPORAL_LEFT,
     WEIGHT,
     Aggregate,
+    ChangeLog,
     Field,
     Filter,
     Join,
@@ -151,6 +153,8 @@ class Compiler:
                 return operator_sql.project(node, below, WEIGHT)
             case Unnest():
                 return operator_sql.unnest(node, below, WEIGHT)
+            case ChangeLog():
+                return operator_sql.change_log(node, below)
         assert isinstance(node, OverWindow | TopN)
         return self._partitions(node, below)
 
@@ -257,7 +261,7 @@ class Compiler:
         return rows
 
     def _looked_through(
-        self, node: Filter | Project | Unnest | Aggregate | TopN | OverWindow | Memo, below: exp.Select
+        self, node: Filter | Project | Unnest | ChangeLog | Aggregate | TopN | OverWindow | Memo, below: exp.Select
     ) -> exp.Select:
         """Return the changes of an operator's input, with checks added."""
         return self._checked(node.input, below, raising(node)) if self.has_checks else below
@@ -306,7 +310,9 @@ class Compiler:
         return _replaced(removed, added, node.fields)
 
     def _memo(self, node: Memo, state: State) -> exp.Select | None:
-        """Return the changes of a memo. Those of the join's right side change nothing."""
+        """Return the changes of a memo. Those of a temporal join's right side change nothing."""
+        if isinstance(node.input, ChangeLog):
+            return self._logged(node, state)
         left = self._settled(node.join.left)
         if left is None:
             return None
@@ -317,6 +323,14 @@ class Compiler:
             for which in ("stored", "merged")
         )
         return _replaced(removed, added, node.fields)
+
+    def _logged(self, node: Memo, state: State) -> exp.Select | None:
+        """Return the changes of a stored change log, which only gains rows."""
+        gained = self.changes(node.input)
+        if gained is None:
+            return None
+        step = merge_log(self, node, state, gained)
+        return operator_sql.weighted(exp.select("*").from_(step), node.fields, 1)
 
     def _top_n(self, node: TopN, state: State, below: exp.Select) -> exp.Select:
         merge_first_rows(self, node, state, below, self._may_retract(node.input))

@@ -22,6 +22,7 @@ from sparkwave.planner.plan.nodes import (
     SEMI,
     TEMPORAL_LEFT,
     Aggregate,
+    ChangeLog,
     Field,
     Filter,
     Join,
@@ -40,7 +41,7 @@ from sparkwave.planner.plan.nodes import (
 )
 from sparkwave.planner.plan.stream_plan import StreamPlan
 
-_One = TypeVar("_One", Unnest, OverWindow, TopN)
+_One = TypeVar("_One", Unnest, OverWindow, TopN, ChangeLog)
 _LEFT_KINDS = (INNER, LEFT, SEMI, ANTI, DYNAMIC, TEMPORAL_LEFT, AS_OF, AS_OF_LEFT)
 
 
@@ -150,6 +151,10 @@ class Rows:
                 )
             case Join():
                 return self._join(node, keys)
+            case ChangeLog():
+                return self._restricted_below(
+                    node, keys, [f.name for f in node.input.fields], operator_sql.logged_first
+                )
             case Unnest():
                 return self._restricted_below(node, keys, [f.name for f in node.input.fields], operator_sql.unnest)
             case OverWindow():

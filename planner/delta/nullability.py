@@ -21,6 +21,7 @@ from sparkwave.planner.plan.nodes import (
     TEMPORAL,
     TEMPORAL_LEFT,
     Aggregate,
+    ChangeLog,
     Filter,
     Join,
     Memo,
@@ -55,6 +56,8 @@ def never_null(node: Node) -> frozenset[str]:
             return frozenset(i.name for i in items if i.source in below or isinstance(i.expression, exp.Literal))
         case Unnest():
             return never_null(node.input) | {node.position}
+        case ChangeLog():
+            return never_null(node.input) | {node.code.name, node.time.name}
         case UnionAll(branches=branches):
             return frozenset.intersection(*map(never_null, branches))
         case Aggregate(keys=keys):

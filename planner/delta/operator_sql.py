@@ -18,14 +18,19 @@ from sparkwave.planner.plan.nodes import (
     ANTI,
     AS_OF,
     AS_OF_LEFT,
+    DELETED,
     DYNAMIC,
     FULL,
+    INSERTED,
     LEFT,
+    REPLACED,
     SEMI,
     TEMPORAL_LEFT,
+    UPDATED,
     WEIGHT,
     Aggregate,
     Call,
+    ChangeLog,
     Field,
     Join,
     Order,
@@ -102,6 +107,40 @@ def unnest(node: Unnest, below: exp.Select, *extra: str) -> exp.Select:
         exp.alias_(exp.Explode(this=node.array.copy()), node.element.name, quoted=True),
         exp.alias_(position, node.position, quoted=True),
         *map(column, extra),
+    ).from_(below.subquery("s", copy=False))
+
+
+def logged_first(node: ChangeLog, below: exp.Select) -> exp.Select:
+    """Return the rows of a change log over the rows that are there at first."""
+    return _logged(node, below, exp.Literal.number(INSERTED), exp.Literal.number(0))
+
+
+def change_log(node: ChangeLog, changes: exp.Select) -> exp.Select:
+    """Return the rows that a change log gains by the changes of an epoch, with their weight 1."""
+    is_gained = exp.GT(this=column(WEIGHT), expression=exp.Literal.number(0))
+    keys = list(map(column, dict.fromkeys(node.input.key)))
+    count = exp.Window(this=exp.Count(this=exp.Star()), partition_by=keys)
+    both = exp.GT(this=count, expression=exp.Literal.number(1))
+    names = [column(f.name) for f in node.input.fields]
+    rows = exp.select(*names, exp.alias_(is_gained, "_gained"), exp.alias_(both, "_both")).from_(
+        consolidated(changes, node.input.fields).subquery("c", copy=False)
+    )
+
+    def code(of_both: int, alone: int) -> exp.Expr:
+        return exp.Case().when(column("_both"), exp.Literal.number(of_both)).else_(exp.Literal.number(alone))
+
+    codes = exp.Case().when(column("_gained"), code(UPDATED, INSERTED)).else_(code(REPLACED, DELETED))
+    now = exp.Anonymous(this="getvariable", expressions=[exp.Literal.string("now_new")])
+    time = exp.Anonymous(this="epoch_us", expressions=[exp.cast(now, data_type(TIMESTAMPTZ))])
+    logged = _logged(node, rows, codes, time)
+    return logged.select(exp.alias_(exp.Literal.number(1), WEIGHT), copy=False)
+
+
+def _logged(node: ChangeLog, below: exp.Select, code: exp.Expr, time: exp.Expr) -> exp.Select:
+    return exp.select(
+        *(column(f.name) for f in node.input.fields),
+        exp.alias_(exp.cast(code, data_type(node.code.type)), node.code.name, quoted=True),
+        exp.alias_(exp.cast(time, data_type(node.time.type)), node.time.name, quoted=True),
     ).from_(below.subquery("s", copy=False))
 
 

@@ -268,6 +268,17 @@ def merge_memo(written: Steps, node: Memo, state: State, left: exp.Select) -> No
         written.applies.append(_replace_partitions(node, state))
 
 
+def merge_log(written: Steps, node: Memo, state: State, gained: exp.Select) -> str:
+    """Write the rows that a stored change log gains. Returns the step with them."""
+    rows = exp.select(*(column(f.name) for f in node.fields)).from_(gained.subquery("c", copy=False))
+    step = written.add(f"{state.name}_merged", rows)
+    keys = operator_sql.key_items(node.partition)
+    written.add(f"{state.name}_touched", exp.select(*keys).from_(step))
+    if not state.in_view:
+        written.applies.append(_replace_partitions(node, state))
+    return step
+
+
 def _replace_partitions(node: TopN | Memo, state: State) -> Apply:
     """Return the change of a state's table: the rows of the partitions that changes touch are written anew."""
     names = node.partition

@@ -23,6 +23,7 @@ _STATE_NAMES = {
     "topn": "TopNState",
     "grouptopn": "GroupTopNState",
     "temporaljoinmemo": "Memo",
+    "changelog": "Memo",
 }
 
 

@@ -10,6 +10,7 @@ from sparkwave.planner.explain.expressions import show
 from sparkwave.planner.plan.nodes import (
     FULL,
     Aggregate,
+    ChangeLog,
     Filter,
     Join,
     Node,
@@ -92,7 +93,7 @@ def _cuttable(node: Node) -> Iterator[str]:
 def _undivided(node: Node) -> str:
     """Return why no input's rows can be cut into ranges."""
     match node:
-        case Filter() | Project() | Unnest():
+        case Filter() | Project() | Unnest() | ChangeLog():
             return _undivided(node.input)
         case Join(kind=kind) if kind == FULL:
             return "a full join needs all rows of both sides"

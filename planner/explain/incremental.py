@@ -34,6 +34,7 @@ from sparkwave.planner.plan.nodes import (
     TEMPORAL_LEFT,
     WEIGHT,
     Aggregate,
+    ChangeLog,
     Filter,
     Join,
     Memo,
@@ -96,6 +97,8 @@ _ALL_ROWS = Rule(
     "none: without a limit every row is needed again, and the input has them",
 )
 
+_STORED_LOG = Rule("the rows that the log gains", "all rows: a change that is over cannot be seen again")
+
 _RULES: dict[type, Rule] = {
     Scan: Rule("the rows that the table gained (+1) and lost (-1) since the last epoch",
                "none: the lake has the table at both snapshots"),
@@ -110,6 +113,7 @@ _RULES: dict[type, Rule] = {
     TopN: Rule("for the partitions touched: minus the stored first rows, plus the first of them and the changes; "
                "a partition that lost one of them is read again",
                "the first offset + limit rows of each partition: what is behind them cannot show until one is lost"),
+    ChangeLog: Rule("each change of a row as a row that stays, with its code and the epoch's time", _MAP),
     Memo: Rule("for the left rows that change: minus their stored results, plus those of arriving rows",
                "all rows: what was joined once cannot be joined again as it was then"),
     OverWindow: Rule("for the partitions touched: minus the old rows, plus the new ones",
@@ -126,6 +130,8 @@ def rule_of(node: Node) -> Rule:
             return _TIMED
         case TopN(limit=None):
             return _ALL_ROWS
+        case Memo(input=ChangeLog()):
+            return _STORED_LOG
     return _RULES[type(node)]
 
 

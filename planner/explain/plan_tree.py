@@ -35,6 +35,7 @@ from sparkwave.planner.plan.nodes import (
     TEMPORAL_LEFT,
     Aggregate,
     Call,
+    ChangeLog,
     Filter,
     Join,
     Memo,
@@ -121,6 +122,10 @@ class Printer:
                 return self._top_n(node)
             case OverWindow():
                 return self._over_window(node)
+            case ChangeLog():
+                child, names = self._input(node)
+                added = {field.name: field.name.rpartition(".")[2] for field in (node.code, node.time)}
+                return self._node(node, "ChangeLog", {}, [child]), names | added
             case Memo():
                 return self._input(node)
 

@@ -18,6 +18,7 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.types import JSON, Type, parse_type, unresolved
 from sparkwave.planner.parse.calls import CallParser
+from sparkwave.planner.parse.change_log import hide_times, query_of_changes
 from sparkwave.planner.parse.constant_runs import constants_at, runs
 from sparkwave.planner.parse.distinct_order import with_orders
 from sparkwave.planner.parse.intervals import is_plain_interval
@@ -86,6 +87,18 @@ class Sparkwave(Postgres):
                 return super()._parse_alias(this, *args, **options)
             self._advance(2)
             return exp.alias_(this, "select", quoted=True, copy=False)
+
+        def _parse_cte(self) -> Any:
+            """Parse a CTE, also RisingWave's `c AS changelog FROM t`."""
+            index, alias = self._index, self._parse_table_alias(self.ID_VAR_TOKENS)
+            is_log = alias is not None and alias.this is not None and self._match(TokenType.ALIAS)
+            if not is_log or not self._match_text_seq("CHANGELOG") or not self._match(TokenType.FROM):
+                self._retreat(index)
+                return super()._parse_cte()
+            table: Any = self._parse_table_parts()
+            if self._match(TokenType.ALIAS):
+                table.set("alias", self._parse_table_alias())
+            return self.expression(exp.CTE(this=query_of_changes(table), alias=alias))
 
         def _parse_types(self, *args: Any, **options: Any) -> Any:
             """Parse a type: sqlglot knows oid, but refuses oid[]. Where a value may be, ARRAY[ begins a value.
@@ -199,6 +212,8 @@ def parse_tree(sql: str, offset: int = 0) -> exp.Expr:
         _check_stars(tree, sql)
     if "FLOAT" in words:
         _size_floats(tree)
+    if "CHANGELOG" in words:
+        hide_times(tree)
     for exists in tree.find_all(exp.Exists):
         _give_output(exists)
     if "NAME" in words:

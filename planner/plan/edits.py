@@ -60,7 +60,7 @@ def edit(old: StreamPlan, new: StreamPlan, view: Relation) -> StreamPlan | None:
     internal tables; they and all other inputs have to be read as of the epoch that the view shows.
     """
     is_apart = old.planner != new.planner or any(isinstance(node, Memo) for node in walk(new.root))
-    if is_apart or old.looked_up or new.looked_up:
+    if is_apart or old.remembers or new.remembers:
         return None
     editor = _Editor(tuple(_stored(old, view)), {state.node for state in new.states})
     root = editor.root(new)

@@ -8,6 +8,7 @@ from sparkwave.planner.plan.nodes import (
     TEMPORAL,
     TEMPORAL_LEFT,
     Aggregate,
+    ChangeLog,
     Filter,
     Join,
     Memo,
@@ -29,6 +30,10 @@ def only_grows(node: Node) -> bool:
             return False
         case Join(kind=kind) if kind != INNER:
             return only_grows(node.left)
-        case Aggregate() | TopN() | OverWindow() | Memo():
+        case Memo(input=below):
+            return isinstance(below, ChangeLog)
+        case ChangeLog():
+            return True
+        case Aggregate() | TopN() | OverWindow():
             return False
     return all(map(only_grows, node.inputs))

@@ -385,9 +385,36 @@ class OverWindow(_Unary):
         return self.input.key
 
 
+# RisingWave's codes of changes: a row is gained or lost, and an update has the row after it and the row before.
+INSERTED, DELETED, UPDATED, REPLACED = 1, 2, 3, 4
+
+
+@dataclass(frozen=True)
+class ChangeLog(_Unary):
+    """The changes of its input's rows, each a row that stays: with the code of the change, and the time of its epoch.
+
+    The rows that are there at first have been inserted at the time 0. A row of the input has one change of a code in an
+    epoch.
+    """
+
+    code: Field
+    time: Field
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return (*self.input.fields, self.code, self.time)
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return (*self.input.key, self.code.name, self.time.name)
+
+
 @dataclass(frozen=True)
 class Memo(_SameRows):
-    """The rows of a temporal join whose left side loses rows: all are its state, since none can be computed again."""
+    """The rows of a change log, or of a temporal join whose left side loses rows.
+
+    All are its state, since none can be computed again.
+    """
 
     @property
     def join(self) -> Join:
@@ -396,12 +423,12 @@ class Memo(_SameRows):
 
     @property
     def partition(self) -> tuple[str, ...]:
-        """The key of the left rows, with which their results come and go."""
-        return self.join.left.key
+        """The key of the left rows, with which their results come and go; of a change log's rows, their own."""
+        return self.input.key if isinstance(self.input, ChangeLog) else self.join.left.key
 
 
 Stateful = Aggregate | TopN | Memo
-Node = Scan | Values | Filter | Project | Unnest | Join | UnionAll | Aggregate | TopN | OverWindow | Memo
+Node = Scan | Values | Filter | Project | Unnest | Join | UnionAll | Aggregate | TopN | OverWindow | ChangeLog | Memo
 
 
 def with_inputs(node: Node, inputs: tuple[Node, ...]) -> Node:

@@ -14,6 +14,7 @@ from sparkwave.planner.plan.nodes import (
     AS_OF,
     AS_OF_LEFT,
     Aggregate,
+    ChangeLog,
     Filter,
     Join,
     Memo,
@@ -57,7 +58,7 @@ def _read(node: Node, needed: set[str]) -> set[str]:
             arguments = {call.argument for call in calls if call.argument is not None}
             computed = (columns_in(call.expression) for call in calls if call.expression is not None)
             return set(keys).union(arguments, *computed)
-        case TopN() | OverWindow() | Memo():  # ties are broken by the key
+        case TopN() | OverWindow() | ChangeLog() | Memo():  # ties are broken by the key
             return needed | names_of(node.input) | set(node.input.key)
         case UnionAll():
             return names_of(node)

@@ -25,6 +25,7 @@ from sparkwave.planner.plan.nodes import (
     TEMPORAL,
     TEMPORAL_LEFT,
     Aggregate,
+    ChangeLog,
     Field,
     Filter,
     Item,
@@ -259,7 +260,7 @@ def _upper_bound(part: exp.Expr, name: str | None) -> int | None:
 
 
 def store_temporal_joins(root: Node) -> Node:
-    """Store the results of temporal joins that are looked up or taken back, because nothing else has them.
+    """Store the results of temporal joins and change logs that are looked up or taken back: nothing else has them.
 
     Operators above may look their input up again, and the left side may lose rows.
     """
@@ -269,6 +270,7 @@ def store_temporal_joins(root: Node) -> Node:
 def _with_memos(node: Node, is_linear: bool) -> Node:
     is_temporal = isinstance(node, Join) and node.kind in (TEMPORAL, TEMPORAL_LEFT)
     is_memo = is_temporal and not (is_linear and only_grows(node.inputs[0]))
+    is_memo = is_memo or (isinstance(node, ChangeLog) and not is_linear)
     keeps = isinstance(node, Project | UnionAll | Unnest)
     keeps = keeps or (isinstance(node, Filter) and not reads_now(node.predicate))
     keeps = keeps or (isinstance(node, Aggregate) and all(call.is_linear for call in node.calls))
@@ -324,6 +326,8 @@ def _prune(node: Node, needed: set[str]) -> Node:
             return replace(node, input=_prune(node.input, below))
         case Memo():
             return replace(node, input=_prune(node.input, needed | set(node.key)))
+        case ChangeLog():  # any column may change
+            return replace(node, input=_prune(node.input, names_of(node.input)))
         case OverWindow():
             windows = tuple(call for call in node.calls if call.name in needed)
             if not windows:

@@ -38,6 +38,7 @@ from sparkwave.planner.plan.nodes import (
     TEMPORAL,
     TEMPORAL_LEFT,
     Aggregate,
+    ChangeLog,
     Filter,
     Join,
     Memo,
@@ -90,8 +91,8 @@ class State:
         match self.node:
             case Aggregate():
                 return "hashagg"
-            case Memo():
-                return "temporaljoinmemo"
+            case Memo(input=below):
+                return "changelog" if isinstance(below, ChangeLog) else "temporaljoinmemo"
         return "grouptopn" if self.node.partition else "topn"
 
 
@@ -159,9 +160,20 @@ class StreamPlan:
         return frozenset(scan.input for join in joins for scan in walk(join.right) if isinstance(scan, Scan))
 
     @lazy
+    def remembers(self) -> str | None:
+        """The operator, in words, whose rows depend on when changes came, so that they cannot be computed anew."""
+        found = [node for node in walk(self.root) if isinstance(node, ChangeLog)]
+        return "a temporal join" if self.looked_up else "a change log" if found else None
+
+    @lazy
     def reads_now(self) -> bool:
         """Whether time alone changes the view."""
         return any(reads_now(expression) for node in walk(self.root) for expression in expressions(node))
+
+    @lazy
+    def needs_times(self) -> bool:
+        """Whether the SQL of changes reads the times of the epoch."""
+        return self.reads_now or any(isinstance(node, ChangeLog) for node in walk(self.root))
 
     def state_of(self, node: Stateful) -> State:
         return next(state for state in self.states if state.node == node)
