@@ -163,7 +163,8 @@ ERRORS = [
     ("CREATE TABLE x (at timestamp, WATERMARK FOR at AS at «+» INTERVAL '1' DAY) APPEND ONLY", "42601", "syntax error"),
     ("CREATE TABLE x (at timestamp, WATERMARK FOR at AS at - INTERVAL «'1'» MONTH) APPEND ONLY", "22007", "1"),
     ("CREATE TABLE x (at timestamp, WATERMARK FOR at AS at - INTERVAL «'2 s ago'») APPEND ONLY", "22007", "2 s ago"),
-    ("CREATE TABLE x (at timestamp, WATERMARK FOR at AS at «WITH» TTL) APPEND ONLY", "0A000", "WITH TTL"),
+    ("CREATE TABLE x (at timestamp, WATERMARK FOR at AS at «WITH» TTLS) APPEND ONLY", "42601", "syntax error"),
+    ("CREATE TABLE x (at timestamp, WATERMARK FOR «at» AS at)", "0A000", "append only"),
     ("CREATE TABLE x (at timestamp, WATERMARK FOR at AS at, «WATERMARK» FOR at AS at) APPEND ONLY", "0A000", "one"),
     # Views.
     ("CREATE VIEW «w» AS SELECT k FROM t", "42P07", "relation \"w\" already exists"),

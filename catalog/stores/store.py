@@ -389,11 +389,12 @@ class Store:
         self.replace_columns(cursor, relation)
         cursor.execute(
             f"UPDATE {system_table('relations')} SET key = ?, definition = ?, watermark_column = ?, "
-            "version_columns = ?, dropped_columns = ?, details = ? WHERE id = ?",
+            "watermark_delay_us = ?, version_columns = ?, dropped_columns = ?, details = ? WHERE id = ?",
             [
                 list(relation.key),
                 relation.definition,
                 relation.watermark.column if relation.watermark else None,
+                relation.watermark.delay if relation.watermark else None,
                 list(relation.conflict.versions),
                 list(relation.dropped),
                 dump_details(relation.details),

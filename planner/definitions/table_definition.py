@@ -24,7 +24,8 @@ def table_text(name: Name, table: Relation, connector: Connector | None = None) 
     if table.primary_key:
         listed.append(f"PRIMARY KEY ({', '.join(map(quote_if_needed, table.primary_key))})")
     if table.watermark is not None:
-        listed += [_watermark_text(table.watermark, c) for c in table.visible if c.name == table.watermark.column]
+        ttl = "" if table.append_only else " WITH TTL"
+        listed += [_watermark_text(table.watermark, c) + ttl for c in table.visible if c.name == table.watermark.column]
     clauses = clauses_text(table.append_only and table.kind == "table", bool(table.primary_key), table.conflict)
     if connector is not None:
         clauses += f" {connector_text(connector)}"

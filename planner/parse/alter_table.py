@@ -9,7 +9,7 @@ from sparkwave.catalog.errors import Error
 from sparkwave.planner.parse.alter_job import Setting, parse_setting
 from sparkwave.planner.parse.constraints import check_of, constraint_name, length_of, unenforced
 from sparkwave.planner.parse.rename import Naming, parse_naming, unsupported
-from sparkwave.planner.parse.table import column_definition, default_text
+from sparkwave.planner.parse.table import column_definition, default_text, parse_watermark
 from sparkwave.planner.parse.tokens import TokenReader
 from sparkwave.planner.parse.trees import blank, declared_type, parse_tree
 from sparkwave.planner.statements import (
@@ -23,12 +23,13 @@ from sparkwave.planner.statements import (
     SetDefault,
     SetNotNull,
     SetType,
+    SetWatermark,
 )
 
 _HINTS = {
     "table": "ADD, DROP, ALTER and RENAME COLUMN are, ADD CHECK, DROP CONSTRAINT, RENAME TO, OWNER TO, SWAP WITH, and "
     "SET SCHEMA, SOURCE_RATE_LIMIT, PARALLELISM and CONFIG. ALTER COLUMN knows TYPE, SET and DROP DEFAULT, SET and "
-    "DROP NOT NULL.",
+    "DROP NOT NULL. ALTER WATERMARK is.",
     "source": "ADD COLUMN, RENAME TO, OWNER TO, SWAP WITH, and SET SCHEMA, SOURCE_RATE_LIMIT, PARALLELISM and CONFIG "
     "are.",
 }
@@ -86,6 +87,9 @@ def _action(reader: TokenReader, kind: str) -> ColumnAction:
         if_exists = reader.accept("IF", "EXISTS")
         return DropColumn(*reader.placed_identifier(), if_exists, reader.cascade())
     reader.expect("ALTER")
+    if reader.accept("WATERMARK", "FOR"):
+        position = reader.offset + 1
+        return SetWatermark(*parse_watermark(reader), position)
     reader.accept("COLUMN")
     return _alter(reader)
 

@@ -13,7 +13,7 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import IGNORE, OVERWRITE, RESERVED_COLUMNS, UPDATE_IF_NOT_NULL, Conflict, Watermark
 from sparkwave.catalog.names import quote_if_needed
 from sparkwave.catalog.relation_details import ALWAYS, BY_DEFAULT, Check
-from sparkwave.catalog.types import parse_type
+from sparkwave.catalog.types import Type, parse_type
 from sparkwave.planner.parse.constraints import check_of, constraint_name, length_of, named_checks, unenforced
 from sparkwave.planner.parse.generated import check_generated, generated_text
 from sparkwave.planner.parse.intervals import UNITS_US, fixed_length_us
@@ -76,7 +76,8 @@ def _with_columns(reader: TokenReader, name: Name, if_not_exists: bool, is_sourc
     if added.watermark is not None:
         _check_watermark(added.watermark, columns, added)
     conflict = _conflict(added, columns, key)
-    listed += f", {added.watermark_text}" if added.watermark_text else ""
+    ttl = "" if added.append_only else " WITH TTL"
+    listed += f", {added.watermark_text}{ttl}" if added.watermark_text else ""
     definition = f"CREATE TABLE {name.sql} ({listed})"
     definition += clauses_text(added.append_only and not is_source, bool(key), conflict)
     definition += f" {connector_text(added.connector)}" if added.connector else ""
@@ -316,6 +317,7 @@ class _Additions:
     watermark: Watermark | None
     watermark_text: str
     watermark_position: int
+    has_ttl: bool
     conflict: str | None
     conflict_position: int
     versions: tuple[tuple[str, int], ...]  # with their positions
@@ -326,7 +328,7 @@ class _Additions:
 def _read_additions(reader: TokenReader, is_source: bool) -> _Additions:
     sql = reader.sql
     watermark: Watermark | None = None
-    text, position = "", 0
+    text, position, has_ttl = "", 0, False
     append_only = False
     conflict: str | None = None
     conflict_position = 0
@@ -342,7 +344,7 @@ def _read_additions(reader: TokenReader, is_source: bool) -> _Additions:
             if watermark is not None:
                 raise Error("a table has one watermark", errors.FEATURE_NOT_SUPPORTED, position=start + 1)
             position = reader.offset + 1
-            watermark, text = _watermark(reader)
+            watermark, text, has_ttl = parse_watermark(reader)
             if before == "(":
                 reader.accept(",")
             sql = _without(sql, before_start if before == "," else start, reader.offset)
@@ -369,7 +371,7 @@ def _read_additions(reader: TokenReader, is_source: bool) -> _Additions:
             depth += {"(": 1, ")": -1}.get(before, 0)
             reader.accept(before)
     return _Additions(
-        sql, append_only, watermark, text, position, conflict, conflict_position, versions, connector,
+        sql, append_only, watermark, text, position, has_ttl, conflict, conflict_position, versions, connector,
         tuple(identities),
     )  # fmt: skip
 
@@ -387,8 +389,11 @@ def _without(sql: str, start: int, end: int) -> str:
     return sql[:start] + blank(sql[start:end]) + sql[end:]
 
 
-def _watermark(reader: TokenReader) -> tuple[Watermark, str]:
-    """`column AS column [- {INTERVAL '5' SECOND | 5}]`, and the clause as normalised text."""
+def parse_watermark(reader: TokenReader) -> tuple[Watermark, str, bool]:
+    """Parse `column AS column [- {INTERVAL '5' SECOND | 5}] [WITH TTL]`.
+
+    Returns it, the clause as normalised text without WITH TTL, and whether that is in it.
+    """
     column = reader.identifier()
     reader.expect("AS")
     position = reader.offset + 1
@@ -399,12 +404,12 @@ def _watermark(reader: TokenReader) -> tuple[Watermark, str]:
             position=position,
         )
     delay, subtracted = _delay(reader) if reader.accept("-") else (0, "")
-    if reader.peek() == "WITH":
-        raise Error("WITH TTL is not supported", errors.FEATURE_NOT_SUPPORTED, position=reader.offset + 1)
-    if reader.peek() not in (",", ")"):
+    has_ttl = reader.accept("WITH", "TTL")
+    if reader.peek() not in (",", ")", ""):
         raise reader.syntax_error()
     written = quote_if_needed(column)
-    return Watermark(column, delay), f"WATERMARK FOR {written} AS {written}" + (subtracted and f" - {subtracted}")
+    text = f"WATERMARK FOR {written} AS {written}" + (subtracted and f" - {subtracted}")
+    return Watermark(column, delay), text, has_ttl
 
 
 def _delay(reader: TokenReader) -> tuple[int, str]:
@@ -437,25 +442,30 @@ def _check_watermark(watermark: Watermark, columns: tuple[ColumnDefinition, ...]
         raise Error(
             f'column "{watermark.column}" does not exist', errors.UNDEFINED_COLUMN, position=added.watermark_position
         )
-    if column.type.dimensions or not column.type.name.startswith(_ORDERED):
-        raise Error(
-            f"a watermark on a column of type {column.type.shown} is not supported",
-            errors.FEATURE_NOT_SUPPORTED,
-            hint="Columns of timestamps, dates and integers can have one.",
-            position=added.watermark_position,
-        )
-    is_number = added.watermark_text.rpartition(" - ")[2].isdigit()
-    if watermark.delay and not (column.type.is_integer if is_number else column.type.name.startswith("timestamp")):
-        raise Error(
-            "The return value type of the watermark expression must be identical to the watermark column data type.",
-            errors.DATATYPE_MISMATCH,
-            detail=f"The column is of type {column.type.shown}.",
-            position=added.watermark_position,
-        )
-    if not added.append_only:
+    check_watermark_type(watermark, added.watermark_text, column.type, added.watermark_position)
+    if not added.append_only and not added.has_ttl:
         raise Error(
             "Defining watermarks on table requires the table to be append only.",
             errors.FEATURE_NOT_SUPPORTED,
-            hint="Use the key words `APPEND ONLY`",
+            hint="Use the key words `APPEND ONLY`, or `WITH TTL` behind the watermark",
             position=added.watermark_position,
+        )
+
+
+def check_watermark_type(watermark: Watermark, text: str, type_: Type, position: int) -> None:
+    """Raise Error unless a column of a type can have the watermark, which was written so: 0A000, 42804."""
+    if type_.dimensions or not type_.name.startswith(_ORDERED):
+        raise Error(
+            f"a watermark on a column of type {type_.shown} is not supported",
+            errors.FEATURE_NOT_SUPPORTED,
+            hint="Columns of timestamps, dates and integers can have one.",
+            position=position,
+        )
+    is_number = text.rpartition(" - ")[2].isdigit()
+    if watermark.delay and not (type_.is_integer if is_number else type_.name.startswith("timestamp")):
+        raise Error(
+            "The return value type of the watermark expression must be identical to the watermark column data type.",
+            errors.DATATYPE_MISMATCH,
+            detail=f"The column is of type {type_.shown}.",
+            position=position,
         )

@@ -28,6 +28,7 @@ from sparkwave.planner.statements.alterations import (
     SetDefault,
     SetNotNull,
     SetType,
+    SetWatermark,
     SwapRelations,
 )
 from sparkwave.planner.statements.create import (
@@ -327,6 +328,7 @@ __all__ = [
     "SetNotNull",
     "SetType",
     "SetVariable",
+    "SetWatermark",
     "Show",
     "ShowChecksum",
     "ShowCreate",

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from sqlglot import exp
 
+from sparkwave.catalog.model import Watermark
 from sparkwave.catalog.relation_details import Check
 from sparkwave.catalog.types import Type
 from sparkwave.planner.statements.create import ColumnDefinition, SequenceOptions
@@ -253,8 +254,26 @@ class SetNotNull:
     not_null: bool
 
 
+@dataclass(frozen=True)
+class SetWatermark:
+    """ALTER WATERMARK FOR column AS …, as it was written; `has_ttl` tells whether WITH TTL is in it."""
+
+    watermark: Watermark
+    text: str
+    has_ttl: bool
+    position: int
+
+
 ColumnAction = (
-    AddColumn | DropColumn | RenameColumn | SetType | SetDefault | SetNotNull | AddConstraint | DropConstraint
+    AddColumn
+    | DropColumn
+    | RenameColumn
+    | SetType
+    | SetDefault
+    | SetNotNull
+    | AddConstraint
+    | DropConstraint
+    | SetWatermark
 )
 
 

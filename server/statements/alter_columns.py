@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sparkwave.catalog import errors
-from sparkwave.catalog.errors import Error
+from sparkwave.catalog.errors import Error, used
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.model import RESERVED_COLUMNS, Column, Relation
 from sparkwave.catalog.names import quote
@@ -42,17 +42,22 @@ from sparkwave.planner.definitions.sinks import leaves_out_numbers, written_colu
 from sparkwave.planner.definitions.table_definition import rename_column, with_text
 from sparkwave.planner.functions.unstable import random_call
 from sparkwave.planner.parse.generated import columns_read, expression_of
+from sparkwave.planner.parse.statement import parse_statement
+from sparkwave.planner.parse.table import check_watermark_type
 from sparkwave.planner.statements import (
     AddColumn,
     AddConstraint,
     AlterTable,
     ColumnAction,
+    CreateMaterializedView,
+    CreateSink,
     DropColumn,
     DropConstraint,
     RenameColumn,
     SetDefault,
     SetNotNull,
     SetType,
+    SetWatermark,
 )
 from sparkwave.server.session.session import Session
 from sparkwave.server.statements.alter_constraints import (
@@ -130,7 +135,7 @@ def _find(session: Session, statement: AlterTable) -> Relation:
 
 
 def _is_in_lake(action: ColumnAction) -> bool:
-    return not isinstance(action, RenameColumn | SetDefault)
+    return not isinstance(action, RenameColumn | SetDefault | SetWatermark)
 
 
 @dataclass
@@ -469,6 +474,31 @@ def _drop_constraint(change: _Change, action: DropConstraint) -> Relation:
         return change.table
 
 
+def _set_watermark(change: _Change, action: SetWatermark) -> Relation:
+    """Give the watermark another delay.
+
+    Raises Error 42704 for a column without one, 42804, 0A000 for adding or leaving out WITH TTL, and 2BP01 where a view
+    emits its rows by the watermark: its plan has the delay.
+    """
+    table, name = change.table, action.watermark.column
+    if table.watermark is None or table.watermark.column != name:
+        message = f'no watermark defined on column "{name}"'
+        raise Error(message, errors.UNDEFINED_OBJECT, position=action.position)
+    check_watermark_type(action.watermark, action.text, change.column(name, action.position).type, action.position)
+    if action.has_ttl == table.append_only:
+        message = "toggling WITH TTL of a watermark is not supported"
+        raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=action.position)
+    waiting = [r for r in change.session.context.store.catalog.dependents(table.id) if _emits_on_window_close(r)]
+    if waiting and table.watermark != action.watermark:
+        raise used("watermark", [f"{r.kind} {r.qualified_name}" for r in waiting], "Drop them first.", action.position)
+    return replace(table, watermark=action.watermark)
+
+
+def _emits_on_window_close(relation: Relation) -> bool:
+    statement = parse_statement(relation.definition)
+    return isinstance(statement, CreateMaterializedView | CreateSink) and statement.emit_on_window_close
+
+
 _ACTIONS: dict[type, Callable[[_Change, Any], Relation]] = {
     AddColumn: _add,
     DropColumn: _drop,
@@ -478,4 +508,5 @@ _ACTIONS: dict[type, Callable[[_Change, Any], Relation]] = {
     SetNotNull: _set_not_null,
     AddConstraint: _add_constraint,
     DropConstraint: _drop_constraint,
+    SetWatermark: _set_watermark,
 }
