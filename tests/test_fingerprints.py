@@ -279,3 +279,14 @@ def test_what_differs_is_said() -> None:
     assert differences(one, replace(one, states={"s0": state})) == ["the plan has state s0, and none is stored"]
     assert differences(replace(one, states={"s0": state}), one) == ["state s0 is stored, and the plan has none"]
     assert json.loads(one.dump())[0] == 1
+
+
+def test_a_renamed_table_keeps_its_index_and_sink(tmp_path: Path) -> None:
+    """Their plans have the table's name, for which their definitions have no other place."""
+    with opened(tmp_path / "lake") as (_, client):
+        make(client)
+        run(client, "CREATE SINK hole FROM t WITH (connector = 'blackhole')")
+        run(client, "ALTER TABLE t RENAME TO renamed")
+    with opened(tmp_path / "lake") as (context, client):
+        assert set(statuses(context).values()) == {CREATED}
+        assert not any(job.error for job in context.store.catalog.jobs)

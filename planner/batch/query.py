@@ -571,8 +571,8 @@ def _inlined(view: Relation, table: exp.Table, environment: Environment) -> exp.
 
 def find_relation(name: Name, environment: Environment) -> Relation | None:
     """Return the user relation of a name; None for a system view. Raises Error 42P01."""
-    check_database(name, environment.scope.database)
     if name.schema in pg_compat.SCHEMAS:
+        check_database(name, environment.scope.database)
         if not environment.is_system(name.schema, name.name):
             raise errors.not_found("relation", str(name), position=name.position)
         return None

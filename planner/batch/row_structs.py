@@ -129,7 +129,7 @@ def _relations(tree: exp.Expr, catalog: Catalog, scope: Scope) -> Iterator[Relat
     for table in tree.find_all(exp.Table):
         if isinstance(table.this, exp.Identifier):
             try:
-                yield resolve(catalog, scope, name_of(table))
+                yield resolve(catalog, scope, name_of(table), is_read=True)
             except Error:
                 continue  # a CTE, or a name that is looked up later
 

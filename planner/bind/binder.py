@@ -57,7 +57,7 @@ __all__ = [
 
 def resolve_readable(catalog: Catalog, scope: Scope, name: Name) -> Relation:
     """As `resolve`, for a relation that can be read: no sink, no subscription, and not one that is being created."""
-    relation = resolve(catalog, scope, name)
+    relation = resolve(catalog, scope, name, is_read=True)
     if relation.is_sink or relation.is_subscription:
         raise not_found("relation", str(name), position=name.position)
     if not relation.created:

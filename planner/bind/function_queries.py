@@ -15,7 +15,7 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Catalog, Function
 from sparkwave.planner.bind.merged_columns import ColumnsOf, columns_in
-from sparkwave.planner.bind.scopes import Scope, find
+from sparkwave.planner.bind.scopes import Scope, find_read
 from sparkwave.planner.build.time_windows import windowed_table
 from sparkwave.planner.functions.aggregates import aggregate_calls
 from sparkwave.planner.functions.typed import data_type
@@ -58,7 +58,7 @@ def with_parameters(query: exp.Query, function: Function, catalog: Catalog) -> e
         if windowed_table(table) is not None:
             raise Error("TUMBLE and HOP in a SQL function are not supported", errors.FEATURE_NOT_SUPPORTED)
         if isinstance(table.this, exp.Identifier) and not is_cte(table):
-            relation = find(catalog, scope, name_of(table))
+            relation = find_read(catalog, scope, name_of(table))
             if relation is not None and not relation.is_temporary:
                 if table.args.get("alias") is None:
                     table.set("alias", exp.TableAlias(this=table.this.copy()))

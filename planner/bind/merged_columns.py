@@ -13,7 +13,7 @@ from sqlglot import exp
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Catalog
-from sparkwave.planner.bind.scopes import Scope, find
+from sparkwave.planner.bind.scopes import Scope, find_read
 from sparkwave.planner.parse.trees import cte_of, folded, is_comma, is_cte, name_of, position_of
 from sparkwave.planner.plan.nodes import conjuncts
 
@@ -96,7 +96,7 @@ def columns_in(catalog: Catalog, scope: Scope) -> ColumnsOf:
 
     def columns_of(source: exp.Expr) -> list[str] | None:
         if isinstance(source, exp.Table) and isinstance(source.this, exp.Identifier) and not is_cte(source):
-            relation = find(catalog, scope, name_of(source))
+            relation = find_read(catalog, scope, name_of(source))
             return [column.name for column in relation.visible] if relation is not None else None
         holder = cte_of(source) if isinstance(source, exp.Table) else source
         query = holder.this if isinstance(holder, exp.Subquery | exp.CTE) else None

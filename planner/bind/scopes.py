@@ -54,6 +54,25 @@ def find(catalog: Catalog, scope: Scope, name: Name) -> Relation | None:
     return next((relation.as_of(scope.as_of) for relation in found if relation is not None), None)
 
 
+_OF_THE_SYSTEM = ("pg_catalog", "rw_catalog", "information_schema")
+
+
+def find_read(catalog: Catalog, scope: Scope, name: Name) -> Relation | None:
+    """As `find`, for a relation that is only read: it may be in another database, but for the system's relations.
+
+    Raises Error 3D000 for a database that does not exist.
+    """
+    if not name.database or name.database == scope.database:
+        return find(catalog, scope, name)
+    if name.schema in _OF_THE_SYSTEM:
+        check_database(name, scope.database)
+    if name.database not in catalog.databases:
+        raise not_found("database", name.database, sqlstate=errors.INVALID_CATALOG_NAME, position=name.position)
+    assert name.schema is not None
+    found = None if is_temporary_schema(name.schema) else catalog.find(name.database, name.schema, name.name)
+    return None if found is None else found.as_of(scope.as_of)
+
+
 def check_database(name: Name, database: str) -> None:
     """Raise Error 0A000 for a name in another database than the session's."""
     if name.database and name.database != database:
@@ -64,12 +83,12 @@ def check_database(name: Name, database: str) -> None:
         )
 
 
-def resolve(catalog: Catalog, scope: Scope, name: Name, kind: str = "relation") -> Relation:
-    """Return the relation of a name.
+def resolve(catalog: Catalog, scope: Scope, name: Name, kind: str = "relation", is_read: bool = False) -> Relation:
+    """Return the relation of a name, in another database only if it `is_read`.
 
     Raises Error 0A000 for another database's, 42P01 or 42704 if there is none, 42809 for an internal table.
     """
-    relation = find(catalog, scope, name)
+    relation = find_read(catalog, scope, name) if is_read else find(catalog, scope, name)
     if relation is None and name.name in catalog.internal_tables:
         raise Error(
             f'cannot use internal table "{name.name}" here',

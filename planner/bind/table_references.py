@@ -19,7 +19,7 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Catalog, Relation
 from sparkwave.planner.bind.corresponding import with_corresponding
 from sparkwave.planner.bind.merged_columns import columns_in
-from sparkwave.planner.bind.scopes import Scope, find
+from sparkwave.planner.bind.scopes import Scope, find_read
 from sparkwave.planner.build.time_windows import is_window, windowed_table
 from sparkwave.planner.parse.trees import folded, is_cte, name_of, other_tables, position_of
 from sparkwave.planner.statements import Name
@@ -82,7 +82,7 @@ def resolve_references(tree: T, catalog: Catalog, scope: Scope) -> T:
     42712 for a duplicate name, 42P01, and the errors of `with_corresponding`.
     """
     with_corresponding(tree, columns_in(catalog, scope))
-    resolver = _Resolver(lambda name: find(catalog, scope, name), scope.database)
+    resolver = _Resolver(lambda name: find_read(catalog, scope, name), scope.database)
     resolver.visit(tree, ())
     resolver.rename(tree)
     return tree

@@ -18,7 +18,7 @@ from sparkwave.catalog.names import quote_if_needed
 from sparkwave.planner.batch.pg_names import system_schema
 from sparkwave.planner.batch.query import Environment
 from sparkwave.planner.bind.binder import find
-from sparkwave.planner.bind.scopes import Scope, scope_of
+from sparkwave.planner.bind.scopes import Scope, find_read, scope_of
 from sparkwave.planner.bind.sql_functions import calls
 from sparkwave.planner.bind.user_types import named_types
 from sparkwave.planner.build.time_windows import windowed_table
@@ -48,7 +48,7 @@ def settled(definition: str, schema: str, environment: Environment) -> str:
     """Return the definition of a view for a schema: names found elsewhere on the search path get their schema."""
 
     def target(name: Name) -> Place | None:
-        relation = find(environment.catalog, environment.scope, name)
+        relation = find_read(environment.catalog, environment.scope, name)
         if relation is not None:
             return relation.schema, relation.name
         if name.schema is not None:
@@ -137,32 +137,39 @@ def placed(catalog: Catalog, places: Mapping[int, Place]) -> list[Relation]:
 
 
 def in_database(catalog: Catalog, database: str, name: str) -> list[Relation]:
-    """Return the relations of a database that gets another name, with definitions that use the new name."""
-    inside = (relation for relation in catalog.relations if relation.database == database)
-    return [replace(r, database=name, definition=_with_database(r, name)) for r in inside]
+    """Return the relations of a database that gets another name, and those that name it, with their definitions."""
+    inside = {relation.id for relation in catalog.relations if relation.database == database}
+    found = []
+    for relation in catalog.relations:
+        is_inside = relation.id in inside
+        if is_inside or not inside.isdisjoint(relation.upstreams):
+            definition = _with_database(relation, database, name, is_inside)
+            found.append(replace(relation, database=name if is_inside else relation.database, definition=definition))
+    return found
 
 
-def _with_database(relation: Relation, database: str) -> str:
-    """Return a definition in which names with a database get another one."""
+def _with_database(relation: Relation, old: str, database: str, is_inside: bool) -> str:
+    """Return a definition in which names with a database have its new name, its own name too if it `is_inside`."""
     definition, edits = relation.definition, list[tuple[int, int, str]]()
     tokens = tokenize(definition)
     if relation.names_others:
         statement = parse_statement(definition)
         assert isinstance(statement, CreateView | CreateStreaming | CreateSubscription)
         for reference in _references(statement):
-            if reference.name.database:
+            if reference.name.database == old:
                 renamed = replace(reference.name, database=database)
                 edits.append((reference.start, _end_of_name(tokens, reference.start), renamed.sql))
         columns = (_query(statement) or exp.select()).find_all(exp.Column)
         edits += [_bare(column) for column in columns if column.args.get("catalog")]
-    return _with_head(_edited(definition, edits), relation.schema, relation.name, database)
+    edited = _edited(definition, edits)
+    return _with_head(edited, relation.schema, relation.name, database) if is_inside else edited
 
 
 def _placed(relation: Relation, catalog: Catalog, places: Mapping[int, Place]) -> Relation:
     schema, name = places.get(relation.id, (relation.schema, relation.name))
 
     def target(mentioned: Name) -> Place | None:
-        meant = find(catalog, scope_of(relation), mentioned)
+        meant = find_read(catalog, scope_of(relation), mentioned)
         return None if meant is None else places.get(meant.id, (meant.schema, meant.name))
 
     definition = relation.definition
@@ -192,7 +199,7 @@ def shown(relation: Relation, catalog: Catalog) -> str | None:
             if name != column.name:
                 edits.append((position - 1, _end_of_name(tokens, position - 1), quote_if_needed(column.name)))
     for reference in _sources(statement):
-        table = find(catalog, scope_of(relation), reference.name)
+        table = find_read(catalog, scope_of(relation), reference.name)
         stop = _end_of_name(tokens, reference.start)
         # A place that allows only the name of a table keeps the name.
         is_name = _is_table_command(tokens, reference.start) or _end_of_source(tokens, stop, False) != stop

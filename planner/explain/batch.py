@@ -14,7 +14,8 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Catalog, Relation
 from sparkwave.planner.batch.index_selection import select_indexes
 from sparkwave.planner.batch.row_structs import other_tables
-from sparkwave.planner.bind.binder import BoundQuery, Scope, bind, find, resolve
+from sparkwave.planner.bind.binder import BoundQuery, Scope, bind, resolve
+from sparkwave.planner.bind.scopes import find_read
 from sparkwave.planner.bind.table_references import resolve_references
 from sparkwave.planner.build.builder import columns_in, scalar
 from sparkwave.planner.build.sort_keys import order_of
@@ -93,7 +94,7 @@ def _over_indexes(tree: exp.Expr, catalog: Catalog, scope: Scope) -> exp.Expr:
     tree = resolve_references(tree.copy(), catalog, scope)
 
     def find_table(table: exp.Table) -> Relation | None:
-        return None if is_cte(table) else find(catalog, scope, name_of(table))
+        return None if is_cte(table) else find_read(catalog, scope, name_of(table))
 
     select_indexes(tree, catalog, find_table, lambda index: exp.table_(index.name, db=index.schema, quoted=True))
     return tree

@@ -72,7 +72,7 @@ def _as_made(statement: CreateSink, made: Relation, catalog: Catalog, scope: Sco
         return statement.query
     query = statement.query.copy()
     assert isinstance(query, exp.Select)
-    first = first_name(resolve(catalog, scope, statement.source), made)
+    first = first_name(resolve(catalog, scope, statement.source, is_read=True), made)
     [table] = query.find_all(exp.Table)
     table.set("alias", exp.TableAlias(this=exp.to_identifier(first, quoted=True)))
     if made.target is not None:  # the table's columns have other names

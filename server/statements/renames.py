@@ -19,7 +19,8 @@ from sparkwave.catalog.stores.store import already_exists
 from sparkwave.executor.backfill.jobs import refuse_altering
 from sparkwave.planner.bind.privileges import check, check_owner
 from sparkwave.planner.definitions.stored_definitions import Place, placed, shown
-from sparkwave.planner.plan.stream_plan import plan_definition
+from sparkwave.planner.plan.fingerprint import differences, fingerprint, load
+from sparkwave.planner.plan.stream_plan import StreamPlan, plan_definition
 from sparkwave.planner.statements import MoveRelation, Name, RenameRelation, SwapRelations
 from sparkwave.server.session.session import Session
 from sparkwave.server.statements.named_relations import check_kind, check_name, find_to_alter
@@ -115,10 +116,16 @@ def store_places(session: Session, cursor: Cursor, places: Mapping[int, Place]) 
     changed = placed(catalog, places)
     by_id = {relation.id: relation for relation in changed}
     after = replace(catalog, relations=tuple(by_id.get(r.id, r) for r in catalog.relations))
-    for relation in changed:
-        if relation.is_streaming:
-            _check_plan(relation, after)
+    plans = {relation.id: _checked_plan(relation, after) for relation in changed if relation.is_streaming}
     place(cursor, with_shown(changed, after))
+    for id_, plan in plans.items():
+        before = catalog.by_id[id_]
+        if before.fingerprint is None or differences(
+            load(before.fingerprint), fingerprint(plan_definition(before, catalog))
+        ):
+            continue
+        # An index, or a sink FROM a relation, has no place for the former name, which its fields may begin with.
+        session.context.store.put_fingerprint(cursor, id_, fingerprint(plan).dump())
 
 
 def with_shown(relations: Iterable[Relation], catalog: Catalog) -> Iterator[Relation]:
@@ -127,7 +134,7 @@ def with_shown(relations: Iterable[Relation], catalog: Catalog) -> Iterator[Rela
         yield replace(relation, shown=shown(relation, catalog)) if relation.names_others else relation
 
 
-def _check_plan(relation: Relation, catalog: Catalog) -> None:
+def _checked_plan(relation: Relation, catalog: Catalog) -> StreamPlan:
     plan = plan_definition(relation, catalog)
     if (_shape(plan.columns), plan.key_columns) != (_shape(relation.columns), relation.key) or not {
         scan.relation.id for scan in plan.scans
@@ -136,6 +143,7 @@ def _check_plan(relation: Relation, catalog: Catalog) -> None:
             f"{relation.kind} {relation.qualified_name} would not be the same under the new names",
             detail=relation.definition,
         )
+    return plan
 
 
 def _shape(columns: Iterable[Column]) -> list[tuple[object, ...]]:

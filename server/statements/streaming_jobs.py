@@ -211,7 +211,7 @@ def _check_sink(session: Session, statement: CreateSink, plan: StreamPlan, upstr
         identity = always_identity(target, session.environment)
         check_given((column for column in target.visible if column.name in written), identity=identity)
     if statement.source is not None and not sink.has_snapshot:
-        source = resolve(catalog, session.scope, statement.source)
+        source = resolve(catalog, session.scope, statement.source, is_read=True)
         if not source.is_stored:
             raise later_changes_only(statement.source.position)
     is_written = sink.format is not None and sink.type == UPSERT and sink.connector != KAFKA
