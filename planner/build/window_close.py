@@ -154,6 +154,8 @@ def _traced(node: Node, expression: exp.Expr) -> tuple[exp.Expr, Scan] | None:
         case Unnest(array=exp.GenerateSeries() as series):
             # Of HOP's windows of a time, the earliest is the last to take rows below the watermark.
             return _traced(node.input, _put(expression, {node.element.name: series.args["end"]}))
+        case Unnest():
+            return _traced(node.input, expression) if used <= {f.name for f in node.input.fields} else None
         case Join():
             for side in node.inputs:
                 if used and used <= {f.name for f in side.fields}:

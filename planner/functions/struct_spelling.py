@@ -29,7 +29,10 @@ def cast_to_struct(value: exp.Expr, source: Known, target: Type, spell: Spell) -
     Raises Error 42846 for a value that cannot be one, 22P02 for malformed text.
     """
     bare = value.unnest()
-    if isinstance(bare, exp.Null | exp.Parameter) or (source == target and not is_row(bare)):
+    has_any_type = isinstance(bare, exp.Null | exp.Parameter) or (
+        isinstance(bare, exp.Anonymous) and bare.name == "error"
+    )
+    if has_any_type or (source == target and not is_row(bare)):
         return None
     if target.dimensions:
         return _array(bare, source, target, spell)
