@@ -254,7 +254,8 @@ def test_progress_is_live(cursor: Cursor) -> None:
         ("SELECT viewname, definition FROM pg_views", [("pv", "SELECT id FROM t")]),
         ("SELECT table_name, view_definition FROM information_schema.views", [("pv", "SELECT id FROM t")]),
         ("SELECT name, relation_type FROM rw_relations WHERE name = 'pv'", [("pv", "view")]),
-        ("SELECT column_name, ordinal_position FROM information_schema.key_column_usage", [("id", 1)]),
+        ("SELECT column_name, ordinal_position FROM information_schema.key_column_usage ORDER BY 1",
+         [("id", 1), ("name", 1)]),
     ],
 )  # fmt: skip
 def test_catalog_rows(cursor: Cursor, sql: str, expected: list[tuple]) -> None:

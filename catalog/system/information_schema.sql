@@ -77,6 +77,9 @@ SELECT database AS constraint_catalog, schema AS constraint_schema, name AS cons
        'NO' AS initially_deferred, 'YES' AS enforced, NULL::VARCHAR AS nulls_distinct
 FROM pgc._indexes WHERE is_primary AND database = pgf.session_database()
 UNION ALL
+SELECT database, schema, name, database, schema, relation_name, 'PRIMARY KEY', 'NO', 'NO', 'YES', NULL
+FROM pgc._view_keys WHERE database = pgf.session_database()
+UNION ALL
 SELECT database, schema, name, database, schema, relation_name, 'CHECK', 'NO', 'NO', 'YES', NULL
 FROM pgc._checks WHERE database = pgf.session_database();
 
@@ -89,7 +92,9 @@ CREATE OR REPLACE VIEW infs.key_column_usage AS
 SELECT database AS constraint_catalog, schema AS constraint_schema, name AS constraint_name, database AS table_catalog,
        schema AS table_schema, relation_name AS table_name, unnest(columns) AS column_name,
        generate_subscripts(columns, 1)::INTEGER AS ordinal_position, NULL::INTEGER AS position_in_unique_constraint
-FROM pgc._indexes WHERE is_primary AND database = pgf.session_database();
+FROM (SELECT database, schema, name, relation_name, columns FROM pgc._indexes WHERE is_primary
+      UNION ALL SELECT database, schema, name, relation_name, columns FROM pgc._view_keys)
+WHERE database = pgf.session_database();
 
 -- Of all users, since the session's user is not known here.
 CREATE OR REPLACE VIEW infs.applicable_roles AS
