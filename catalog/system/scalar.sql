@@ -13,6 +13,10 @@ CREATE OR REPLACE MACRO pg._underflow() AS pg.raise('22003', 'value out of range
 -- A float that is computed from finite ones, and that cannot be zero.
 CREATE OR REPLACE MACRO pg._finite(y) AS CASE WHEN isinf(y) THEN pg._overflow() WHEN y = 0 THEN pg._underflow() ELSE y END;
 
+-- The value of a scalar subquery with n rows.
+CREATE OR REPLACE MACRO pg._only(value, n) AS
+    [value][if(n > 1, pg.raise('21000', 'more than one row returned by a subquery used as an expression'), 1)];
+
 -- Numbers. As in Postgres, float functions of numerics return numerics.
 CREATE OR REPLACE MACRO pg.round
     (x BIGINT) AS x::DOUBLE, (x DOUBLE) AS round_even(x, 0), (x DECIMAL(38,10)) AS round(x)::DECIMAL(38,10),

@@ -191,6 +191,11 @@ def _series(node: exp.ExplodingGenerateSeries, context: Context) -> exp.Expr | N
     return exp.cast(node, exp.DType.INT, copy=False) if is_value and _is_of_integers(node) else None
 
 
+def _grouping(node: exp.Grouping, context: Context) -> exp.Expr:
+    """Return the number as an integer: DuckDB's is a bigint."""
+    return exp.cast(node, exp.DType.INT, copy=False)
+
+
 def _is_of_integers(series: exp.Expr) -> bool:
     """Return whether a series is of integers, without tables: PostgreSQL's is of integer then, DuckDB's of bigint."""
     if not isinstance(series, exp.ExplodingGenerateSeries):
@@ -414,6 +419,7 @@ _RULES: dict[type[exp.Expr], Callable[..., exp.Expr | None]] = {
     exp.Group: _group,
     exp.Unnest: _unnest,
     exp.ExplodingGenerateSeries: _series,
+    exp.Grouping: _grouping,
     exp.Column: _column,
     exp.Anonymous: _function,
     **dict.fromkeys(FUNCTION_NODES, _function),

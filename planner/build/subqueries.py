@@ -30,10 +30,12 @@ from sparkwave.planner.functions.aggregates import aggregate_calls
 from sparkwave.planner.functions.result_types import array_type
 from sparkwave.planner.plan.nodes import (
     ANTI,
+    COUNT,
     LEFT,
     SEMI,
     Aggregate,
     Call,
+    Field,
     Filter,
     Item,
     Join,
@@ -369,7 +371,7 @@ def _scalar_value(builder: Builder, node: Node, subquery: exp.Expr) -> tuple[Nod
         groups, (value,) = builder.groups(builder, select, body.node, inner)
         keys = [f.name for f in groups.fields[: len(inner)]]
     else:
-        groups, keys, value = _single_rows(builder, select, body.node, inner, subquery)
+        groups, keys, value = _single_rows(builder, select, body.node, inner)
     condition = equalities(sides, keys, null_safe)
     joined = outer_join(node, groups, condition, LEFT, subquery)
     _check_sides(joined, subquery)
@@ -391,9 +393,9 @@ def _lateral_value(builder: Builder, node: Node, select: exp.Select) -> tuple[No
 
 
 def _single_rows(
-    builder: Builder, select: exp.Select, node: Node, inner: list[exp.Expr], place: exp.Expr
+    builder: Builder, select: exp.Select, node: Node, inner: list[exp.Expr]
 ) -> tuple[Node, list[str], exp.Expr]:
-    """Return a correlated subquery with at most one row for each surrounding row: by its key, or by LIMIT 1."""
+    """Return a correlated subquery of which each surrounding row takes one row: by its key, by LIMIT 1, or the only."""
     alias = builder.fresh("s")
     keys = [Item(f"{alias}.k{number}", expression, type_of(expression)) for number, expression in enumerate(inner)]
     output = select.selects[0].unalias()
@@ -409,11 +411,7 @@ def _single_rows(
     if constant_of(select.args.get("limit")) == 1:
         projected = TopN(projected, tuple(names), tuple(sorts), 1)
     elif not set(node.key) <= {expression.name for expression in inner if isinstance(expression, exp.Column)}:
-        raise refuse(
-            "a scalar subquery that might return more than one row",
-            place,
-            "Use an aggregate such as max, compare its whole primary key, or add LIMIT 1.",
-        )
+        projected = _only_rows(projected, [Field(key.name, key.type) for key in keys], items[len(keys)])
     return projected, names, typed_column(f"{alias}.value", type_of(output))
 
 
@@ -425,6 +423,17 @@ def _sorted_by(ordered: exp.Expr, select: exp.Select) -> exp.Expr:
     return select.selects[found].unalias() if isinstance(found, int) else found
 
 
+def _only_rows(node: Node, keys: list[Field], value: Item) -> Node:
+    """Return the value of the only row for each key. Where there are several, it raises PostgreSQL's error."""
+    largest = Call("_max", "max", value.name, value.type)
+    grouped = Aggregate(node, tuple(key.name for key in keys), (count_rows_call(), largest))
+    only = exp.Anonymous(
+        this="_only", expressions=[typed_column(largest.name, value.type), typed_column(COUNT, BIGINT)]
+    )
+    kept = (Item(key.name, typed_column(key.name, key.type), key.type) for key in keys)
+    return Project(grouped, (*kept, Item(value.name, typed(only, value.type), value.type)))
+
+
 def _uncorrelated_value(builder: Builder, node: Node, subquery: exp.Expr) -> tuple[Node, exp.Expr]:
     """Return an uncorrelated scalar subquery: one row, joined to all rows."""
     rows = builder.query(builder, subquery, True)
@@ -432,13 +441,9 @@ def _uncorrelated_value(builder: Builder, node: Node, subquery: exp.Expr) -> tup
         raise refuse("a scalar subquery with several columns", subquery)
     name, type_ = rows.fields[0].name, rows.fields[0].type
     alias = builder.fresh("s")
-    if not has_one_row(rows):
-        if not has_at_most_one_row(rows):
-            raise refuse(
-                "a scalar subquery that might return more than one row",
-                subquery,
-                "Use an aggregate such as max, or add LIMIT 1.",
-            )
+    if not has_one_row(rows) and not has_at_most_one_row(rows):
+        rows = _only_rows(rows, [], Item(name, column(name), type_))
+    elif not has_one_row(rows):
         # The largest of at most one value is that value, or NULL of none.
         rows = Aggregate(rows, (), (count_rows_call(), Call("_max", "max", name, type_)))
         name = "_max"

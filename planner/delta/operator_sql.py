@@ -207,11 +207,9 @@ def top_n(node: TopN, below: exp.Select, first: int, last: int | None) -> exp.Se
     """Return the rows at places `first < place <= last` of each partition; `last` None is the end."""
     names = [column(f.name) for f in node.input.fields]
     if not node.partition and node.place is None:
-        query = (
-            exp.select(*names)
-            .from_(below.subquery("s", copy=False))
-            .order_by(*map(ordered, node.full_order), copy=False)
-        )
+        query = exp.select(*names).from_(below.subquery("s", copy=False))
+        if node.full_order:  # one row has no order
+            query = query.order_by(*map(ordered, node.full_order), copy=False)
         query = query.limit(last - first, copy=False) if last is not None else query
         return query.offset(first, copy=False) if first else query
     ranked = exp.select(

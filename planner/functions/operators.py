@@ -211,6 +211,7 @@ _RULES: dict[type[exp.Expr], Callable[[exp.Expr], Known]] = {
     exp.Dot: _field,
     exp.Bracket: _bracket,
     exp.Interval: _Of(INTERVAL),
+    exp.Grouping: _Of(INTEGER),
     exp.AtTimeZone: lambda node: TIMESTAMP if type_of_part(node.this) == TIMESTAMPTZ else TIMESTAMPTZ,
     exp.Uuid: _Of(Type("uuid")),
     exp.CurrentDate: _Of(DATE),

@@ -327,6 +327,8 @@ FUNCTIONS: dict[str, Function] = {
     "subtract": F(subtraction),
     # An average: of a sum, a count and the decimal places of the values.
     "_avg": F(lambda types: QUOTIENT if len(types) == 3 else None),
+    # The value of a scalar subquery, and its number of rows.
+    "_only": F(first),
     "divide": F(common),
     "multiply": F(common),
     "to_text": F(VARCHAR),
