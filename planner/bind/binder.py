@@ -21,6 +21,7 @@ from sparkwave.planner.bind.ambiguous import check_unambiguous, mark_bare
 from sparkwave.planner.bind.merged_columns import compare_merged, mark_merges
 from sparkwave.planner.bind.output_names import name_selects
 from sparkwave.planner.bind.scopes import Scope, check_database, find, resolve, scope_of
+from sparkwave.planner.bind.sort_columns import qualify_sort_columns
 from sparkwave.planner.bind.sql_functions import with_functions
 from sparkwave.planner.bind.table_references import resolve_references
 from sparkwave.planner.bind.user_types import with_user_types
@@ -166,6 +167,7 @@ def annotated(query: exp.Query, catalog: Catalog, scope: Scope, check: Check = l
         tree = qualify(tree, schema=schema, dialect="postgres")
         if not scope.is_stored:
             check_unambiguous(tree, schema)
+        qualify_sort_columns(tree, schema)
         compare_merged(tree)
         tree = annotate_types(tree, schema=schema, expression_metadata=METADATA, dialect="postgres")
     except (OptimizeError, SchemaError) as error:

@@ -6,6 +6,7 @@ set-returning functions, DISTINCT, ORDER BY with LIMIT.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from sqlglot import exp
@@ -200,7 +201,7 @@ def _select(builder: Builder, select: exp.Select, positional: bool) -> Node:
     # Each grouping set has rows of its own, because plans share no nodes: every scan is one input.
     nodes = [body.node, *(build_body(builder, select).node for _ in sets[1:])]
     groups = [build_groups(select, node, keys, all_keys) for node, keys in zip(nodes, sets, strict=True)]
-    if len(sets) > 1 and (select.find(exp.Window) or distinct_on(select)):
+    if len(sets) > 1 and (select.find(exp.Window) or distinct_on(select) or _sorts_by_expression(select, positional)):
         return _outputs(builder, select, *_union(builder, groups), positional)
     branches: list[Node] = [
         _outputs(builder, select, grouped.node, grouped.replacements, positional, len(sets) == 1) for grouped in groups
@@ -211,6 +212,18 @@ def _select(builder: Builder, select: exp.Select, positional: bool) -> Node:
     if select.args.get("distinct"):
         union = _distinct(union)
     return _ordered_by_outputs(builder, union, select)
+
+
+def _sorts_by_expression(select: exp.Select, positional: bool) -> bool:
+    """Return whether the first rows are in an order that `_ordered_by_outputs` cannot tell by outputs."""
+    order, names = select.args.get("order"), () if positional else [item.alias_or_name for item in select.selects]
+    if order is None or not (select.args.get("limit") or select.args.get("offset")):
+        return False
+    return not all(_names_output(ordered.this, names) for ordered in order.expressions)
+
+
+def _names_output(by: exp.Expr, names: Collection[str]) -> bool:
+    return by.name in names if isinstance(by, exp.Column) else isinstance(by, exp.Literal) and by.is_int
 
 
 def _union(builder: Builder, groups: list[Grouped]) -> tuple[Node, dict[str, exp.Expr]]:
