@@ -177,12 +177,14 @@ def test_the_functions_that_are_listed_can_be_called(session: Connection) -> Non
 
 # What operators and grammar stand for, and functions that only the planner calls.
 _NOT_LISTED = {
-    "_avg", "_only", "all_true", "any_true", "array_contained", "array_contains", "array_overlaps", "array_subscripts",
-    "array_transform", "avg_of_intervals", "divide", "extract", "join_texts", "joined_text", "json_at", "json_text_at",
-    "jsonb_element_texts", "jsonb_elements", "jsonb_field", "jsonb_keys", "jsonb_of_fields", "jsonb_value_texts",
-    "jsonb_values", "jsonb_without", "jsonb_without_path", "modulo", "multiply", "normalize", "overlaps",
-    "regexp_all_matches", "regexp_ilike", "row", "shift_time", "similar_to", "sketched_percentile", "subtract",
-    "sum_of_intervals", "text_out", "time_in_range", "to_text", "tumble_start", "zip_arrays",
+    "_avg", "_only", "all_true", "any_true", "array_contained", "array_contains", "array_overlaps",
+    "array_subscripts", "array_transform", "avg_of_intervals", "divide", "document", "extract", "join_texts",
+    "joined_text", "json_at", "json_element_texts", "json_elements", "json_field", "json_keys", "json_of_fields",
+    "json_of_items", "json_text_at", "json_value_texts", "json_values", "jsonb_element_texts", "jsonb_elements",
+    "jsonb_field", "jsonb_keys", "jsonb_of_fields", "jsonb_value_texts", "jsonb_values", "jsonb_without",
+    "jsonb_without_path", "modulo", "multiply", "normalize", "overlaps", "regexp_all_matches", "regexp_ilike",
+    "row", "shift_time", "similar_to", "sketched_percentile", "subtract", "sum_of_intervals", "text_out",
+    "time_in_range", "to_text", "tumble_start", "zip_arrays",
 }  # fmt: skip
 
 

@@ -92,7 +92,7 @@ ERRORS = [
     ("CREATE MATERIALIZED VIEW m AS SELECT a.k, b.v FROM t a", "42703", "b.v"),
     ("CREATE MATERIALIZED VIEW m AS SELECT k FROM t a, u b", "42702", "k"),
     ("SELECT nope(1)", "42883", "nope"),
-    ("SELECT * FROM other.public.t", "0A000", "other.public.t"),
+    ("SELECT * FROM other.public.t", "3D000", 'database "other" does not exist'),
     ("CREATE TABLE «nowhere».x (a int)", "3F000", "nowhere"),
     ("CREATE MATERIALIZED VIEW «nowhere».m AS SELECT k FROM t", "3F000", "nowhere"),
     # Syntax.

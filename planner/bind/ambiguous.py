@@ -27,7 +27,7 @@ def check_unambiguous(tree: exp.Expr, schema: MappingSchema) -> None:
     for select in tree.find_all(exp.Select):
         _check_merged(select, schema)
     for column in tree.find_all(exp.Column):
-        if column.meta.get(_BARE):
+        if column.table and column.meta.get(_BARE):  # sqlglot leaves merged columns in HAVING as they are
             _check(column, schema)
 
 
