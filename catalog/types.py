@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -314,12 +314,19 @@ class Type:
 
     def _json_from_lake(self, stored: str) -> str:
         """As `from_lake`, for json or what holds json: DuckDB's (1.5.5) cast of a NULL to a union is not NULL."""
+        if self.dimensions or self.fields:
+            return self.over_parts(stored, Type.from_lake)
+        return f"memory.pg.json_from_lake({stored})"
+
+    def over_parts(self, value: str, made: Callable[[Type, str], str]) -> str:
+        """Return DuckDB's SQL for an array or a struct of other parts; NULL stays NULL.
+
+        `made` gets the type of an element or a field and its SQL, and returns the SQL of the part in its place.
+        """
         if self.dimensions:
-            return f"list_transform({stored}, lambda x: {self.element.from_lake('x')})"
-        if not self.fields:
-            return f"memory.pg.json_from_lake({stored})"
-        fields = (f"{quote(name)} := {type_.from_lake(f'({stored}).{quote(name)}')}" for name, type_ in self.fields)
-        return f"CASE WHEN {stored} IS NOT NULL THEN struct_pack({', '.join(fields)}) END"
+            return f"list_transform({value}, lambda x: {made(self.element, 'x')})"
+        fields = (f"{quote(name)} := {made(type_, f'({value}).{quote(name)}')}" for name, type_ in self.fields)
+        return f"CASE WHEN {value} IS NOT NULL THEN struct_pack({', '.join(fields)}) END"
 
 
 BOOLEAN, SMALLINT, INTEGER, BIGINT = Type("boolean"), Type("smallint"), Type("integer"), Type("bigint")

@@ -279,8 +279,6 @@ JOIN pgc._created_relations r ON r.id = i.relation_id
 JOIN known t ON t.id = i.id
 LEFT JOIN included n ON n.id = i.id;
 
--- All indexes: primary keys, and created ones. As in PostgreSQL, a materialized view has no key, and an index only the
--- columns that CREATE INDEX names: dbt would drop an index with other columns.
 -- The keys of materialized views whose clients see all of its columns: rows are unique, though no index says so.
 CREATE OR REPLACE TABLE pgc._view_keys AS
 SELECT r.database, r.schema, r.name AS relation_name, r.name || '_pkey' AS name,
@@ -289,6 +287,9 @@ FROM pgc._created_relations r JOIN pgc._columns c ON c.relation_id = r.id AND li
 WHERE r.kind = 'materialized view'
 GROUP BY ALL
 HAVING NOT bool_or(c.is_hidden);
+
+-- All indexes: primary keys, and created ones. As in PostgreSQL, a materialized view has no key, and an index only the
+-- columns that CREATE INDEX names: dbt would drop an index with other columns.
 CREATE OR REPLACE TABLE pgc._indexes AS
 SELECT *, list_transform(columns, lambda c: pg.quote_ident(c)) AS texts, list_transform(columns, lambda c: '') AS orders,
        list_transform(columns, lambda c: 0::SMALLINT) AS options, []::VARCHAR[] AS included

@@ -415,7 +415,8 @@ FROM pgc._subscriptions WHERE database = pgf.session_database();
 CREATE OR REPLACE VIEW rwc.rw_functions AS
 SELECT id::INTEGER AS id, name, schema_id::INTEGER AS schema_id, owner_id::INTEGER AS owner,
        CASE WHEN is_aggregate THEN 'aggregate' WHEN returns_set THEN 'table' ELSE 'scalar' END AS type,
-       argument_oids::INTEGER[] AS arg_type_ids, result_oid::INTEGER AS return_type_id, language, NULL::VARCHAR AS link, pgf._acl(id) AS acl, false AS always_retry_on_network_error
+       argument_oids::INTEGER[] AS arg_type_ids, result_oid::INTEGER AS return_type_id, language,
+       NULL::VARCHAR AS link, pgf._acl(id) AS acl, false AS always_retry_on_network_error
 FROM pgc._sql_functions WHERE database = pgf.session_database();
 CREATE OR REPLACE VIEW rwc.rw_secrets AS
 SELECT s.id::INTEGER AS id, s.name, s.schema_id::INTEGER AS schema_id,

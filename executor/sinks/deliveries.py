@@ -273,20 +273,17 @@ def _in_file(column: Column, format_: str) -> str:
     """
     name = quote(column.lake_name)
     if column.type.holds_json:
-        return _document(name, column.type) if format_ == "json" else f"{name}::{column.type.in_lake()}"
+        return _document(column.type, name) if format_ == "json" else f"{name}::{column.type.in_lake()}"
     return f"{name}::{column.type.in_lake()}" if format_ == "parquet" and column.type.is_text_in_lake else name
 
 
-def _document(value: str, type_: Type) -> str:
-    """Return SQL of a value that holds json, as DuckDB's JSON."""
+def _document(type_: Type, value: str) -> str:
+    """Return SQL of a value in which json is DuckDB's JSON."""
     if not type_.holds_json:
         return value
-    if type_.dimensions:
-        return f"list_transform({value}, lambda x: {_document('x', type_.element)})"
-    if not type_.fields:
-        return f"CAST(CAST({value} AS VARCHAR) AS JSON)"
-    fields = (f"{quote(name)} := {_document(f'({value}).{quote(name)}', field)}" for name, field in type_.fields)
-    return f"CASE WHEN {value} IS NOT NULL THEN struct_pack({', '.join(fields)}) END"
+    if type_.dimensions or type_.fields:
+        return type_.over_parts(value, _document)
+    return f"CAST(CAST({value} AS VARCHAR) AS JSON)"
 
 
 def _write_file(cursor: Cursor, relation: Relation, changes: str, snapshot: int) -> Path | None:

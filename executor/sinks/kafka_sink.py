@@ -95,17 +95,14 @@ def messages_sql(relation: Relation, changes: str) -> str:
 
 
 def _object(columns: Iterable[Column]) -> str:
-    pairs = ", ".join(f"{literal(column.name)}, {_json(quote(column.lake_name), column.type)}" for column in columns)
+    pairs = ", ".join(f"{literal(column.name)}, {_json(column.type, quote(column.lake_name))}" for column in columns)
     return f"CAST(json_object({pairs}) AS VARCHAR)"
 
 
-def _json(value: str, type_: Type) -> str:
+def _json(type_: Type, value: str) -> str:
     """Return SQL of a value in the form from which json_object makes its JSON."""
-    if type_.dimensions:
-        return f"list_transform({value}, lambda x: {_json('x', type_.element)})"
-    if type_.is_struct:
-        fields = (f"{quote(name)} := {_json(f'({value}).{quote(name)}', field)}" for name, field in type_.fields)
-        return f"if({value} IS NULL, NULL, struct_pack({', '.join(fields)}))"
+    if type_.dimensions or type_.is_struct:
+        return type_.over_parts(value, _json)
     match type_.name:
         case "date":
             return f"({value} - DATE '1970-01-01' + {_DAYS_TO_1970})"

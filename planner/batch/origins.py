@@ -14,6 +14,7 @@ from sqlglot import exp
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Relation
 from sparkwave.catalog.types import CHAR, Type
+from sparkwave.planner.parse.from_items import from_items
 from sparkwave.planner.parse.trees import alias_of, column_type, folded
 
 
@@ -90,10 +91,9 @@ def _outputs(query: exp.Expr, names: _Names) -> _Columns:
 
 def _sources(select: exp.Select, names: _Names) -> Iterator[tuple[str, _Columns | None]]:
     """Yield the sources of FROM by their aliases; None for one whose columns cannot be told."""
-    from_ = select.args.get("from_")
     joins = select.args.get("joins") or []
     merges = any(join.args.get("using") or join.args.get("method") for join in joins)
-    for source in ([from_.this] if from_ is not None else []) + [join.this for join in joins]:
+    for source in from_items(select):
         columns = _source(source, names)
         more = source.args.get("joins") or source.args.get("laterals")
         yield alias_of(source), None if merges or more else columns

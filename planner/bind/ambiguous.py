@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from sqlglot import exp
 from sqlglot.schema import MappingSchema
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.planner.bind.merged_columns import merged_pairs
+from sparkwave.planner.parse.from_items import from_items
 from sparkwave.planner.parse.trees import cte_of, position_of
 
 _BARE = "bare"
@@ -32,37 +31,28 @@ def check_unambiguous(tree: exp.Expr, schema: MappingSchema) -> None:
 
 
 def _check(column: exp.Column, schema: MappingSchema) -> None:
-    select = column.find_ancestor(exp.Select)
-    while select is not None:
-        sources = _visible(column, select)
-        if any(source.alias_or_name == column.table for source in sources):
-            return
-        if sum(column.name in _names(source, schema) for source in sources) > 1:
-            message = f'column reference "{column.name}" is ambiguous'
-            raise Error(message, errors.AMBIGUOUS_COLUMN, position=position_of(column))
-        select = select.find_ancestor(exp.Select)
-
-
-def _visible(column: exp.Column, select: exp.Select) -> list[exp.Expr]:
-    """Return the tables of a FROM that a column may name: in ON, those up to the join."""
-    sources, joins = list(_sources(select)), select.args.get("joins") or []
-    for number, join in enumerate(joins):
-        on = join.args.get("on")
-        if on is not None and any(part is on for part in _ancestors(column)):
-            return sources[: number + 2]
-    return sources
-
-
-def _ancestors(node: exp.Expr) -> Iterator[exp.Expr]:
-    found: exp.Expr | None = node
-    while found is not None:
-        yield found
-        found = found.parent
+    """Look from the column outwards: in a FROM it may name all tables, in ON those up to the join."""
+    node: exp.Expr | None = column
+    join: exp.Join | None = None
+    while node is not None:
+        if isinstance(node, exp.Select):
+            sources = from_items(node)
+            if join is not None and join.parent is node:
+                sources = sources[: (join.index or 0) + 2]
+            if any(source.alias_or_name == column.table for source in sources):
+                return
+            if sum(column.name in _names(source, schema) for source in sources) > 1:
+                message = f'column reference "{column.name}" is ambiguous'
+                raise Error(message, errors.AMBIGUOUS_COLUMN, position=position_of(column))
+            join = None
+        elif node.arg_key == "on" and isinstance(node.parent, exp.Join):
+            join = node.parent
+        node = node.parent
 
 
 def _check_merged(select: exp.Select, schema: MappingSchema) -> None:
     """Raise Error 42702 for a column of USING that tables on the left have twice, apart from its merged columns."""
-    sources = list(_sources(select))
+    sources = from_items(select)
     merged: dict[str, set[str]] = {}
     for number, join in enumerate(select.args.get("joins") or (), 1):
         for left, right in merged_pairs(join):
@@ -72,13 +62,6 @@ def _check_merged(select: exp.Select, schema: MappingSchema) -> None:
                 message = f'common column name "{right.name}" appears more than once in left table'
                 raise Error(message, errors.AMBIGUOUS_COLUMN, position=position_of(join))
             tables |= {*own, right.table, left.table}
-
-
-def _sources(select: exp.Select) -> Iterator[exp.Expr]:
-    first = select.args.get("from_")
-    if first is not None:
-        yield first.this
-    yield from (join.this for join in select.args.get("joins") or ())
 
 
 def _names(source: exp.Expr, schema: MappingSchema) -> list[str]:

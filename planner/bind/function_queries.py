@@ -19,6 +19,7 @@ from sparkwave.planner.bind.scopes import Scope, find_read
 from sparkwave.planner.build.time_windows import windowed_table
 from sparkwave.planner.functions.aggregates import aggregate_calls
 from sparkwave.planner.functions.typed import data_type
+from sparkwave.planner.parse.from_items import from_items
 from sparkwave.planner.parse.set_returning import put_into_from
 from sparkwave.planner.parse.trees import alias_of, folded, is_cte, name_of, position_of
 
@@ -94,14 +95,8 @@ def put_rows(call: exp.Expr, query: exp.Query, function: Function) -> None:
     source = call.parent
     assert source is not None
     if source.args.get("ordinality"):
-        message = f"WITH ORDINALITY of {function.name} is not supported"
-        raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=position_of(call))
-    alias = source.args.get("alias")
-    name = alias.this if alias is not None and alias.this is not None else exp.to_identifier(function.name, quoted=True)
-    given = list(alias.columns) if alias is not None else []
-    is_single = len(function.outputs) == 1 and (function.columns is None or function.columns == ("",))
-    own = [name.name if is_single else column for column, _ in function.outputs]
-    columns = given + [exp.to_identifier(column, quoted=True) for column in own[len(given) :]]
+        raise without_ordinality(function, call)
+    name, columns = names_in_from(source, function)
     rows = with_types(query, function).subquery(copy=False)
     named = exp.TableAlias(this=name.copy(), columns=[column.copy() for column in columns])
     is_lateral = isinstance(source, exp.Lateral) or any(call.find_all(exp.Column))
@@ -111,6 +106,20 @@ def put_rows(call: exp.Expr, query: exp.Query, function: Function) -> None:
         made = rows
         rows.set("alias", named)
     put_into_from(source, made)
+
+
+def names_in_from(source: exp.Expr, function: Function) -> tuple[exp.Identifier, list[exp.Identifier]]:
+    """Return the name of a function's rows in FROM and those of its columns: the alias's, and then its own."""
+    alias = source.args.get("alias")
+    name = alias.this if alias is not None and alias.this is not None else exp.to_identifier(function.name, quoted=True)
+    given = list(alias.columns) if alias is not None else []
+    own = [column or name.name for column in function.columns or ("",)]
+    return name, given + [exp.to_identifier(column, quoted=True) for column in own[len(given) :]]
+
+
+def without_ordinality(function: Function, call: exp.Expr) -> Error:
+    message = f"WITH ORDINALITY of {function.name} is not supported"
+    return Error(message, errors.FEATURE_NOT_SUPPORTED, position=position_of(call))
 
 
 def with_types(query: exp.Query, function: Function) -> exp.Select:
@@ -150,10 +159,7 @@ def _in_reach(column: exp.Column) -> Iterator[exp.Expr]:
 
 def sources_of(select: exp.Select) -> Iterator[exp.Expr]:
     """Yield the sources in the FROM of a query."""
-    from_ = select.args.get("from_")
-    items = [from_.this] if from_ is not None else []
-    items += [join.this for join in select.args.get("joins") or ()]
-    items += list(select.args.get("laterals") or ())
+    items = [*from_items(select), *(select.args.get("laterals") or ())]
     while items:
         item = items.pop(0)
         items += [join.this for join in item.args.get("joins") or ()]

@@ -12,6 +12,7 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Function
 from sparkwave.catalog.types import JSON, VARCHAR
+from sparkwave.planner.bind.function_queries import names_in_from, without_ordinality
 from sparkwave.planner.functions.python_call import PythonCall, python_call, result_of
 from sparkwave.planner.functions.typed import data_type
 from sparkwave.planner.parse.set_returning import put_into_from
@@ -60,16 +61,12 @@ def put_elements(function: Function, call: exp.Anonymous) -> None:
             hint="RETURNS TABLE or SETOF makes a function that returns rows.",
             position=position_of(call),
         )
-    alias = source.args.get("alias")
-    name = alias.this if alias is not None and alias.this is not None else exp.to_identifier(function.name, quoted=True)
-    given = list(alias.columns) if alias is not None else []
+    name, columns = names_in_from(source, function)
     offset: exp.Expr | bool = False
     if source.args.get("ordinality"):
-        offset = given.pop() if len(given) > len(function.outputs) else exp.to_identifier("ordinality")
-    own = [column or name.name for column in function.columns]
-    columns = given + [exp.to_identifier(column, quoted=True) for column in own[len(given) :]]
+        offset = columns.pop() if len(columns) > len(function.outputs) else exp.to_identifier("ordinality")
     array = _call(function, _arguments(function, call))
-    if len(own) == 1:
+    if len(function.columns) == 1:
         made: exp.Expr = exp.Unnest(expressions=[array], offset=offset)
         made.set("alias", exp.TableAlias(this=name.copy(), columns=[column.copy() for column in columns]))
         if isinstance(source, exp.Lateral):
@@ -78,8 +75,7 @@ def put_elements(function: Function, call: exp.Anonymous) -> None:
         put_into_from(source, made)
         return
     if offset:
-        message = f"WITH ORDINALITY of {function.name} is not supported"
-        raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=position_of(call))
+        raise without_ordinality(function, call)
     row = exp.TableAlias(this=exp.to_identifier("rows", quoted=True), columns=[exp.to_identifier("row", quoted=True)])
     rows = exp.Unnest(expressions=[array], alias=row, offset=False)
     fields = [

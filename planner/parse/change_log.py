@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from sqlglot import exp
+
+from sparkwave.planner.parse.from_items import from_items
 
 # The outputs beside the table's columns, and the functions that stand for them.
 CODE, TIME = "changelog_op", "_changelog_row_id"
@@ -39,17 +39,11 @@ def hide_times(tree: exp.Expr) -> exp.Expr:
     if not logs:
         return tree
     for select in tree.find_all(exp.Select):
-        names = {source.alias_or_name for source in _sources(select) if source.name.lower() in logs}
+        tables = [item for item in from_items(select) if isinstance(item, exp.Table)]
+        names = {table.alias_or_name for table in tables if table.name.lower() in logs}
         for item in select.expressions if names else ():
             star = item.this if isinstance(item, exp.Column) else item
             if isinstance(star, exp.Star) and (star is item or item.table in names):
                 left_out = star.args.get("except_") or []
                 star.set("except_", [*left_out, exp.to_identifier(TIME, quoted=True)])
     return tree
-
-
-def _sources(select: exp.Select) -> Iterator[exp.Table]:
-    from_ = select.args.get("from_")
-    items = [from_.this] if from_ is not None else []
-    items += [join.this for join in select.args.get("joins") or ()]
-    yield from (item for item in items if isinstance(item, exp.Table))
