@@ -17,10 +17,12 @@ from test_law import check, opened, run
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import ROW_CHANGES, Cursor, changes_made, locate
 from sparkwave.catalog.lake.leftovers import forget_leftovers
+from sparkwave.catalog.model import Relation
 from sparkwave.catalog.names import LakeTable
 from sparkwave.catalog.stores.compute_errors import compute_errors
 from sparkwave.catalog.stores.job_store import Start, finish_job
-from sparkwave.executor.backfill import snapshot as snapshot_backfill
+from sparkwave.executor.backfill import whole_fill
+from sparkwave.executor.backfill.progress import Rows
 from sparkwave.executor.backfill.work import Work
 from sparkwave.executor.spark import kernel
 from sparkwave.server.context import Context
@@ -80,7 +82,8 @@ def wait_for_step(context: Context, errors: Sequence[Error] = ()) -> int:
     """Wait until an engine works on a step of the one job. Returns the job's id."""
 
     def is_busy() -> bool:
-        return any(job._work.controls._interrupts for job in context.jobs._running.values())
+        running = (context.jobs._running.get(job) for job in creating(context))
+        return any(job is not None and job._work.controls._interrupts for job in running)
 
     assert wait_until(lambda: is_busy() or bool(errors), PATIENCE_SECONDS)
     assert not errors
@@ -133,20 +136,25 @@ def commits(context: Context, after: int) -> int:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("engine", ["spark", "auto"])
-def test_what_is_little_takes_two_commits(parts: tuple[Context, Client], engine: str) -> None:
-    """The name with where the job starts; the rows of all fragments, by one task, with those that failed and the end.
+@pytest.mark.parametrize("strategy", ["snapshot", "arrangement"])
+@pytest.mark.parametrize(("engine", "in_background"), [("spark", False), ("spark", True), ("auto", True)])
+def test_what_is_little_takes_few_commits(
+    parts: tuple[Context, Client], engine: str, in_background: bool, strategy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of the view with its rows; in the background one before, of the name with where the job starts.
 
-    In process, where the job is in the background: else see tests/test_at_once.py.
+    In process, too: where a client waits, see tests/test_at_once.py.
     """
+    for limit in ("at_once.SPARK_MOMENT_S", "at_once.PATIENCE_S", "one_commit.PATIENCE_S"):
+        monkeypatch.setattr(f"sparkwave.executor.backfill.{limit}", 20.0)  # however busy the machine is
     context, client = parts
-    run(client, f"SET background_ddl = {engine == 'auto'}")
+    run(client, f"SET background_ddl = {in_background}")
     run(client, f"ALTER SYSTEM SET backfill_engine = {engine}")
     before = context.lake.snapshot(context.lake.cursor())
     groups = "SELECT g, count(*) AS n, sum(100 / (v - 7)) AS d FROM r GROUP BY g"
-    run(client, creation("snapshot", f"SELECT n, count(*) AS c, sum(d) AS d FROM ({groups}) AS s GROUP BY n"))
+    run(client, creation(strategy, f"SELECT n, count(*) AS c, sum(d) AS d FROM ({groups}) AS s GROUP BY n"))
     run(client, "WAIT")
-    assert commits(context, before) == 2
+    assert commits(context, before) == 1 + in_background
     assert run(client, "SELECT n, c FROM slow") == [(ROWS // 5, 5)]
     [job] = [relation.id for relation in context.store.catalog.relations if relation.name == "slow"]
     assert [found.rows for found, _ in compute_errors(context.lake.cursor(), job).values()] == [1]
@@ -155,32 +163,36 @@ def test_what_is_little_takes_two_commits(parts: tuple[Context, Client], engine:
 
 @pytest.mark.long
 @pytest.mark.spark
+@pytest.mark.parametrize("in_background", [False, True])
 def test_nothing_is_left_of_a_job_that_cannot_be_stored(
-    parts: tuple[Context, Client], monkeypatch: pytest.MonkeyPatch
+    parts: tuple[Context, Client], in_background: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its task runs already; and the next one, which can, has all rows."""
+    """Its task runs already or is over; and the next one, which can, has all rows."""
     context, client = parts
     begun = []
 
-    def fails(work: Work, start: Start) -> None:
-        start_ahead(work, start)
+    def begin(work: Work, start: Start, rows: Rows) -> None:
+        start_ahead(work, start, rows)
         begun.append(work)
-        time.sleep(0.2)
+
+    def fails(cursor: Cursor, relation: Relation) -> Relation:
         raise Error("the job cannot be stored")
 
-    start_ahead = snapshot_backfill.start_ahead
-    monkeypatch.setattr(snapshot_backfill, "start_ahead", fails)
-    run(client, "SET background_ddl = false")
+    start_ahead = whole_fill.start_ahead
+    monkeypatch.setattr(whole_fill, "start_ahead", begin)
+    monkeypatch.setattr(context.store, "create_relation", fails)
+    run(client, f"SET background_ddl = {in_background}")
     sql = creation("snapshot", SERIES)
     with pytest.raises(Error, match="the job cannot be stored"):
         run(client, sql)
     [work] = begun
     assert work.take_ahead().done()
     assert not work.data.exists()
-    assert not list(context.lake.staging_path.glob(f"slice_{work.id}*"))
+    assert not list(context.lake.staging_path.glob(f"fill_{work.id}*"))
     assert creating(context) == set()
     monkeypatch.undo()
     run(client, sql)
+    run(client, "WAIT")
     assert run(client, "SELECT count(*), min(i), max(i) FROM slow") == [(ROWS, 60000, 60000)]
 
 

@@ -235,18 +235,28 @@ class Store:
             self.reload()
 
     def next_id(self, cursor: Cursor, least: int = 0) -> int:
-        """Return an id that no object has had, from `least` on.
+        """Return an id that no object has had, from `least` on, and store in the cursor's transaction that it is used.
 
         Clients see ids as OIDs, so the OIDs of PostgreSQL's own catalogs are skipped.
         """
-        if self._next_id is None:
-            row = cursor.execute(f"SELECT max(next_id) FROM {_IDENTIFIERS}").fetchone()
-            assert row is not None
-            self._next_id = row[0]
-        id_ = _FIRST_FREE_OID if self._next_id in _CATALOG_OIDS else max(self._next_id, least)
-        self._next_id = id_ + 1  # even if this transaction is rolled back
-        cursor.execute(f"INSERT INTO {_IDENTIFIERS} VALUES (?)", [self._next_id])
+        id_ = self.new_id(cursor, least)
+        self.store_ids(cursor)
         return id_
+
+    def new_id(self, cursor: Cursor, least: int = 0) -> int:
+        """As `next_id`, for an object that is stored later, together with `store_ids`."""
+        with self.lake.exclusive():
+            if self._next_id is None:
+                row = cursor.execute(f"SELECT max(next_id) FROM {_IDENTIFIERS}").fetchone()
+                assert row is not None
+                self._next_id = row[0]
+            id_ = _FIRST_FREE_OID if self._next_id in _CATALOG_OIDS else max(self._next_id, least)
+            self._next_id = id_ + 1  # even if the object is never stored
+        return id_
+
+    def store_ids(self, cursor: Cursor) -> None:
+        """Store that all ids given so far are used."""
+        cursor.execute(f"INSERT INTO {_IDENTIFIERS} VALUES (?)", [self._next_id])
 
     def next_type_id(self, cursor: Cursor) -> int:
         """Return an id that is no OID of PostgreSQL's types; the next two ids are reserved too."""

@@ -21,6 +21,7 @@ from sparkwave.catalog.lake.row_ids import ALL, NONE
 from sparkwave.catalog.model import Epoch
 from sparkwave.catalog.stores.job_store import Start, finish_step, finished_rows, load_positions, move_positions
 from sparkwave.catalog.stores.positions import Positions, cut
+from sparkwave.executor.backfill import whole_fill
 from sparkwave.executor.backfill.controls import ControlsChanged
 from sparkwave.executor.backfill.pace import pause_s
 from sparkwave.executor.backfill.progress import Rows
@@ -104,6 +105,17 @@ def start(work: Work) -> Start:
     return Start(epoch, positions=tuple(positions))
 
 
+def whole_rows(work: Work, start: Start) -> Rows | None:
+    """Return the rows by fragment if one step may read all of them."""
+    whole = _target(work, start.positions, _most(work))
+    return _rows_between(start.positions, whole) if _is_finished(1, whole) else None
+
+
+def _rows_between(old: Sequence[Positions], new: Sequence[Positions]) -> Rows:
+    """Return the rows that a step reads, by fragment."""
+    return {after.fragment_id: after.rows_since(before) for before, after in zip(old, new, strict=True)} or {1: 0}
+
+
 def _target(work: Work, positions: tuple[Positions, ...], rows: int) -> tuple[Positions, ...]:
     """Return the positions after the next step of about `rows` rows. Inputs with the fewest rows left are read first.
 
@@ -136,8 +148,15 @@ def _read_on(work: Work, old: tuple[Positions, ...], new: tuple[Positions, ...],
     The rows are of the same snapshot. Raises AlreadyDone when it is tried again after its commit, because its files
     belong to the lake then.
     """
-    read = {after.fragment_id: after.rows_since(before) for before, after in zip(old, new, strict=True)}
-    rows = read or {1: 0}
+    rows = _rows_between(old, new)
+
+    def finish(cursor: Cursor) -> None:
+        move_positions(cursor, work.id, old, new)
+        finish_step(cursor, work.id, step + 1, rows)
+
+    if not step and _is_finished(1, new):
+        whole_fill.run(work, rows, end, finish)
+        return
     cursor = work.lake.cursor()
     work.check_retry(cursor, step + 1, rows)
     result = _added(work, cursor, old, new, step, rows)
@@ -145,12 +164,9 @@ def _read_on(work: Work, old: tuple[Positions, ...], new: tuple[Positions, ...],
         # The bytes of a step over several fragments are not counted for any one of them.
         BACKFILL_BYTES.add(work.id, result.size, next(iter(rows)) if len(rows) == 1 else 0)
     work.controls.check()
-    is_whole = not step and _is_finished(1, new)
-    if not (is_whole and isinstance(result, Fill) and end(cursor, result)):
-        with work.lake.transaction(cursor, result.tables):
-            result.apply(cursor)
-            move_positions(cursor, work.id, old, new)
-            finish_step(cursor, work.id, step + 1, rows)
+    with work.lake.transaction(cursor, result.tables):
+        result.apply(cursor)
+        finish(cursor)
     work.progress.finish(rows)
     result.clean_up()
 

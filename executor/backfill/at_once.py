@@ -1,8 +1,9 @@
-"""Creates a view over little data in one transaction, which stores the view together with its rows.
+"""Creates a view whose rows are soon there in one transaction, which stores the view together with its rows.
 
-The rows are computed as of the newest snapshot, before anything of the view is stored. Then, while no barrier runs, the
-view is stored as created, if its inputs have not changed since from the created views' point of view. If this fails or
-takes longer than a moment, nothing is stored, and a job creates the view.
+The rows are computed as of the newest snapshot, before anything of the view is stored: of little data in process, else
+on Spark by the step that a job begins ahead. Then, while no barrier runs, the view is stored as created, if its inputs
+have not changed since from the created views' point of view. If this fails or takes longer than a moment, nothing is
+stored, and a job creates the view; it goes on with the step on Spark.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.row_ids import ALL
 from sparkwave.catalog.lake.translation import DuckDBError
 from sparkwave.catalog.model import Epoch, Position, Relation
-from sparkwave.catalog.stores.job_store import add_created_job
+from sparkwave.catalog.stores.job_store import Start, add_created_job
+from sparkwave.executor.backfill import whole_fill
 from sparkwave.executor.backfill.one_commit import MOST_ROWS, PATIENCE_S, epoch_of, may_end_so
+from sparkwave.executor.backfill.progress import Rows
 from sparkwave.executor.backfill.work import Work
 from sparkwave.executor.epochs.advance import Fill, View
 from sparkwave.executor.epochs.coordinator import Coordinator
@@ -31,6 +34,8 @@ logger = logging.getLogger(__name__)
 
 # A view that takes longer is created by a job, whose progress can be watched.
 MOMENT_S = 0.5
+# On Spark, where storing the job meanwhile costs no time.
+SPARK_MOMENT_S = 0.25
 
 # Stores a relation and its empty tables in the cursor's transaction.
 Add = Callable[[Cursor], Relation]
@@ -65,6 +70,27 @@ def create(work: Work, coordinator: Coordinator, add: Add) -> View | None:
     return None
 
 
+def finish(work: Work, coordinator: Coordinator, start: Start, rows: Rows, add: Add) -> View | None:
+    """Create the view of a job that is not stored yet with the rows of its step ahead, which reads `rows`.
+
+    Returns the stored view, or None if a job has to create it. Raises the errors of `add`.
+    """
+    filled = work.ahead_within(SPARK_MOMENT_S) if may_end_so(work) and work.job.rate_limit is None else None
+    if filled is None:
+        return None
+    (fill, cursor), snapshot = filled, start.epoch.snapshot
+    try:
+        if fill.inserted <= MOST_ROWS and coordinator.reach(snapshot, PATIENCE_S):
+            with epoch_of(work, coordinator, cursor, snapshot) as epoch:
+                if epoch is not None:
+                    view = _store(work, cursor, fill, epoch, add)
+                    whole_fill.finished(work, rows, fill)
+                    return view
+    except DuckDBError as error:
+        logger.info("%s is not created at once: %s", work.relation.qualified_name, message_of(error))
+    return None
+
+
 def _applied(work: Work, coordinator: Coordinator, cursor: Cursor) -> int | None:
     """Return the newest snapshot, once the created views have applied all earlier changes; None where that takes long.
 
@@ -88,6 +114,6 @@ def _store(work: Work, cursor: Cursor, fill: Fill, epoch: Epoch, add: Add) -> Vi
     with work.store.change(cursor):
         view = View(add(cursor), work.view.plan)
         add_created_job(cursor, replace(work.job, id=view.relation.id))
-        fill.of(view, (item.state for item in whole(view.plan))).apply(cursor)
+        fill.of(view).apply(cursor)
         work.store.set_epoch(cursor, epoch)  # the view has applied it, too
     return view

@@ -23,6 +23,7 @@ from sparkwave.catalog.stores.job_store import Start, load_slices
 from sparkwave.catalog.stores.store import Store
 from sparkwave.executor.backfill import arrangement, one_commit, snapshot
 from sparkwave.executor.backfill.controls import ControlsChanged
+from sparkwave.executor.backfill.progress import Rows
 from sparkwave.executor.backfill.spending import held_to_its_cost
 from sparkwave.executor.backfill.work import ATTEMPTS, Work
 from sparkwave.executor.backfill.yielding import giving_way
@@ -47,6 +48,11 @@ HANDING_OVER = "handing over: waiting for the next barrier"
 def start_of(work: Work) -> Start:
     """Where a job starts: by slices of a snapshot or by positions."""
     return arrangement.start(work) if work.reads_on else snapshot.start(work)
+
+
+def whole_rows(work: Work, start: Start) -> Rows | None:
+    """Return what a step reads that fills the view alone, by fragment; None if there is more than one step."""
+    return snapshot.whole_rows(start) if start.slices else arrangement.whole_rows(work, start)
 
 
 # Called by a job before it starts, with a function that tells whether to give up. Waits until the job may start.

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
@@ -19,8 +20,8 @@ from sparkwave.catalog.model import CREATING, INITIAL, Catalog, Column, Job, Rel
 from sparkwave.catalog.names import quote_if_needed
 from sparkwave.catalog.stores.job_store import Start, add_job, add_started_job, set_job_waiting
 from sparkwave.catalog.stores.store import Store
-from sparkwave.executor.backfill import at_once, snapshot
-from sparkwave.executor.backfill.creation import Admission, BackfillJob, start_of
+from sparkwave.executor.backfill import at_once, whole_fill
+from sparkwave.executor.backfill.creation import Admission, BackfillJob, start_of, whole_rows
 from sparkwave.executor.backfill.measuring import Measuring
 from sparkwave.executor.backfill.permits import Permits
 from sparkwave.executor.backfill.work import Settings, Work
@@ -234,15 +235,17 @@ class Jobs:
         """
         work = self.work_of(relation, plan, job)
         work.began = began or work.began
-        created = self._create_at_once(work, catalog)
+        created = self._create_in_process(work, catalog)
         if created is not None:
             return created
         permit = _Permit()
         try:
             start = self._start_at_once(work, permit)
-            backfill = self._reserve(work, catalog, start)
+            created = self._create_on_spark(work, catalog, start) if start is not None else None
+            backfill = created or self._reserve(work, catalog, start)
         except BaseException:
             permit.lapses.set()
+            work.give_up()
             raise
         permit.lapses = backfill.started if job.is_background else backfill.finished
         return backfill
@@ -251,21 +254,35 @@ class Jobs:
         """Return the tools of a job that may never be stored."""
         return Work(self._store, self._groups, self._settings, View(relation, plan), job)
 
-    def _create_at_once(self, work: Work, catalog: Catalog) -> BackfillJob | None:
-        """Return the finished job of a view that is created at once; None for a view that needs a job."""
-
-        def add(cursor: Cursor) -> Relation:
-            relation = self._add(cursor, replace(work.view.relation, created=True), work.view.plan, catalog)
-            self._plans.put(View(relation, work.view.plan), catalog)  # for the next barrier
-            return relation
-
+    def _create_in_process(self, work: Work, catalog: Catalog) -> BackfillJob | None:
+        """Return the finished job of a view that is created at once in process; None for a view that is not."""
         is_over = threading.Event()
         if work.job.is_background or not self._permits.acquire_free(lambda: not is_over.is_set()):
             return None
         try:
-            view = at_once.create(work, self._coordinator, add)
+            return self._over(work, at_once.create(work, self._coordinator, partial(self._add_created, work, catalog)))
         finally:
             is_over.set()
+
+    def _create_on_spark(self, work: Work, catalog: Catalog, start: Start) -> BackfillJob | None:
+        """Begin the step that fills a view, if it is one on Spark; return the finished job if that is over at once."""
+        rows = whole_rows(work, start) if not work.in_process else None
+        if rows is None:
+            return None
+        work.number(self._store.new_id(self._lake.cursor()))
+        whole_fill.start_ahead(work, start, rows)
+        if work.job.is_background:
+            return None
+        add = partial(self._add_created, work, catalog)
+        return self._over(work, at_once.finish(work, self._coordinator, start, rows, add))
+
+    def _add_created(self, work: Work, catalog: Catalog, cursor: Cursor) -> Relation:
+        relation = self._add(cursor, replace(work.relation, created=True), work.view.plan, catalog)
+        self._plans.put(View(relation, work.view.plan), catalog)  # for the next barrier
+        return relation
+
+    def _over(self, work: Work, view: View | None) -> BackfillJob | None:
+        """Return the finished job of a view that was created at once."""
         if view is None:
             return None
         work.reserved(view.relation, replace(work.job, id=view.relation.id), None)
@@ -287,7 +304,9 @@ class Jobs:
             refuse_altering(now, now.by_id[relation.replaces])
         if not now.closure(relation.upstreams).isdisjoint(written):
             raise circular_dependency(relation.kind)
-        relation = self._store.create_relation(cursor, replace(relation, id=self._store.next_id(cursor)))
+        relation = replace(relation, id=relation.id or self._store.new_id(cursor))
+        self._store.store_ids(cursor)
+        relation = self._store.create_relation(cursor, relation)
         for state in plan.states:
             if not state.in_view:
                 columns = tuple(Column(f.name, f.type) for f in state.node.fields)
@@ -297,24 +316,19 @@ class Jobs:
         return relation
 
     def _reserve(self, work: Work, catalog: Catalog, start: Start | None) -> BackfillJob:
-        try:
-            with self._store.change() as cursor:
-                relation = self._add(cursor, work.relation, work.view.plan, catalog)
-                job = replace(work.job, id=relation.id)
-                work.reserved(relation, job, start)
-                if start is None:
-                    add_job(cursor, job)
-                else:
-                    add_started_job(cursor, job, start)
-                    snapshot.start_ahead(work, start)
-        except BaseException:
-            work.give_up()
-            raise
+        with self._store.change() as cursor:
+            relation = self._add(cursor, work.relation, work.view.plan, catalog)
+            job = replace(work.job, id=relation.id)
+            work.reserved(relation, job, start)
+            if start is None:
+                add_job(cursor, job)
+            else:
+                add_started_job(cursor, job, start)
         self._plans.put(View(relation, work.view.plan), catalog)  # the same plan as the definition would give
         try:
             return self._start(work, self._admission(job) if start is None else None)
         except BaseException:
-            work.give_up()
+            work.give_up()  # before its tables go
             with self._store.change() as cursor:
                 self._store.drop_relation(cursor, relation)
             raise

@@ -37,7 +37,6 @@ class _Noted:
     plan: StreamPlan
     kind: str
     cores: int
-    rows: int
     start_s: float
     seconds: float
 
@@ -52,10 +51,10 @@ class Measuring:
 
     def note(self, work: Work) -> None:
         """Note a job that has just created its relation, unless something besides its work took time."""
-        if not work.is_measured or work.upstream_rows < LEAST_ROWS:
+        if not work.is_measured:
             return
         seconds = time.monotonic() - work.began - work.start_s
-        noted = _Noted(work.id, work.view.plan, _kind(work), _cores(work), work.upstream_rows, work.start_s, seconds)
+        noted = _Noted(work.id, work.view.plan, _kind(work), _cores(work), work.start_s, seconds)
         with self._lock:
             self._noted.append(noted)
 
@@ -76,11 +75,14 @@ class Measuring:
     def _measured(self, of: _Noted) -> MeasuredBackfill | None:
         lake = self._store.lake
         try:
-            work, _ = measured_work(lake, of.plan, lake.newest(lake.cursor()))
+            work, inputs = measured_work(lake, of.plan, lake.newest(lake.cursor()))
         except (DuckDBError, Error, AssertionError) as error:  # an input was dropped meanwhile
             logger.info("the backfill of job %d is not measured: %s", of.job_id, message_of(error))
             return None
-        return MeasuredBackfill(of.job_id, of.kind, of.cores, of.rows, of.start_s, of.seconds, work.dump())
+        rows = sum(size.rows for size in inputs.values())
+        if rows < LEAST_ROWS:
+            return None
+        return MeasuredBackfill(of.job_id, of.kind, of.cores, rows, of.start_s, of.seconds, work.dump())
 
 
 def _kind(work: Work) -> str:

@@ -18,7 +18,7 @@ from functools import partial
 from sparkwave.catalog.counters import BACKFILL_BYTES
 from sparkwave.catalog.lake.ducklake import Cursor, register_files, registered_files
 from sparkwave.catalog.lake.places import delete_unused, keep_list, listed
-from sparkwave.catalog.lake.row_ids import ALL, RowIds
+from sparkwave.catalog.lake.row_ids import RowIds
 from sparkwave.catalog.lazy import lazy
 from sparkwave.catalog.log_context import in_this_context
 from sparkwave.catalog.model import Position
@@ -33,10 +33,11 @@ from sparkwave.catalog.stores.job_store import (
     load_slices,
 )
 from sparkwave.catalog.types import Type
+from sparkwave.executor.backfill import whole_fill
 from sparkwave.executor.backfill.progress import Rows
 from sparkwave.executor.backfill.slicing import input_rows, plan_slices
-from sparkwave.executor.backfill.work import End, Filled, Work, step_directory
-from sparkwave.executor.epochs.delta_programs import Check, checks_of, whole
+from sparkwave.executor.backfill.work import End, Work, step_directory
+from sparkwave.executor.epochs.delta_programs import Check, checks_of
 from sparkwave.executor.epochs.script import bound_checks
 from sparkwave.executor.spark.kernel import Step
 from sparkwave.executor.spark.lake_rows import BUCKET_COLUMN, as_stored, bucket_of, in_buckets
@@ -128,7 +129,9 @@ def run(work: Work, end: End) -> None:
     slices, finished = _stands(work)
     if not finished and _is_one_task(slices):
         controls = _hold_back(work, sum(s.row_count for s in slices))
-        work.retrying(partial(_run_whole, work, {s.fragment_id: s.row_count for s in slices}, end), controls)
+        rows = _rows(slices)
+        finish = partial(finish_step, job_id=work.id, step=1, row_counts=rows)
+        work.retrying(partial(whole_fill.run, work, rows, end, finish), controls)
         return
     left: dict[str, Buckets] = {}
     for cut in _cuts(work, slices):
@@ -259,44 +262,17 @@ def _done(futures: set[Future[float]]) -> tuple[set[Future[float]], float]:
     return rest, max(future.result() for future in done)
 
 
-def start_ahead(work: Work, start: Start) -> None:
-    """Start the one task that fills a view, while the job is being stored."""
-    if start.slices and _is_one_task(start.slices):
-        rows = {s.fragment_id: s.row_count for s in start.slices}
-        work.start_ahead(partial(_filled, work, Position.at(start.epoch, start.views_at), rows))
+def whole_rows(start: Start) -> Rows | None:
+    """Return the rows by fragment if every fragment is one slice, so that one task fills the view."""
+    return _rows(start.slices) if _is_one_task(start.slices) else None
 
 
 def _is_one_task(slices: Sequence[Slice]) -> bool:
-    """Return whether every fragment is one slice."""
     return all(s.id == 1 for s in slices)
 
 
-def _filled(work: Work, position: Position, rows: Rows) -> Filled:
-    """Return the rows of the view and its states, computed by one task that reads `rows`."""
-    cursor, view = work.lake.cursor(), work.filling
-    inputs = {scan.input: ALL for scan in view.plan.scans}
-    with work.engine("slice", cursor, work.data / "step_0", rows) as engine:
-        filled = engine.fill(cursor, view, position, inputs, whole(view.plan), position.epoch.time_us)
-    return filled.as_files, cursor
-
-
-def _run_whole(work: Work, rows: Rows, end: End) -> None:
-    """Fill the view and its states by one task that reads `rows`, because every fragment is one slice.
-
-    Raises AlreadyDone when it is tried again after its commit.
-    """
-    work.check_retry(work.lake.cursor(), 1, rows)
-    ahead = work.take_ahead()
-    filled, cursor = ahead.result() if ahead is not None else _filled(work, work.job.applied, rows)
-    for fragment_id, addition in zip(rows, filled.additions, strict=True):
-        BACKFILL_BYTES.add(work.id, addition.size, fragment_id)
-    work.controls.check()
-    if not end(cursor, filled):
-        with work.lake.transaction(cursor, filled.tables):
-            filled.apply(cursor)
-            finish_step(cursor, work.id, 1, rows)
-    work.progress.finish(rows)
-    filled.clean_up()
+def _rows(slices: Sequence[Slice]) -> Rows:
+    return {s.fragment_id: s.row_count for s in slices}
 
 
 def _run_tasks(work: Work, cut: _Cut, left: Mapping[str, Buckets], tasks: Sequence[Sequence[Slice]]) -> None:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sparkwave.catalog.counters import STEP_RETRIES
@@ -169,8 +169,12 @@ class Work:
         self.view, self._given, self.id = view, job, job.id
         self.progress = Progress(self.staging / "progress.json" if isinstance(self.staging, Path) else None)
 
+    def number(self, id_: int) -> None:
+        """Give the relation and the job, which are not stored yet, their id."""
+        self._name(View(replace(self.relation, id=id_), self.view.plan), replace(self.job, id=id_))
+
     def reserved(self, relation: Relation, job: Job, start: Start | None) -> None:
-        """Take the relation and the job with their new ids, while they are being stored, maybe with their start."""
+        """Take the relation and the job as they are being stored, maybe with their start."""
         self._name(View(relation, self.view.plan), job)
         self._fresh = start
 
@@ -184,10 +188,17 @@ class Work:
         return self.store.catalog.job_by_id.get(self.id, self._given)
 
     def start_ahead(self, fill: Callable[[], Filled]) -> None:
-        """Begin the first step on a thread of its own, while the job is being stored."""
+        """Begin the first step on a thread of its own, before the job is stored."""
         pool = ThreadPoolExecutor(1, thread_name_prefix=f"job-{self.id}-ahead")
         self._ahead = pool.submit(in_this_context(fill))
         pool.shutdown(wait=False)
+
+    def ahead_within(self, seconds: float) -> Filled | None:
+        """Return the rows of the step begun by `start_ahead`, if it succeeds so soon."""
+        if self._ahead is None:
+            return None
+        wait([self._ahead], seconds)
+        return self._ahead.result() if self._ahead.done() and self._ahead.exception() is None else None
 
     def take_ahead(self) -> Future[Filled] | None:
         """Return the step begun by `start_ahead`, to the first caller only."""

@@ -6,7 +6,7 @@ engine, read them the same way. Nothing is written to the lake before `apply`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -18,7 +18,7 @@ from sparkwave.catalog.model import Position, Relation
 from sparkwave.catalog.names import LakeTable, quote
 from sparkwave.catalog.stores.compute_errors import ComputeErrors, add_errors
 from sparkwave.catalog.stores.view_checksums import Checksum, add_changes
-from sparkwave.executor.epochs.delta_programs import Added, Program
+from sparkwave.executor.epochs.delta_programs import Added, Program, whole
 from sparkwave.executor.epochs.feeds import Feeds
 from sparkwave.executor.epochs.versions import Pending, Version, rows_changed, stored_columns
 from sparkwave.executor.memory.delta_tables import make_table
@@ -210,12 +210,10 @@ class Fill:
         """Return the same fill with all of its files to become files of the lake, as for a fill in one step."""
         return replace(self, additions=tuple(replace(addition, file_rows=1) for addition in self.additions))
 
-    def of(self, view: View, states: Iterable[str | None]) -> Fill:
-        """Return the same fill for the stored view, whose tables have names now.
-
-        `states` are the states with additions.
-        """
-        placed = (replace(item, table=view.table_of(state)) for item, state in zip(self.additions, states, strict=True))
+    def of(self, view: View) -> Fill:
+        """Return a whole fill for the stored view, whose tables have names now."""
+        tables = (view.table_of(added.state) for added in whole(view.plan))
+        placed = (replace(item, table=table) for item, table in zip(self.additions, tables, strict=True))
         return replace(self, view=view, additions=tuple(placed))
 
     @property

@@ -188,11 +188,16 @@ def _table_function(table: exp.Table, context: Context) -> exp.Expr | None:
 def _series(node: exp.ExplodingGenerateSeries, context: Context) -> exp.Expr | None:
     """Rewrite `generate_series(..)` in a select list."""
     is_value = not isinstance(node.parent, exp.Table | exp.Lateral)
-    return exp.cast(node, exp.DType.INT, copy=False) if is_value and _is_of_integers(node) else None
+    return _bigint_as_integer(node) if is_value and _is_of_integers(node) else None
 
 
 def _grouping(node: exp.Grouping, context: Context) -> exp.Expr:
     """Return the number as an integer: DuckDB's is a bigint."""
+    return _bigint_as_integer(node)
+
+
+def _bigint_as_integer(node: exp.Expr) -> exp.Expr:
+    node.type = exp.DataType.build("bigint")  # a cast of an unknown type would read it as text
     return exp.cast(node, exp.DType.INT, copy=False)
 
 
