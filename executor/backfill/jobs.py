@@ -72,7 +72,7 @@ class Jobs:
         self._coordinator = coordinator
         self._settings = settings
         self._permits = Permits(max_creating)
-        self.measuring = Measuring(store)
+        self.measuring = Measuring(store, self._is_busy)
         self._running: dict[int, BackfillJob] = {}
         self._lock = RankedRLock(Rank.JOBS)
         self._closing = False
@@ -253,6 +253,10 @@ class Jobs:
     def work_of(self, relation: Relation, plan: StreamPlan, job: Job) -> Work:
         """Return the tools of a job that may never be stored."""
         return Work(self._store, self._groups, self._settings, View(relation, plan), job)
+
+    def _is_busy(self) -> bool:
+        """Whether backfills run; it takes no lock of the jobs."""
+        return self._permits.are_held or any(not job.finished.is_set() for job in list(self._running.values()))
 
     def _create_in_process(self, work: Work, catalog: Catalog) -> BackfillJob | None:
         """Return the finished job of a view that is created at once in process; None for a view that is not."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.translation import DuckDBError
@@ -27,6 +27,8 @@ logger = logging.getLogger(__name__)
 
 # Seconds until a finished backfill is stored.
 PERIOD_S = 2.0
+# A finished backfill waits so long for others to finish, too.
+LONGEST_WAIT_S = 60.0
 # The time of a backfill of fewer rows is that of its commits.
 LEAST_ROWS = 10_000
 
@@ -39,13 +41,15 @@ class _Noted:
     cores: int
     start_s: float
     seconds: float
+    at: float = field(default_factory=time.monotonic)
 
 
 class Measuring:
     """Notes finished backfills and returns the measured ones."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, is_busy: Callable[[], bool]) -> None:
+        """`is_busy` tells whether backfills run, which the measuring would slow down."""
+        self._store, self._is_busy = store, is_busy
         self._noted: list[_Noted] = []
         self._lock = RankedLock()
 
@@ -59,8 +63,10 @@ class Measuring:
             self._noted.append(noted)
 
     def run_once(self) -> bool:
-        """Store what was noted. Returns False, as one round is enough."""
+        """Store what was noted, if no backfill runs. Returns False, as one round is enough."""
         with self._lock:
+            if self._noted and time.monotonic() - self._noted[0].at < LONGEST_WAIT_S and self._is_busy():
+                return False
             noted, self._noted = self._noted, []
         found = [measured for each in noted if (measured := self._measured(each)) is not None]
         if found:

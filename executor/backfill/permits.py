@@ -36,6 +36,13 @@ class Permits:
             self._holders[object()] = is_held
             return True
 
+    @property
+    def are_held(self) -> bool:
+        """Whether any job has a permit."""
+        with self._changed:
+            self._prune()
+            return bool(self._holders)
+
     def _prune(self) -> int:
         """Forget the permits that have lapsed. Returns the limit."""
         self._holders = {id_: holds for id_, holds in self._holders.items() if holds()}
