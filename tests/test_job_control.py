@@ -145,7 +145,7 @@ def test_what_is_little_takes_few_commits(
 
     In process, too: where a client waits, see tests/test_at_once.py.
     """
-    for limit in ("at_once.SPARK_MOMENT_S", "at_once.PATIENCE_S", "one_commit.PATIENCE_S"):
+    for limit in ("at_once.MOMENT_S", "at_once.PATIENCE_S", "one_commit.PATIENCE_S"):
         monkeypatch.setattr(f"sparkwave.executor.backfill.{limit}", 20.0)  # however busy the machine is
     context, client = parts
     run(client, f"SET background_ddl = {in_background}")

@@ -34,8 +34,6 @@ logger = logging.getLogger(__name__)
 
 # A view that takes longer is created by a job, whose progress can be watched.
 MOMENT_S = 0.5
-# On Spark, where storing the job meanwhile costs no time.
-SPARK_MOMENT_S = 0.25
 
 # Stores a relation and its empty tables in the cursor's transaction.
 Add = Callable[[Cursor], Relation]
@@ -75,7 +73,7 @@ def finish(work: Work, coordinator: Coordinator, start: Start, rows: Rows, add: 
 
     Returns the stored view, or None if a job has to create it. Raises the errors of `add`.
     """
-    filled = work.ahead_within(SPARK_MOMENT_S) if may_end_so(work) and work.job.rate_limit is None else None
+    filled = work.ahead_within(MOMENT_S) if may_end_so(work) and work.job.rate_limit is None else None
     if filled is None:
         return None
     (fill, cursor), snapshot = filled, start.epoch.snapshot
