@@ -26,6 +26,7 @@ from sparkwave.planner.parse.limits import check_size
 from sparkwave.planner.parse.literals import with_literals
 from sparkwave.planner.parse.named_arguments import with_places
 from sparkwave.planner.parse.parameter_runs import PARAMETER_MARK, marked_parameter
+from sparkwave.planner.parse.row_comparisons import with_row_comparisons
 from sparkwave.planner.parse.row_values import with_rows
 from sparkwave.planner.parse.set_returning import with_unnests
 from sparkwave.planner.parse.strict import StrictTokenizer
@@ -196,7 +197,7 @@ def parse_tree(sql: str, offset: int = 0) -> exp.Expr:
     try:
         tree = sqlglot.parse_one(padded, read=Sparkwave)
         check_size(tree)
-        tree = with_unnests(with_literals(with_rows(_with_parameters(tree, sql))))
+        tree = with_unnests(with_literals(with_row_comparisons(with_rows(_with_parameters(tree, sql)))))
         if "=>" in sql or ":=" in sql:
             tree = with_places(tree)
     except ParseError as error:
