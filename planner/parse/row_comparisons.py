@@ -16,7 +16,7 @@ from sparkwave.planner.parse.row_values import is_row
 Pair = tuple[exp.Expr, exp.Expr]
 
 # The comparison that decides at the first fields that differ.
-_STRICT = {exp.LT: exp.LT, exp.LTE: exp.LT, exp.GT: exp.GT, exp.GTE: exp.GT}
+_STRICT: dict[type[exp.Expr], type[exp.Expr]] = {exp.LT: exp.LT, exp.LTE: exp.LT, exp.GT: exp.GT, exp.GTE: exp.GT}
 
 
 def with_row_comparisons(tree: exp.Expr) -> exp.Expr:
