@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Relation
-from sparkwave.catalog.types import BYTEA, DATE, DOUBLE, JSON, TIMESTAMP, TIMESTAMPTZ, Type
+from sparkwave.catalog.types import BYTEA, DATE, DOUBLE, JSON, JSONB, TIMESTAMP, TIMESTAMPTZ, Type
 from sparkwave.planner.batch.parameters import Seen, type_by_place, typed_nodes
 from sparkwave.planner.bind.binder import BoundQuery, annotate_again, data_type
 from sparkwave.planner.bind.user_types import check_label
@@ -23,7 +23,7 @@ _PLACES = (
     exp.Coalesce, exp.Greatest, exp.Least, exp.Case, exp.If,
 )  # fmt: skip
 _COMPARED = (exp.Predicate, exp.Nullif, exp.In)
-_READ_OTHERWISE = (BYTEA, DATE, TIMESTAMP, TIMESTAMPTZ, DOUBLE, JSON)
+_READ_OTHERWISE = (BYTEA, DATE, TIMESTAMP, TIMESTAMPTZ, DOUBLE, JSON, JSONB)
 
 
 def type_literals(bound: BoundQuery) -> None:
@@ -91,8 +91,8 @@ def _is_output(literal: exp.Expr, has_checked: bool) -> bool:
 
 
 def _may_be_misread(text: str) -> bool:
-    """Return whether a text is an array, bytes, or a time that the engines need in another form."""
-    if text[:1] in ("{", "\\"):
+    """Return whether a text is an array, a document, bytes, or a time that the engines need in another form."""
+    if text.lstrip()[:1] in ("{", "[", "\\"):
         return True
     try:
         return text.strip()[:1].isdigit() and engine_text(text, "TIMESTAMPTZ") != text
@@ -111,7 +111,11 @@ def _give(literal: exp.Expr, type_: Type | None) -> bool:
         check_label(literal.name, type_, position_of(literal))
         literal.replace(exp.Cast(this=literal.copy(), to=to))
         return True
-    text = literal.name if type_.dimensions else engine_text(literal.name, to.sql(dialect="postgres").upper())
+    text = (
+        literal.name
+        if type_.dimensions or type_ == JSONB
+        else engine_text(literal.name, to.sql(dialect="postgres").upper())
+    )
     cast = exp.Cast(this=exp.Literal.string(text), to=to)
     literal.replace(cast)
     return True

@@ -1,4 +1,4 @@
-"""Comparisons of row values, which compare their fields from left to right (PostgreSQL documentation 9.25.5).
+"""Comparisons of row values, which compare their fields from left to right (PostgreSQL documentation 9.24.5).
 
 The result is NULL where a field that decides is NULL. DuckDB compares rows as structs, in which NULL is a value.
 """
@@ -24,7 +24,7 @@ def with_row_comparisons(tree: exp.Expr) -> exp.Expr:
 
     Raises Error 42601 for rows with unequal numbers of fields.
     """
-    for node in reversed(list(tree.find_all(exp.EQ, exp.NEQ, *_STRICT, exp.In, exp.Between))):
+    for node in reversed(list(tree.find_all(exp.EQ, exp.NEQ, *_STRICT, exp.In, exp.Between, exp.Is))):
         made = _compared(node)
         if made is not None:
             node.replace(exp.paren(made, copy=False))
@@ -35,6 +35,9 @@ def _compared(node: exp.Expr) -> exp.Expr | None:
     left = node.this.unnest()
     if not is_row(left):
         return None
+    if isinstance(node, exp.Is):
+        is_null = isinstance(node.expression, exp.Null)
+        return _all_null(left, bool(node.args.get("negate"))) if is_null else None
     if isinstance(node, exp.In):
         rows = [row.unnest() for row in node.expressions]
         return exp.or_(*(_equal(left, row) for row in rows), copy=False) if rows and all(map(is_row, rows)) else None
@@ -51,6 +54,12 @@ def _compared(node: exp.Expr) -> exp.Expr | None:
     if isinstance(node, exp.NEQ):
         return exp.or_(*(_comparison(exp.NEQ, pair) for pair in _pairs(left, right)), copy=False)
     return _ordered(type(node), _pairs(left, right))
+
+
+def _all_null(row: exp.Expr, negate: bool) -> exp.Expr:
+    """Return that all fields are NULL, or with `negate` that none is, which is not the contrary."""
+    fields = (exp.Is(this=exp.paren(field.copy(), copy=False), expression=exp.null()) for field in row.expressions)
+    return exp.and_(*(exp.not_(field, copy=False) if negate else field for field in fields), copy=False)
 
 
 def _pairs(left: exp.Expr, right: exp.Expr) -> list[Pair]:
