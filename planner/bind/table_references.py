@@ -8,8 +8,9 @@ they would confuse with another gets an alias of its own here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeVar
 
 from sqlglot import exp
@@ -21,6 +22,7 @@ from sparkwave.planner.bind.corresponding import with_corresponding
 from sparkwave.planner.bind.merged_columns import columns_in
 from sparkwave.planner.bind.scopes import Scope, find_read
 from sparkwave.planner.build.time_windows import is_window, windowed_table
+from sparkwave.planner.functions.documents import makes_document
 from sparkwave.planner.parse.trees import folded, is_cte, name_of, other_tables, position_of
 from sparkwave.planner.statements import Name
 
@@ -41,6 +43,19 @@ class _Source:
     relation: Relation | None = None
     users: list[exp.Column] = field(default_factory=list)
     is_renamed: bool = False
+
+    @cached_property
+    def fields(self) -> dict[str, None]:
+        """The names of the columns, in order; none if they are not known."""
+        if self.relation is not None:
+            return {column.name: None for column in self.relation.visible}
+        query = self.node.this if isinstance(self.node, exp.Subquery) else None
+        alias = self.node.args.get("alias")
+        if not isinstance(query, exp.Query) or (isinstance(alias, exp.TableAlias) and alias.columns):
+            return {}
+        named = [item.args["alias"] if isinstance(item, exp.Alias) else item.this for item in query.selects]
+        is_known = all(isinstance(name, exp.Identifier) for name in named)
+        return {folded(name): None for name in named} if is_known else {}
 
     def is_named(self, name: Name, relation: Relation | None) -> bool:
         """Return whether `name.column` is a column of the source."""
@@ -237,15 +252,16 @@ class _Resolver:
         for level in reversed(levels):
             if level.is_hidden:
                 continue
-            known = [source.relation for source in level.sources]
-            if any(relation is None or relation.column(name.name) for relation in known):
+            if any(not source.fields or name.name in source.fields for source in level.sources):
                 return
             if level.named(name, None):
                 source = _found(name, None, [level], column)
                 assert source is not None
                 self._use(source, column, levels)
-                if source.relation is not None and any(each.type.holds_json for each in source.relation.visible):
-                    column.replace(_row_of(column, source.relation))
+                if _reads_fields(column, source.relation):
+                    row = _row_of(column, source.fields)
+                    source.users += row.find_all(exp.Column)
+                    column.replace(row)
                 return
 
     def _use(self, source: _Source, column: exp.Column, levels: _Levels) -> None:
@@ -357,13 +373,17 @@ def _refer_by(column: exp.Column, name: str) -> None:
         column.replace(exp.alias_(column.copy(), written, quoted=True))
 
 
-def _row_of(table: exp.Column, relation: Relation) -> exp.Expr:
+def _reads_fields(row: exp.Column, relation: Relation | None) -> bool:
+    """Return whether the types of a row's fields matter: for a document or a text, and for json."""
+    parent = row.parent if not isinstance(row.parent, exp.Order | exp.Ordered | exp.Distinct) else row.parent.parent
+    if isinstance(parent, exp.Cast) or (parent is not None and makes_document(parent)):
+        return True
+    return relation is not None and any(column.type.holds_json for column in relation.visible)
+
+
+def _row_of(table: exp.Column, fields: Iterable[str]) -> exp.Expr:
     """Return the row of a table, which DuckDB takes its name for, from its columns, whose types are known."""
-    fields = [
-        exp.PropertyEQ(
-            this=exp.to_identifier(column.name, quoted=True),
-            expression=exp.column(exp.to_identifier(column.name, quoted=True), table.this.copy()),
-        )
-        for column in relation.visible
-    ]
-    return exp.Struct(expressions=fields)
+    names = [exp.to_identifier(name, quoted=True) for name in fields]
+    columns = (exp.column(name.copy(), table.this.copy()) for name in names)
+    pairs = zip(names, columns, strict=True)
+    return exp.Struct(expressions=[exp.PropertyEQ(this=name, expression=column) for name, column in pairs])
