@@ -34,6 +34,7 @@ from sparkwave.catalog.types import (
 from sparkwave.planner.batch.argument_types import argument_type
 from sparkwave.planner.batch.row_functions import expand_series
 from sparkwave.planner.batch.row_structs import as_query
+from sparkwave.planner.bind.sort_columns import without_positions
 from sparkwave.planner.build.time_windows import prepare_from
 from sparkwave.planner.functions.operators import METADATA, as_call, type_of_part
 from sparkwave.planner.functions.result_types import Known, array_type, common
@@ -134,6 +135,8 @@ def typed(tree: exp.Expr, name_tables: NameTables) -> exp.Expr:
     """Return a query with the same expressions, typed as far as possible."""
     try:
         query = expand_series(prepare_from(as_query(tree)))
+        if query.find(exp.Star) is not None:
+            without_positions(query)
         tables: dict[str, Columns] = {}
         name_tables(query, tables)
         types: dict[str, object] = {

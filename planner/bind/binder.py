@@ -21,7 +21,7 @@ from sparkwave.planner.bind.ambiguous import check_unambiguous, mark_bare
 from sparkwave.planner.bind.merged_columns import compare_merged, mark_merges
 from sparkwave.planner.bind.output_names import name_selects
 from sparkwave.planner.bind.scopes import Scope, check_database, find, resolve, scope_of
-from sparkwave.planner.bind.sort_columns import qualify_sort_columns
+from sparkwave.planner.bind.sort_columns import qualify_sort_columns, without_positions
 from sparkwave.planner.bind.sql_functions import with_functions
 from sparkwave.planner.bind.table_references import resolve_references
 from sparkwave.planner.bind.user_types import with_user_types
@@ -163,6 +163,8 @@ def annotated(query: exp.Query, catalog: Catalog, scope: Scope, check: Check = l
     schema = _schema(tables)
     mark_merges(tree)
     mark_bare(tree)
+    if any(map(_has_unknown_columns, tree.find_all(exp.Table, exp.Lateral))):
+        without_positions(tree)
     try:
         tree = qualify(tree, schema=schema, dialect="postgres")
         if not scope.is_stored:
@@ -176,6 +178,14 @@ def annotated(query: exp.Query, catalog: Catalog, scope: Scope, check: Check = l
     check_counts(tree, lambda whole, nodes: list(nodes))
     _make_aliases_unique(tree)
     return BoundQuery(tree, tables)
+
+
+def _has_unknown_columns(source: exp.Expr) -> bool:
+    """Return whether a source in FROM is a function that no plan reads, which is refused when names are resolved."""
+    return isinstance(source.this, exp.Func) and not isinstance(source.this, _OF_ARRAYS)
+
+
+_OF_ARRAYS = (exp.Unnest, exp.Explode, exp.GenerateSeries, exp.ExplodingGenerateSeries)
 
 
 def _schema(tables: Mapping[str, Relation]) -> MappingSchema:

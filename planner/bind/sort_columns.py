@@ -1,4 +1,4 @@
-"""Columns in expressions of ORDER BY: as in PostgreSQL those of FROM, even where an output has the same name."""
+"""What sqlglot (30.30) reads otherwise than PostgreSQL in ORDER BY: columns in expressions, and positions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from sqlglot.schema import Schema
 
 
 def qualify_sort_columns(tree: exp.Query, schema: Schema) -> None:
-    """Qualify the columns that `qualify` has taken for outputs. Columns that FROM does not have stay as they are."""
+    """Qualify the columns in expressions of ORDER BY that `qualify` has taken for outputs.
+
+    They are those of FROM, even where an output has the same name. Columns that FROM does not have stay as they are.
+    """
     for scope in traverse_scope(tree):
         select = scope.expression
         order = select.args.get("order") if isinstance(select, exp.Select) else None
@@ -23,3 +26,17 @@ def qualify_sort_columns(tree: exp.Query, schema: Schema) -> None:
             if resolver is not None and column.parent_select is select:
                 with suppress(OptimizeError):  # ambiguous
                     column.set("table", resolver.get_table(column))
+
+
+def without_positions(tree: exp.Expr) -> exp.Expr:
+    """Return a tree, changed in place, with NULL for every position in its ORDER BY, GROUP BY and DISTINCT ON.
+
+    `qualify` does not take a position where a star stands for columns that are not known.
+    """
+    for clause in tree.find_all(exp.Order, exp.Group, exp.Distinct):
+        on = clause.args.get("on") if isinstance(clause, exp.Distinct) else clause
+        for item in list(on.expressions) if on is not None else ():
+            position = item.this if isinstance(item, exp.Ordered) else item
+            if isinstance(position, exp.Literal) and position.is_int:
+                position.replace(exp.null())
+    return tree

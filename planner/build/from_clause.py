@@ -10,7 +10,7 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Relation
 from sparkwave.catalog.types import BIGINT, Type
-from sparkwave.planner.bind.binder import type_of
+from sparkwave.planner.bind.binder import check_functions, type_of
 from sparkwave.planner.bind.table_references import is_join
 from sparkwave.planner.build.builder import (
     Builder,
@@ -162,9 +162,13 @@ def values(builder: Builder, source: exp.Values) -> Node:
 
 
 def _rows_of(builder: Builder, source: exp.Expr, function: exp.Expr, left: Node | None) -> Node:
-    """Return `unnest(..)` or `generate_series(..)` in FROM, joined to the part before it."""
+    """Return `unnest(..)` or `generate_series(..)` in FROM, joined to the part before it.
+
+    Raises Error 42883 for an unknown function, 0A000 for any other one.
+    """
     arrays = arrays_of(function)
     if not arrays:
+        check_functions(function)
         raise refuse(f"reading from {written(function)}", source)
     below = left if left is not None else one_row(builder)
     return rows_beside(builder, below, source, arrays, [source.alias] * len(arrays), function.args.get("offset"))
