@@ -16,6 +16,8 @@ from servers import Server, refused, rows, wait_until
 from test_law import opened, run, without_epochs
 
 from sparkwave.executor.sources import reader
+from sparkwave.executor.sources.connector import Batch
+from sparkwave.executor.sources.files import Files
 from sparkwave.executor.sources.text_records import line_at, read_records
 
 Connection = psycopg.Connection[Any]
@@ -407,6 +409,27 @@ def test_the_last_source_goes_while_it_is_read(tmp_path: Path, monkeypatch: pyte
         run(client, "CREATE SOURCE one (a int) WITH (connector = 'datagen')")
         assert dropping.wait(SECONDS)
         assert removed.wait(SECONDS)
+
+
+def test_rows_that_come_after_alter_source_have_its_column(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also when its reader already waits for them, with the columns of before."""
+    (files := tmp_path / "files").mkdir()
+    read, altered = Files.read, threading.Event()
+
+    def read_later(of: Files, *given: Any) -> Batch | None:
+        if not altered.is_set():
+            run(client, "ALTER SOURCE later ADD COLUMN w int")
+            (files / "1.json").write_text('{"v": 1, "w": 2}\n')
+            altered.set()
+        return read(of, *given)
+
+    with opened(tmp_path / "lake") as (_, client):
+        monkeypatch.setattr(Files, "read", read_later)
+        with_ = f"WITH (connector = 'posix_fs', posix_fs.root = '{files}') FORMAT PLAIN ENCODE JSON"
+        run(client, f"CREATE SOURCE later (v int) {with_}")
+        assert altered.wait(SECONDS)
+        assert wait_until(lambda: run(client, "TABLE later") != [], SECONDS)
+        assert run(client, "TABLE later") == [(1, 2)]
 
 
 # Statements.

@@ -19,7 +19,7 @@ from typing import Protocol
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.translation import DuckDBError, is_conflict
-from sparkwave.catalog.model import Column, Relation, Secret
+from sparkwave.catalog.model import Catalog, Column, Relation, Secret
 from sparkwave.catalog.sealing import named, opened
 from sparkwave.catalog.source_model import Source, Split
 from sparkwave.catalog.stores.source_store import Moved, clear_failures, load_splits, move_splits, put_failure
@@ -135,16 +135,15 @@ class Sources:
         for id_, source in catalog.sources.items():
             if self._stopping.is_set():
                 break
-            relation = catalog.by_id[id_]
             reader = self._readers.get(id_)
-            secrets = named(source.secrets, catalog.secrets)
-            if reader is None or not reader.is_of(source, relation, secrets):
+            if reader is None or not reader.is_of(catalog):
+                relation, secrets = catalog.by_id[id_], named(source.secrets, catalog.secrets)
                 reader = self._readers[id_] = _Reader(self._store, self._writer, source, relation, secrets, self._lead)
             try:
                 delivered = reader.step(source.rate_limit)
             except Exception:
                 # An error that the reader cannot even store, such as a full disk; its next step tries again.
-                logger.exception("source %s", relation.qualified_name)
+                logger.exception("source %s", reader.relation.qualified_name)
                 reader.rest()
                 continue
             if delivered:
@@ -203,8 +202,12 @@ class _Reader:
     conflicts: int = 0
     is_alone: bool = False  # the next batch is of one split, to find out which is at fault
 
-    def is_of(self, source: Source, relation: Relation, secrets: tuple[Secret, ...]) -> bool:
-        """Return whether the reader fits the source still; its rate limit may differ."""
+    def is_of(self, catalog: Catalog) -> bool:
+        """Return whether the reader fits its source in a catalog; the rate limit may differ."""
+        source = catalog.sources.get(self.source.relation_id)
+        if source is None:
+            return False
+        relation, secrets = catalog.by_id[source.relation_id], named(source.secrets, catalog.secrets)
         same = replace(self.source, rate_limit=None) == replace(source, rate_limit=None) and self.secrets == secrets
         return same and (self.relation.columns, self.relation.made_as) == (relation.columns, relation.made_as)
 
@@ -222,6 +225,10 @@ class _Reader:
             batch = connector.read(self.splits, self._held_back(), rows, 1 if self.is_alone else BATCH_SPLITS)
             if batch is None:
                 self._recovered((_WHOLE,))
+                return False
+            if not self.is_of(self.store.catalog):  # altered while it waited for rows, which are read again
+                self._begin_again()
+                self.has_more = True
                 return False
             self._deliver(connector, batch)
         except Moved:
