@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from test_queries_page import catalog, plan
 
+from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Catalog, Relation
 from sparkwave.catalog.types import DOUBLE, NUMERIC, QUOTIENT
 from sparkwave.planner.plan.rules import PLANNER
@@ -69,3 +70,10 @@ def test_json_stays_jsonb(nexmark: Catalog) -> None:
     for planner, type_ in ((6, "jsonb"), (PLANNER, "json")):
         made = made_by(planner, JSON, nexmark)
         assert {str(c.type) for c in made.columns if c.name in ("x", "y", "z")} == {type_}
+
+
+def test_outputs_sort_within_expressions_of_stored_definitions(nexmark: Catalog) -> None:
+    query = "SELECT auction, -price AS x FROM bid ORDER BY x + 0 LIMIT 3"
+    assert len(made_by(PLANNER, query, nexmark).states) == 1
+    with pytest.raises(Error, match='column "x" does not exist'):
+        plan(query, nexmark)

@@ -58,6 +58,7 @@ from sparkwave.planner.bind.function_queries import is_source
 from sparkwave.planner.bind.merged_columns import columns_in, expand_stars
 from sparkwave.planner.bind.output_names import name_outputs
 from sparkwave.planner.bind.privileges import check, check_relation, holds, holds_any, permission_denied
+from sparkwave.planner.bind.sort_columns import check_sort_columns
 from sparkwave.planner.bind.sql_functions import calls, with_functions
 from sparkwave.planner.bind.table_references import resolve_references
 from sparkwave.planner.bind.untyped import holds_checked, with_literals_of
@@ -234,11 +235,12 @@ def prepared(tree: exp.Expr, environment: Environment) -> exp.Expr:
 
     Columns have their sources; SQL functions and calls in FROM are expanded; literals that the engines would misread
     have types; tables of the past are marked. Raises Error 0A000 for a subquery with columns that differ only in case,
-    which DuckDB would confuse; and as `check_statement` does.
+    which DuckDB would confuse; and as `check_sort_columns` and `check_statement` do.
     """
     refuse_change_logs(tree)
     for source in tree.find_all(exp.Subquery, exp.CTE):
         _check_cases(source)
+    check_sort_columns(tree, columns_in(environment.catalog, environment.scope))
     tree = with_functions(tree, environment.catalog, environment.scope).copy()
     for select in tree.find_all(exp.Select):
         if not select.expressions:  # DuckDB has no rows without columns

@@ -18,10 +18,10 @@ from sparkwave.catalog.errors import Error, not_found
 from sparkwave.catalog.model import ROW_ID, Catalog, Column, Relation
 from sparkwave.catalog.types import Type
 from sparkwave.planner.bind.ambiguous import check_unambiguous, mark_bare
-from sparkwave.planner.bind.merged_columns import compare_merged, mark_merges
+from sparkwave.planner.bind.merged_columns import columns_in, compare_merged, mark_merges
 from sparkwave.planner.bind.output_names import name_selects
 from sparkwave.planner.bind.scopes import Scope, check_database, find, resolve, scope_of
-from sparkwave.planner.bind.sort_columns import qualify_sort_columns, without_positions
+from sparkwave.planner.bind.sort_columns import check_sort_columns, qualify_sort_columns, without_positions
 from sparkwave.planner.bind.sql_functions import with_functions
 from sparkwave.planner.bind.table_references import resolve_references
 from sparkwave.planner.bind.user_types import with_user_types
@@ -143,6 +143,8 @@ def _marked(star: exp.Dot) -> exp.Expr:
 def annotated(query: exp.Query, catalog: Catalog, scope: Scope, check: Check = lambda query: None) -> BoundQuery:
     """As `bind`, without expanding rows. `check` gets the query, and that of each view that it reads, as written."""
     query = query.copy()
+    if not scope.is_stored:
+        check_sort_columns(query, columns_in(catalog, scope))
     name_selects(query)
     query = with_functions(query, catalog, scope)
     with_json(with_written_numerics(query, scope.has_exact_numerics, scope.has_numeric_exponents), scope.has_json)
