@@ -77,3 +77,9 @@ def test_outputs_sort_within_expressions_of_stored_definitions(nexmark: Catalog)
     assert len(made_by(PLANNER, query, nexmark).states) == 1
     with pytest.raises(Error, match='column "x" does not exist'):
         plan(query, nexmark)
+
+
+def test_unnest_gives_inner_arrays(nexmark: Catalog) -> None:
+    query = "SELECT auction, unnest(ARRAY[[price, 1]]) AS x FROM bid"
+    for planner, type_ in ((7, "bigint[]"), (PLANNER, "bigint")):
+        assert {str(c.type) for c in made_by(planner, query, nexmark).columns if c.name == "x"} == {type_}

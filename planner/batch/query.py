@@ -70,6 +70,7 @@ from sparkwave.planner.build.session_frames import expand_sessions
 from sparkwave.planner.build.time_windows import expand_windows
 from sparkwave.planner.functions.aggregates import canonical
 from sparkwave.planner.functions.duckdb_spelling import for_duckdb
+from sparkwave.planner.functions.flat_unnest import flatten, unnested
 from sparkwave.planner.functions.operators import check_subscripts
 from sparkwave.planner.functions.typed import is_quotient, with_written_numerics
 from sparkwave.planner.functions.undefined import check_counts
@@ -259,8 +260,10 @@ def prepared(tree: exp.Expr, environment: Environment) -> exp.Expr:
 
 
 def _with_types(tree: exp.Expr, environment: Environment) -> exp.Expr:
-    """Return the tree, changed in place, with PostgreSQL's types of `jsonb - key`, literals and averages."""
+    """Return the tree, changed in place, with PostgreSQL's types of unnest, `jsonb - key`, literals and averages."""
     name_tables, typed_copy = _name_tables(environment), typed_in(environment)
+    while (arrays := unnested(tree)) and flatten(zip(arrays, typed_nodes(tree, arrays, typed_copy), strict=True)):
+        pass
     read = _relations(tree, environment).values()
     reads_quotients = any(column.type == QUOTIENT for relation in read for column in relation.visible)
     reads_quotients = reads_quotients or any(is_quotient(cast.to) for cast in tree.find_all(exp.Cast))

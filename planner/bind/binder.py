@@ -29,6 +29,7 @@ from sparkwave.planner.bind.views import keep_arguments, reference
 from sparkwave.planner.build.handled import check_handled
 from sparkwave.planner.build.time_windows import is_temporal, prepare_from
 from sparkwave.planner.functions.aggregates import OF_FLOATS
+from sparkwave.planner.functions.flat_unnest import flatten, unnested, without_flat_unnests
 from sparkwave.planner.functions.json_checks import check_json
 from sparkwave.planner.functions.operators import INEXACT, METADATA, check_subscripts, is_known
 from sparkwave.planner.functions.structs import check_structs
@@ -149,6 +150,8 @@ def annotated(query: exp.Query, catalog: Catalog, scope: Scope, check: Check = l
     query = with_functions(query, catalog, scope)
     with_json(with_written_numerics(query, scope.has_exact_numerics, scope.has_numeric_exponents), scope.has_json)
     with_user_types(query, catalog, scope)
+    if not scope.has_flat_unnests:
+        without_flat_unnests(query)
     if miscounted(query) is None:
         check(query)
     tree = prepare_from(resolve_references(query, catalog, scope))
@@ -174,6 +177,8 @@ def annotated(query: exp.Query, catalog: Catalog, scope: Scope, check: Check = l
         qualify_sort_columns(tree, schema)
         compare_merged(tree)
         tree = annotate_types(tree, schema=schema, expression_metadata=METADATA, dialect="postgres")
+        while flatten((array, array) for array in unnested(tree)):
+            tree = annotate_types(tree, schema=schema, expression_metadata=METADATA, dialect="postgres")
     except (OptimizeError, SchemaError) as error:
         raise _qualify_error(str(error), query, tables) from error
     assert isinstance(tree, exp.Query)

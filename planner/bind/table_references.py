@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TypeVar
 
 from sqlglot import exp
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
+from sparkwave.catalog.lazy import lazy
 from sparkwave.catalog.model import Catalog, Relation
 from sparkwave.planner.bind.corresponding import with_corresponding
 from sparkwave.planner.bind.merged_columns import columns_in
@@ -44,7 +44,7 @@ class _Source:
     users: list[exp.Column] = field(default_factory=list)
     is_renamed: bool = False
 
-    @cached_property
+    @lazy
     def fields(self) -> dict[str, None]:
         """The names of the columns, in order; none if they are not known."""
         if self.relation is not None:

@@ -12,6 +12,8 @@ from sparkwave.planner.bind.sql_functions import with_functions
 from sparkwave.planner.bind.table_references import resolve_references
 from sparkwave.planner.bind.user_types import with_user_types
 from sparkwave.planner.build.time_windows import prepare_from
+from sparkwave.planner.functions.flat_unnest import SINCE as FLAT_UNNESTS_SINCE
+from sparkwave.planner.functions.flat_unnest import without_flat_unnests
 from sparkwave.planner.functions.written_json import SINCE as JSON_SINCE
 from sparkwave.planner.functions.written_json import with_json
 from sparkwave.planner.parse.statement import parse_statement
@@ -30,6 +32,8 @@ def reference(view: Relation, table: exp.Table, catalog: Catalog) -> exp.Subquer
     """
     scope = scope_of(view)
     definition = with_functions(_definition(view.definition).copy(), catalog, scope)
+    if view.planner < FLAT_UNNESTS_SINCE:
+        without_flat_unnests(definition)
     query = with_user_types(with_json(definition, view.planner >= JSON_SINCE), catalog, scope)
     query = _as_subquery(resolve_references(query, catalog, scope), f"_view{view.id}_")
     for node in query.walk():

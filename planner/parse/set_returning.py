@@ -46,10 +46,14 @@ _SET_RETURNING = {
 ORDINALITY = "ordinality"
 # The name of the function that a call of Sparkwave's own stands for, and its arguments in the client's text.
 WRITTEN, GIVEN = "written", "given"
+# Marks the calls of unnest itself.
+WRITTEN_UNNEST = "unnest"
 
 
 def with_unnests(tree: exp.Expr) -> exp.Expr:
     """The tree, changed in place. In a select list a function of more than one column stays as it is."""
+    for unnest in tree.find_all(exp.Unnest, exp.Explode):
+        unnest.meta[WRITTEN_UNNEST] = True
     for call in list(tree.find_all(exp.Anonymous)):
         rows = _SET_RETURNING.get(call.name.lower())
         if rows is None or not takes(call.name.lower(), len(call.expressions)):

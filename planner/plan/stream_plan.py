@@ -29,6 +29,7 @@ from sparkwave.planner.delta.now import reads_now
 from sparkwave.planner.delta.nullability import never_null
 from sparkwave.planner.functions.aggregates import is_aggregate
 from sparkwave.planner.functions.duckdb_spelling import for_duckdb
+from sparkwave.planner.functions.flat_unnest import SINCE as FLAT_UNNESTS_SINCE
 from sparkwave.planner.functions.json_checks import check_key
 from sparkwave.planner.functions.unstable import check_stable
 from sparkwave.planner.functions.written_json import SINCE as JSON_SINCE
@@ -226,6 +227,7 @@ def _planned(
         has_exact_numerics=version >= EXACT_NUMERICS_SINCE,
         has_numeric_exponents=version >= NUMERIC_EXPONENTS_SINCE,
         has_json=version >= JSON_SINCE,
+        has_flat_unnests=version >= FLAT_UNNESTS_SINCE,
     )
     root = _built(streaming, catalog, scope, version >= ESCAPED_SINCE)
     if streaming.emits_on_window_close:
