@@ -24,6 +24,11 @@ class _Step:
     rows: Rows
     says: tuple[Path, ...]
 
+    @property
+    def part(self) -> float:
+        """The finished part, from 0 to 1; 0 where tasks do not say it."""
+        return sum(map(_part, self.says)) / len(self.says) if self.says else 0.0
+
 
 class Progress:
     """The progress of one job. `kept` is a file with the numbers reported so far, by earlier servers too.
@@ -61,18 +66,17 @@ class Progress:
 
     @contextmanager
     def running(self, rows: Rows, says: Sequence[Path | None]) -> Iterator[None]:
-        """While entered, tasks read `rows`.
+        """While entered, tasks read `rows`, and have read them all when it is left without an error.
 
         Each file of `says` has one task's finished part, once the task writes it.
         """
         step = _Step(rows, tuple(path for path in says if path is not None))
-        if not step.says:
-            yield
-            return
         with self._lock:
             self._running.append(step)
         try:
             yield
+            with self._lock:
+                self._tell(read=step)  # its commit may take long
         finally:
             with self._lock:
                 self._running.remove(step)
@@ -80,14 +84,18 @@ class Progress:
     def rows(self) -> dict[int, int]:
         """Return the rows read so far, by fragment."""
         with self._lock:
-            now = Counter(self._finished)
-            for step in self._running:
-                part = sum(map(_part, step.says)) / len(step.says)
-                now.update({fragment: int(rows * part) for fragment, rows in step.rows.items()})
-            if not now <= self._told:
-                self._told |= now
-                self._keep()
+            self._tell()
             return dict(self._told)
+
+    def _tell(self, read: _Step | None = None) -> None:
+        """Take up what running steps have read; `read` is one that has read all of its rows."""
+        now = Counter(self._finished)
+        for step in self._running:
+            part = 1.0 if step is read else step.part
+            now.update({fragment: int(rows * part) for fragment, rows in step.rows.items()})
+        if not now <= self._told:
+            self._told |= now
+            self._keep()
 
     def _keep(self) -> None:
         if self._kept is not None:

@@ -244,7 +244,7 @@ def _run(cursor: Any, task: Task) -> list[dict[str, Any]]:
 
 
 class _Saying:
-    """Reports the finished part of a task from a thread of its own."""
+    """Reports the finished part of a task from a thread of its own, again and again, and when it is over."""
 
     def __init__(self, cursor: Any, task: Task) -> None:
         self.steps_done = 0
@@ -261,10 +261,12 @@ class _Saying:
             self._thread.join()
 
     def _say(self) -> None:
-        part, new = 0.0, f"{self._path}.{os.getpid()}"
-        while not self._over.wait(SAY_SECONDS):
+        part, new, is_over = 0.0, f"{self._path}.{os.getpid()}", False
+        while not is_over:
+            is_over = self._over.wait(SAY_SECONDS)
             done = self.steps_done  # read before the progress, so that a step that ends now does not count twice
-            part = max(part, (done + self._cursor.query_progress() / 100) / self._steps)
+            running = 0.0 if is_over else self._cursor.query_progress() / 100
+            part = max(part, (done + running) / self._steps)
             try:
                 Path(new).write_text(str(part))
                 os.replace(new, str(self._path))
