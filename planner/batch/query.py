@@ -21,6 +21,7 @@ from sparkwave.planner.batch import pg_compat
 from sparkwave.planner.batch.accepted import check_statement
 from sparkwave.planner.batch.aggregate_arguments import with_typed_aggregates
 from sparkwave.planner.batch.averages import with_averages
+from sparkwave.planner.batch.cast_rows import with_cast_rows
 from sparkwave.planner.batch.column_privileges import columns_read
 from sparkwave.planner.batch.constants import constant_parameters, with_constants
 from sparkwave.planner.batch.correlated import with_outer_columns
@@ -264,6 +265,7 @@ def _with_types(tree: exp.Expr, environment: Environment) -> exp.Expr:
     name_tables, typed_copy = _name_tables(environment), typed_in(environment)
     while (arrays := unnested(tree)) and flatten(zip(arrays, typed_nodes(tree, arrays, typed_copy), strict=True)):
         pass
+    tree = with_cast_rows(tree, typed_copy)
     read = _relations(tree, environment).values()
     reads_quotients = any(column.type == QUOTIENT for relation in read for column in relation.visible)
     reads_quotients = reads_quotients or any(is_quotient(cast.to) for cast in tree.find_all(exp.Cast))
