@@ -46,11 +46,21 @@ def _computed_with(select: exp.Select) -> list[exp.Column]:
         is_plain = isinstance(around, exp.Predicate | exp.Connector | exp.Dot)
         if not isinstance(around, exp.Func | exp.Binary) or is_plain:
             continue
-        if column.find_ancestor(exp.Select) is select:
+        if column.find_ancestor(exp.Select) is select and not _is_of_lambda(column):
             aggregate = column.find_ancestor(exp.AggFunc, exp.Select)
             if not isinstance(aggregate, exp.AggFunc) or not _is_all_outer(aggregate, select):
                 found.append(column)
     return found
+
+
+def _is_of_lambda(column: exp.Column) -> bool:
+    """Return whether a column is the parameter of a lambda expression around it."""
+    function = column.find_ancestor(exp.Lambda, exp.Select)
+    while isinstance(function, exp.Lambda):
+        if any(parameter.name == column.name for parameter in function.expressions) and not column.table:
+            return True
+        function = function.find_ancestor(exp.Lambda, exp.Select)
+    return False
 
 
 def _is_all_outer(aggregate: exp.AggFunc, select: exp.Select) -> bool:

@@ -10,12 +10,10 @@ import re
 from collections.abc import Callable, Mapping
 
 from sqlglot import exp
-from sqlglot.optimizer.annotate_types import annotate_types
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.names import is_temporary_schema
-from sparkwave.catalog.types import INTEGER, SMALLINT
 from sparkwave.planner.batch.parameters import parameter_number
 from sparkwave.planner.batch.pg_casts import (
     array_items,
@@ -43,8 +41,9 @@ from sparkwave.planner.batch.pg_names import (
     call,
     strings,
 )
+from sparkwave.planner.batch.row_functions import is_of_integers
 from sparkwave.planner.bind.output_names import FUNCTION_NODES, output_name
-from sparkwave.planner.functions.operators import METADATA, as_call, type_of_part
+from sparkwave.planner.functions.operators import as_call
 from sparkwave.planner.parse import parameter_runs
 from sparkwave.planner.parse.parameter_runs import PARAMETER_MARK
 from sparkwave.planner.parse.trees import position_of
@@ -177,7 +176,7 @@ def _table_function(table: exp.Table, context: Context) -> exp.Expr | None:
             return exp.Subquery(this=query, alias=alias)
     elif alias and not alias.columns and isinstance(table.this, exp.Explode | exp.ExplodingGenerateSeries):
         alias.set("columns", [alias.this.copy()])
-    if _is_of_integers(table.this) and not table.args.get("ordinality"):
+    if is_of_integers(table.this) and not table.args.get("ordinality"):
         name = "generate_series"
         rows = exp.Table(this=exp.Anonymous(this=name, expressions=list(table.this.iter_expressions())))
         query = exp.select(exp.alias_(exp.cast(exp.column(name), exp.DType.INT), name)).from_(rows)
@@ -188,7 +187,7 @@ def _table_function(table: exp.Table, context: Context) -> exp.Expr | None:
 def _series(node: exp.ExplodingGenerateSeries, context: Context) -> exp.Expr | None:
     """Rewrite `generate_series(..)` in a select list."""
     is_value = not isinstance(node.parent, exp.Table | exp.Lateral)
-    return _bigint_as_integer(node) if is_value and _is_of_integers(node) else None
+    return _bigint_as_integer(node) if is_value and is_of_integers(node) else None
 
 
 def _grouping(node: exp.Grouping, context: Context) -> exp.Expr:
@@ -199,14 +198,6 @@ def _grouping(node: exp.Grouping, context: Context) -> exp.Expr:
 def _bigint_as_integer(node: exp.Expr) -> exp.Expr:
     node.type = exp.DataType.build("bigint")  # a cast of an unknown type would read it as text
     return exp.cast(node, exp.DType.INT, copy=False)
-
-
-def _is_of_integers(series: exp.Expr) -> bool:
-    """Return whether a series is of integers, without tables: PostgreSQL's is of integer then, DuckDB's of bigint."""
-    if not isinstance(series, exp.ExplodingGenerateSeries):
-        return False
-    known = annotate_types(series.copy(), expression_metadata=METADATA, dialect="postgres")
-    return all(type_of_part(part) in (SMALLINT, INTEGER) for part in known.iter_expressions())
 
 
 def _unnest(node: exp.Unnest, context: Context) -> exp.Expr | None:

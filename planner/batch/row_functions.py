@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from sqlglot import exp
+from collections.abc import Iterator
 
+from sqlglot import exp
+from sqlglot.optimizer.annotate_types import annotate_types
+
+from sparkwave.catalog.types import BIGINT, INTEGER, SMALLINT
 from sparkwave.planner.bind.output_names import FUNCTION_NODES, output_name
-from sparkwave.planner.functions.operators import as_call
+from sparkwave.planner.functions.operators import METADATA, as_call, type_of_part
 from sparkwave.planner.functions.scalar_functions import duckdb_call, of_each
+from sparkwave.planner.functions.typed import data_type
 from sparkwave.planner.parse.set_returning import ORDINALITY, put_into_from
 from sparkwave.planner.parse.trees import folded
 
@@ -28,13 +33,19 @@ def expand_unnests(tree: exp.Expr) -> exp.Expr:
 def expand_around_rows(tree: exp.Expr) -> exp.Expr:
     """Replace `f(unnest(a))` and `unnest(f(unnest(a)))` in a select list by the rows of one array. Changes the tree.
 
-    DuckDB knows the type of an element only within the array, and takes no rows of rows.
+    So it does with `f(generate_series(a, b))`. DuckDB knows the type of an element only within the array, and takes no
+    rows of rows.
     """
-    if tree.find(exp.Explode) is None:
+    if tree.find(exp.Explode, exp.ExplodingGenerateSeries) is None:
         return tree
     for item in [item for select in tree.find_all(exp.Select) for item in select.selects]:
         value = item.unalias()
-        if value.find(exp.AggFunc, exp.Window, exp.Query):
+        series = _of_query(value, exp.ExplodingGenerateSeries)
+        if _has_sets_outside(value, [*_rows_in(value), *series]):
+            continue
+        if series and value is not series[0]:
+            if len(series) == 1 and not _rows_in(value):
+                _expand_around_series(item, series[0])
             continue
         for rows in reversed(_rows_in(value)):
             within = _rows_in(rows.this)
@@ -48,12 +59,55 @@ def expand_around_rows(tree: exp.Expr) -> exp.Expr:
     return tree
 
 
-def _rows_in(value: exp.Expr) -> list[exp.Explode]:
-    """Return the set-returning functions of an expression, outer ones first."""
-    return list(value.find_all(exp.Explode))
+def _expand_around_series(item: exp.Expr, series: exp.Expr) -> None:
+    name, value = output_name(item), item.unalias()
+    arguments = {key: part.copy() for key, part in series.args.items() if isinstance(part, exp.Expr)}
+    number: exp.Expr = exp.column(_ROW)
+    if is_of_integers(series):
+        number.type = data_type(BIGINT)
+        number = exp.cast(number, exp.DType.INT)
+    series.replace(number)
+    made = exp.Explode(this=of_each(exp.GenerateSeries(**arguments), value.copy(), _ROW))
+    value.replace(made if isinstance(item, exp.Alias) else exp.alias_(made, name, quoted=True))
 
 
-def _taken(rows: exp.Explode) -> exp.Expr:
+def is_of_integers(series: exp.Expr) -> bool:
+    """Return whether a series is of integers, without tables: PostgreSQL's is of integer then, DuckDB's of bigint."""
+    if not isinstance(series, exp.ExplodingGenerateSeries):
+        return False
+    known = annotate_types(series.copy(), expression_metadata=METADATA, dialect="postgres")
+    return all(type_of_part(part) in (SMALLINT, INTEGER) for part in known.iter_expressions())
+
+
+def _has_sets_outside(value: exp.Expr, rows: list[exp.Expr]) -> bool:
+    """Return whether an expression has an aggregate, window function or query that is not an argument of `rows`."""
+    return any(
+        not any(around is each for around in _around(part, value) for each in rows)
+        for part in value.find_all(exp.AggFunc, exp.Window, exp.Query)
+    )
+
+
+def _around(part: exp.Expr, value: exp.Expr) -> Iterator[exp.Expr]:
+    """Return the nodes of an expression around a part of it."""
+    node: exp.Expr | None = part
+    while node is not value and node is not None:
+        node = node.parent
+        if node is not None:
+            yield node
+
+
+def _of_query(value: exp.Expr, kind: type[exp.Expr]) -> list[exp.Expr]:
+    """Return the nodes of a kind in an expression that are not in a query within it, outer ones first."""
+    query = value.find_ancestor(exp.Query)
+    return [part for part in value.find_all(kind) if part.find_ancestor(exp.Query) is query]
+
+
+def _rows_in(value: exp.Expr) -> list[exp.Expr]:
+    """Return the set-returning functions of arrays in an expression, outer ones first."""
+    return _of_query(value, exp.Explode)
+
+
+def _taken(rows: exp.Expr) -> exp.Expr:
     """Return the array of a set-returning function, whose place in the expression becomes that of an element."""
     array: exp.Expr = rows.this
     rows.replace(exp.column(_ROW))
