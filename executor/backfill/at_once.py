@@ -83,6 +83,7 @@ def finish(work: Work, coordinator: Coordinator, start: Start, rows: Rows, add: 
                 if epoch is not None:
                     view = _store(work, cursor, fill, epoch, add)
                     whole_fill.finished(work, rows, fill)
+                    work.remove_staging()
                     return view
     except DuckDBError as error:
         logger.info("%s is not created at once: %s", work.relation.qualified_name, message_of(error))

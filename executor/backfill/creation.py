@@ -273,8 +273,7 @@ class BackfillJob:
 
     def _remove_files(self) -> None:
         """Remove the partial results, and for a job that was given up all files that Spark wrote for the view."""
-        self._work.progress.end()
-        remove_tree(self._work.staging)
+        self._work.remove_staging()
         if self.error is not None and not self._work.is_created:
             if not self._work.lake.keeps_files:  # otherwise the files go as those of any dropped table
                 remove_tree(self._work.data)

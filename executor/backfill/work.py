@@ -211,6 +211,12 @@ class Work:
         if self._ahead is not None:
             wait([self._ahead])
             remove_tree(self.data)
+            self.remove_staging()
+
+    def remove_staging(self) -> None:
+        """Remove the partial results and the progress of a job that is over."""
+        self.progress.end()
+        remove_tree(self.staging)
 
     @property
     def is_created(self) -> bool:
