@@ -136,10 +136,17 @@ def commits(context: Context, after: int) -> int:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("strategy", ["snapshot", "arrangement"])
-@pytest.mark.parametrize(("engine", "in_background"), [("spark", False), ("spark", True), ("auto", True)])
+@pytest.mark.parametrize(
+    ("strategy", "engine", "in_background"),
+    [
+        ("snapshot", "spark", False),
+        ("arrangement", "spark", False),
+        ("snapshot", "spark", True),
+        ("arrangement", "auto", True),
+    ],
+)
 def test_what_is_little_takes_few_commits(
-    parts: tuple[Context, Client], engine: str, in_background: bool, strategy: str, monkeypatch: pytest.MonkeyPatch
+    parts: tuple[Context, Client], strategy: str, engine: str, in_background: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One of the view with its rows; in the background one before, of the name with where the job starts.
 

@@ -15,6 +15,8 @@ from sparkwave.planner.parse.row_values import is_row
 
 Pair = tuple[exp.Expr, exp.Expr]
 
+# The most rows of IN that are compared field by field. Longer lists, and lists of parameters, are looked up as structs.
+MOST_ROWS = 32
 # The comparison that decides at the first fields that differ.
 _STRICT: dict[type[exp.Expr], type[exp.Expr]] = {exp.LT: exp.LT, exp.LTE: exp.LT, exp.GT: exp.GT, exp.GTE: exp.GT}
 
@@ -40,7 +42,9 @@ def _compared(node: exp.Expr) -> exp.Expr | None:
         return _all_null(left, bool(node.args.get("negate"))) if is_null else None
     if isinstance(node, exp.In):
         rows = [row.unnest() for row in node.expressions]
-        return exp.or_(*(_equal(left, row) for row in rows), copy=False) if rows and all(map(is_row, rows)) else None
+        if not 0 < len(rows) <= MOST_ROWS or not all(map(is_row, rows)) or node.find(exp.Parameter) is not None:
+            return None
+        return exp.or_(*(_equal(left, row) for row in rows), copy=False)
     if isinstance(node, exp.Between):
         low, high = node.args["low"].unnest(), node.args["high"].unnest()
         if node.args.get("symmetric") or not (is_row(low) and is_row(high)):
