@@ -68,7 +68,10 @@ def binder() -> duckdb.DuckDBPyConnection:
     return opened
 
 
-@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(kind, id=name, marks=() if name != "scalars" else pytest.mark.long) for name, kind in KINDS.items()],
+)
 def test_no_error_escapes(
     in_process_server: Server, postgres: Connection, binder: duckdb.DuckDBPyConnection, kind: Kind
 ) -> None:
