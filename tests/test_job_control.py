@@ -17,6 +17,7 @@ from test_law import check, opened, run
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import ROW_CHANGES, Cursor, changes_made, locate
 from sparkwave.catalog.lake.leftovers import forget_leftovers
+from sparkwave.catalog.lake.translation import DuckDBError
 from sparkwave.catalog.model import Relation
 from sparkwave.catalog.names import LakeTable
 from sparkwave.catalog.stores.compute_errors import compute_errors
@@ -201,6 +202,38 @@ def test_nothing_is_left_of_a_job_that_cannot_be_stored(
     run(client, sql)
     run(client, "WAIT")
     assert run(client, "SELECT count(*), min(i), max(i) FROM slow") == [(ROWS, 60000, 60000)]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("then", ["the next try says so", "nothing says so"])
+def test_a_commit_that_fails_to_say_so_keeps_its_files(
+    parts: tuple[Context, Client], then: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A view whose commit has succeeded has its rows, whatever happens between the commit and the answer."""
+    monkeypatch.setattr("sparkwave.executor.backfill.at_once.MOMENT_S", 20.0)
+    context, client = parts
+    failed = []
+
+    def fails() -> None:
+        of_view = "SELECT 1 FROM lake.sparkwave.relations WHERE name = 'slow'"
+        if context.lake.cursor().execute(of_view).fetchone() and (not failed or then == "nothing says so"):
+            failed.append(then)
+            raise DuckDBError("the connection is lost")
+        reload()
+
+    reload = context.store.reload
+    monkeypatch.setattr(context.store, "reload", fails)
+    run(client, "SET background_ddl = false")
+    sql = creation("snapshot", "SELECT k, g FROM r")
+    if then == "nothing says so":
+        with pytest.raises(Error, match="the connection is lost"):
+            run(client, sql)
+    else:
+        run(client, sql)
+    assert failed
+    monkeypatch.undo()
+    context.store.reload()
+    assert run(client, "SELECT count(*), count(DISTINCT k) FROM slow") == [(ROWS, ROWS)]
 
 
 # Cancelling.

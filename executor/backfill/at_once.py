@@ -60,9 +60,7 @@ def create(work: Work, coordinator: Coordinator, add: Add) -> View | None:
             fill = _fill(work, cursor, snapshot) if snapshot is not None else None
             if snapshot is None or fill is None or sum(fill.counts) > MOST_ROWS:
                 return None
-            with epoch_of(work, coordinator, cursor, snapshot) as epoch:
-                if epoch is not None:
-                    return _store(work, cursor, fill, epoch, add)
+            return _store(work, coordinator, cursor, fill, snapshot, add)
         except DuckDBError as error:
             logger.info("%s is not created at once: %s", work.relation.qualified_name, message_of(error))
     return None
@@ -78,16 +76,18 @@ def finish(work: Work, coordinator: Coordinator, start: Start, rows: Rows, add: 
         return None
     (fill, cursor), snapshot = filled, start.epoch.snapshot
     try:
-        if fill.inserted <= MOST_ROWS and coordinator.reach(snapshot, PATIENCE_S):
-            with epoch_of(work, coordinator, cursor, snapshot) as epoch:
-                if epoch is not None:
-                    view = _store(work, cursor, fill, epoch, add)
-                    whole_fill.finished(work, rows, fill)
-                    work.remove_staging()
-                    return view
+        if fill.inserted > MOST_ROWS or not coordinator.reach(snapshot, PATIENCE_S):
+            return None
+        view = _store(work, coordinator, cursor, fill, snapshot, add)
     except DuckDBError as error:
         logger.info("%s is not created at once: %s", work.relation.qualified_name, message_of(error))
-    return None
+        work.store.reload()
+        # The commit may have succeeded though it has failed to say so.
+        view = View(work.store.catalog.by_id[work.id], work.view.plan) if work.is_created else None
+    if view is not None:
+        whole_fill.finished(work, rows, fill)
+        work.remove_staging()
+    return view
 
 
 def _applied(work: Work, coordinator: Coordinator, cursor: Cursor) -> int | None:
@@ -109,10 +109,16 @@ def _fill(work: Work, cursor: Cursor, snapshot: int) -> Fill:
         return DuckDBEngine().fill(cursor, work.view, Position.at(epoch), inputs, whole(work.view.plan), epoch.time_us)
 
 
-def _store(work: Work, cursor: Cursor, fill: Fill, epoch: Epoch, add: Add) -> View:
-    with work.store.change(cursor):
-        view = View(add(cursor), work.view.plan)
-        add_created_job(cursor, replace(work.job, id=view.relation.id))
-        fill.of(view).apply(cursor)
-        work.store.set_epoch(cursor, epoch)  # the view has applied it, too
-    return view
+def _store(
+    work: Work, coordinator: Coordinator, cursor: Cursor, fill: Fill, snapshot: int, add: Add
+) -> View | None:  # fmt: skip
+    """Store the view with its rows as of a snapshot. Returns None if its inputs have changed since."""
+    with epoch_of(work, coordinator, cursor, snapshot) as epoch:
+        if epoch is None:
+            return None
+        with work.store.change(cursor):
+            view = View(add(cursor), work.view.plan)
+            add_created_job(cursor, replace(work.job, id=view.relation.id))
+            fill.of(view).apply(cursor)
+            work.store.set_epoch(cursor, epoch)  # the view has applied it, too
+        return view

@@ -206,11 +206,18 @@ class Work:
         return ahead
 
     def give_up(self) -> None:
-        """Stop and remove all that was begun, because the job cannot be stored."""
+        """Stop and remove all that was begun, because the job cannot be stored.
+
+        Files stay if the lake may have them: a commit that fails may have succeeded. If it has not, they are deleted
+        later, as orphans.
+        """
         self.controls.stop(self.controls.is_cancelled)
         if self._ahead is not None:
             wait([self._ahead])
-            remove_tree(self.data)
+            with suppress(DuckDBError):
+                self.store.reload()
+                if not self.is_created:
+                    remove_tree(self.data)
             self.remove_staging()
 
     def remove_staging(self) -> None:
