@@ -41,7 +41,7 @@ from sparkwave.planner.batch.pg_names import (
     call,
     strings,
 )
-from sparkwave.planner.batch.row_functions import is_of_integers
+from sparkwave.planner.batch.row_functions import bigint_as_integer, is_of_integers
 from sparkwave.planner.bind.output_names import FUNCTION_NODES, output_name
 from sparkwave.planner.functions.operators import as_call
 from sparkwave.planner.parse import parameter_runs
@@ -187,17 +187,12 @@ def _table_function(table: exp.Table, context: Context) -> exp.Expr | None:
 def _series(node: exp.ExplodingGenerateSeries, context: Context) -> exp.Expr | None:
     """Rewrite `generate_series(..)` in a select list."""
     is_value = not isinstance(node.parent, exp.Table | exp.Lateral)
-    return _bigint_as_integer(node) if is_value and is_of_integers(node) else None
+    return bigint_as_integer(node) if is_value and is_of_integers(node) else None
 
 
 def _grouping(node: exp.Grouping, context: Context) -> exp.Expr:
     """Return the number as an integer: DuckDB's is a bigint."""
-    return _bigint_as_integer(node)
-
-
-def _bigint_as_integer(node: exp.Expr) -> exp.Expr:
-    node.type = exp.DataType.build("bigint")  # a cast of an unknown type would read it as text
-    return exp.cast(node, exp.DType.INT, copy=False)
+    return bigint_as_integer(node)
 
 
 def _unnest(node: exp.Unnest, context: Context) -> exp.Expr | None:

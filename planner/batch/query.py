@@ -78,6 +78,7 @@ from sparkwave.planner.functions.undefined import check_counts
 from sparkwave.planner.functions.written_json import with_json
 from sparkwave.planner.parse.named_windows import expand_named_windows
 from sparkwave.planner.parse.parameter_runs import ParameterRun, SqlRun, expanded, is_row_of_runs, parameter_numbers
+from sparkwave.planner.parse.set_returning import ROW_FUNCTIONS
 from sparkwave.planner.parse.trees import folded, is_cte, name_of, parse_tree, position_of
 from sparkwave.planner.statements import Name
 
@@ -499,7 +500,7 @@ def _check_functions(tree: exp.Expr, environment: Environment) -> None:
         function = source.this
         if id(function) in own:  # `_check_calls` sees to them
             continue
-        if not isinstance(function, exp.Func) or isinstance(function, _ROW_FUNCTIONS) or is_single_value(function):
+        if not isinstance(function, exp.Func) or isinstance(function, ROW_FUNCTIONS) or is_single_value(function):
             continue
         name = function.name if isinstance(function, exp.Anonymous) else function.sql_name()
         if name.lower() not in _ROW_FUNCTION_NAMES and not environment.is_system("pgf", name.lower()):
@@ -520,7 +521,6 @@ def _check_calls(tree: exp.Expr, environment: Environment, position: int | None 
             check_reads(body, inner)
 
 
-_ROW_FUNCTIONS = (exp.Unnest, exp.Explode, exp.ExplodingGenerateSeries, exp.GenerateSeries)
 _ROW_FUNCTION_NAMES = frozenset({"generate_series", "unnest", "tumble", "hop", "range", "json_each"})
 
 

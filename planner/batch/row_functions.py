@@ -62,11 +62,8 @@ def expand_around_rows(tree: exp.Expr) -> exp.Expr:
 def _expand_around_series(item: exp.Expr, series: exp.Expr) -> None:
     name, value = output_name(item), item.unalias()
     arguments = {key: part.copy() for key, part in series.args.items() if isinstance(part, exp.Expr)}
-    number: exp.Expr = exp.column(_ROW)
-    if is_of_integers(series):
-        number.type = data_type(BIGINT)
-        number = exp.cast(number, exp.DType.INT)
-    series.replace(number)
+    number = exp.column(_ROW)
+    series.replace(bigint_as_integer(number) if is_of_integers(series) else number)
     made = exp.Explode(this=of_each(exp.GenerateSeries(**arguments), value.copy(), _ROW))
     value.replace(made if isinstance(item, exp.Alias) else exp.alias_(made, name, quoted=True))
 
@@ -77,6 +74,12 @@ def is_of_integers(series: exp.Expr) -> bool:
         return False
     known = annotate_types(series.copy(), expression_metadata=METADATA, dialect="postgres")
     return all(type_of_part(part) in (SMALLINT, INTEGER) for part in known.iter_expressions())
+
+
+def bigint_as_integer(node: exp.Expr) -> exp.Expr:
+    """Return a cast to integer of a node that DuckDB makes a bigint; a node of unknown type would be read as text."""
+    node.type = data_type(BIGINT)
+    return exp.cast(node, exp.DType.INT, copy=False)
 
 
 def _has_sets_outside(value: exp.Expr, rows: list[exp.Expr]) -> bool:

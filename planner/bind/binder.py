@@ -38,6 +38,7 @@ from sparkwave.planner.functions.undefined import check_counts, miscounted, unde
 from sparkwave.planner.functions.unstable import check_stable
 from sparkwave.planner.functions.written_json import with_json
 from sparkwave.planner.parse.constant_runs import expanded
+from sparkwave.planner.parse.set_returning import ROW_FUNCTIONS
 from sparkwave.planner.parse.trees import folded, name_of, position_of
 from sparkwave.planner.statements import Name
 
@@ -189,10 +190,7 @@ def annotated(query: exp.Query, catalog: Catalog, scope: Scope, check: Check = l
 
 def _has_unknown_columns(source: exp.Expr) -> bool:
     """Return whether a source in FROM is a function that no plan reads, which is refused when names are resolved."""
-    return isinstance(source.this, exp.Func) and not isinstance(source.this, _OF_ARRAYS)
-
-
-_OF_ARRAYS = (exp.Unnest, exp.Explode, exp.GenerateSeries, exp.ExplodingGenerateSeries)
+    return isinstance(source.this, exp.Func) and not isinstance(source.this, ROW_FUNCTIONS)
 
 
 def _schema(tables: Mapping[str, Relation]) -> MappingSchema:

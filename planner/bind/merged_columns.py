@@ -102,10 +102,16 @@ def columns_in(catalog: Catalog, scope: Scope) -> ColumnsOf:
         query = holder.this if isinstance(holder, exp.Subquery | exp.CTE) else None
         selects = query.selects if isinstance(query, exp.Query) else []
         given = holder.args["alias"].columns if isinstance(holder, exp.CTE) else []
-        names = [folded(name) for name in given] + [select.alias_or_name for select in selects[len(given) :]]
+        names = [folded(name) for name in given] + [_name_of(select) for select in selects[len(given) :]]
         return names if selects and all(names) and not any(select.is_star for select in selects) else None
 
     return columns_of
+
+
+def _name_of(item: exp.Expr) -> str:
+    """Return the name of an output that has one in the query's text, or none."""
+    name = item.args["alias"] if isinstance(item, exp.Alias) else item.this
+    return folded(name) if isinstance(name, exp.Identifier) else item.alias_or_name
 
 
 def expand_stars(tree: exp.Expr, columns_of: ColumnsOf) -> exp.Expr:
@@ -148,8 +154,13 @@ def columns_of_from(first: exp.Expr, joins: list[exp.Join], columns_of: ColumnsO
 
 
 def _own(source: exp.Expr, columns_of: ColumnsOf) -> list[exp.Column] | None:
+    return columns_of_item(source, columns_of) if not source.args.get("joins") else None
+
+
+def columns_of_item(source: exp.Expr, columns_of: ColumnsOf) -> list[exp.Column] | None:
+    """Return the columns of one source in FROM, under the names that its alias gives; None where they are unknown."""
     names, alias = columns_of(source), source.args.get("alias")
-    if names is None or source.args.get("joins"):
+    if names is None:
         return None
     given = [folded(name) for name in alias.columns] if isinstance(alias, exp.TableAlias) else []
     name = folded(alias.this) if isinstance(alias, exp.TableAlias) and alias.this is not None else source.name

@@ -19,10 +19,11 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lazy import lazy
 from sparkwave.catalog.model import Catalog, Relation
 from sparkwave.planner.bind.corresponding import with_corresponding
-from sparkwave.planner.bind.merged_columns import columns_in
+from sparkwave.planner.bind.merged_columns import ColumnsOf, columns_in, columns_of_item
 from sparkwave.planner.bind.scopes import Scope, find_read
 from sparkwave.planner.build.time_windows import is_window, windowed_table
 from sparkwave.planner.functions.documents import makes_document
+from sparkwave.planner.parse.set_returning import ROW_FUNCTIONS
 from sparkwave.planner.parse.trees import folded, is_cte, name_of, other_tables, position_of
 from sparkwave.planner.statements import Name
 
@@ -39,6 +40,7 @@ class _Source:
 
     node: exp.Expr
     name: str
+    columns_of: ColumnsOf
     table: Name | None = None
     relation: Relation | None = None
     users: list[exp.Column] = field(default_factory=list)
@@ -47,15 +49,8 @@ class _Source:
     @lazy
     def fields(self) -> dict[str, None]:
         """The names of the columns, in order; none if they are not known."""
-        if self.relation is not None:
-            return {column.name: None for column in self.relation.visible}
-        query = self.node.this if isinstance(self.node, exp.Subquery) else None
-        alias = self.node.args.get("alias")
-        if not isinstance(query, exp.Query) or (isinstance(alias, exp.TableAlias) and alias.columns):
-            return {}
-        named = [item.args["alias"] if isinstance(item, exp.Alias) else item.this for item in query.selects]
-        is_known = all(isinstance(name, exp.Identifier) for name in named)
-        return {folded(name): None for name in named} if is_known else {}
+        columns = columns_of_item(self.node, self.columns_of)
+        return {column.name: None for column in columns or ()}
 
     def is_named(self, name: Name, relation: Relation | None) -> bool:
         """Return whether `name.column` is a column of the source."""
@@ -96,8 +91,9 @@ def resolve_references(tree: T, catalog: Catalog, scope: Scope) -> T:
     Set operations with CORRESPONDING become ones by place. Raises Error 42P09 for a table reference that is ambiguous,
     42712 for a duplicate name, 42P01, and the errors of `with_corresponding`.
     """
-    with_corresponding(tree, columns_in(catalog, scope))
-    resolver = _Resolver(lambda name: find_read(catalog, scope, name), scope.database)
+    columns_of = columns_in(catalog, scope)
+    with_corresponding(tree, columns_of)
+    resolver = _Resolver(lambda name: find_read(catalog, scope, name), scope.database, columns_of)
     resolver.visit(tree, ())
     resolver.rename(tree)
     return tree
@@ -107,6 +103,7 @@ def resolve_references(tree: T, catalog: Catalog, scope: Scope) -> T:
 class _Resolver:
     find: Find
     database: str
+    columns_of: ColumnsOf
     renamed: list[_Source] = field(default_factory=list)
 
     # The walk, with the sources in reach.
@@ -203,11 +200,11 @@ class _Resolver:
         name = folded(alias.this) if isinstance(alias, exp.TableAlias) and alias.this is not None else ""
         if isinstance(table, exp.Table) and isinstance(table.this, exp.Identifier):
             if name:
-                return _Source(node, name, None, self._relation(table))
+                return _Source(node, name, self.columns_of, None, self._relation(table))
             if is_cte(table):
-                return _Source(node, folded(table.this))
-            return _Source(node, folded(table.this), name_of(table), self._relation(table))
-        return _Source(node, name) if name else None
+                return _Source(node, folded(table.this), self.columns_of)
+            return _Source(node, folded(table.this), self.columns_of, name_of(table), self._relation(table))
+        return _Source(node, name, self.columns_of) if name else None
 
     def _relation(self, table: exp.Table) -> Relation | None:
         return None if is_cte(table) else self.find(name_of(table))
@@ -312,16 +309,12 @@ class _Resolver:
             taken.add(name.lower())
             alias = source.node.args.get("alias")
             columns = alias.columns if isinstance(alias, exp.TableAlias) else []
-            if not columns and isinstance(source.node.this or source.node, _NAMES_COLUMN):
+            if not columns and isinstance(source.node.this or source.node, ROW_FUNCTIONS):
                 columns = [exp.to_identifier(source.name, quoted=True)]
             made = exp.TableAlias(this=exp.to_identifier(name, quoted=True), columns=columns)
             source.node.set("alias", made)
             for column in source.users:
                 _refer_by(column, name)
-
-
-# Functions whose alias in FROM also names their column.
-_NAMES_COLUMN = (exp.Unnest, exp.Explode, exp.GenerateSeries, exp.ExplodingGenerateSeries)
 
 
 def is_join(subquery: exp.Subquery) -> bool:

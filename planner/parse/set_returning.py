@@ -44,6 +44,8 @@ _SET_RETURNING = {
     "generate_subscripts": _Rows(("array_subscripts",)),
 }
 ORDINALITY = "ordinality"
+# sqlglot's nodes of the functions whose rows are elements.
+ROW_FUNCTIONS = (exp.Unnest, exp.Explode, exp.GenerateSeries, exp.ExplodingGenerateSeries)
 # The name of the function that a call of Sparkwave's own stands for, and its arguments in the client's text.
 WRITTEN, GIVEN = "written", "given"
 # Marks the calls of unnest itself.
