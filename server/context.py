@@ -131,7 +131,7 @@ class SystemViews:
     def __init__(self, store: Store, backends: Backends) -> None:
         self._store = store
         self._cursor: Cursor = store.lake.cursor()
-        system_views.define_signal(self._cursor, backends.signal)
+        system_views.define_python_functions(self._cursor, backends.signal)
         self._lock = RankedLock(Rank.SYSTEM_VIEWS)
         self._version = store.version
         system_views.install(self._cursor, store.lake.read_only)

@@ -30,7 +30,7 @@ SNAPSHOT, ARRANGEMENT, NO_SHUFFLE = "SnapshotBackfill", "ArrangementBackfill", "
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
     lake = Lake(Storage(tmp_path_factory.mktemp("lake")))
     cursor = lake.cursor()
-    system_views.define_signal(cursor, lambda user, process_id, how: False)
+    system_views.define_python_functions(cursor, lambda user, process_id, how: False)
     system_views.install(cursor)
     cursor.execute(RELATIONS)
     system_views.refresh(cursor)

@@ -79,6 +79,39 @@ CHANGES = (
     "DELETE FROM v WHERE n IN (102, 106, 112)",
     "DELETE FROM v WHERE n > 100",
 )
+# Equal documents that are written otherwise, and documents of each kind, with PostgreSQL's order of keys.
+WRITTEN = (
+    '{"a":2,"b":1}', '{"b":1,"a":2}', '{"b":0,"a":2,"b":1}', "9", "10", "-3", "-30", "9.5", "9007199254740993",
+    "0.1", '{"x":1.5,"a":2}', '{"a":2,"x":1.5}',
+    '"x"', '"a"', "null", None, '[1,{"z":1,"y":2}]', '[1,{"y":2,"z":1}]', "[]", "{}", "true", "false",
+    '{"a":{"q":[{"v":1,"u":"é"}],"p":1}}', '{"a":{"p":1,"q":[{"u":"\\u00e9","v":1}]}}',
+)  # fmt: skip
+COMPARISONS = (
+    'SELECT n FROM w WHERE d = \'{"a": 2, "b": 1}\'',
+    "SELECT n FROM w WHERE d > '9' AND d <= '9007199254740993'",
+    "SELECT n FROM w WHERE d BETWEEN '-3' AND '9.5' OR d IN ('\"x\"', '{\"b\": 1, \"a\": 2}')",
+    'SELECT n, d IS DISTINCT FROM \'{"b": 1, "a": 2}\' AS x FROM w',
+    "SELECT n, CASE d WHEN '10' THEN 'ten' WHEN '{\"b\": 1, \"a\": 2}' THEN 'object' END AS x FROM w",
+    "SELECT d, count(*) AS c, max(n) AS m FROM w GROUP BY d",
+    "SELECT w.d -> 'a' AS x, count(*) AS c FROM w GROUP BY 1 HAVING count(*) > 1",
+    "SELECT d AS x, n > 16 AS y FROM w GROUP BY d, n > 16",
+    "SELECT DISTINCT d, n > 16 AS y FROM w",
+    "SELECT count(DISTINCT d) AS c FROM w",
+    "SELECT d FROM w WHERE n < 8 UNION SELECT d -> 'a' FROM w",
+    "SELECT d FROM w EXCEPT SELECT d FROM w WHERE n IN (2, 15, 20)",
+    "SELECT l.n, r.n AS m FROM w AS l JOIN w AS r ON l.d = r.d AND l.n < r.n",
+    "SELECT n FROM w WHERE d IN (SELECT d FROM w WHERE n % 3 = 0)",
+    "SELECT n, row_number() OVER (PARTITION BY d ORDER BY n) AS r FROM w",
+    "SELECT n, r FROM (SELECT n, row_number() OVER (ORDER BY d DESC NULLS LAST, n) AS r FROM w) AS x WHERE r < 9",
+    "SELECT n FROM w ORDER BY d NULLS FIRST, n LIMIT 7",
+    "SELECT n, lead(n) OVER (ORDER BY d, n) AS x FROM w",
+    "SELECT array_agg(n ORDER BY d, n) AS x FROM w",
+)
+OF_W = (
+    "INSERT INTO w SELECT n + 100, d FROM w WHERE n % 2 = 0",
+    'UPDATE w SET d = \'{"b": 1, "a": 2}\' WHERE n IN (4, 102, 110) OR d = \'"a"\'',
+    'DELETE FROM w WHERE d = \'{"a": 2, "b": 1}\' AND n > 3 OR n IN (6, 108)',
+)
 ERRORS = {
     "SELECT jsonb_array_elements('{}')": ("22023", "cannot extract elements from an object"),
     "SELECT jsonb_array_elements('1')": ("22023", "cannot extract elements from a scalar"),
@@ -119,7 +152,7 @@ def answer(client: Connection, query: str) -> list[Any]:
     return sorted(rows, key=str)
 
 
-def compare(both: tuple[Connection, Connection], queries: list[str]) -> None:
+def compare(both: tuple[Connection, Connection], queries: list[str], changes: tuple[str, ...] = CHANGES) -> None:
     """In queries, and in views of them while rows come and go."""
     connection, postgres = both
     wrong: list[tuple[str, object, object]] = []
@@ -135,7 +168,7 @@ def compare(both: tuple[Connection, Connection], queries: list[str]) -> None:
         if found != expected:
             wrong.append((query, found, expected))
             connection.execute(f"DROP MATERIALIZED VIEW IF EXISTS made_{number}".encode())
-    for change in ("SELECT 1", *CHANGES):
+    for change in ("SELECT 1", *changes):
         for client in both:
             client.execute(change.encode())
         connection.execute("FLUSH")
@@ -158,6 +191,23 @@ def test_functions(both: tuple[Connection, Connection]) -> None:
 
 def test_functions_that_return_rows(both: tuple[Connection, Connection]) -> None:
     compare(both, [f"SELECT n, {rest}" for rest in ROWS])
+
+
+def test_comparisons(both: tuple[Connection, Connection]) -> None:
+    for client in both:
+        client.execute("CREATE TABLE w (n int PRIMARY KEY, d jsonb)")
+        for number, document in enumerate(WRITTEN, start=1):
+            client.execute("INSERT INTO w VALUES (%s, %s)", (number, document))
+    compare(both, list(COMPARISONS), OF_W)
+    queries = [f"SELECT DISTINCT {items} FROM w WHERE n < 4 ORDER BY 1" for items in ("d", "w.d AS x", "w.*", "*")]
+    queries += ["SELECT count(*) FROM (SELECT DISTINCT * FROM (SELECT d FROM w) AS x) AS y"]
+    queries += [f"SELECT n FROM w WHERE n < 25 ORDER BY d{end}, n" for end in ("", " DESC", " NULLS FIRST")]
+    queries += ["SELECT d AS x FROM w ORDER BY x, n", "SELECT d FROM w WHERE n < 25 ORDER BY 1 DESC, n LIMIT 5"]
+    queries += ["SELECT jsonb_array_elements('[10, 9, \"a\"]') AS e ORDER BY e"]
+    queries += ["SELECT '10.0'::jsonb = '10', '[1.50]'::jsonb >= '[1.5]', '1e2'::jsonb IN ('100')"]
+    for query in queries:
+        found, expected = (client.execute(query.encode()).fetchall() for client in both)
+        assert found == expected, query
 
 
 @pytest.mark.parametrize("query", ERRORS)

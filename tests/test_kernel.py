@@ -21,6 +21,7 @@ from postgres import Postgres
 from pyspark import cloudpickle
 from test_functions import GOLDEN, create_table_h, in_view
 
+from sparkwave.catalog.document_texts import define_documents
 from sparkwave.catalog.lake.ducklake import ENGINE_VERSION, Cursor, Lake
 from sparkwave.catalog.lake.places import remove_tree
 from sparkwave.catalog.lake.row_ids import ALL, RowIds
@@ -205,6 +206,7 @@ def test_functions() -> None:
     create_table_h(database)
     database.execute("CREATE VIEW r1 AS FROM h")
     server = duckdb.connect()
+    define_documents(server)
     server.execute(zlib.decompress(SETUP.script).decode())
     create_table_h(server)
     server.execute("CREATE VIEW r1 AS FROM h")

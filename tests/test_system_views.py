@@ -96,7 +96,7 @@ def _insert_job(cursor: Cursor, id_: int, name: str, status: str, counts: list[i
 def cursor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cursor]:
     lake = Lake(Storage(tmp_path_factory.mktemp("lake")))
     cursor = lake.cursor()
-    system_views.define_signal(cursor, lambda user, process_id, how: False)
+    system_views.define_python_functions(cursor, lambda user, process_id, how: False)
     system_views.install(cursor)
     with lake.transaction(cursor):
         cursor.execute(ROWS)

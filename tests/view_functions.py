@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import duckdb
 
+from sparkwave.catalog.document_texts import define_documents
 from sparkwave.catalog.lake.ducklake import SETTINGS
 from sparkwave.catalog.system import system_views
 
@@ -14,5 +15,6 @@ def view_database() -> duckdb.DuckDBPyConnection:
     opened.execute(
         f"{SETTINGS.replace('GLOBAL', '')}; SET threads = 1; CREATE SCHEMA memory.pg; ATTACH ':memory:' AS lake"
     )
+    define_documents(opened)
     opened.execute(system_views.scalar_functions())
     return opened

@@ -927,6 +927,28 @@ CREATE OR REPLACE MACRO pg.time_of_interval(x) AS
 CREATE OR REPLACE MACRO pg.jsonb_typeof(j) AS
     CASE json_type(j) WHEN 'OBJECT' THEN 'object' WHEN 'ARRAY' THEN 'array' WHEN 'VARCHAR' THEN 'string'
         WHEN 'BOOLEAN' THEN 'boolean' WHEN 'NULL' THEN 'null' WHEN NULL THEN NULL ELSE if(j IS NULL, NULL, 'number') END;
+-- A document whose equals have the same text: an object's keys are sorted and there once each, 1.0 is 1. A text without
+-- a comma before a string has no two keys, and one without a point or an exponent no number that is written otherwise.
+CREATE OR REPLACE MACRO pg.jsonb_canonical(j) AS if(regexp_matches(j::VARCHAR, ',"|\d[.eE]'),
+    sparkwave_canonical_document(j::VARCHAR), j::VARCHAR)::JSON;
+-- A text in the order of documents: the empty array, null, strings, numbers, booleans, arrays, objects; longer arrays and objects come
+-- later. Arrays and objects of one length have the order of their texts. The bits of a number have its order when those
+-- of negative numbers are the other way round.
+CREATE OR REPLACE MACRO pg._number_key(x) AS if(x < 0, translate(x::BIT::VARCHAR, '01', '10'), '1' || (x::BIT::VARCHAR)[2:]);
+CREATE OR REPLACE MACRO pg.jsonb_key(j) AS CASE json_type(j)
+    WHEN 'NULL' THEN '0null'
+    WHEN 'VARCHAR' THEN '1' || json_extract_string(j, '$')
+    WHEN 'BOOLEAN' THEN '3' || j::VARCHAR
+    WHEN 'ARRAY' THEN if(json_array_length(j) = 0, '0',
+        '4' || printf('%010d', json_array_length(j)) || pg.jsonb_canonical(j)::VARCHAR)
+    WHEN 'OBJECT' THEN '5' || printf('%010d', len(list_distinct(json_keys(j)))) || pg.jsonb_canonical(j)::VARCHAR
+    ELSE '2' || pg._number_key(coalesce(TRY_CAST(j::VARCHAR AS DOUBLE),
+            if(starts_with(j::VARCHAR, '-'), '-Infinity', 'Infinity')::DOUBLE) + 0)
+        || pg.jsonb_canonical(j)::VARCHAR END;
+-- The text of a document as clients get it.
+CREATE OR REPLACE MACRO pg.sorted_text(j) AS pg.jsonb_text(
+    if(contains(j::VARCHAR, ',"'), sparkwave_sorted_document(j::VARCHAR), j::VARCHAR));
+CREATE OR REPLACE MACRO pg.shown_text(x) AS if(typeof(x) = 'JSON', pg.sorted_text(x), pg.to_text(x));
 CREATE OR REPLACE MACRO pg.jsonb_array_length(j) AS CASE
     WHEN json_type(j) = 'ARRAY' THEN json_array_length(j)::INTEGER
     WHEN json_type(j) = 'OBJECT' THEN pg.raise('22023', 'cannot get array length of a non-array')

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterable
 from importlib import resources
 
+from sparkwave.catalog.document_texts import define_documents
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.memory_transactions import rollback
@@ -140,11 +141,12 @@ def is_system(schema: str, name: str) -> bool:
     return name in (FUNCTIONS if schema == FUNCTION_SCHEMA else SYSTEM_RELATIONS.get(schema, ()))
 
 
-def define_signal(cursor: Cursor, signal: Callable[[str, int, str], bool]) -> None:
-    """Have pg_cancel_backend and pg_terminate_backend call `signal(user, process id, "cancel" or "terminate")`.
+def define_python_functions(cursor: Cursor, signal: Callable[[str, int, str], bool]) -> None:
+    """Define the functions that Python computes. Call it once, before `install`.
 
-    Call it once, before `install`.
+    pg_cancel_backend and pg_terminate_backend call `signal(user, process id, "cancel" or "terminate")`.
     """
+    define_documents(cursor)
     cursor.create_function("sparkwave_signal", signal, ["VARCHAR", "INTEGER", "VARCHAR"], "BOOLEAN", side_effects=True)
 
 

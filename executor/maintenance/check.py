@@ -97,7 +97,7 @@ def _check_views(store: Store) -> list[ViewCheck]:
     plans, checked = Plans(), []
     catalog = store.catalog
     cursor = store.lake.cursor()
-    system_views.define_signal(cursor, lambda user, process, signal: False)
+    system_views.define_python_functions(cursor, lambda user, process, signal: False)
     system_views.install(cursor)  # they have functions that views may use
     PythonFunctions(store)
     for relation in catalog.in_dependency_order([job.id for job in catalog.jobs if job.id in catalog.by_id]):

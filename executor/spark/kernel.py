@@ -1,8 +1,8 @@
 """The code of a Spark task: DuckDB runs SQL over Parquet files and writes Parquet files.
 
-The whole module is sent to executors, so it imports nothing of this package. Executors need duckdb, of the server's
-version, and pyarrow. A worker process keeps its database for the next task, because creating the macros alone takes
-longer than most tasks.
+The whole module is sent to executors, so it imports nothing of this package but what is sent with it. Executors need
+duckdb, of the server's version, and pyarrow. A worker process keeps its database for the next task, because creating
+the macros alone takes longer than most tasks.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
+
+from sparkwave.catalog.document_texts import define_documents
 
 T = TypeVar("T")
 Batches = Iterator[pa.RecordBatch]
@@ -364,6 +366,7 @@ def _database(setup: Setup) -> Any:
         )
         for name in setup.extensions:
             database.execute(f"LOAD {_literal(str(_extension(name)))}")
+        define_documents(database)
         database.execute(zlib.decompress(setup.script).decode())
         for sql in setup.secrets:
             try:

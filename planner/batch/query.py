@@ -55,6 +55,7 @@ from sparkwave.planner.bind.binder import (
     row_id_columns,
     scope_of,
 )
+from sparkwave.planner.bind.document_keys import may_hold_documents, with_document_keys
 from sparkwave.planner.bind.function_queries import is_source
 from sparkwave.planner.bind.merged_columns import columns_in, expand_stars
 from sparkwave.planner.bind.output_names import name_outputs
@@ -272,6 +273,8 @@ def _with_types(tree: exp.Expr, environment: Environment) -> exp.Expr:
     reads_quotients = reads_quotients or any(is_quotient(cast.to) for cast in tree.find_all(exp.Cast))
     has_checked = holds_checked(tree, read)
     tree = with_literals_of(with_removals(tree, typed_copy, name_tables), typed_copy, has_checked)
+    if may_hold_documents(tree, read):
+        with_document_keys(tree, lambda nodes: typed_nodes(tree, nodes, typed_copy))
     return with_averages(tree, typed_copy, reads_quotients)
 
 

@@ -74,6 +74,7 @@ from sparkwave.planner.parse.lambdas import ElementLambda
 from sparkwave.planner.parse.trees import position_of
 
 _Args = list[exp.Expr]
+_TEXTS: dict[Known, str] = {QUOTIENT: "quotient_text", JSONB: "sorted_text"}
 _SHIFTS: dict[type[exp.Expr], str] = {
     exp.BitwiseLeftShift: "shift_left",
     exp.BitwiseRightShift: "shift_right",
@@ -649,7 +650,7 @@ def _cast(node: exp.Expr, lenient: bool) -> exp.Expr | None:
             or (source is None and lenient)  # the planner's own cast, to the type that it has
             or (source is not None and source.name not in _OWN_TEXT and not source.dimensions)
         )
-        text = node if plain else ours("quotient_text" if source == QUOTIENT else "to_text", value)
+        text = node if plain else ours(_TEXTS.get(source, "to_text" if lenient else "shown_text"), value)
         return duckdb_call("left", text, to.expressions[0].this.copy()) if to.expressions else text
     is_text = source == VARCHAR or (source is None and not lenient)
     if target in (DATE, TIMESTAMP, TIMESTAMPTZ) and is_text and not value.is_string and not _is_parameter(value):

@@ -136,17 +136,13 @@ def _form(value: object) -> object:
 
 
 def _meaning(node: exp.Expr) -> str:
-    """Return the kind of an expression, with a mark if it had other values in earlier versions."""
-    kind = type(node).__name__
-    return f"{kind}, spaced" if _is_text_of_jsonb(node) else kind
+    """Return the kind of an expression, with a mark if it had other values in earlier versions.
 
-
-def _is_text_of_jsonb(node: exp.Expr) -> bool:
-    """Return whether it may be the text of a JSON document.
-
-    In earlier versions this text had no spaces after `:` and `,`.
+    The text of a JSON document had no spaces after `:` and `,`; then a cast to text had the keys as they were written.
     """
-    if isinstance(node, exp.Cast):
-        return node.to.this in exp.DataType.TEXT_TYPES and type_of_part(node.this) == JSONB
+    kind = type(node).__name__
+    if isinstance(node, exp.Cast) and node.to.this in exp.DataType.TEXT_TYPES and type_of_part(node.this) == JSONB:
+        return f"{kind}, sorted"
     is_call = isinstance(node, exp.Anonymous) and node.name == "jsonb_extract_path_text"
-    return is_call or isinstance(node, exp.JSONExtractScalar | exp.JSONBExtractScalar)
+    is_text = is_call or isinstance(node, exp.JSONExtractScalar | exp.JSONBExtractScalar)
+    return f"{kind}, spaced" if is_text else kind

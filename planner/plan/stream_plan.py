@@ -16,7 +16,8 @@ from sparkwave.catalog.relation_details import Details
 from sparkwave.catalog.types import Type
 from sparkwave.planner.backfill.backfill_order import backfill_order
 from sparkwave.planner.backfill.strategy import DEFAULTS, BackfillSettings, choose
-from sparkwave.planner.bind.binder import Scope, bind, check_functions, scope_of
+from sparkwave.planner.bind.binder import Scope, annotate_again, bind, check_functions, scope_of
+from sparkwave.planner.bind.document_keys import with_document_keys
 from sparkwave.planner.bind.escapes import SINCE as ESCAPED_SINCE
 from sparkwave.planner.bind.escapes import escape_outputs, escape_query, unescape_outputs
 from sparkwave.planner.bind.output_names import UNNAMED
@@ -263,6 +264,8 @@ def _built(streaming: Streaming, catalog: Catalog, scope: Scope, escapes: bool) 
     """Return the plan of a query with the wanted outputs."""
     bound = bind(streaming.query, catalog, scope)
     type_literals(bound)
+    if with_document_keys(bound.tree, list):
+        annotate_again(bound)
     if not escapes:
         root = streaming.shape(build(bound))
         _check_names(root)

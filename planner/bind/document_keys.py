@@ -1,0 +1,216 @@
+"""Compares, sorts and groups jsonb by its meaning, as PostgreSQL does, where DuckDB compares texts.
+
+A value that is compared or sorted becomes `jsonb_key(value)`, a text in the order of documents. A value that is
+grouped, and may be an output, becomes `jsonb_canonical(value)`, a document whose equals have the same text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from sqlglot import exp
+
+from sparkwave.catalog.model import Relation
+from sparkwave.catalog.types import JSONB
+from sparkwave.planner.functions.operators import type_of_part
+from sparkwave.planner.parse.trees import folded
+
+KEY, CANONICAL = "jsonb_key", "jsonb_canonical"
+Typed = Callable[[list[exp.Expr]], Sequence[exp.Expr | None]]
+
+_COMPARISONS = (
+    exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Between, exp.In,
+    exp.Nullif,
+)  # fmt: skip
+_SET_RETURNING = (exp.Explode, exp.Unnest, exp.ExplodingGenerateSeries)
+_OUTPUTS = ("expressions", "having", "qualify", "order", "group", "distinct")
+
+
+def may_hold_documents(tree: exp.Expr, read: Iterable[Relation]) -> bool:
+    """Return whether a tree, or a relation that it reads, may have jsonb."""
+    if any(column.type == JSONB for relation in read for column in relation.visible):
+        return True
+    kinds = (exp.DType.JSON, exp.DType.JSONB)
+    return any(
+        node.this in kinds if isinstance(node, exp.DataType) else "json" in node.name.lower()
+        for node in tree.find_all(exp.DataType, exp.Anonymous)
+    )
+
+
+def with_document_keys(tree: exp.Expr, typed: Typed) -> bool:
+    """Compare, sort and group the jsonb of a tree, changed in place. Returns whether the tree holds any.
+
+    `typed` gives the typed counterparts of some nodes, None where there is none.
+    """
+    compared, sorts, grouped = list(_compared(tree)), list(_sorts(tree)), list(_grouped(tree))
+    aggregated = list(_aggregated(tree))
+    values = [*(part for parts in compared for part in parts), *(value for _, value in (*sorts, *grouped)), *aggregated]
+    nodes = list({id(value): value for value in values}.values())
+    known = {id(node): part for node, part in zip(nodes, typed(nodes), strict=True) if part is not None}
+    found = {number for number, part in known.items() if type_of_part(part) == JSONB}
+    for parts in compared:
+        if any(id(part) in found for part in parts):
+            for part in parts:
+                _compare(part)
+    for place, value in sorts:
+        if id(value) in found:
+            _sort(place, value)
+    for value in aggregated:
+        if id(value) in found:
+            _wrap(value, CANONICAL)
+    for select, value in grouped:
+        if id(value) in found:
+            _group(select, value)
+        elif value is select and id(value) in known:
+            _group_star(select, known[id(select)])
+    return bool(found)
+
+
+def _compared(tree: exp.Expr) -> Iterator[Sequence[exp.Expr]]:
+    """Yield the values that are compared with each other, or among themselves."""
+    for node in tree.walk():
+        if isinstance(node, _COMPARISONS) and not isinstance(node.parent, exp.Update | exp.OnConflict):
+            parts = [part for part in node.iter_expressions() if not _is_rows(part)]
+            query = node.args.get("query")
+            if isinstance(query, exp.Subquery) and isinstance(query.this, exp.Select):
+                parts += [item.unalias() for item in query.this.expressions]
+            yield parts
+        elif isinstance(node, exp.Case) and node.this is not None:
+            yield [node.this, *(branch.this for branch in node.args["ifs"])]
+        elif isinstance(node, exp.Window):
+            yield from ([part] for part in node.args.get("partition_by") or ())
+        elif isinstance(node, exp.Distinct) and isinstance(node.args.get("on"), exp.Tuple):
+            yield from ([part] for part in node.args["on"].expressions)
+
+
+def _is_rows(part: exp.Expr) -> bool:
+    return isinstance(part, exp.Query | exp.Any | exp.All | exp.Tuple)
+
+
+def _aggregated(tree: exp.Expr) -> Iterator[exp.Expr]:
+    """Yield the values of DISTINCT within aggregates, and of their ORDER BY, which has to have the same value."""
+    for distinct in tree.find_all(exp.Distinct):
+        if not isinstance(distinct.parent, exp.Query):
+            yield from distinct.expressions
+            if isinstance(distinct.parent, exp.Order):
+                yield from (ordered.this for ordered in distinct.parent.expressions)
+
+
+def _sorts(tree: exp.Expr) -> Iterator[tuple[exp.Expr, exp.Expr]]:
+    """Yield each key of ORDER BY and its value: another node where the name or the number of an output stands for it.
+
+    DuckDB sorts the rows of a set operation by its columns alone.
+    """
+    for node in tree.find_all(exp.Ordered):
+        order = node.parent
+        query = order.parent if order is not None else None
+        if not isinstance(query, exp.SetOperation) and not (order is not None and isinstance(order.this, exp.Distinct)):
+            output = _output(query, node.this) if isinstance(query, exp.Select) else None
+            yield node.this, node.this if output is None else output.unalias()
+
+
+def _output(select: exp.Select, name: exp.Expr) -> exp.Expr | None:
+    """Return the item of a select list that a bare name or a number stands for."""
+    if isinstance(name, exp.Literal) and not name.is_string and name.name.isdigit():
+        place = int(name.name) - 1
+        return select.expressions[place] if 0 <= place < len(select.expressions) else None
+    if not isinstance(name, exp.Column) or name.table:
+        return None
+    named = (item for item in select.expressions if isinstance(item, exp.Alias))
+    return next((item for item in named if folded(item.args["alias"]) == folded(name.this)), None)
+
+
+def _grouped(tree: exp.Expr) -> Iterator[tuple[exp.Select, exp.Expr]]:
+    """Yield each value that is grouped with equal ones, and its query: keys, and outputs of DISTINCT and of sets.
+
+    A query with `*` is a value itself.
+    """
+    for node in tree.walk():
+        if isinstance(node, exp.SetOperation) and node.args.get("distinct"):
+            for select in _branches(node):
+                yield from _outputs(select)
+        if not isinstance(node, exp.Select):
+            continue
+        group, distinct = node.args.get("group"), node.args.get("distinct")
+        if distinct is not None and distinct.args.get("on") is None:
+            yield from _outputs(node)
+        for key in group.find_all(exp.Column, exp.Func, exp.Binary, exp.Literal) if group is not None else ():
+            if isinstance(key.parent, exp.Group | exp.Tuple | exp.Paren | exp.Cube | exp.Rollup | exp.GroupingSets):
+                output = _output(node, key)
+                yield node, key if output is None else output.unalias()
+
+
+def _outputs(select: exp.Select) -> Iterator[tuple[exp.Select, exp.Expr]]:
+    yield from ((select, select if isinstance(item, exp.Star) else item.unalias()) for item in select.expressions)
+
+
+def _branches(query: exp.Expr) -> Iterator[exp.Select]:
+    if isinstance(query, exp.SetOperation):
+        yield from _branches(query.left)
+        yield from _branches(query.right)
+    elif isinstance(query, exp.Subquery):
+        yield from _branches(query.this)
+    elif isinstance(query, exp.Select):
+        yield query
+
+
+def _group(select: exp.Select, value: exp.Expr) -> None:
+    """Let a query have the canonical form of a value wherever its outputs and keys have the value."""
+    value = value.copy()
+    parts = (part for name in _OUTPUTS for part in _listed(select.args.get(name)))
+    for node in [node for part in parts for node in part.walk() if _is_same(node, value)]:
+        if not (isinstance(node.parent, exp.Anonymous) and node.parent.name == CANONICAL):
+            _wrap(node, CANONICAL)
+
+
+def _group_star(select: exp.Select, typed: exp.Expr) -> None:
+    """Let `*` have the canonical form of columns whose names no other output has."""
+    items = typed.selects if isinstance(typed, exp.Select) else []
+    names = [item.alias_or_name for item in items]
+    found = [
+        exp.alias_(_call(CANONICAL, exp.column(name, quoted=True)), name, quoted=True)
+        for item, name in zip(items, names, strict=True)
+        if type_of_part(item.unalias()) == JSONB and names.count(name) == 1
+    ]
+    star = select.find(exp.Star)
+    if found and star is not None and star.parent is select:
+        star.set("replace", found)
+
+
+def _listed(part: exp.Expr | list[exp.Expr] | None) -> list[exp.Expr]:
+    return part if isinstance(part, list) else [part] if isinstance(part, exp.Expr) else []
+
+
+def _is_same(node: exp.Expr, value: exp.Expr) -> bool:
+    if isinstance(node, exp.Column) and isinstance(value, exp.Column):
+        is_one = not node.table or not value.table or folded(node.args["table"]) == folded(value.args["table"])
+        return is_one and folded(node.this) == folded(value.this)
+    return node == value
+
+
+def _sort(place: exp.Expr, value: exp.Expr) -> None:
+    """Sort by the key of a value. A set-returning output is named, since a copy would be another call."""
+    if place is value or (isinstance(place, exp.Column) and value.find(*_SET_RETURNING) is not None):
+        _wrap(place, KEY)
+    else:
+        place.replace(_call(KEY, value.copy()))
+
+
+def _compare(part: exp.Expr) -> None:
+    """Compare by the key of a value; a text without a type is a document."""
+    if part.is_string or isinstance(part, exp.Parameter | exp.Placeholder):
+        part.replace(_call(KEY, exp.cast(part.copy(), exp.DType.JSONB)))
+    elif not isinstance(part, exp.Null):
+        _wrap(part, KEY)
+
+
+def _wrap(node: exp.Expr, name: str) -> None:
+    """Put a value into a call, in its place; an output keeps its name."""
+    call, parent = _call(name), node.parent
+    is_output = isinstance(node, exp.Column) and isinstance(parent, exp.Select) and node.arg_key == "expressions"
+    node.replace(exp.alias_(call, node.name, quoted=True, copy=False) if is_output else call)
+    call.append("expressions", node)
+
+
+def _call(name: str, *arguments: exp.Expr) -> exp.Anonymous:
+    return exp.Anonymous(this=name, expressions=list(arguments))
