@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -213,3 +214,25 @@ def test_or_replace(own: Connection) -> None:
     assert (error.sqlstate, error.diag.message_detail) == ("2BP01", "materialized view public.added depends on it")
     own.execute("DROP MATERIALIZED VIEW added")
     own.execute("DROP FUNCTION plus")
+
+
+def test_views_are_created_while_another_client_drops_functions(in_process_server: Server, own: Connection) -> None:
+    """A plan that another statement has outdated is made again, and is not outdated by what the view does not read."""
+    has_ended, dropped = threading.Event(), []
+
+    def drop_functions() -> None:
+        with in_process_server.connect() as other:
+            while not has_ended.is_set():
+                other.execute("CREATE FUNCTION halved(a int) RETURNS int LANGUAGE SQL RETURN a / 2")
+                other.execute("DROP FUNCTION halved")
+                dropped.append(1)
+
+    thread = threading.Thread(target=drop_functions)
+    thread.start()
+    try:
+        for number in range(8):
+            own.execute(f"CREATE MATERIALIZED VIEW beside_{number} AS SELECT add2(k, {number}) AS x FROM t".encode())
+    finally:
+        has_ended.set()
+        thread.join()
+    assert dropped

@@ -929,7 +929,8 @@ CREATE OR REPLACE MACRO pg.jsonb_typeof(j) AS
         WHEN 'BOOLEAN' THEN 'boolean' WHEN 'NULL' THEN 'null' WHEN NULL THEN NULL ELSE if(j IS NULL, NULL, 'number') END;
 -- A document whose equals have the same text: an object's keys are sorted and there once each, 1.0 is 1. A text without
 -- a comma before a string has no two keys, and one without a point or an exponent no number that is written otherwise.
-CREATE OR REPLACE MACRO pg.jsonb_canonical(j) AS if(regexp_matches(j::VARCHAR, ',"|\d[.eE]'),
+-- An array's documents may have spaces.
+CREATE OR REPLACE MACRO pg.jsonb_canonical(j) AS if(regexp_matches(j::VARCHAR, '[,:]\s|,"|\d[.eE]'),
     sparkwave_canonical_document(j::VARCHAR), j::VARCHAR)::JSON;
 -- A text in the order of documents: the empty array, null, strings, numbers, booleans, arrays, objects; longer arrays and objects come
 -- later. Arrays and objects of one length have the order of their texts. The bits of a number have its order when those
@@ -945,6 +946,7 @@ CREATE OR REPLACE MACRO pg.jsonb_key(j) AS CASE json_type(j)
     ELSE '2' || pg._number_key(coalesce(TRY_CAST(j::VARCHAR AS DOUBLE),
             if(starts_with(j::VARCHAR, '-'), '-Infinity', 'Infinity')::DOUBLE) + 0)
         || pg.jsonb_canonical(j)::VARCHAR END;
+CREATE OR REPLACE MACRO pg.jsonb_keys_of_each(a) AS list_transform(a, lambda _document: pg.jsonb_key(_document));
 -- The text of a document as clients get it.
 CREATE OR REPLACE MACRO pg.sorted_text(j) AS pg.jsonb_text(
     if(contains(j::VARCHAR, ',"'), sparkwave_sorted_document(j::VARCHAR), j::VARCHAR));

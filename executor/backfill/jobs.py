@@ -34,6 +34,7 @@ from sparkwave.executor.maintenance.orphan_removal import delete_own_temporary
 from sparkwave.executor.sinks.deliveries import log_columns, log_name
 from sparkwave.executor.spark.groups import Groups
 from sparkwave.planner.definitions.sinks import circular_dependency
+from sparkwave.planner.definitions.stored_definitions import callers
 from sparkwave.planner.plan.stream_plan import StreamPlan
 
 logger = logging.getLogger(__name__)
@@ -41,6 +42,10 @@ logger = logging.getLogger(__name__)
 # RisingWave's timeout of an untargeted WAIT, and the poll interval, in seconds.
 WAIT_SECONDS = 7200
 WAIT_POLL_SECONDS = 0.1
+
+
+class PlanOutdated(Error):
+    """The catalog has changed since a statement was planned, so that its plan may be another by now."""
 
 
 @dataclass(eq=False)
@@ -230,8 +235,8 @@ class Jobs:
         """Create a relation at once, or reserve its name and start its job once the job has a permit.
 
         Neither `relation` nor `job` has an id yet. `began` is when the statement began (monotonic), by default now.
-        Raises Error 42710 for a taken name, 55000 when an input of the plan differs from `catalog` by now, 55006 when
-        the view to be replaced is being replaced already, 0A000 for rows that would feed themselves.
+        Raises Error 42710 for a taken name, PlanOutdated when an input of the plan differs from `catalog` by now, 55006
+        when the view to be replaced is being replaced already, 0A000 for rows that would feed themselves.
         """
         work = self.work_of(relation, plan, job)
         work.began = began or work.began
@@ -298,9 +303,10 @@ class Jobs:
         now = self._store.catalog
         written = [id_ for id_ in (relation.target, relation.replaces) if id_ is not None]
         has_changed = any(now.by_id.get(id_) != catalog.by_id.get(id_) for id_ in (*relation.upstreams, *written))
-        if has_changed or not set(catalog.functions) <= set(now.functions):
-            raise Error(
-                "a relation that the query reads, or a function, has just been dropped or altered",
+        dropped = set(catalog.functions) - set(now.functions)
+        if has_changed or (dropped and callers(replace(catalog, relations=(relation,)), dropped)):
+            raise PlanOutdated(
+                "a relation or a function that the query reads has just been dropped or altered",
                 errors.NOT_IN_PREREQUISITE_STATE,
                 hint="Try again.",
             )

@@ -11,11 +11,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from sqlglot import exp
 
 from sparkwave.catalog.model import Relation
-from sparkwave.catalog.types import JSONB
+from sparkwave.catalog.types import JSONB, Type
 from sparkwave.planner.functions.operators import type_of_part
+from sparkwave.planner.functions.typed import data_type
+from sparkwave.planner.parse.constant_runs import ConstantRun
+from sparkwave.planner.parse.constant_runs import expanded as with_each_constant
+from sparkwave.planner.parse.parameter_runs import ParameterRun
+from sparkwave.planner.parse.parameter_runs import expanded as with_each_parameter
 from sparkwave.planner.parse.trees import folded
 
-KEY, CANONICAL = "jsonb_key", "jsonb_canonical"
+KEY, KEYS, CANONICAL = "jsonb_key", "jsonb_keys_of_each", "jsonb_canonical"
 Typed = Callable[[list[exp.Expr]], Sequence[exp.Expr | None]]
 
 _COMPARISONS = (
@@ -46,11 +51,13 @@ def with_document_keys(tree: exp.Expr, typed: Typed) -> bool:
     aggregated = list(_aggregated(tree))
     values = [*(part for parts in compared for part in parts), *(value for _, value in (*sorts, *grouped)), *aggregated]
     nodes = list({id(value): value for value in values}.values())
+    if not nodes:
+        return False
     known = {id(node): part for node, part in zip(nodes, typed(nodes), strict=True) if part is not None}
     found = {number for number, part in known.items() if type_of_part(part) == JSONB}
     for parts in compared:
         if any(id(part) in found for part in parts):
-            for part in parts:
+            for part in _each(parts):
                 _compare(part)
     for place, value in sorts:
         if id(value) in found:
@@ -83,8 +90,19 @@ def _compared(tree: exp.Expr) -> Iterator[Sequence[exp.Expr]]:
             yield from ([part] for part in node.args["on"].expressions)
 
 
+def _each(parts: Sequence[exp.Expr]) -> Sequence[exp.Expr]:
+    """Return the values, each of a long list as a node of its own."""
+    place = next((part.parent for part in parts if isinstance(part, ConstantRun | ParameterRun)), None)
+    if place is None:
+        return parts
+    with_each_constant(with_each_parameter(place))
+    return [part for part in place.iter_expressions() if not _is_rows(part)]
+
+
 def _is_rows(part: exp.Expr) -> bool:
-    return isinstance(part, exp.Query | exp.Any | exp.All | exp.Tuple)
+    """Return whether it is a query, also within ANY and ALL, or a row."""
+    inner = part.this.unnest() if isinstance(part, exp.Any | exp.All) else part
+    return isinstance(inner, exp.Query | exp.Tuple)
 
 
 def _aggregated(tree: exp.Expr) -> Iterator[exp.Expr]:
@@ -197,11 +215,18 @@ def _sort(place: exp.Expr, value: exp.Expr) -> None:
 
 
 def _compare(part: exp.Expr) -> None:
-    """Compare by the key of a value; a text without a type is a document."""
-    if part.is_string or isinstance(part, exp.Parameter | exp.Placeholder):
-        part.replace(_call(KEY, exp.cast(part.copy(), exp.DType.JSONB)))
-    elif not isinstance(part, exp.Null):
-        _wrap(part, KEY)
+    """Compare by the key of a value, or the keys of an array; a text without a type is a document."""
+    if isinstance(part, exp.Any | exp.All):
+        _compare_as(part.this, KEYS, Type(JSONB.name, dimensions=1))
+    else:
+        _compare_as(part, KEY, JSONB)
+
+
+def _compare_as(value: exp.Expr, name: str, type_: Type) -> None:
+    if isinstance(value.unnest(), exp.Parameter | exp.Placeholder) or value.unnest().is_string:
+        value.replace(_call(name, exp.cast(value.copy(), data_type(type_))))
+    elif not isinstance(value, exp.Null):
+        _wrap(value, name)
 
 
 def _wrap(node: exp.Expr, name: str) -> None:

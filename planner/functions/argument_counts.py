@@ -46,7 +46,8 @@ _NAMES = {
 }  # fmt: skip
 # Sparkwave's own, which operators and set-returning functions become.
 _OWN = {
-    (1, 1): "json_element_texts json_elements jsonb_canonical jsonb_element_texts jsonb_elements jsonb_key",
+    (1, 1): "json_element_texts json_elements jsonb_canonical jsonb_element_texts jsonb_elements jsonb_key "
+    "jsonb_keys_of_each",
     (2, 2): "array_contained array_contains array_overlaps json_at json_keys json_text_at json_value_texts json_values "
     "jsonb_keys jsonb_value_texts jsonb_values jsonb_without_path subtract",
     (2, 3): "array_subscripts regexp_all_matches",

@@ -270,6 +270,7 @@ FUNCTIONS: dict[str, Function] = {
     "jsonb_object": F(JSONB),
     # Sparkwave's own: keys to compare, sort and group documents by (`planner.bind.document_keys`).
     "jsonb_key": F(VARCHAR),
+    "jsonb_keys_of_each": F(_TEXTS),
     "jsonb_canonical": F(JSONB),
     # Sparkwave's own: aggregates of an array (`planner.functions.array_aggregates`) of rows without a type outside.
     **dict.fromkeys(("jsonb_field", "joined_text"), F(lambda types: None)),

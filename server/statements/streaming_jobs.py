@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from sparkwave.catalog.relation_details import KAFKA, SINK, UPSERT, Details, Sin
 from sparkwave.catalog.sealing import sealed
 from sparkwave.catalog.stores.compute_errors import COMPUTE_ERRORS, ComputeErrors, compute_errors
 from sparkwave.executor.backfill.creation import BackfillJob
-from sparkwave.executor.backfill.jobs import refuse_altering
+from sparkwave.executor.backfill.jobs import PlanOutdated, refuse_altering
 from sparkwave.executor.epochs.takeover import replacement
 from sparkwave.executor.sinks.deliveries import OPERATION
 from sparkwave.executor.sinks.outbox import receiver
@@ -41,6 +41,8 @@ from sparkwave.server.statements.secrets import named_secrets
 from sparkwave.server.statements.slow_notice import watch
 from sparkwave.server.statements.tables import unenforced_notice
 from sparkwave.server.wire.result import Notice, Result
+
+_PLANS = 5  # of a statement
 
 
 def create_streaming(session: Session, statement: CreateStreaming) -> Result:
@@ -68,8 +70,15 @@ def run_job(session: Session, statement: CreateStreaming, what: str, replaces: R
 
     If `replaces` is given, the new relation takes that view's place in the end. Then the function also raises the
     errors of `executor.epochs.takeover.replacement`, 55006 for a view that is being replaced, and 0A000 for a
-    circle.
+    circle. A plan that other statements have outdated is made again, several times before PlanOutdated is raised.
     """
+    for _ in range(_PLANS - 1):
+        with suppress(PlanOutdated):
+            return _run_job(session, statement, what, replaces)
+    return _run_job(session, statement, what, replaces)
+
+
+def _run_job(session: Session, statement: CreateStreaming, what: str, replaces: Relation | None) -> Result:
     kind, environment = KINDS[type(statement)], session.environment
     catalog, connection = environment.catalog, None
     if isinstance(statement, CreateSink):
