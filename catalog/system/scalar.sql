@@ -591,6 +591,9 @@ CREATE OR REPLACE MACRO pg.quote_literal(x) AS
 CREATE OR REPLACE MACRO pg.quote_nullable(x) AS coalesce(pg.quote_literal(x), 'NULL');
 CREATE OR REPLACE MACRO pg.quote_ident(s) AS
     CASE WHEN regexp_full_match(s, '[a-z_][a-z0-9_]*') THEN s ELSE '"' || replace(s, '"', '""') || '"' END;
+-- A text of format with at least this width, to the left of its spaces for a negative one.
+CREATE OR REPLACE MACRO pg.padded(s, width) AS concat(repeat(' ', width::BIGINT - length(coalesce(s, ''))), s,
+    repeat(' ', -width::BIGINT - length(coalesce(s, ''))));
 
 -- Patterns. A dot also matches a line end; the flag `g` means all matches.
 CREATE OR REPLACE MACRO pg.normalize(s) AS nfc_normalize(s);
@@ -814,6 +817,7 @@ CREATE OR REPLACE MACRO pg._new_year(y) AS
 CREATE OR REPLACE MACRO pg._long_trunc(u, x) AS
     pg._new_year(pg._first_year(datepart('year', x), CASE u WHEN 'decade' THEN 10 WHEN 'century' THEN 100 ELSE 1000 END,
                                 if(u = 'decade', 0, 1)));
+CREATE OR REPLACE MACRO pg.isfinite(x) AS x::VARCHAR NOT IN ('infinity', '-infinity');
 CREATE OR REPLACE MACRO pg._is_long(u, x) AS u IN ('decade', 'century', 'millennium') AND isfinite(x);
 CREATE OR REPLACE MACRO pg._trunc(u, x) AS if(pg._is_long(u, x), pg._long_trunc(u, x), date_trunc(u, x));
 CREATE OR REPLACE MACRO pg._zoned_trunc(u, x) AS

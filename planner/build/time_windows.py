@@ -12,7 +12,7 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.planner.build.session_frames import expand_sessions
 from sparkwave.planner.parse.intervals import fixed_length_us
-from sparkwave.planner.parse.trees import position_of
+from sparkwave.planner.parse.trees import folded, position_of
 
 WINDOWS = ("TUMBLE", "HOP")
 # Functions of `planner.functions`: the start of the window of a number of µs that contains a time, and a time plus a
@@ -52,7 +52,17 @@ def prepare_from(tree: exp.Query) -> exp.Query:
         _name_columns(unnest, unnest)
         if isinstance(unnest.parent, exp.Lateral):
             _name_columns(unnest.parent, unnest)
+    _name_series(copied)
     return copied
+
+
+def _name_series(tree: exp.Expr) -> None:
+    """Let the alias of a series name its column, too, where columns are named by it: `g.g` and `g.*`."""
+    named = {folded(column.args["table"]) for column in tree.find_all(exp.Column) if column.table}
+    for series in tree.find_all(exp.ExplodingGenerateSeries):
+        alias = series.parent.args.get("alias") if isinstance(series.parent, exp.Table) else None
+        if isinstance(alias, exp.TableAlias) and alias.this is not None and folded(alias.this) in named:
+            alias.set("columns", alias.columns or [alias.this.copy()])
 
 
 def is_window(source: exp.Expr) -> bool:

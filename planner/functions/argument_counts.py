@@ -16,7 +16,7 @@ _NAMES = {
     "array_ndims array_reverse array_sort array_sum ascii asin asind asinh atan atand atanh avg bit_and bit_count "
     "bit_length bit_or bit_xor bool_and bool_or cardinality casefold cbrt ceil ceiling char_length "
     "character_length chr cos cosd cosh cot cotd count crc32 crc32c date degrees every exp factorial first_value "
-    "floor gamma initcap json_agg json_array_elements json_array_elements_text json_array_length json_each "
+    "floor gamma initcap isfinite json_agg json_array_elements json_array_elements_text json_array_length json_each "
     "json_each_text json_object_keys json_typeof jsonb_agg jsonb_array_elements jsonb_array_elements_text "
     "jsonb_array_length jsonb_each jsonb_each_text jsonb_object_keys jsonb_pretty jsonb_typeof justify_days "
     "justify_hours justify_interval last_value lgamma ln log10 lower max md5 min min_scale ntile octet_length "

@@ -948,19 +948,43 @@ _QUOTED = {"I": "quote_ident", "L": "quote_nullable"}
 
 
 def _format(arguments: _Args) -> exp.Expr:
-    """Return `format('%s and %I', a, b)` for a constant format."""
+    """Return `format('%s and %2$-10I', a, b)` for a constant format, in PostgreSQL's form (documentation 9.4.1).
+
+    Raises Error 22023 for a wrong format or too few arguments, 0A000 for a width that is an argument.
+    """
     template, values = arguments[0], arguments[1:]
     if not template.is_string:
         raise Error("format of what is not a constant is not supported", errors.FEATURE_NOT_SUPPORTED)
     parts: _Args = []
-    for index, piece in enumerate(re.split(r"%([sIL%])", template.name)):
-        if index % 2 == 0 or piece == "%":
-            parts.append(exp.Literal.string(piece))
-        else:
-            value = values.pop(0) if values else None
-            quoted = None if value is None or piece == "s" else ours(_QUOTED[piece], value)
-            parts.append(exp.null() if value is None else quoted or _output(value))
+    place = end = 0
+    for found in _SPECIFIER.finditer(template.name):
+        position, is_left, width, kind = found.groups()
+        parts.append(exp.Literal.string(template.name[end : found.start()]))
+        end = found.end()
+        if kind == "%":
+            parts.append(exp.Literal.string("%"))
+            continue
+        if kind not in ("s", "I", "L"):
+            raise _wrong_specifier(kind)
+        if width and width.startswith("*"):
+            raise Error("a width of format that is an argument is not supported", errors.FEATURE_NOT_SUPPORTED)
+        place = int(position) if position else place + 1
+        if not 0 < place <= len(values):
+            raise Error("too few arguments for format()", errors.INVALID_PARAMETER_VALUE)
+        value = values[place - 1].copy()
+        text = _output(value) if kind == "s" else ours(_QUOTED[kind], value)
+        count = int(width) * (-1 if is_left else 1) if width else 0
+        parts.append(ours("padded", text, exp.Literal.number(count)) if count else text)
+    parts.append(exp.Literal.string(template.name[end:]))
     return duckdb_call("concat", *parts)
+
+
+_SPECIFIER = re.compile(r"%(?:(\d+)\$)?(-)?(\d+|\*(?:\d+\$)?)?(.|$)", re.DOTALL)
+
+
+def _wrong_specifier(kind: str) -> Error:
+    what = f'unrecognized format() type specifier "{kind}"' if kind else "unterminated format() type specifier"
+    return Error(what, errors.INVALID_PARAMETER_VALUE, hint='For a single "%" use "%%".')
 
 
 def _to_jsonb(arguments: _Args) -> exp.Expr:

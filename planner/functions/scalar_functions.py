@@ -244,6 +244,7 @@ FUNCTIONS: dict[str, Function] = {
     "make_timestamptz": F(TIMESTAMPTZ),
     "make_interval": F(INTERVAL),
     "overlaps": F(BOOLEAN),
+    "isfinite": F(BOOLEAN),
     "to_char": F(VARCHAR, reads_types=True),
     "to_timestamp": F(TIMESTAMPTZ),
     "to_date": F(DATE),

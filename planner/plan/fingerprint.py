@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import Enum
@@ -22,6 +23,7 @@ from sparkwave.planner.plan.stream_plan import State, StreamPlan
 
 # The form of a fingerprint. Of two with different forms, only the stored tables are compared.
 FORM = 1
+_PADDED = re.compile(r"%[\d$-]")
 Columns = tuple[tuple[str, str], ...]  # names in the lake, and types
 
 
@@ -139,10 +141,13 @@ def _meaning(node: exp.Expr) -> str:
     """Return the kind of an expression, with a mark if it had other values in earlier versions.
 
     The text of a JSON document had no spaces after `:` and `,`; then a cast to text had the keys as they were written.
+    `format` had no widths.
     """
     kind = type(node).__name__
     if isinstance(node, exp.Cast) and node.to.this in exp.DataType.TEXT_TYPES and type_of_part(node.this) == JSONB:
         return f"{kind}, sorted"
+    if isinstance(node, exp.Anonymous) and node.name == "format" and _PADDED.search(node.expressions[0].name):
+        return f"{kind}, padded"
     is_call = isinstance(node, exp.Anonymous) and node.name == "jsonb_extract_path_text"
     is_text = is_call or isinstance(node, exp.JSONExtractScalar | exp.JSONBExtractScalar)
     return f"{kind}, spaced" if is_text else kind
