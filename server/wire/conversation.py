@@ -85,8 +85,10 @@ def as_error(error: Exception) -> Error:
     if isinstance(error, RecursionError):
         hint = "The statement nests too deeply, or has too many operators in a row."
         return Error("stack depth limit exceeded", STATEMENT_TOO_COMPLEX, hint=hint)
-    logger.error("internal error", exc_info=error)
-    return Error(f"internal error: {type(error).__name__}: {error}")
+    # A message of DuckDB that is no UTF-8 arrives as this error, and tells more.
+    text = error.object.decode(errors="replace") if isinstance(error, UnicodeDecodeError) else str(error)
+    logger.error("internal error: %s", text, exc_info=error)
+    return Error(f"internal error: {type(error).__name__}: {text}")
 
 
 _TEXTS = (m.QUERY, m.PARSE)  # the messages that contain SQL
