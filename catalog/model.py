@@ -26,10 +26,13 @@ from sparkwave.catalog.relation_details import (
     StreamingSettings,
 )
 from sparkwave.catalog.source_model import Source
-from sparkwave.catalog.types import BIGINT, Type
+from sparkwave.catalog.types import BIGINT, BOOLEAN, Type
 from sparkwave.catalog.users import ROOT, DefaultGrant, Grant, Membership, Securable, User
 
 ROW_ID = "_row_id"
+# The only column, of booleans that are NULL, of a table without columns: the lake has no such tables. Also that of a
+# query without columns. Clients do not see it.
+NO_COLUMN = "?no column"
 # The languages of functions, and the beginning of the names that those in Python have in DuckDB.
 SQL, PYTHON = "sql", "python"
 PYTHON_PREFIX = "python_function_"
@@ -177,12 +180,19 @@ class Relation:
 
     @lazy
     def visible(self) -> tuple[Column, ...]:
-        return tuple(column for column in self.columns if not column.is_hidden)
+        """The columns that a user gave, or NO_COLUMN of a table without any."""
+        shown = tuple(column for column in self.columns if not column.is_hidden)
+        return shown or tuple(column for column in self.columns if column.name == NO_COLUMN)
 
     @lazy
     def stored(self) -> tuple[Column, ...]:
         """The columns of the lake table: all columns except a table's `_row_id`."""
         return tuple(column for column in self.columns if not (self.is_table and column.name == ROW_ID))
+
+    @property
+    def lacks_columns(self) -> bool:
+        """Whether it is a table without columns."""
+        return [column.name for column in self.visible] == [NO_COLUMN]
 
     @property
     def has_row_id(self) -> bool:
@@ -449,6 +459,10 @@ class Connection:
     @property
     def securable(self) -> Securable:
         return Securable("connection", self.id, self.name, self.owner)
+
+
+def no_column() -> Column:
+    return Column(NO_COLUMN, BOOLEAN, is_hidden=True)
 
 
 def row_id_column() -> Column:

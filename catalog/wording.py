@@ -267,8 +267,6 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str]], Error]], ...] = (
     (r"Overflow in \w+ of INTERVAL", _says("interval out of range", errors.DATETIME_FIELD_OVERFLOW)),
     (r"extract specifier \"(?P<unit>.*?)\" not recognized", _says(
         'unit "{unit}" not recognized', errors.INVALID_PARAMETER_VALUE)),
-    (r"Table must have at least one column", _says(
-        "a table without columns is not supported", errors.FEATURE_NOT_SUPPORTED)),
     (r"interval cannot be 0!", _says("step size cannot equal zero", errors.INVALID_PARAMETER_VALUE)),
     (r"JSON key cannot be NULL", _says("key must not be null", errors.INVALID_PARAMETER_VALUE)),
     (r"Separator argument to StringAgg must be a constant", _says(

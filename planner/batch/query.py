@@ -13,7 +13,7 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.column_names import check_distinct, fold_case
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lazy import lazy
-from sparkwave.catalog.model import INTERNAL_TABLE, ROW_ID, Catalog, Column, Relation
+from sparkwave.catalog.model import INTERNAL_TABLE, NO_COLUMN, ROW_ID, Catalog, Column, Relation
 from sparkwave.catalog.names import BUFFER, COPIES, VIEWS_SCHEMA, LakeTable, name_in_memory
 from sparkwave.catalog.types import QUOTIENT, TEXT, Type
 from sparkwave.catalog.users import User
@@ -88,8 +88,6 @@ LAKE = "lake"
 # Names of the lake's row id among columns under their own names, and of MERGE's action on a row among the columns of
 # its sources. They are drawn when the process starts, so that nobody else can use them.
 ROW_NAME, WHEN_NAME = (f"?{stem} {secrets.token_hex(8)}" for stem in ("rowid", "when"))
-# The name of the only column of a query without columns; clients do not see it.
-NO_COLUMN = "?no column"
 _RESOLVED = "resolved"  # marks resolved tables; a client cannot set this mark
 
 
@@ -539,6 +537,8 @@ def resolve_tables(tree: exp.Expr, environment: Environment) -> exp.Expr:
         table.replace(source)
         if with_row_ids and relation.has_row_id:
             _add_row_id(source)
+        if relation.lacks_columns and _has_more_columns(source):
+            _leave_out_of_stars(source, NO_COLUMN)
     return tree
 
 
@@ -553,13 +553,24 @@ def _add_row_id(source: exp.Expr) -> None:
     assert isinstance(rows, exp.Select)
     rows.select(exp.alias_(exp.column("rowid"), ROW_ID, quoted=True), copy=False)
     rows.args["from_"].this.meta.pop(RELATION, None)  # copies in memory have other row ids
+    _leave_out_of_stars(source, ROW_ID)
+
+
+def _leave_out_of_stars(source: exp.Expr, column: str) -> None:
+    """Leave a column of a source out of the stars over it."""
     select = source.find_ancestor(exp.Select)
     for item in select.expressions if select is not None else ():
         star = item.this if isinstance(item, exp.Column) else item
         if isinstance(star, exp.Star) and (star is item or item.table == source.alias):
             left_out = star.args.get("except_") or []
-            if all(name.name != ROW_ID for name in left_out):
-                star.set("except_", [*left_out, exp.to_identifier(ROW_ID, quoted=True)])
+            if all(name.name != column for name in left_out):
+                star.set("except_", [*left_out, exp.to_identifier(column, quoted=True)])
+
+
+def _has_more_columns(source: exp.Expr) -> bool:
+    """Whether the query that reads a source has other sources or outputs than a star."""
+    select = source.find_ancestor(exp.Select)
+    return select is not None and (len(select.expressions) > 1 or bool(select.args.get("joins")))
 
 
 def _at_version(table: exp.Table, environment: Environment) -> Environment:

@@ -133,6 +133,12 @@ def plan_insert(
     if statement.returning:
         check_relation(environment.catalog, environment.user, target, "SELECT", statement.table.position)
     rows = source.expressions if isinstance(source, exp.Values) else None
+    if (
+        target.lacks_columns
+        and statement.source is not None
+        and (rows or (isinstance(source, exp.Query) and source.selects))
+    ):
+        raise Error("INSERT has more expressions than target columns", errors.SYNTAX_ERROR)
     identity = () if statement.overrides_identity or statement.source is None else always_identity(target, environment)
     check_given(columns, lambda place: rows is None or not all(is_default_at(row, place) for row in rows), identity)
     source = prepared(source, environment)

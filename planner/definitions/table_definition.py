@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from sparkwave.catalog.model import Column, Relation, Watermark
+from sparkwave.catalog.model import NO_COLUMN, Column, Relation, Watermark
 from sparkwave.catalog.names import quote_if_needed
 from sparkwave.catalog.relation_details import NO_CONSTRAINTS, Check, Constraints
 from sparkwave.planner.parse.generated import renamed
@@ -18,7 +18,7 @@ from sparkwave.planner.statements import Connector, Name
 def table_text(name: Name, table: Relation, connector: Connector | None = None) -> str:
     """Return a normalised CREATE TABLE or SOURCE with a name, with the clauses of its connector."""
     included = [column for _, column, _ in connector.includes] if connector is not None else []
-    listed = [_column_text(column, table) for column in table.visible if column.name not in included]
+    listed = [_column_text(column, table) for column in table.visible if column.name not in (*included, NO_COLUMN)]
     checks = table.constraints.checks
     listed += [f"CONSTRAINT {quote_if_needed(check.name)} CHECK ({check.condition})" for check in checks]
     if table.primary_key:

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pyarrow as pa
 
 from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.model import NO_COLUMN
 from sparkwave.catalog.types import DEFAULT_NUMERIC, Type, duckdb_type
 from sparkwave.planner.batch.origins import Origin
-from sparkwave.planner.batch.query import NO_COLUMN
 from sparkwave.server.wire.result import Result, ResultColumn
 
 

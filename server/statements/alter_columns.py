@@ -17,7 +17,7 @@ from typing import Any
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error, used
 from sparkwave.catalog.lake.ducklake import Cursor
-from sparkwave.catalog.model import RESERVED_COLUMNS, Column, Relation
+from sparkwave.catalog.model import NO_COLUMN, RESERVED_COLUMNS, Column, Relation, no_column
 from sparkwave.catalog.names import quote
 from sparkwave.catalog.stores.column_store import (
     add_lake_column,
@@ -213,6 +213,11 @@ def _add(change: _Change, action: AddColumn) -> Relation:
     made_as = free_lake_name(table, definition.name, change.id)
     column = replace(definition.column, made_as=None if made_as == definition.name else made_as, since=change.id)
     add_lake_column(change.cursor, table, column, _stored_value(change, column))
+    if table.lacks_columns:
+        (none,) = table.visible
+        drop_lake_column(change.cursor, table, none)
+        columns = tuple(each for each in table.columns if each is not none)
+        table = replace(table, columns=columns, dropped=(*table.dropped, none.lake_name))
     hidden = tuple(each for each in table.columns if each.is_hidden)
     change.table = with_length(replace(table, columns=(*table.visible, column, *hidden)), column, definition.length)
     for check in definition.checks:
@@ -277,6 +282,8 @@ def _drop(change: _Change, action: DropColumn) -> Relation:
     for each in computed:
         change.table = _drop(change, DropColumn(each.name, action.position, cascade=True))
     _drop_views(change, readers)
+    if change.table.visible == (column,):
+        change.table = _with_no_column(change)
     drop_lake_column(change.cursor, change.table, column)
     for sequence in change.session.context.store.catalog.sequences_of(change.table, column):
         change.session.context.store.drop_relation(change.cursor, sequence)
@@ -285,6 +292,14 @@ def _drop(change: _Change, action: DropColumn) -> Relation:
     columns = tuple(each for each in change.table.columns if each.name != column.name)
     table = without_column(change.table, column)
     return replace(table, columns=columns, dropped=(*change.table.dropped, column.lake_name))
+
+
+def _with_no_column(change: _Change) -> Relation:
+    """Add the column that a table without columns has, before its last one is dropped."""
+    name = free_lake_name(change.table, NO_COLUMN, change.id)
+    none = replace(no_column(), made_as=name, since=change.id)
+    add_lake_column(change.cursor, change.table, none, None)
+    return replace(change.table, columns=(none, *change.table.columns))
 
 
 def _refuse_written(readers: list[Relation], table: Relation, position: int) -> None:
@@ -308,8 +323,6 @@ def _refuse_drop(change: _Change, column: Column, position: int) -> None:
         why = "the table's watermark is on it"
     elif column.name in table.conflict.versions:
         why = "it is a version column"
-    elif len(table.visible) == 1:
-        why = "the table has no other"
     if why is not None:
         message = f'cannot drop column "{column.name}" of table "{table.name}": {why}'
         raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=position)

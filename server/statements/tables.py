@@ -8,7 +8,7 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.column_names import check_distinct, escaped
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import Cursor
-from sparkwave.catalog.model import RESERVED_COLUMNS, ROW_ID, Column, Relation, row_id_column
+from sparkwave.catalog.model import RESERVED_COLUMNS, ROW_ID, Column, Relation, no_column, row_id_column
 from sparkwave.catalog.names import quote
 from sparkwave.catalog.relation_details import NO_CONSTRAINTS, Check, Constraints
 from sparkwave.catalog.stores.source_store import add_source
@@ -66,7 +66,7 @@ def _create(session: Session, statement: CreateTable, kind: str) -> Result:
             schema=schema,
             name=statement.name.name,
             kind=kind,
-            columns=columns if key else (*columns, row_id_column()),
+            columns=columns if key else (*(columns or (no_column(),)), row_id_column()),
             key=key or (ROW_ID,),
             definition=statement.definition,
             created=True,

@@ -239,6 +239,8 @@ def _header(columns: Sequence[ResultColumn], options: CopyOptions) -> bytes:
 
 
 def _lines(batch: pa.RecordBatch, columns: Sequence[ResultColumn], options: CopyOptions, style: TextStyle) -> pa.Array:
+    if not columns:  # of a query without columns, whose rows have one here
+        return pa.array([style.encoding.from_utf8(b"\n")], pa.binary()).take(pa.array([0] * batch.num_rows))
     texts = (text_array(array, column.type, style) for array, column in zip(batch.columns, columns, strict=True))
     names = [column.name for column in columns]
     cells = [

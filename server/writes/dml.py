@@ -84,6 +84,8 @@ def returned_columns(
 def _into(session: Session, statement: Insert) -> tuple[Relation, tuple[Column, ...]]:
     """The table of an INSERT, and the columns that it fills."""
     target = resolve_target(statement.table, "INSERT", session.environment, statement.columns)
+    if target.lacks_columns and statement.returning:
+        raise Error("RETURNING of a table without columns is not supported", errors.FEATURE_NOT_SUPPORTED)
     return target, target_columns(target, statement.columns)
 
 
