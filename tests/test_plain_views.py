@@ -89,12 +89,12 @@ def test_types_of_a_view(session: Connection) -> None:
 def test_life_of_a_view(session: Connection) -> None:
     notices: list[str] = []
     session.add_notice_handler(lambda notice: notices.append(notice.message_primary or ""))
-    session.execute("CREATE VIEW v (a) AS SELECT  k FROM t")
+    session.execute("CREATE VIEW v (a) AS select  k from t")
     session.execute("CREATE VIEW IF NOT EXISTS v AS SELECT 1 AS one")
     assert notices.pop() == 'relation "v" already exists, skipping'
     assert rows(session, "SHOW VIEWS") == [("public.v",)]
     assert rows(session, "SHOW VIEWS LIKE 'x%'") == []
-    assert rows(session, "SHOW CREATE VIEW v") == [("public.v", "CREATE VIEW v (a) AS SELECT  k FROM t")]
+    assert rows(session, "SHOW CREATE VIEW v") == [("public.v", "CREATE VIEW v (a) AS SELECT k FROM t")]
     assert rows(session, "SHOW TABLES") == [("public.other",), ("public.t",)]
     assert session.execute("DROP VIEW v").statusmessage == "DROP VIEW"
     session.execute("DROP VIEW IF EXISTS v")
@@ -161,7 +161,7 @@ def test_failures_inside_a_view_point_at_its_name(session: Connection) -> None:
 
 
 def test_catalogs(session: Connection) -> None:
-    session.execute("CREATE VIEW v (a) AS SELECT k FROM t")
+    session.execute("CREATE VIEW v (a) AS select  k from t")
     tables = "SELECT table_type, is_insertable_into FROM information_schema.tables WHERE table_name = 'v'"
     assert rows(session, tables) == [("VIEW", "NO")]
     definition = "SELECT k FROM t"
