@@ -30,6 +30,7 @@ DUPLICATE_ALIAS = "42712"
 WRONG_OBJECT_TYPE = "42809"
 INVALID_COLUMN_DEFINITION = "42611"
 INVALID_COLUMN_REFERENCE = "42P10"
+INVALID_ROW_COUNT = "2201W"
 INVALID_TABLE_DEFINITION = "42P16"
 INVALID_FUNCTION_DEFINITION = "42P13"
 DUPLICATE_FUNCTION = "42723"
@@ -113,7 +114,8 @@ FREE_SPACE = "Free space on the disk of the data directory."
 class Error(Exception):
     """An error that is reported to the client.
 
-    `position` counts characters of the statement's text from 1, as field `P` of ErrorResponse.
+    `position` counts characters of the statement's text from 1, as field `P` of ErrorResponse. `context` is the place
+    in what the statement works on, such as a line of COPY's data.
     """
 
     def __init__(
@@ -131,6 +133,7 @@ class Error(Exception):
         self.detail = detail
         self.hint = hint
         self.position = position
+        self.context: str | None = None
 
 
 class Refused(Error):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -35,6 +37,17 @@ _RESERVED_WORDS = (
     "union unique user using variadic verbose when where window with"
 )
 _RESERVED = frozenset(_RESERVED_WORDS.split())
+
+
+# Of names that are taken for one another, as difflib counts it.
+_LEAST_LIKENESS = 0.65
+
+
+def closest(name: str, names: Iterable[str]) -> str | None:
+    """Return the name that looks most like one that is not among them; None where it is, or none looks like it."""
+    known = set(names)
+    close = difflib.get_close_matches(name.lower(), sorted(known), 1, _LEAST_LIKENESS)
+    return close[0] if close and name not in known else None
 
 
 def is_temporary_schema(schema: str) -> bool:

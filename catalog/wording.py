@@ -174,7 +174,7 @@ _WINDOW_FUNCTIONS = frozenset(
     ("row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead", "nth_value")
 )
 _INPUT = 'invalid input syntax for type {type}: "{text}"'
-_NAMED = r"(?P<type>[A-Z0-9]+(?: WITH TIME ZONE)?(?:\(\d+,\d+\))?(?:\[\])*)"
+_NAMED = r"(?P<type>[A-Z0-9_]+(?: WITH TIME ZONE)?(?:\(\d+,\d+\))?(?:\[\])*)"
 
 _RULES: tuple[tuple[str, Callable[[re.Match[str]], Error]], ...] = (
     # Errors raised by Sparkwave's macros.
@@ -241,6 +241,8 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str]], Error]], ...] = (
     (r"Could not choose a best candidate .* the function call \"(?P<name>[^\"(]+)\((?P<types>.*?)\)\"", _several),
     (r"(?:Scalar |Table |Aggregate |Macro )*Function with name \"?(?P<name>[^\"]+?)\"? does not exist", _no_function),
     (rf"Cannot mix values of type {_NAMED} and {_NAMED.replace('<type>', '<type_to>')} in (?P<what>\w+)", _unlike),
+    (rf"Cannot compare values of type {_NAMED} and type {_NAMED.replace('<type>', '<type_to>')}", _says(
+        "values of types {type} and {type_to} cannot be compared", errors.UNDEFINED_FUNCTION)),
     (rf"Cannot combine types of {_NAMED} and {_NAMED.replace('<type>', '<type_to>')}", _unlike),
     (r"UNNEST\(\) can only be applied to lists, structs and NULL, not (?P<types>.*)",
      lambda found: _function_of("unnest", found["types"])),
@@ -314,6 +316,28 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str]], Error]], ...] = (
             errors.GROUPING_ERROR,
         ),
     ),
+    (r"(?P<clause>GROUP BY|ORDER)(?P<by>)? term out of range", lambda found: Error(
+        f"a position in {found['clause'].removesuffix(' BY')} BY is not in the select list",
+        errors.INVALID_COLUMN_REFERENCE)),
+    (r"LIMIT/OFFSET cannot be negative", _says(
+        "LIMIT and OFFSET must not be negative", errors.INVALID_ROW_COUNT)),
+    (r"Column \"(?P<name>.*?)\" does not exist on (?P<side>left|right) side of join", _says(
+        'column "{name}" specified in USING clause does not exist in {side} table', errors.UNDEFINED_COLUMN)),
+    (r"(?P<text>table \".*?\" has \d+ columns available but \d+ columns specified)", _says(
+        "{text}", errors.INVALID_COLUMN_REFERENCE)),
+    (r"Duplicate CTE name \"(?P<name>.*?)\"", _says(
+        'WITH query name "{name}" specified more than once', errors.DUPLICATE_ALIAS)),
+    (r"GROUP BY clause cannot contain aggregates", _says(
+        "aggregate functions are not allowed in GROUP BY", errors.GROUPING_ERROR)),
+    (r"(?P<text>aggregate functions are not allowed in UPDATE)", _says("{text}", errors.GROUPING_ERROR)),
+    (r"Could not ORDER BY column \"(?:.*\.)?(?P<name>[^\".]+)\": add the expression", _says(
+        'column "{name}" does not exist', errors.UNDEFINED_COLUMN)),
+    (r"Function \"(?P<name>\w+)\" is a table function but it was used as a scalar function", lambda found: Error(
+        f"function {found['name']} does not exist", errors.UNDEFINED_FUNCTION, hint=errors.NO_FUNCTION)),
+    (r"Function \"(?P<name>\w+)\" is a (?:Macro|Scalar) Function\. \"DISTINCT\"", _says(
+        "DISTINCT, FILTER or ORDER BY specified, but {name} is not an aggregate function", errors.WRONG_OBJECT_TYPE)),
+    (r"Could not parse string \"(?P<text>.*?)\" according to format specifier", _says(
+        'invalid value "{text}" for the format', errors.INVALID_DATETIME_FORMAT)),
     (r"GROUPING statement cannot be used without groups|GROUPING child .* must be a grouping column", _says(
         "arguments to GROUPING must be grouping expressions of the associated query level", errors.GROUPING_ERROR)),
     (r"GROUPING function is not supported here", _says(

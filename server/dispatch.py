@@ -20,6 +20,7 @@ from sparkwave.server.session.plan_cache import parse, split
 from sparkwave.server.session.portal import Names
 from sparkwave.server.session.prepared import Places, Prepared, is_execute
 from sparkwave.server.session.session import Session
+from sparkwave.server.session.suggestions import suggest
 from sparkwave.server.statements import (
     alter_columns,
     alter_jobs,
@@ -288,6 +289,9 @@ class Client:
         if self._session.block is not None and self._session.block.is_implicit:
             with self._session.statement(), Places(statements.Empty(), self._session):
                 atomic.commit(self._session)
+
+    def explain(self, error: Error) -> None:
+        suggest(self._session, error)
 
     def fail(self) -> None:
         atomic.fail(self._session)

@@ -32,6 +32,37 @@ def copied_in(connection: Connection, options: str, data: bytes, columns: str = 
     return sorted(connection.execute("SELECT * FROM c").fetchall(), key=str)
 
 
+def place_of(connection: Connection, options: str, data: bytes) -> tuple[str | None, str | None, str | None]:
+    """The SQLSTATE, message and context of the error of a COPY."""
+    with pytest.raises(psycopg.Error) as caught, connection.cursor().copy(f"COPY c {options}".encode()) as copy:
+        copy.write(data)
+    return caught.value.sqlstate, caught.value.diag.message_primary, caught.value.diag.context
+
+
+@pytest.mark.parametrize(
+    ("options", "data"),
+    [
+        ("(n, t) FROM STDIN", b"1\ta\n2\tb\nx\tc\n"),
+        ("(n, t) FROM STDIN", b"1\ta\n2\n"),
+        ("(n, t) FROM STDIN", b"1\ta\n2\tb\tc\n"),
+        ("(n) FROM STDIN", b"1\n99999999999\n"),
+        ("(t, n) FROM STDIN (FORMAT csv, HEADER)", b't,n\n"a\nb",1\nc,2\nd,x\n'),
+        ("(n, t) FROM STDIN (FORMAT csv, HEADER match)", b"n,x\n1,a\n"),
+        ("FROM STDIN (FORMAT csv, DELIMITER 'ab')", b""),
+        ("FROM STDIN (FORMAT csv, QUOTE 'ab')", b""),
+        ("TO STDOUT (FORMAT csv, HEADER match)", b""),
+    ],
+)
+def test_the_place_of_a_mistake(both: tuple[Connection, Connection], options: str, data: bytes) -> None:
+    ours, theirs = (place_of(connection, options, data) for connection in both)
+    assert ours == theirs
+
+
+def test_a_header_that_matches(both: tuple[Connection, Connection]) -> None:
+    ours, theirs = (copied_in(connection, "(FORMAT csv, HEADER match)", b"n,t\n1,a\n", "(n, t)") for connection in both)
+    assert ours == theirs == [(1, "a", None, 7)]
+
+
 def copied_out(connection: Connection, statement: str) -> Any:
     try:
         with connection.cursor().copy(statement.encode()) as copy:

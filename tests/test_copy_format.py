@@ -101,21 +101,21 @@ def test_bad_rows_name_their_line(options: CopyOptions, data: bytes, message: st
         read(data, options)
     assert caught.value.sqlstate == "22P04"
     assert caught.value.message == message
-    assert line in (caught.value.detail or "")
+    assert line in (caught.value.context or "")
 
 
 def test_lines_are_counted_over_several_parses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(copy_text, "PARSE_AT", 16)
     with pytest.raises(Error) as caught:
         read(b"1,2\n" * 99 + b"oops\n", csv_copy(), step=10)
-    assert 'line 100: "oops"' in (caught.value.detail or "")
+    assert 'line 100: "oops"' in (caught.value.context or "")
 
 
 def test_invalid_utf8() -> None:
     with pytest.raises(Error) as caught:
         read(b"1,2\n\xff,3\n", csv_copy())
     assert caught.value.sqlstate == "22021"
-    assert "line 2" in (caught.value.detail or "")
+    assert "line 2" in (caught.value.context or "")
 
 
 def test_a_row_that_never_ends_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,6 +64,7 @@ class Sink:
     """Keeps its rows in the session; the value "bad" in the second column is an error of `write`."""
 
     columns = (ResultColumn("a", TEXT), ResultColumn("b", TEXT))
+    table = "t"
 
     def __init__(self, session: FakeSession, options: CopyOptions) -> None:
         self.session, self.options = session, options
@@ -137,6 +138,9 @@ class FakeSession:
 
     def end_implicit(self) -> None:
         """As there is none."""
+
+    def explain(self, error: Error) -> None:
+        """As nothing is known."""
 
     def fail(self) -> None:
         """As there is none."""
@@ -637,7 +641,7 @@ def test_a_bad_line_through_psycopg(connection: psycopg.Connection) -> None:
         cursor.copy("copy in csv") as copy,
     ):
         copy.write("1,x\n" * 1000 + "oops\n" + "1,x\n" * 1_000_000)
-    assert caught.value.diag.message_detail == 'COPY, line 1001: "oops"'
+    assert caught.value.diag.context == 'COPY t, line 1001: "oops"'
     assert connection.execute("rows 2").fetchall() == [(0,), (1,)]
 
 

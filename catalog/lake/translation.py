@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 
 import duckdb
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
+from sparkwave.catalog.names import closest
 from sparkwave.catalog.python_failures import python_error
 from sparkwave.catalog.types import with_names
 from sparkwave.catalog.wording import in_postgres_words
@@ -29,7 +29,7 @@ _SQLSTATES: tuple[tuple[type[Exception], str], ...] = (
 _TEXT_SQLSTATES: tuple[tuple[str, str], ...] = (
     (r"(Table|View) with name .* does not exist|Referenced table .* not found", errors.UNDEFINED_TABLE),
     (r"relation \".*\" does not exist", errors.UNDEFINED_TABLE),
-    (r"(type|role) \".*\" does not exist", errors.UNDEFINED_OBJECT),
+    (r"(type|role) \".*\" does not exist|unrecognized configuration parameter", errors.UNDEFINED_OBJECT),
     (r"schema \".*\" does not exist", errors.INVALID_SCHEMA_NAME),
     (r"must be a (superuser|member of the role) ", errors.INSUFFICIENT_PRIVILEGE),
     (r"STAR expression", errors.FEATURE_NOT_SUPPORTED),
@@ -111,8 +111,8 @@ def translate(error: duckdb.Error) -> Error:
 def _meant(name: str, text: str) -> str | None:
     """PostgreSQL's hint at the column that may be meant, among those that DuckDB lists."""
     listed = re.search(r"Candidate bindings: (.*)", text)
-    close = difflib.get_close_matches(name, re.findall(r'"([^"]+)"', listed[1]) if listed else (), 1)
-    return f'Perhaps you meant to reference the column "{close[0]}".' if close else None
+    meant = closest(name, re.findall(r'"([^"]+)"', listed[1]) if listed else ())
+    return f'Perhaps you meant to reference the column "{meant}".' if meant is not None else None
 
 
 DuckDBError = duckdb.Error

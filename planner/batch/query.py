@@ -28,6 +28,7 @@ from sparkwave.planner.batch.correlated import with_outer_columns
 from sparkwave.planner.batch.grouping import expand_grouping
 from sparkwave.planner.batch.hashed_lists import hash_lists
 from sparkwave.planner.batch.index_selection import select_indexes
+from sparkwave.planner.batch.operand_checks import check_operands
 from sparkwave.planner.batch.origins import Origin, origins
 from sparkwave.planner.batch.parameters import (
     Columns,
@@ -38,6 +39,7 @@ from sparkwave.planner.batch.parameters import (
     typed_nodes,
 )
 from sparkwave.planner.batch.pg_names import system_schema
+from sparkwave.planner.batch.qualifiers import check_qualifiers
 from sparkwave.planner.batch.removals import with_removals
 from sparkwave.planner.batch.row_functions import expand_around_rows, expand_calls, expand_unnests, is_single_value
 from sparkwave.planner.batch.row_in_query import expand_row_in_query
@@ -243,6 +245,7 @@ def prepared(tree: exp.Expr, environment: Environment) -> exp.Expr:
     for source in tree.find_all(exp.Subquery, exp.CTE):
         _check_cases(source)
     check_sort_columns(tree, columns_in(environment.catalog, environment.scope))
+    check_types(tree, environment)
     tree = with_functions(tree, environment.catalog, environment.scope).copy()
     for select in tree.find_all(exp.Select):
         if not select.expressions:  # DuckDB has no rows without columns
@@ -258,6 +261,17 @@ def prepared(tree: exp.Expr, environment: Environment) -> exp.Expr:
     resolve_references(tree, environment.catalog, environment.scope)
     _expand_stars(tree, environment.catalog, environment.scope)
     return at_versions(expand_calls(_with_types(tree, environment)), environment.versions)
+
+
+def check_types(tree: exp.Expr, environment: Environment) -> None:
+    """Check conditions and operands of a statement over users' relations alone (`check_operands`)."""
+
+    def relations() -> list[Relation] | None:
+        found = [find_relation(name_of(table), environment) for table in base_tables(tree)]
+        return None if None in found else [relation for relation in found if relation is not None]
+
+    check_operands(tree, relations, typed_in(environment))
+    check_qualifiers(tree, relations)
 
 
 def _with_types(tree: exp.Expr, environment: Environment) -> exp.Expr:

@@ -17,6 +17,7 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Column, Relation
 from sparkwave.catalog.relation_details import ALWAYS
 from sparkwave.catalog.types import VARCHAR, Type
+from sparkwave.planner.batch.assigned_types import check_values
 from sparkwave.planner.batch.parameters import assigned_values
 from sparkwave.planner.batch.query import (
     Batch,
@@ -31,6 +32,7 @@ from sparkwave.planner.batch.query import (
     staged_table,
     stored_rows,
     stored_table,
+    typed_in,
     written_batch,
 )
 from sparkwave.planner.batch.row_structs import with_row_types
@@ -142,6 +144,8 @@ def plan_insert(
     identity = () if statement.overrides_identity or statement.source is None else always_identity(target, environment)
     check_given(columns, lambda place: rows is None or not all(is_default_at(row, place) for row in rows), identity)
     source = prepared(source, environment)
+    if statement.source is not None:
+        check_values(source, target, columns, typed_in(environment))
     types = [column.type for column in columns]
     assigned = assigned_values(source, lambda name, place: types[place] if place < len(types) else None)
     for row in source.find_all(exp.Tuple) if isinstance(source, exp.Values) else ():
@@ -198,7 +202,10 @@ def plan_change(
         check_relation(environment.catalog, environment.user, target, "SELECT", statement.table.position)
     elif _reads_columns(statement.tree):
         check_columns_read(statement.tree, environment, [(statement.tree.this, target)])
-    tree = with_row_types(prepared(statement.tree, environment), environment.catalog, environment.scope)
+    tree = prepared(statement.tree, environment)
+    if isinstance(statement, Update):
+        check_values(tree, target, (), typed_in(environment))
+    tree = with_row_types(tree, environment.catalog, environment.scope)
     types = {column.name: column.type for column in target.visible}
     assigned_types = assigned_values(tree, lambda name, place: types.get(name)) if isinstance(statement, Update) else {}
     parameters = _parameters(tree, statement, target, environment, oids, assigned_types)

@@ -39,7 +39,7 @@ from sparkwave.planner.definitions.connectors import (
     S3_REQUIRED,
 )
 from sparkwave.planner.definitions.counting import draws
-from sparkwave.planner.definitions.view_options import KNOWN, rows_a_second
+from sparkwave.planner.definitions.view_options import KNOWN, meant_option, rows_a_second
 from sparkwave.planner.parse.with_options import CONNECTION
 from sparkwave.planner.plan.growth import only_grows
 from sparkwave.planner.plan.nodes import Item, Project
@@ -105,7 +105,9 @@ def sink_options(statement: CreateSink) -> SinkOptions:
     if unknown:
         listed = ", ".join(f'"{name}"' for name in unknown)
         position = {**encoded, **given}[unknown[0]].position
-        raise _invalid(f"unexpected options in WITH clause: [{listed}]", position)
+        error = _invalid(f"unexpected options in WITH clause: [{listed}]", position)
+        error.hint = meant_option(unknown[0], (*_TAKEN[connector], *KNOWN, *_TYPED))
+        raise error
     if format_ is not None and connector not in _ENCODES:
         message = f"connector {connector} is not supported by FORMAT ... ENCODE ... syntax"
         raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=format_.position)

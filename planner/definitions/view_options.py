@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
+from sparkwave.catalog.names import closest
 from sparkwave.planner.backfill.strategy import BackfillSettings
 from sparkwave.planner.statements import Option
 
@@ -34,6 +36,12 @@ class JobOptions:
         return settings if self.rate_limit is None else replace(settings, rate_limit=self.rate_limit)
 
 
+def meant_option(name: str, known: Iterable[str]) -> str | None:
+    """Return a hint at the option that an unknown one may mean."""
+    meant = closest(name, known)
+    return f'Perhaps you meant the option "{meant}".' if meant is not None else None
+
+
 def read_options(options: tuple[Option, ...]) -> JobOptions:
     """Read and check options. Raises Error 22023 for an unknown option or a wrong value."""
     given = {option.name: option for option in options}
@@ -43,6 +51,7 @@ def read_options(options: tuple[Option, ...]) -> JobOptions:
         raise Error(
             f"unexpected options in WITH clause: [{listed}]",
             errors.INVALID_PARAMETER_VALUE,
+            hint=meant_option(unknown[0], KNOWN),
             position=given[unknown[0]].position,
         )
     if MAX_COST in given:

@@ -280,6 +280,17 @@ def locate(tree: exp.Expr, name: str) -> int | None:
     return None
 
 
+def locate_table(tree: exp.Expr, name: str) -> int | None:
+    """Return the first use of a table's name before a column, counted from 1."""
+    found = (node.args["table"] for node in tree.find_all(exp.Column, bfs=False) if node.table.lower() == name.lower())
+    return next((position_of(table) for table in found), None)
+
+
+def source_names(tree: exp.Expr) -> list[str]:
+    """Return the names by which the columns of a statement can be qualified."""
+    return [source.alias_or_name for source in tree.find_all(exp.Table, exp.Subquery) if source.alias_or_name]
+
+
 def blank(text: str) -> str:
     """Return a blank text with as many characters and lines."""
     return "".join("\n" if character == "\n" else " " for character in text)

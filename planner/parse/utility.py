@@ -116,10 +116,18 @@ def _copy_options(reader: TokenReader, is_from: bool) -> tuple[str, dict[str, st
                 found["format"] = word
             case "header":
                 plain = reader.at_end or reader.peek() in (",", ")") or not parenthesised
-                found[word] = True if plain else reader.value() in ("true", "on", "1")
+                value = "true" if plain else reader.value().lower()
+                if value == "match" and not is_from:
+                    message = 'cannot use "match" with HEADER in COPY TO'
+                    raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=position)
+                found[word] = value in ("true", "on", "1", "match")
+                found |= {"header_match": True} if value == "match" else {}
             case "delimiter" | "null" | "quote" | "escape" | "encoding":
                 reader.accept("AS")
-                found[word] = reader.value()
+                found[word] = value = reader.value()
+                if word in ("delimiter", "quote", "escape") and len(value.encode()) != 1:
+                    message = f"COPY {word} must be a single one-byte character"
+                    raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=position)
             case _:
                 raise Error(f'option "{word}" not recognized', errors.SYNTAX_ERROR, position=position)
     format_ = str(found.pop("format", "text"))

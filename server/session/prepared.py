@@ -11,11 +11,12 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.translation import DuckDBError, translate
 from sparkwave.catalog.lazy import lazy
+from sparkwave.catalog.names import closest
 from sparkwave.catalog.types import VARCHAR, Type
 from sparkwave.planner import statements
 from sparkwave.planner.batch.query import plan_arguments
 from sparkwave.planner.batch.unknown_calls import unknown_call
-from sparkwave.planner.parse.trees import locate
+from sparkwave.planner.parse.trees import locate, locate_table, source_names
 from sparkwave.planner.statements import Statement
 from sparkwave.server.reads import execution, queries
 from sparkwave.server.session import portal
@@ -53,7 +54,12 @@ class Places:
         error = translate(raw)
         trees = (getattr(self._statement, attribute, None) for attribute in ("tree", "source", "query"))
         tree = next((tree for tree in trees if tree is not None), None)
-        name = re.search(r'(?:column|name|function) "?(\w+)', error.message)
+        name = re.search(r'(?:column|name|function) (?:reference )?"?(\w+)', error.message)
+        missing = re.fullmatch(r'missing FROM-clause entry for table "(.*)"', error.message)
+        if missing is not None and tree is not None:
+            error.position = locate_table(tree, missing[1])
+            meant = closest(missing[1], source_names(tree))
+            error.hint = f'Perhaps you meant to reference the table "{meant}".' if meant is not None else None
         if tree is not None and name is not None:
             is_of_types = error.sqlstate in (errors.UNDEFINED_FUNCTION, errors.AMBIGUOUS_FUNCTION)
             is_quoted = f'"{name[1]}' in error.message  # by a function that was asked for another one

@@ -32,7 +32,7 @@ from sparkwave.server.session.session import Session
 from sparkwave.server.wire.client_encoding import ENCODINGS, encoding_name
 from sparkwave.server.wire.copy_text import binary_copy, csv_copy, text_copy
 from sparkwave.server.wire.parameter_values import decode_parameter
-from sparkwave.server.wire.result import CopyOptions, Result, ResultColumn
+from sparkwave.server.wire.result import BadValue, CopyOptions, Result, ResultColumn
 from sparkwave.server.writes.staging import (
     compute_defaults,
     compute_generated,
@@ -41,6 +41,9 @@ from sparkwave.server.writes.staging import (
     target_columns,
 )
 from sparkwave.server.writes.writing import store_staged
+
+# The column of a batch that counts its rows.
+_ROW = "?row"
 
 
 def copy(session: Session, statement: Copy) -> Result:
@@ -74,7 +77,8 @@ def copy(session: Session, statement: Copy) -> Result:
     cursor = session.context.lake.cursor()
     create_staging(cursor, target)
     wire_columns = tuple(ResultColumn(column.name, column.type) for column in columns)
-    return Result("COPY", copy_in=_TableSink(wire_columns, options, session, cursor, target, columns, condition))
+    sink = _TableSink(wire_columns, options, session, cursor, target, columns, condition, target.name)
+    return Result("COPY", copy_in=sink)
 
 
 def _with_encoding(options: dict[str, Any]) -> dict[str, Any]:
@@ -122,6 +126,7 @@ class _TableSink:
     target: Relation
     targets: tuple[Column, ...]
     condition: str | None = None
+    table: str = ""
 
     def write(self, batch: pa.RecordBatch) -> None:
         arrays = batch.columns if self.options.is_binary else map(_lists, batch.columns, self.targets)
@@ -132,7 +137,7 @@ class _TableSink:
             rows = f"SELECT {values} FROM copied_rows"
             self.cursor.execute(fill_staging(self.targets, rows))
         except DuckDBError as error:
-            raise self._name_column(translate(error), renamed) from error
+            raise self._placed(translate(error), renamed, batch) from error
         finally:
             self.cursor.unregister("copied_rows")
 
@@ -141,22 +146,35 @@ class _TableSink:
         value = quote(column.name)
         return column.type.cast(value) if self.options.is_binary else _from_text(value, column.type)
 
-    def _name_column(self, error: Error, batch: pa.RecordBatch) -> Error:
-        """The error with the name of the column whose value does not fit."""
-        self.cursor.register("copied_rows", batch)
-        for column in self.targets:
-            tried = f"TRY({self._value(column)})"
-            row = self.cursor.execute(
-                f"SELECT {quote(column.name)} FROM copied_rows WHERE {quote(column.name)} IS NOT NULL "
-                f"AND {tried} IS NULL LIMIT 1"
+    def _placed(self, error: Error, rows: pa.RecordBatch, copied: pa.RecordBatch) -> Error:
+        """The error with the place of the first value that does not fit, as it was copied."""
+        self.cursor.register("copied_rows", rows.append_column(_ROW, pa.array(range(rows.num_rows))))
+        first: tuple[int, int] | None = None
+        for place, column in enumerate(self.targets):
+            name = quote(column.name)
+            found = self.cursor.execute(
+                f"SELECT {quote(_ROW)} FROM copied_rows WHERE {name} IS NOT NULL "
+                f"AND TRY({self._value(column)}) IS NULL ORDER BY ALL LIMIT 1"
             ).fetchone()
-            if row:
-                self.cursor.unregister("copied_rows")
-                what = "input value for enum" if column.type.labels else "input syntax for type"
-                message = f'invalid {what} {column.type}: "{row[0]}"'
-                return Error(message, "22P02", detail=f"COPY {self.target.name}, column {column.name}")
+            if found and (first is None or found[0] < first[0]):
+                first = found[0], place
+        if first is not None:
+            row, place = first
+            error = self._bad_value(row, self.targets[place], copied.column(place)[row].as_py())
         self.cursor.unregister("copied_rows")
         return error
+
+    def _bad_value(self, row: int, column: Column, value: object) -> BadValue:
+        """The error of a value, with its place."""
+        what = "input value for enum" if column.type.labels else "input syntax for type"
+        found = BadValue(f'invalid {what} {column.type}: "{value}"', INVALID_TEXT_REPRESENTATION)
+        try:
+            self.cursor.execute(f"SELECT {self._value(column)} FROM copied_rows WHERE {quote(_ROW)} = {row}").fetchall()
+        except DuckDBError as raised:
+            told = translate(raised)
+            if column.type.dimensions or f'"{value}"' in told.message:
+                found = BadValue(told.message, told.sqlstate)
+        return _at(found, row, column, value)
 
     def finish(self) -> int:
         with self.session.running(self.cursor):
@@ -173,12 +191,23 @@ class _TableSink:
         self.cursor.close()
 
 
+def _at(error: BadValue, row: int, column: Column, value: object) -> BadValue:
+    """The error with the place of the value."""
+    error.context, error.row = f'column {column.name}: "{value}"', row
+    return error
+
+
 def _lists(array: pa.Array, column: Column) -> pa.Array:
     """PostgreSQL's array literals as lists of the texts of their elements."""
     if not column.type.dimensions:
         return array
     texts = replace(VARCHAR, dimensions=column.type.dimensions)
-    values = [None if text is None else decode_parameter(text.encode(), 0, texts) for text in array.to_pylist()]
+    values = []
+    for row, text in enumerate(array.to_pylist()):
+        try:
+            values.append(None if text is None else decode_parameter(text.encode(), 0, texts))
+        except Error as error:
+            raise _at(BadValue(error.message, error.sqlstate, detail=error.detail), row, column, text) from None
     arrow = pa.string()
     for _ in range(column.type.dimensions):
         arrow = pa.list_(arrow)

@@ -47,6 +47,9 @@ class ClientSession(Protocol):
     def end_implicit(self) -> None:
         """End and commit the statements that belong together, if any. Raises Error when the commit fails."""
 
+    def explain(self, error: Error) -> None:
+        """Give an error that the client will be told a hint, where it has none."""
+
     def fail(self) -> None:
         """Mark an atomic transaction as failed, after the client has been told of an error."""
 

@@ -32,7 +32,7 @@ from sparkwave.server.wire.client_encoding import UTF8, Encoding
 from sparkwave.server.wire.client_session import ClientSession
 from sparkwave.server.wire.copy_binary import BinaryCopyParser, binary_rows
 from sparkwave.server.wire.copy_text import CopyParser, copy_rows
-from sparkwave.server.wire.result import CopySink, Notice, Result, ResultColumn
+from sparkwave.server.wire.result import BadValue, CopySink, Notice, Result, ResultColumn
 from sparkwave.server.wire.row_messages import data_rows
 from sparkwave.server.wire.text_style import TextStyle, style_of
 
@@ -161,6 +161,7 @@ class Conversation:
 
     def _report(self, error: Exception) -> None:
         error = as_error(error)
+        self._session.explain(error)
         self._session.fail()
         if error.sqlstate == QUERY_CANCELED and self._channel.terminating:
             error = Error("terminating connection due to administrator command", ADMIN_SHUTDOWN)
@@ -391,8 +392,13 @@ class Conversation:
             for batch in parser.finish():
                 sink.write(batch)
             return sink.finish()
-        except BaseException:
+        except BaseException as error:
             sink.abort()
+            if isinstance(error, Error) and error.context is not None:
+                place = ""
+                if isinstance(error, BadValue) and isinstance(parser, CopyParser):
+                    place = f"line {parser.line_of(error.row)}, "
+                error.context = f"COPY {sink.table}, {place}{error.context}"
             raise
 
     def _copied(self, encoding: Encoding) -> Iterator[bytes]:

@@ -117,7 +117,7 @@ def _separated(field: re.Pattern[bytes], row: bytes) -> Iterator[bytes]:
 def split(splitter: Splitter, data: bytes, columns: Sequence[str], lines: int) -> list[list[str | None]]:
     """Return the rows of `data`, which holds whole rows, each with a value for every column.
 
-    `lines` is the number of lines before `data`. Raises Error 22P04 (22021 for bad UTF-8), whose detail names the line.
+    `lines` is the number of lines before `data`. Raises Error 22P04 (22021 for bad UTF-8), whose context is the line.
     """
     rows, start = [], 0
     for end in [*splitter.row_ends(data), len(data)]:
@@ -129,6 +129,24 @@ def split(splitter: Splitter, data: bytes, columns: Sequence[str], lines: int) -
     return rows
 
 
+def check_header(splitter: Splitter, line: bytes, columns: Sequence[str]) -> None:
+    """Raise Error 22P04 unless a header has the names of all columns."""
+    row = line.removesuffix(b"\n").removesuffix(b"\r")
+    names = _checked(splitter, row, columns, 1)
+    for place, (name, column) in enumerate(zip(names, columns, strict=True), start=1):
+        if name != column:
+            found = "null value" if name is None else f'"{name}"'
+            message = f'column name mismatch in header line field {place}: got {found}, expected "{column}"'
+            error = Error(message, BAD_COPY_FILE_FORMAT)
+            error.context = _line(1, row)
+            raise error
+
+
+def _line(number: int, row: bytes) -> str:
+    shown = row.decode("utf-8", "replace")
+    return f'line {number}: "{shown[:100]}{"..." if len(shown) > 100 else ""}"'
+
+
 def _checked(splitter: Splitter, row: bytes, columns: Sequence[str], line: int) -> list[str | None]:
     try:
         fields = splitter.fields(row)
@@ -138,6 +156,5 @@ def _checked(splitter: Splitter, row: bytes, columns: Sequence[str], line: int) 
             raise Error("extra data after last expected column", BAD_COPY_FILE_FORMAT)
         return [None if field is None else UTF8.decode(field) for field in fields]
     except Error as error:
-        shown = row.decode("utf-8", "replace")
-        error.detail = f'COPY, line {line}: "{shown[:100]}{"..." if len(shown) > 100 else ""}"'
+        error.context = _line(line, row)
         raise

@@ -18,7 +18,7 @@ import pyarrow.csv
 
 from sparkwave.catalog.errors import PROGRAM_LIMIT_EXCEEDED, Error
 from sparkwave.server.wire.client_encoding import UTF8
-from sparkwave.server.wire.copy_split import split, splitter, unescape
+from sparkwave.server.wire.copy_split import check_header, split, splitter, unescape
 from sparkwave.server.wire.messages import COPY_DATA, frame
 from sparkwave.server.wire.result import CopyOptions, ResultColumn
 from sparkwave.server.wire.row_messages import messages, slices
@@ -51,7 +51,7 @@ def binary_copy() -> CopyOptions:
 class CopyParser:
     """Parses the bytes of a COPY FROM STDIN, cut at any byte, into batches of `string` columns.
 
-    Raises Error 22P04 for rows with too few or too many fields; its `detail` names the line.
+    Raises Error 22P04 for rows with too few or too many fields; its `context` is the line.
     """
 
     def __init__(self, columns: Sequence[str], options: CopyOptions) -> None:
@@ -64,6 +64,12 @@ class CopyParser:
         self._parse_at = PARSE_AT
         self._header = options.header
         self._ended = False
+        self._rows = b""  # of the last batch
+
+    def line_of(self, row: int) -> int:
+        """Return the line, from 1, on which a row of the last batch ends; the row is counted from 0."""
+        end = int(self._row_ends(self._rows)[row]) if row else self._rows.find(b"\n")
+        return self.lines + self._rows.count(b"\n", 0, end) + 1
 
     def feed(self, data: bytes) -> Iterator[pa.RecordBatch]:
         if self._ended:
@@ -88,9 +94,12 @@ class CopyParser:
         if self._header and rows:
             self._header = False
             first = int(ends[0]) + 1 if len(ends) else len(rows)
+            if self.options.header_match:
+                check_header(self._splitter, rows[:first], self.columns)
             self.lines += rows.count(b"\n", 0, first)
             rows = rows[first:]
         if rows:
+            self._rows = rows
             yield self._batch(rows)
             self.lines += rows.count(b"\n")
 

@@ -252,7 +252,10 @@ _ROUTINES = {CHANGED_COLUMNS: "RevalidateCachedQuery"}
 
 def error_fields(error: Error, severity: str, encoding: Encoding = UTF8) -> bytes:
     """Return the body of ErrorResponse or NoticeResponse."""
-    optional = {"D": error.detail, "H": error.hint, "P": error.position, "R": _ROUTINES.get(error.message)}
+    optional = {
+        "D": error.detail, "H": error.hint, "P": error.position, "W": error.context,
+        "R": _ROUTINES.get(error.message),
+    }  # fmt: skip
     fields = {"S": severity, "V": severity, "C": error.sqlstate, "M": error.message} | {
         code: str(value) for code, value in optional.items() if value is not None
     }

@@ -8,6 +8,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from sparkwave.catalog.errors import Error
 from sparkwave.catalog.types import Type
 from sparkwave.server.wire.client_encoding import Encoding
 
@@ -35,6 +36,7 @@ class CopyOptions:
     delimiter: str = ""
     null: str = ""
     header: bool = False
+    header_match: bool = False  # whether a header that is read has to have the names of the columns
     quote: str = '"'
     escape: str = '"'
     encoding: Encoding | None = None  # of the data; None: the session's encoding
@@ -47,17 +49,24 @@ class CopyOptions:
         return self.format == "binary"
 
 
-class CopySink(Protocol):
-    """Receives the rows of a COPY FROM STDIN. Nothing is stored until `finish`."""
+class BadValue(Error):
+    """A value that does not fit its column, in a row of a batch of COPY, counted from 0."""
 
+    row = 0
+
+
+class CopySink(Protocol):
+    """Receives the rows of a COPY FROM STDIN into a table. Nothing is stored until `finish`."""
+
+    table: str
     columns: tuple[ResultColumn, ...]
     options: CopyOptions
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Stage rows, in the order of `columns`.
 
-        Columns are `string` (or null), or the types that `server.wire.copy_binary` decodes to. Raises Error on bad
-        values.
+        Columns are `string` (or null), or the types that `server.wire.copy_binary` decodes to. Raises BadValue, whose
+        context is the column and the value.
         """
 
     def finish(self) -> int:

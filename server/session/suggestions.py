@@ -1,0 +1,68 @@
+"""Hints at the name that may be meant by one that does not exist."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.names import closest
+from sparkwave.planner.functions.scalar_functions import ALIASES, FUNCTIONS
+from sparkwave.server.session.session import Session
+from sparkwave.server.session.variables import SESSION, SYSTEM
+
+# PostgreSQL's names of types and aggregates; the tables of the planner have engines' names beside them.
+_TYPES = (
+    "boolean", "smallint", "integer", "int", "bigint", "real", "double", "numeric", "decimal", "varchar", "text",
+    "bytea", "date", "time", "timestamp", "timestamptz", "interval", "json", "jsonb", "uuid", "serial", "bigserial",
+    "smallserial",
+)  # fmt: skip
+_AGGREGATES = (
+    "count", "sum", "avg", "min", "max", "array_agg", "string_agg", "bool_and", "bool_or", "every", "stddev",
+    "stddev_pop", "stddev_samp", "variance", "var_pop", "var_samp", "corr", "mode", "percentile_cont",
+    "percentile_disc", "approx_count_distinct", "approx_percentile", "jsonb_agg", "json_agg", "jsonb_object_agg",
+    "json_object_agg", "first_value", "last_value", "row_number", "rank", "dense_rank", "lag", "lead", "ntile", "now",
+    "coalesce", "nullif", "greatest", "least",
+)  # fmt: skip
+
+
+def _relations(session: Session) -> Iterable[str]:
+    return (relation.name for relation in session.context.store.catalog.named if relation.database == session.database)
+
+
+def _schemas(session: Session) -> Iterable[str]:
+    return (schema for database, schema in session.context.store.catalog.schemas if database == session.database)
+
+
+def _functions(session: Session) -> Iterable[str]:
+    return (*FUNCTIONS, *ALIASES, *_AGGREGATES, *(f.name for f in session.context.store.catalog.functions))
+
+
+def _types(session: Session) -> Iterable[str]:
+    return (*_TYPES, *(made.name for made in session.context.store.catalog.types))
+
+
+_KINDS = "relation|table|view|materialized view|source|sink|index|sequence|subscription"
+_RULES: tuple[tuple[str, str, Callable[[Session], Iterable[str]]], ...] = (
+    (rf'^(?:{_KINDS}) "(?:[^".]+\.)?([^".]+)" does not exist$', "the relation", _relations),
+    (r"^function (?:\w+\.)?(\w+)\(.*\) does not exist$", "the function", _functions),
+    (r'^type "(?:[^".]+\.)?([^".\[]+)(?:\[\])*" does not exist$', "the type", _types),
+    (r'^schema "([^"]+)" does not exist$', "the schema", _schemas),
+    (r"^Unrecognized config entry `(.+)`$", "the variable", lambda session: SESSION),
+    (r'^unrecognized system parameter "(.+)"$', "the parameter", lambda session: (*SYSTEM, *SESSION)),
+    (r'^unrecognized configuration parameter "(.+)"$', "the variable", lambda session: SESSION),
+)
+
+
+def suggest(session: Session, error: Error) -> None:
+    """Give an error about a name that does not exist a hint at one that does and looks like it, if it has no other."""
+    if error.hint not in (None, errors.NO_FUNCTION):
+        return
+    for pattern, what, names in _RULES:
+        found = re.search(pattern, error.message)
+        if found is not None:
+            meant = closest(found[1], names(session))
+            if meant is not None:
+                error.hint = f'Perhaps you meant {what} "{meant}".'
+            return
