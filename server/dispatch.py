@@ -240,7 +240,8 @@ class Client:
 
     @notify.setter
     def notify(self, send: Callable[[Notice], None]) -> None:
-        self._session.notify = send
+        session = self._session
+        session.notify = lambda notice: send(notice) if notice.is_shown_at(session.get("client_min_messages")) else None
 
     @property
     def names(self) -> Names:
@@ -273,6 +274,8 @@ class Client:
             if self._session.backend is not None:  # from here on a cancel finds it
                 self._session.backend.begin(prepared.text)
             done = run(self._session, prepared.statement, prepared.oids, prepared.constants or values)
+        level = self._session.get("client_min_messages")
+        done.notices = [notice for notice in done.notices if notice.is_shown_at(level)]
         if not self._session.flag("risingwave_command_tags"):
             done.tag = postgres_tag(done.tag)
         return done

@@ -45,6 +45,7 @@ from sparkwave.planner.batch.row_functions import bigint_as_integer, is_of_integ
 from sparkwave.planner.bind.output_names import FUNCTION_NODES, output_name
 from sparkwave.planner.functions.operators import as_call
 from sparkwave.planner.parse import parameter_runs
+from sparkwave.planner.parse.constraints import COLLATIONS
 from sparkwave.planner.parse.parameter_runs import PARAMETER_MARK
 from sparkwave.planner.parse.trees import position_of
 
@@ -386,14 +387,11 @@ _MOMENTS: dict[type[exp.Expr], str] = {
     exp.Localtimestamp: "timestamp",
 }
 
-# Collations that order text by its bytes, the only order here.
-_COLLATIONS = ("default", "C", "POSIX", "ucs_basic", "C.UTF-8", "C.utf8")
-
 
 def _without_collation(node: exp.Collate, context: object) -> exp.Expr:
     """Return the operand. Raises Error 42704 for a collation with another order."""
     name = node.expression
-    if name.name not in _COLLATIONS:
+    if name.name not in COLLATIONS:
         raise Error(
             f'collation "{name.name}" for encoding "UTF8" does not exist',
             errors.UNDEFINED_OBJECT,

@@ -15,6 +15,7 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lazy import lazy
 from sparkwave.catalog.model import INTERNAL_TABLE, NO_COLUMN, ROW_ID, Catalog, Column, Relation
 from sparkwave.catalog.names import BUFFER, COPIES, VIEWS_SCHEMA, LakeTable, name_in_memory
+from sparkwave.catalog.relation_details import SEQUENCE
 from sparkwave.catalog.types import QUOTIENT, TEXT, Type
 from sparkwave.catalog.users import User
 from sparkwave.planner.batch import pg_compat
@@ -264,12 +265,17 @@ def prepared(tree: exp.Expr, environment: Environment) -> exp.Expr:
 
 
 def check_types(tree: exp.Expr, environment: Environment) -> None:
-    """Check conditions and operands of a statement over users' relations alone (`check_operands`)."""
+    """Check conditions and operands of a statement over users' relations alone (`check_operands`).
+
+    Raises Error 42704 for a string of bits, too, which DuckDB takes for a number.
+    """
 
     def relations() -> list[Relation] | None:
         found = [find_relation(name_of(table), environment) for table in base_tables(tree)]
         return None if None in found else [relation for relation in found if relation is not None]
 
+    if tree.find(exp.BitString) is not None:
+        raise Error('type "bit" does not exist', errors.UNDEFINED_OBJECT)
     check_operands(tree, relations, typed_in(environment))
     check_qualifiers(tree, relations)
 
@@ -640,6 +646,13 @@ def _readable(relation: Relation, table: exp.Table, environment: Environment) ->
 
     They are listed, so that a table that is being altered is never read with other columns than it was planned with.
     """
+    if relation.kind == SEQUENCE:
+        raise Error(
+            f'sequence "{relation.name}" cannot be read',
+            errors.WRONG_OBJECT_TYPE,
+            hint="pg_sequences has the last values of sequences, currval that of the session.",
+            position=position_of(table),
+        )
     if environment.snapshot is not None and relation.id in environment.absent.get(environment.snapshot, ()):
         raise Error(
             f'{relation.kind} "{relation.name}" did not have its present definition then, or was not created',

@@ -145,9 +145,19 @@ def expand_series(tree: exp.Expr) -> exp.Expr:
 
 def is_single_value(function: exp.Expr) -> bool:
     """Return whether a function in FROM is one for select lists, with a single value."""
-    return as_call(function) is not None or isinstance(function, _OF_SESSION)
+    is_system = isinstance(function, exp.Anonymous) and function.name.lower() in _OF_SYSTEM
+    return is_system or as_call(function) is not None or isinstance(function, _OF_SESSION)
 
 
+# Functions of the system with a single value.
+_OF_SYSTEM = frozenset(
+    {
+        "current_schemas", "current_setting", "format_type", "has_database_privilege", "has_schema_privilege",
+        "has_table_privilege", "obj_description", "pg_backend_pid", "pg_cancel_backend", "pg_get_constraintdef",
+        "pg_get_indexdef", "pg_get_serial_sequence", "pg_get_userbyid", "pg_get_viewdef", "pg_sleep",
+        "pg_table_is_visible", "pg_terminate_backend", "set_config", "to_regclass", "to_regtype", "version",
+    }
+)  # fmt: skip
 _OF_SESSION = (*FUNCTION_NODES, exp.CurrentTimestamp, exp.CurrentDate)
 
 

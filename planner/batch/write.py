@@ -52,12 +52,13 @@ from sparkwave.planner.batch.values import (
 from sparkwave.planner.bind.binder import data_type, resolve
 from sparkwave.planner.bind.privileges import check_relation
 from sparkwave.planner.bind.table_references import resolve_references
+from sparkwave.planner.bind.user_types import check_label
 from sparkwave.planner.functions.typed import has_exponent
 from sparkwave.planner.parse.generated import columns_read
 from sparkwave.planner.parse.literals import engine_text
 from sparkwave.planner.parse.parameter_runs import parameter_numbers, rows_of
 from sparkwave.planner.parse.row_values import is_row
-from sparkwave.planner.parse.trees import alias_of, folded, other_tables, unsupported
+from sparkwave.planner.parse.trees import alias_of, folded, other_tables, position_of, unsupported
 from sparkwave.planner.statements import Delete, Insert, Name, Update
 
 # Temporary tables of the writing cursor: the rows to insert, and the rows to change.
@@ -144,7 +145,7 @@ def plan_insert(
     identity = () if statement.overrides_identity or statement.source is None else always_identity(target, environment)
     check_given(columns, lambda place: rows is None or not all(is_default_at(row, place) for row in rows), identity)
     source = prepared(source, environment)
-    if statement.source is not None:
+    if statement.source is not None and not target.lacks_columns:
         check_values(source, target, columns, typed_in(environment))
     types = [column.type for column in columns]
     assigned = assigned_values(source, lambda name, place: types[place] if place < len(types) else None)
@@ -153,6 +154,8 @@ def plan_insert(
             if is_default(value):
                 value.replace(default_of(column))
             elif value.is_string and column.type != VARCHAR:
+                if not column.type.dimensions:
+                    check_label(value.name, column.type, position_of(value))
                 to, name = _cast_to(column.type)
                 value.replace(exp.Cast(this=exp.Literal.string(engine_text(value.name, name)), to=to.copy()))
             elif has_exponent(value) and column.type.name == "numeric":

@@ -19,7 +19,7 @@ from sparkwave.planner.functions.typed import data_type
 from sparkwave.planner.parse.constraints import named_checks
 from sparkwave.planner.parse.generated import expression_of, renamed
 from sparkwave.planner.parse.text_values import decode_text
-from sparkwave.planner.parse.trees import parse_tree, position_of
+from sparkwave.planner.parse.trees import column_type, parse_tree, position_of
 from sparkwave.planner.parse.type_text import user_type_name
 from sparkwave.planner.statements import AddColumn, AlterTable, ColumnDefinition, CreateDomain, CreateTable
 
@@ -100,7 +100,40 @@ def with_user_types(tree: Tree, catalog: Catalog, scope: Scope) -> Tree:
             if not isinstance(cast, exp.Cast):
                 raise _misplaced(made, position_of(kind))
             cast.set("this", _checked(cast.this, made, made.domain))
+    for call in list(tree.find_all(exp.Anonymous)):
+        if call.name.lower() in _OF_LABELS:
+            value = _labels_of(call)
+            is_output = isinstance(call.parent, exp.Select)
+            call.replace(exp.alias_(value, call.name.lower()) if is_output else value)
     return tree
+
+
+# Functions of the labels of an enum, of which DuckDB's also give the mark of the type.
+_OF_LABELS = frozenset(("enum_first", "enum_last", "enum_range"))
+
+
+def _labels_of(call: exp.Anonymous) -> exp.Expr:
+    """Return the constant that a call gives which names its enum by a cast, as in `enum_range(NULL::mood)`.
+
+    Raises Error 0A000 for any other call.
+    """
+    name, given = call.name.lower(), call.expressions
+    types = [column_type(cast.to) for cast in given if isinstance(cast, exp.Cast)]
+    values = [cast.this if isinstance(cast, exp.Cast) else cast for cast in given]
+    is_known = all(value.is_string or isinstance(value, exp.Null) for value in values)
+    type_ = next((type_ for type_ in types if type_.labels and type_.named is not None), None)
+    if type_ is None or type_.named is None or not is_known or len(given) > 1 + (name == "enum_range"):
+        message = f"{name} of what is not a cast of NULL or of a label to an enum is not supported"
+        raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=position_of(call))
+    labels = [label for label in type_.labels if label != type_.named.mark]
+    bounds = [value.name if value.is_string else None for value in values]
+    if name != "enum_range":
+        return exp.cast(exp.Literal.string(labels[0 if name == "enum_first" else -1]), data_type(type_))
+    if len(given) > 1:
+        low, high = (labels.index(bound) if bound is not None else None for bound in bounds)
+        labels = labels[low : None if high is None else high + 1]
+    listed = exp.Array(expressions=[exp.Literal.string(label) for label in labels])
+    return exp.cast(listed, data_type(replace(type_, dimensions=1)))
 
 
 def _checked(value: exp.Expr, made: UserType, domain: Domain) -> exp.Expr:

@@ -20,6 +20,9 @@ _UNENFORCED: dict[type[exp.Expr], str] = {
     exp.ForeignKey: REFERENCES,
 }
 
+# Collations that order text by its bytes, the only order here.
+COLLATIONS = ("default", "C", "POSIX", "ucs_basic", "C.UTF-8", "C.utf8")
+
 
 def unenforced(constraint: exp.Expr) -> str | None:
     """Return the kind of a constraint that is not enforced, None for any other."""

@@ -222,7 +222,9 @@ def _drop(
     reader.expect("DROP")
     if reader.accept("FUNCTION") or reader.accept("AGGREGATE"):
         return parse_drop_function(reader)
-    if reader.accept("TYPE") or reader.accept("DOMAIN"):
+    if reader.accept("DOMAIN"):
+        return replace(parse_drop_type(reader), are_domains=True)
+    if reader.accept("TYPE"):
         return parse_drop_type(reader)
     if reader.accept("SECRET"):
         return parse_drop_secret(reader)

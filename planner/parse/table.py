@@ -14,7 +14,14 @@ from sparkwave.catalog.model import IGNORE, OVERWRITE, RESERVED_COLUMNS, UPDATE_
 from sparkwave.catalog.names import quote_if_needed
 from sparkwave.catalog.relation_details import ALWAYS, BY_DEFAULT, Check
 from sparkwave.catalog.types import Type, parse_type
-from sparkwave.planner.parse.constraints import check_of, constraint_name, length_of, named_checks, unenforced
+from sparkwave.planner.parse.constraints import (
+    COLLATIONS,
+    check_of,
+    constraint_name,
+    length_of,
+    named_checks,
+    unenforced,
+)
 from sparkwave.planner.parse.generated import check_generated, generated_text
 from sparkwave.planner.parse.intervals import UNITS_US, fixed_length_us
 from sparkwave.planner.parse.sequence import parse_sequence_options
@@ -245,7 +252,13 @@ def column_definition(
             case exp.PrimaryKeyColumnConstraint():
                 is_key = not_null = True
             case exp.NotNullColumnConstraint(args=args):
+                if not_null and args.get("allow_null"):
+                    where = f' of table "{table}"' if table else ""
+                    message = f'conflicting NULL/NOT NULL declarations for column "{name}"{where}'
+                    raise Error(message, errors.SYNTAX_ERROR, position=position_of(node))
                 not_null = not_null or not args.get("allow_null")
+            case exp.CollateColumnConstraint(this=collation) if collation.name in COLLATIONS:
+                pass
             case exp.DefaultColumnConstraint(this=value):
                 default = default_text(value)
             case exp.CheckColumnConstraint() as check:

@@ -289,13 +289,28 @@ class _ArrayText:
     def __init__(self, text: str, type: Type) -> None:
         self.text, self.type = text, type
         self.element = replace(type, dimensions=0)
-        self.at = len(re.match(r"\s*(?:(?:\[-?\d+:-?\d+\])+\s*=\s*)?", text)[0])  # type: ignore[index]
+        bounds = re.match(r"\s*(?:((?:\[-?\d+:-?\d+\])+)\s*=\s*)?", text)
+        assert bounds is not None
+        self.at = bounds.end()
+        self._bounds = [(int(low), int(high)) for low, high in re.findall(r"\[(-?\d+):(-?\d+)\]", bounds[1] or "")]
 
     def parse(self) -> list[object]:
         values = self._braces()
         if self.text[self.at :].strip(BLANKS):
             raise self._malformed()
+        lengths = self._lengths(values)
+        if self._bounds and lengths != [high - low + 1 for low, high in self._bounds]:
+            raise self._malformed("Specified array dimensions do not match array contents.")
         return values
+
+    def _lengths(self, values: list[object]) -> list[int]:
+        """Return the length of each dimension. Raises Error 22P02 unless all arrays in an array have the same."""
+        if not any(isinstance(value, list) for value in values):
+            return [len(values)]
+        inner = [self._lengths(value) if isinstance(value, list) else [] for value in values]
+        if any(each != inner[0] for each in inner):
+            raise self._malformed("Multidimensional arrays must have sub-arrays with matching dimensions.")
+        return [len(values), *inner[0]]
 
     def _braces(self, depth: int = 1) -> list[object]:
         if depth > _MOST_DIMENSIONS:
@@ -334,5 +349,6 @@ class _ArrayText:
             raise self._malformed()
         self.at += 1
 
-    def _malformed(self) -> Error:
-        return Error(f'malformed array literal: "{self.text}"', INVALID_TEXT_REPRESENTATION)
+    def _malformed(self, detail: str | None = None) -> Error:
+        message = f'malformed array literal: "{self.text}"'
+        return Error(message, INVALID_TEXT_REPRESENTATION, detail=detail)

@@ -115,6 +115,8 @@ class Sparkwave(Postgres):
                 return exp.DataType(this=exp.DType.USERDEFINED, kind="oid[]")
             if isinstance(found, exp.DataType) and found.this == exp.DType.ENUM and found.expressions:
                 raise Error('type "enum" does not exist', errors.UNDEFINED_OBJECT)  # a user's enum has a name
+            if isinstance(found, exp.DataType) and found.this == exp.DType.BIT and self._match_text_seq("VARYING"):
+                raise Error('type "bit varying" does not exist', errors.UNDEFINED_OBJECT)
             return _of_the_catalog(found) if isinstance(found, exp.DataType) else found
 
         def _parse_bracket(self, this: Any = None) -> Any:

@@ -249,6 +249,7 @@ class DropType:
     names: tuple[Name, ...]
     if_exists: bool
     cascade: bool
+    are_domains: bool = False
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,8 @@ class Places:
             error.position = locate_table(tree, missing[1])
             meant = closest(missing[1], source_names(tree))
             error.hint = f'Perhaps you meant to reference the table "{meant}".' if meant is not None else None
-        if tree is not None and name is not None:
+        is_of_text = not error.sqlstate.startswith("23")  # and not of a row
+        if tree is not None and name is not None and is_of_text:
             is_of_types = error.sqlstate in (errors.UNDEFINED_FUNCTION, errors.AMBIGUOUS_FUNCTION)
             is_quoted = f'"{name[1]}' in error.message  # by a function that was asked for another one
             if is_of_types and error.message.startswith("function") and not is_quoted:

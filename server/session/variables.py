@@ -134,7 +134,7 @@ SESSION: dict[str, Variable] = {
         # PostgreSQL's variables.
         Variable("application_name", "", text, "Name of the client program"),
         Variable("client_encoding", "UTF8", encoding_name, "Encoding of the client's texts"),
-        Variable("client_min_messages", "notice", _LEVEL, "Accepted, without effect"),
+        Variable("client_min_messages", "notice", _LEVEL, "The least important messages that are sent"),
         Variable("datestyle", "ISO, MDY", date_style, "Text format of dates that are sent", is_partial=True),
         Variable("intervalstyle", "postgres", one_of(*INTERVAL_STYLES), "Text format of intervals that are sent"),
         Variable("extra_float_digits", "1", integer(-15, 3), "Floats are always printed exactly"),

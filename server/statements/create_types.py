@@ -170,7 +170,7 @@ def drop_types(session: Session, statement: DropType) -> Result:
             if users:
                 raise used("type", users, "DROP the dependent objects first.", statement.names[0].position)
             drop_type(cursor, made)
-    return Result("DROP_TYPE", notices=notices)
+    return Result("DROP_DOMAIN" if statement.are_domains else "DROP_TYPE", notices=notices)
 
 
 def _find(session: Session, name: Name) -> UserType:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from sparkwave.catalog import errors
@@ -18,7 +19,7 @@ from sparkwave.planner.batch.values import condition_text, default_batch, genera
 from sparkwave.planner.definitions.counting import draws
 from sparkwave.planner.definitions.table_definition import table_text
 from sparkwave.planner.functions.json_checks import check_key
-from sparkwave.planner.statements import CreateSource, CreateTable, CreateTableAs
+from sparkwave.planner.statements import ColumnDefinition, CreateSource, CreateTable, CreateTableAs
 from sparkwave.server.reads import execution
 from sparkwave.server.session.session import Session
 from sparkwave.server.statements.new_relations import existing_notice, made_schema, take_temporary
@@ -85,7 +86,22 @@ def _create(session: Session, statement: CreateTable, kind: str) -> Result:
             add_source(cursor, replace(source, relation_id=relation.id))
     session.context.sources.changed()
     take_temporary(session, relation)
-    return Result(tag, notices=[unenforced_notice(kind) for kind in dict.fromkeys(statement.unenforced)])
+    notices = [unenforced_notice(kind) for kind in dict.fromkeys(statement.unenforced)]
+    return Result(tag, notices=[*_implicit(relation, given, sequences), *notices])
+
+
+def _implicit(
+    relation: Relation, columns: Sequence[ColumnDefinition], sequences: Sequence[tuple[int, str, object]]
+) -> list[Notice]:
+    """Return PostgreSQL's messages of what a table brings along, which few clients ask for."""
+    serial = [column.name for column in columns if column.counts is not None and column.identity is None]
+    made = [
+        f'will create implicit sequence "{name}" for serial column "{relation.name}.{column}"'
+        for column, (_, name, _) in zip(serial, sequences, strict=False)
+    ]
+    if relation.primary_key:
+        made.append(f'/ PRIMARY KEY will create implicit index "{relation.name}_pkey" for table "{relation.name}"')
+    return [Notice(f"CREATE TABLE {text}", "DEBUG") for text in made]
 
 
 def _constraints(statement: CreateTable) -> Constraints | None:

@@ -24,8 +24,12 @@ def transaction(session: Session, statement: Transaction) -> Result:
             session.set(f"default_transaction_{name}", value)
         return Result(statement.tag)
     result = atomic.transaction(session, statement) if atomic.applies(session) else _transaction(session, statement)
-    if statement.action in ("begin", "set") and (session.names.in_block or session.block is not None):
+    is_in_block = session.names.in_block or session.block is not None
+    if statement.action in ("begin", "set") and is_in_block:
         _show_modes(session, statement)
+    if statement.action == "set" and not is_in_block:
+        message = "SET TRANSACTION can only be used in transaction blocks"
+        result.notices.append(Notice(message, "WARNING", errors.NO_ACTIVE_TRANSACTION))
     return result
 
 

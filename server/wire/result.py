@@ -108,6 +108,16 @@ class Notice:
     severity: str = "NOTICE"
     sqlstate: str = "00000"
 
+    def is_shown_at(self, level: str) -> bool:
+        """Whether a client with this `client_min_messages` gets it."""
+        least = _LEVELS.index("debug2" if level == "debug" else level)
+        own = "debug1" if self.severity == "DEBUG" else self.severity.lower()
+        return own == "info" or _LEVELS.index(own) >= least
+
+
+# From the least important on. What a client has asked to be told, INFO, is sent whatever the level.
+_LEVELS = ("debug5", "debug4", "debug3", "debug2", "debug1", "log", "info", "notice", "warning", "error")
+
 
 class Prepared(Protocol):
     """A parsed and planned statement that has not run."""

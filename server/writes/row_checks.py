@@ -56,7 +56,9 @@ def check_rows(
             cursor.execute(f"UPDATE {rows} SET {name} = left({name}, {length}) WHERE {longer}")
     for column in required:
         if next(is_wrong):
-            raise Error(null_message(column, target), errors.NOT_NULL_VIOLATION)
+            condition = f"{quote(column.lake_name)} IS NOT NULL"
+            detail = _failing_row(cursor, target.visible, rows, condition) if columns is None else None
+            raise Error(null_message(column, target), errors.NOT_NULL_VIOLATION, detail=detail)
     for check, condition in zip(checks, conditions, strict=True):
         if next(is_wrong):
             message = f'new row for relation "{target.name}" violates check constraint "{check.name}"'
