@@ -40,7 +40,7 @@ _RESERVED = frozenset(_RESERVED_WORDS.split())
 
 
 # Of names that are taken for one another, as difflib counts it.
-_LEAST_LIKENESS = 0.7
+_LEAST_LIKENESS = 0.78
 
 
 def closest(name: str, names: Iterable[str]) -> str | None:

@@ -38,8 +38,10 @@ from sparkwave.planner.functions.undefined import check_counts, miscounted, unde
 from sparkwave.planner.functions.unstable import check_stable
 from sparkwave.planner.functions.written_json import with_json
 from sparkwave.planner.parse.constant_runs import expanded
+from sparkwave.planner.parse.from_items import from_items
 from sparkwave.planner.parse.set_returning import ROW_FUNCTIONS
-from sparkwave.planner.parse.trees import folded, name_of, position_of
+from sparkwave.planner.parse.trees import folded, name_of, position_of, source_names
+from sparkwave.planner.parse.type_text import user_type_name
 from sparkwave.planner.statements import Name
 
 Check = Callable[[exp.Expr], None]
@@ -319,6 +321,12 @@ def type_of(node: exp.Expr) -> Type:
     if found is None:
         check_functions(node)
         check_subscripts(node.find_all(exp.Bracket))
+        for cast in node.find_all(exp.Cast):
+            named = user_type_name(cast.to)
+            if named is not None:
+                raise Error(
+                    f'type "{named.name}" does not exist', errors.UNDEFINED_OBJECT, position=position_of(cast.to)
+                )
         raise Error(
             f"cannot tell the type of {node.sql(dialect='postgres')}",
             errors.DATATYPE_MISMATCH,
@@ -354,8 +362,14 @@ def _qualify_error(text: str, query: exp.Query, tables: dict[str, Relation]) -> 
     is_bare = unresolved[1] is not None
     column = next((column for column in columns if bool(column.table) != is_bare), columns[0] if columns else None)
     position = position_of(column) if column is not None else None
-    owners = [relation for relation in tables.values() if any(c.name == name for c in relation.visible)]
-    if column is not None and not column.table and len(owners) > 1:
+    if column is not None and column.table:
+        if column.table.lower() not in map(str.lower, source_names(query)):
+            message = f'missing FROM-clause entry for table "{column.table}"'
+            return Error(message, errors.UNDEFINED_TABLE, position=position)
+        return Error(f"column {column.table}.{name} does not exist", errors.UNDEFINED_COLUMN, position=position)
+    owners = {relation.name for relation in tables.values() if any(c.name == name for c in relation.visible)}
+    select = column.find_ancestor(exp.Select) if column is not None else None
+    read = [source for source in from_items(select) if source.name in owners] if select is not None else []
+    if column is not None and max(len(owners), len(read)) > 1:
         return Error(f'column reference "{name}" is ambiguous', errors.AMBIGUOUS_COLUMN, position=position)
-    written = f"{column.table}.{name}" if column is not None and column.table else name
-    return Error(f'column "{written}" does not exist', errors.UNDEFINED_COLUMN, position=position)
+    return Error(f'column "{name}" does not exist', errors.UNDEFINED_COLUMN, position=position)

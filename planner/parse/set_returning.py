@@ -35,7 +35,7 @@ def _of_documents(type_: str) -> dict[str, _Rows]:
     }
 
 
-_SET_RETURNING = {
+SET_RETURNING = {
     **_of_documents("jsonb"),
     **_of_documents("json"),
     "string_to_table": _Rows(("string_to_array",)),
@@ -57,7 +57,7 @@ def with_unnests(tree: exp.Expr) -> exp.Expr:
     for unnest in tree.find_all(exp.Unnest, exp.Explode):
         unnest.meta[WRITTEN_UNNEST] = True
     for call in list(tree.find_all(exp.Anonymous)):
-        rows = _SET_RETURNING.get(call.name.lower())
+        rows = SET_RETURNING.get(call.name.lower())
         if rows is None or not takes(call.name.lower(), len(call.expressions)):
             continue
         if call.arg_key == "this" and isinstance(call.parent, exp.Table | exp.Lateral):

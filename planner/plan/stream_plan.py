@@ -302,7 +302,7 @@ def _check_time(root: Node) -> None:
             check_stable(expression)
             if not isinstance(node, Aggregate | OverWindow):  # their calls are in DuckDB's terms already
                 check_functions(expression)
-                _check_scalar(expression)
+                _check_scalar(expression, "in WHERE" if isinstance(node, Filter) else "here")
                 _check_spelling(expression)
         reading = [expression for expression in expressions(node) if reads_now(expression)]
         if reading and not isinstance(node, Filter):
@@ -323,18 +323,18 @@ def _check_spelling(expression: exp.Expr) -> None:
         raise
 
 
-def _check_scalar(expression: exp.Expr) -> None:
+def _check_scalar(expression: exp.Expr, where: str) -> None:
     """Raise an error for a call that computes a whole row where a value is wanted, such as an aggregate in WHERE."""
     for part in expression.walk():
         if isinstance(part, exp.Window):
-            what, sqlstate = "a window function", errors.WINDOWING_ERROR
+            what, sqlstate = "window functions are", errors.WINDOWING_ERROR
         elif is_aggregate(part):
-            what, sqlstate = "an aggregate function", errors.GROUPING_ERROR
+            what, sqlstate = "aggregate functions are", errors.GROUPING_ERROR
         elif isinstance(part, exp.Query | exp.Explode | exp.ExplodingGenerateSeries):
-            what, sqlstate = "a query or set-returning function", errors.FEATURE_NOT_SUPPORTED
+            what, sqlstate, where = "a query or set-returning function is", errors.FEATURE_NOT_SUPPORTED, "here"
         else:
             continue
-        raise Error(f"{what} is not allowed here", sqlstate, position=position_of(part) or position_of(expression))
+        raise Error(f"{what} not allowed {where}", sqlstate, position=position_of(part) or position_of(expression))
 
 
 def _check_names(root: Project) -> None:

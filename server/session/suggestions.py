@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from contextlib import closing
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.names import closest
 from sparkwave.planner.functions.scalar_functions import ALIASES, FUNCTIONS
+from sparkwave.planner.parse.set_returning import SET_RETURNING
 from sparkwave.server.session.session import Session
 from sparkwave.server.session.variables import SESSION, SYSTEM
 
-# PostgreSQL's names of types and aggregates; the tables of the planner have engines' names beside them.
+# PostgreSQL's names of types; the tables of the planner have engines' names beside them.
 _TYPES = (
     "boolean", "smallint", "integer", "int", "bigint", "real", "double", "numeric", "decimal", "varchar", "text",
     "bytea", "date", "time", "timestamp", "timestamptz", "interval", "json", "jsonb", "uuid", "serial", "bigserial",
     "smallserial",
 )  # fmt: skip
-_AGGREGATES = (
-    "count", "sum", "avg", "min", "max", "array_agg", "string_agg", "bool_and", "bool_or", "every", "stddev",
-    "stddev_pop", "stddev_samp", "variance", "var_pop", "var_samp", "corr", "mode", "percentile_cont",
-    "percentile_disc", "approx_count_distinct", "approx_percentile", "jsonb_agg", "json_agg", "jsonb_object_agg",
-    "json_object_agg", "first_value", "last_value", "row_number", "rank", "dense_rank", "lag", "lead", "ntile", "now",
-    "coalesce", "nullif", "greatest", "least",
-)  # fmt: skip
+
+
+# Functions that have a grammar, or operators, of their own.
+_OF_GRAMMAR = ("coalesce", "nullif", "greatest", "least", "mod", "trim", "position")
 
 
 def _relations(session: Session) -> Iterable[str]:
@@ -36,7 +35,9 @@ def _schemas(session: Session) -> Iterable[str]:
 
 
 def _functions(session: Session) -> Iterable[str]:
-    return (*FUNCTIONS, *ALIASES, *_AGGREGATES, *(f.name for f in session.context.store.catalog.functions))
+    with closing(session.context.lake.cursor()) as cursor:
+        known = [name for (name,) in cursor.execute("SELECT DISTINCT proname FROM memory.pgc.pg_proc").fetchall()]
+    return (*FUNCTIONS, *ALIASES, *SET_RETURNING, *_OF_GRAMMAR, *known)
 
 
 def _types(session: Session) -> Iterable[str]:
@@ -46,7 +47,7 @@ def _types(session: Session) -> Iterable[str]:
 _KINDS = "relation|table|view|materialized view|source|sink|index|sequence|subscription"
 _RULES: tuple[tuple[str, str, Callable[[Session], Iterable[str]]], ...] = (
     (rf'^(?:{_KINDS}) "(?:[^".]+\.)?([^".]+)" does not exist$', "the relation", _relations),
-    (r"^function (?:\w+\.)?(\w+)\(.*\) does not exist$", "the function", _functions),
+    (r"^function (?:\w+\.)?(\w+)(?:\(.*\))? does not exist$", "the function", _functions),
     (r'^type "(?:[^".]+\.)?([^".\[]+)(?:\[\])*" does not exist$', "the type", _types),
     (r'^schema "([^"]+)" does not exist$', "the schema", _schemas),
     (r"^Unrecognized config entry `(.+)`$", "the variable", lambda session: SESSION),

@@ -1,0 +1,61 @@
+"""Texts without a type take that of what they are computed with, and have to be values of it.
+
+In a query DuckDB finds out; a view that is made would have NULL for each row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from sqlglot import exp
+
+from sparkwave.catalog.errors import Error
+from sparkwave.planner.batch.parameters import typed_nodes
+from sparkwave.planner.functions.assignment import NUMBERS, group_of
+from sparkwave.planner.functions.operators import type_of_part
+from sparkwave.planner.parse.text_values import decode_text
+from sparkwave.planner.parse.trees import position_of
+
+_BINARY = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
+
+
+def check_literals(tree: exp.Expr, typed_copy: Callable[[exp.Expr], exp.Expr]) -> None:
+    """Raise Error 22P02 or 22003 for a text that is no value of the number, boolean or uuid that it has to be."""
+    pairs = [
+        (literal, part) for literal in tree.find_all(exp.Literal) if literal.is_string for part in _partners(literal)
+    ]
+    parts = list({id(part): part for _, part in pairs}.values())
+    typed = dict(zip(map(id, parts), typed_nodes(tree, parts, typed_copy), strict=True)) if parts else {}
+    for literal, part in pairs:
+        found = typed[id(part)]
+        type_ = type_of_part(found) if found is not None else None
+        if type_ is None or type_.dimensions or group_of(type_) not in (NUMBERS, "boolean", "uuid"):
+            continue
+        try:
+            decode_text(literal.name, type_)
+        except Error as error:
+            error.position = position_of(literal)
+            raise
+
+
+def _partners(literal: exp.Literal) -> Iterator[exp.Expr]:
+    """Yield the other operands of an operator, or values beside a text, whose type the text takes."""
+    node: exp.Expr = literal
+    while isinstance(node.parent, exp.Paren):
+        node = node.parent
+    match node.parent:
+        case exp.In() as parent if node.arg_key == "expressions":
+            yield parent.this
+        case exp.Coalesce() | exp.Array() as parent:
+            yield from (part for part in parent.iter_expressions() if part is not node)
+        case exp.If() as branch if node.arg_key == "true" and isinstance(branch.parent, exp.Case):
+            yield from _values(branch.parent, node)
+        case exp.Case() as parent if node.arg_key == "default":
+            yield from _values(parent, node)
+        case parent if isinstance(parent, _BINARY):
+            yield from (part for part in (parent.this, parent.expression) if part is not node)
+
+
+def _values(case: exp.Case, but: exp.Expr) -> Iterator[exp.Expr]:
+    values = [branch.args["true"] for branch in case.args["ifs"]] + [case.args.get("default")]
+    yield from (value for value in values if value is not None and value is not but)
