@@ -145,6 +145,25 @@ def test_what_clients_show(connection: Connection) -> None:
     assert listed["standard_conforming_strings"] == "on"
 
 
+@pytest.mark.parametrize(
+    ("level", "told"),
+    [
+        ("debug1", ["DEBUG", "DEBUG", "NOTICE", "WARNING"]),
+        ("notice", ["NOTICE", "WARNING"]),
+        ("warning", ["WARNING"]),
+        ("error", []),
+    ],
+)
+def test_the_least_important_messages(connection: Connection, level: str, told: list[str]) -> None:
+    found: list[str | None] = []
+    connection.add_notice_handler(lambda notice: found.append(notice.severity_nonlocalized))
+    connection.execute(f"SET client_min_messages = {level}")
+    connection.execute("CREATE TABLE counted (id serial PRIMARY KEY)")
+    connection.execute("DROP TABLE IF EXISTS counted, nosuch")
+    connection.execute("SET TRANSACTION READ ONLY")
+    assert found == told
+
+
 def test_set_local(connection: Connection) -> None:
     notices: list[str | None] = []
     connection.add_notice_handler(lambda notice: notices.append(notice.sqlstate))
