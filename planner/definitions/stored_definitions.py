@@ -25,6 +25,7 @@ from sparkwave.planner.build.time_windows import windowed_table
 from sparkwave.planner.definitions.sinks import written_columns
 from sparkwave.planner.definitions.view_options import MAX_COST, amount
 from sparkwave.planner.parse.generated import expression_of
+from sparkwave.planner.parse.normal_text import normalised
 from sparkwave.planner.parse.statement import parse_statement
 from sparkwave.planner.parse.tokens import TokenReader, tokenize
 from sparkwave.planner.parse.trees import folded, is_cte, name_of, parse_tree
@@ -45,7 +46,10 @@ class _Reference:
 
 
 def settled(definition: str, schema: str, environment: Environment) -> str:
-    """Return the definition of a view for a schema: names found elsewhere on the search path get their schema."""
+    """Return the definition of a view for a schema, on one line.
+
+    Names found elsewhere on the search path get their schema.
+    """
 
     def target(name: Name) -> Place | None:
         relation = find_read(environment.catalog, environment.scope, name)
@@ -56,7 +60,18 @@ def settled(definition: str, schema: str, environment: Environment) -> str:
         system = system_schema(name.name, environment.scope.path, environment.is_system)
         return (system, name.name) if system in environment.scope.path else None
 
-    return _with_schemas(_rewritten(definition, schema, target), schema, environment)
+    return on_one_line(_with_schemas(_rewritten(definition, schema, target), schema, environment))
+
+
+def on_one_line(definition: str) -> str:
+    """Return a definition in normal form (`normalised`), or as it is if it would mean anything else."""
+    query = _query_in(definition)
+    return normalised(definition, lambda text: _query_in(text) == query)
+
+
+def _query_in(definition: str) -> exp.Expr | None:
+    statement = parse_statement(definition)
+    return _query(statement) if isinstance(statement, CreateView | CreateStreaming) else None
 
 
 def _with_schemas(definition: str, schema: str, environment: Environment) -> str:

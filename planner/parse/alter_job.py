@@ -13,7 +13,6 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.relation_details import INDEX, MATERIALIZED_VIEW, SINK
 from sparkwave.planner.definitions.view_options import milliseconds, wrong_target
-from sparkwave.planner.parse.normal_text import normalised
 from sparkwave.planner.parse.rename import Naming, parse_naming, unsupported
 from sparkwave.planner.parse.sink import parse_streaming_query
 from sparkwave.planner.parse.source import rate_limit
@@ -129,7 +128,7 @@ _WORDS = {"TRUE": True, "FALSE": False, "NULL": None}
 def _query(reader: TokenReader, name: Name, if_exists: bool) -> AlterQuery:
     start = reader.offset
     query, emits = parse_streaming_query(reader, start, len(reader.sql))
-    return AlterQuery(name, query, normalised(reader.sql[start:]), emits, if_exists)
+    return AlterQuery(name, query, reader.sql[start:].strip(), emits, if_exists)
 
 
 def _rate_limit(reader: TokenReader, kind: str, name: Name) -> AlterRateLimit:

@@ -8,7 +8,6 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.planner.bind.output_names import NO_NAME, output_name
 from sparkwave.planner.definitions.object_names import object_name
-from sparkwave.planner.parse.normal_text import normalised
 from sparkwave.planner.parse.tokens import TokenReader
 from sparkwave.planner.parse.trees import parse_tree, text_before
 from sparkwave.planner.parse.with_options import parse_options
@@ -40,7 +39,7 @@ def parse_create_index(reader: TokenReader) -> CreateIndex:
         raise Error(message, errors.FEATURE_NOT_SUPPORTED, hint=hint, position=reader.offset + 1)
     reader.finish()
     name = given or Name(None, None, _usual_name(table, keys), rest + 1)
-    definition = f"CREATE INDEX {name.sql} {normalised(reader.sql[rest:])}"
+    definition = f"CREATE INDEX {name.sql} {reader.sql[rest:].strip()}"
     by = tuple(key.this for key in distributed)
     return CreateIndex(name, table, keys, include, by, options, if_not_exists, definition, is_named=given is not None)
 

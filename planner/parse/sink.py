@@ -5,7 +5,6 @@ from __future__ import annotations
 from sqlglot import exp
 
 from sparkwave.catalog.redaction import redact
-from sparkwave.planner.parse.normal_text import normalised
 from sparkwave.planner.parse.tokens import TokenReader, syntax_error
 from sparkwave.planner.parse.trees import parse_tree, query_of, text_before
 from sparkwave.planner.parse.with_options import parse_format, parse_options
@@ -48,5 +47,5 @@ def parse_create_sink(reader: TokenReader) -> CreateSink:
     options = parse_options(reader) if reader.accept("WITH") else ()
     format_ = parse_format(reader)
     reader.finish()
-    definition = f"CREATE SINK {name.sql} {normalised(reader.sql[rest:end] + redact(reader.sql[end:]))}"
+    definition = f"CREATE SINK {name.sql} {reader.sql[rest:end]}{redact(reader.sql[end:])}".strip()
     return CreateSink(name, target, columns, source, query, options, format_, if_not_exists, definition, emits)

@@ -19,7 +19,6 @@ from sparkwave.planner.parse.explain import parse_explain
 from sparkwave.planner.parse.function import parse_create_function, parse_drop_function
 from sparkwave.planner.parse.grant import parse_drop_owned, parse_grant, parse_reassign_owned, parse_revoke
 from sparkwave.planner.parse.index import parse_create_index
-from sparkwave.planner.parse.normal_text import normalised
 from sparkwave.planner.parse.prepare import parse_deallocate, parse_execute, parse_prepare
 from sparkwave.planner.parse.rename import parse_comment
 from sparkwave.planner.parse.schema import parse_create_schema, parse_drop_schema
@@ -180,15 +179,13 @@ def _create_materialized_view(reader: TokenReader) -> CreateMaterializedView:
     columns = reader.parenthesised(reader.identifier) if reader.peek() == "(" else ()
     before_options = reader.offset
     options = parse_options(reader) if reader.accept("WITH") else ()
-    options_text = normalised(reader.sql[before_options : reader.offset])
+    options_text = reader.sql[before_options : reader.offset].strip()
     emits_first = reader.accept("EMIT", "ON", "WINDOW", "CLOSE")
     reader.expect("AS")
     offset = reader.offset
     query, emits = parse_streaming_query(reader, offset, len(reader.sql))
     head = f"CREATE MATERIALIZED VIEW {name.sql}{column_list(columns)}"
-    body = normalised(
-        reader.sql[offset:], lambda text: parse_streaming_query(TokenReader(text), 0, len(text))[0] == query
-    )
+    body = reader.sql[offset:].strip()
     ending = "EMIT ON WINDOW CLOSE" if emits_first and not emits else ""
     definition = " ".join(part for part in (head, options_text, "AS", body, ending) if part)
     return CreateMaterializedView(name, columns, query, options, if_not_exists, definition, emits or emits_first)
@@ -208,8 +205,7 @@ def _create_view(reader: TokenReader) -> CreateView:
     query = parse_tree(reader.sql, offset)
     if not isinstance(query, exp.Query | exp.Values):
         raise syntax_error(reader.sql, offset)
-    body = normalised(reader.sql[offset:], lambda text: parse_tree(text) == query)
-    definition = f"CREATE VIEW {name.sql}{column_list(columns)} AS {body}"
+    definition = f"CREATE VIEW {name.sql}{column_list(columns)} AS {reader.sql[offset:].strip()}"
     return CreateView(name, columns, query, if_not_exists, definition)
 
 
