@@ -18,7 +18,7 @@ from sparkwave.planner.statements import CreateStreaming, CreateView
             "SELECT a, count (*) FILTER(WHERE b>1) FROM t LEFT JOIN u ON t.x = u.x",
         ),
         ("select ' -- a  b ', $$x  y$$, E'\\'  ' from t", "SELECT ' -- a  b ', $$x  y$$, E'\\'  ' FROM t"),
-        ('select "From", t . "Select" as select from t', 'SELECT "From", t."Select" AS select FROM t'),
+        ('select "From", t . "Select" as select from t', 'SELECT "From", t."Select" AS SELECT FROM t'),
         ("select left(a, 1), right (a,2)", "SELECT left(a, 1), right (a, 2)"),
         ("select a::numeric(10,2), x[1:2]", "SELECT a::numeric(10, 2), x[1:2]"),
         (

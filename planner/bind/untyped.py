@@ -5,13 +5,25 @@ The engines do so too, but read the text in their own way: they read no arrays, 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from sqlglot import exp
 
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Relation
-from sparkwave.catalog.types import BYTEA, DATE, DOUBLE, JSON, JSONB, TIMESTAMP, TIMESTAMPTZ, Type
+from sparkwave.catalog.types import (
+    BYTEA,
+    DATE,
+    DOUBLE,
+    JSON,
+    JSONB,
+    NUMERIC,
+    QUOTIENT,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    Type,
+)
 from sparkwave.planner.batch.parameters import Seen, type_by_place, typed_nodes
 from sparkwave.planner.bind.binder import BoundQuery, annotate_again, data_type
 from sparkwave.planner.bind.user_types import check_label
@@ -22,6 +34,8 @@ _PLACES = (
     exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Nullif, exp.In, exp.Between,
     exp.Coalesce, exp.Greatest, exp.Least, exp.Case, exp.If,
 )  # fmt: skip
+_FACTORS = (exp.Mul, exp.Div, exp.Mod)
+_DECIMAL = re.compile(r"\s*(\d+(\.\d*)?|\.\d+)\s*")
 _COMPARED = (exp.Predicate, exp.Nullif, exp.In)
 _READ_OTHERWISE = (BYTEA, DATE, TIMESTAMP, TIMESTAMPTZ, DOUBLE, JSON, JSONB)
 
@@ -75,7 +89,8 @@ def _untyped(tree: exp.Expr, has_checked: bool) -> Iterator[exp.Expr]:
         is_assigned = isinstance(parent, exp.EQ) and isinstance(parent.parent, exp.Update)
         is_placed = isinstance(parent, _PLACES) and not is_assigned and (has_checked or _may_be_misread(literal.name))
         is_argument = isinstance(parent, exp.Func | exp.Paren) and not isinstance(parent, exp.Cast)
-        if literal.is_string and (is_placed or is_argument or _is_output(literal, has_checked)):
+        is_value = is_placed or is_argument or isinstance(parent, _FACTORS)
+        if literal.is_string and (is_value or _is_output(literal, has_checked)):
             yield literal
 
 
@@ -101,7 +116,12 @@ def _may_be_misread(text: str) -> bool:
 
 
 def _give(literal: exp.Expr, type_: Type | None) -> bool:
-    """Cast a literal to a type whose texts the engines misread. Returns whether `type_` is such a type."""
+    """Cast a literal to a type whose texts the engines misread, or as a factor. Returns whether it is cast."""
+    if type_ is not None and type_.is_numeric and isinstance(literal.parent, _FACTORS):
+        is_decimal = type_.name == NUMERIC.name and _DECIMAL.fullmatch(literal.name) is not None
+        cast = exp.Cast(this=literal.copy(), to=data_type(QUOTIENT if type_.name == NUMERIC.name else type_))
+        literal.replace(exp.Literal.number(literal.name.strip()) if is_decimal else cast)
+        return True
     if type_ is None or not (type_.dimensions or type_.labels or type_ in _READ_OTHERWISE):
         return False
     if type_ == JSON and isinstance(literal.parent, _COMPARED):

@@ -100,7 +100,8 @@ def _is_keyword(tokens: list[Token], index: int) -> bool:
     before = tokens[index - 1].text.upper() if index else ""
     after = tokens[index + 1].text.upper() if index + 1 < len(tokens) else ""
     word = token.text.upper()
-    if before in (".", "AS") or (word in ("LEFT", "RIGHT") and after == "("):
+    is_named = before == "." or (before == "AS" and word not in ("SELECT", "VALUES", "WITH"))
+    if is_named or (word in ("LEFT", "RIGHT") and after == "("):
         return False
     if word in _RESERVED or word.endswith(" BY"):
         return True
