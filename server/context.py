@@ -146,7 +146,7 @@ class SystemViews:
         with self._lock:
             if self._version != self._store.version:
                 version = self._store.version
-                system_views.refresh(self._cursor)
+                system_views.refresh(self._cursor, self._store.changed_since(self._version))
                 self._version = version
 
 
@@ -161,7 +161,7 @@ def open_context(config: Config, parameters: dict[str, str], lease: Lease | None
     for name, value in checked.items():
         config.check_parameter(name, value)
     require_java()
-    lake = Lake(config.storage, config.duckdb_memory, lease, config.duckdb_spill)
+    lake = Lake(config.storage, config.duckdb_memory, lease, config.duckdb_spill, threads=config.duckdb_threads)
     try:
         return _opened(config, checked, lake)
     except BaseException as error:

@@ -15,6 +15,7 @@ from sparkwave.catalog.lake.ducklake import Cursor, Lake
 from sparkwave.catalog.lake.sizes import reads_sizes, set_sizes
 from sparkwave.catalog.lake.storage import Storage
 from sparkwave.catalog.lake.translation import DuckDBError
+from sparkwave.catalog.stores.store import LOADED, PROGRESS
 from sparkwave.catalog.system import system_views
 from sparkwave.planner.batch import pg_compat
 from sparkwave.planner.batch.pg_names import FUNCTIONS, SCHEMAS
@@ -345,6 +346,13 @@ def test_prepare_text_keeps_positions_and_strings() -> None:
     prepared = pg_compat.prepare_text(sql)
     assert prepared == "SELECT '::regtype[] $1', @1::integer[],@2, $$ $1 $$ -- ::regtype[] $1"
     assert len(prepared) == len(sql)
+
+
+def test_changes_of_what_is_copied_are_told() -> None:
+    """Copies are made again of the tables whose changes `Store.changed_since` tells."""
+    copied = {table for _, sources in system_views.COPY_STATEMENTS for table in sources}
+    assert {"relations", "columns", "users"} < copied <= LOADED - PROGRESS
+    assert all(sources for _, sources in system_views.COPY_STATEMENTS)
 
 
 def test_set_config_calls() -> None:

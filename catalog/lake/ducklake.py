@@ -78,8 +78,11 @@ class Lake:
         lease: Lease | None = None,
         spill_limit: str | None = None,
         read_only: bool = False,
+        threads: int | None = None,
     ) -> None:
         """Open or create the lake; read-only if asked, or while another server holds the lease.
+
+        `threads` is the most that a query has; None is a thread a core.
 
         Raises Error 55006 if another server holds the directory, XX001 if its catalog cannot be read, 53100 if its disk
         is full, 57P03 if the writing server has not yet migrated it to this version; Refused if the directory is no
@@ -107,7 +110,7 @@ class Lake:
         self.commits = 0  # number of committed transactions, for `wait_for_commit`
         self.commit_time_us = 0  # the newest commit's recorded time
         try:
-            self._connection = self._open(memory_limit, spill_limit)
+            self._connection = self._open(memory_limit, spill_limit, threads)
         except BaseException:
             self._lock_file.close()
             raise
@@ -126,8 +129,8 @@ class Lake:
         number, unit = row[0].split()
         return int(float(number) * _UNITS[unit])
 
-    def _open(self, memory_limit: str | None, spill_limit: str | None) -> Cursor:
-        connection = self._connect(memory_limit, spill_limit)
+    def _open(self, memory_limit: str | None, spill_limit: str | None, threads: int | None) -> Cursor:
+        connection = self._connect(memory_limit, spill_limit, threads)
         try:
             self._attach(connection)
         except BaseException as error:
@@ -137,13 +140,15 @@ class Lake:
             raise
         return connection
 
-    def _connect(self, memory_limit: str | None, spill_limit: str | None) -> Cursor:
+    def _connect(self, memory_limit: str | None, spill_limit: str | None, threads: int | None) -> Cursor:
         config = dict(_CONFIG)
         config["temp_directory"] = str(self.spill_path)  # for queries larger than memory
         if memory_limit:
             config["memory_limit"] = memory_limit
         if spill_limit:
             config["max_temp_directory_size"] = spill_limit
+        if threads:
+            config["threads"] = threads
         connection = duckdb.connect(config=config)
         connection.execute(f"{SETTINGS}; ATTACH ':memory:' AS {BUFFER}; ATTACH ':memory:' AS {COPIES}")
         load_extensions(connection, self.storage)

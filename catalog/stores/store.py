@@ -73,12 +73,12 @@ _CATALOG_OIDS = range(1213, _FIRST_FREE_OID)
 
 _IDENTIFIERS = system_table("identifiers")
 # The system tables with the progress of jobs and sources.
-_PROGRESS = {
+PROGRESS = {
     "jobs", "slices", "finished_slices", "positions", "epoch", "events", "applications", "source_splits",
     "source_failures", "compute_errors", "view_checksums", "view_audits", "sequences", "measured_backfills",
 }  # fmt: skip
 # The system tables that `Store.catalog` is read from.
-_LOADED = {
+LOADED = {
     "relations", "columns", "jobs", "schemas", "databases", "parameters", "users", "memberships", "grants",
     "default_grants", "subscriptions", "functions", "types", "sources", "secrets", "connections", "comments",
     "states",
@@ -99,10 +99,11 @@ class Store:
         self._next_id: int | None = None  # set once an id has been given: only this server gives ids
         self.catalog = Catalog()
         self.version = 0  # grows with each change except the progress of jobs
+        self._changed: dict[str, int] = {}  # the version of the last change of each system table
         self._watchers: list[Callable[[Catalog], None]] = []
         with lake.exclusive():
             self._snapshot = lake.snapshot(self._cursor)
-            self._load(_LOADED)
+            self._load(LOADED)
 
     def watch(self, watcher: Callable[[Catalog], None]) -> None:
         """Call the watcher with the present catalog, and with each new one before any other reader sees it."""
@@ -123,11 +124,15 @@ class Store:
                 changes = self.lake.changed_tables(self._cursor, self._snapshot, snapshot)
                 changed = {table for schema, table in changes if schema == SYSTEM_SCHEMA}
             else:  # another server has written meanwhile and expired those snapshots
-                changed = _LOADED
+                changed = LOADED
             if self.lake.read_only and "columns" in changed:
                 self._columns = {}  # only the writer knows whose columns have changed
             self._load(changed)
             self._snapshot = snapshot
+
+    def changed_since(self, version: int) -> set[str]:
+        """Return the system tables, other than those with progress, whose rows have changed since a version."""
+        return {table for table, changed in self._changed.items() if changed > version}
 
     def follow(self) -> None:
         """Call `reload` if another server has committed since."""
@@ -162,7 +167,9 @@ class Store:
                 query = f"SELECT job_id, list(name) FROM {system_table('states')} GROUP BY job_id"
                 self._states = dict(self._cursor.execute(query).fetchall())
                 found["internal_tables"] = {name: id_ for id_, names in self._states.items() for name in names}
-        self.version += not _PROGRESS.issuperset(changed)
+        version = self.version + (not PROGRESS.issuperset(changed))
+        self._changed |= dict.fromkeys(changed, version)
+        self.version = version
         catalog = replace(self.catalog, **found)
         for watcher in self._watchers:
             watcher(catalog)

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from importlib import resources
 
 from sparkwave.catalog.document_texts import define_documents
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.memory_transactions import rollback
-from sparkwave.catalog.names import COPIES, literal
+from sparkwave.catalog.names import COPIES, SYSTEM_SCHEMA, literal
 from sparkwave.catalog.stores.migrations import MIGRATIONS
 from sparkwave.catalog.system.definitions_file import open_definitions, path_of
 from sparkwave.catalog.types import BASES, Type, duckdb_type
@@ -41,6 +41,7 @@ _SCRIPTS: dict[str, str] = {
 }
 _OURS = re.compile(r"(?<![\w.])(pgc|infs|rwc|pgf|pg)\.(\w*)")
 _DEFINITION = re.compile(r"^CREATE OR REPLACE (?:VIEW|TABLE|MACRO) (\w+)\.(\w+)", re.MULTILINE)
+_STORED = re.compile(rf"\blake\.{SYSTEM_SCHEMA}\.(\w+)")
 
 
 def _defined_in(schema: str) -> frozenset[str]:
@@ -54,6 +55,19 @@ def _defined_in(schema: str) -> frozenset[str]:
 
 # The tables in the database of copies, by schema and name.
 _COPIED = {*_DEFINITION.findall(_SCRIPTS["copies"]), ("pgc", "_server")}
+
+
+def _copies() -> list[tuple[str, frozenset[str]]]:
+    sources: dict[tuple[str, str], frozenset[str]] = {}
+    statements = re.split(r"^(?=CREATE OR REPLACE)", re.sub(r"--.*", "", _SCRIPTS["copies"]), flags=re.MULTILINE)[1:]
+    for text in statements:
+        name, *read = _OURS.findall(text)
+        sources[name] = frozenset(_STORED.findall(text)).union(*(sources.get(other, ()) for other in read))
+    return list(zip(statements, sources.values(), strict=True))
+
+
+# The copies in order: the statements that make them, and the tables of the lake that their rows come from.
+COPY_STATEMENTS = _copies()
 
 # The relations of each system schema, without helpers, whose names begin with an underscore.
 SYSTEM_RELATIONS: dict[str, frozenset[str]] = {name: _defined_in(schema) for name, (schema, _) in SCHEMAS.items()}
@@ -174,13 +188,15 @@ def scalar_functions() -> str:
     return f"CREATE SCHEMA IF NOT EXISTS memory.{SCALAR_SCHEMA}; {_qualified(_SCRIPTS['scalar'])}"
 
 
-def refresh(cursor: Cursor) -> None:
-    """Make the copies again. Call it after each change of relations (also `created`), columns or schemas.
+def refresh(cursor: Cursor, changed: Collection[str] | None = None) -> None:
+    """Make the copies again: all, or those of tables of the lake that have changed, given by name.
 
     It runs in a separate transaction, since one cannot write both the lake and the copies; two calls must not
     overlap.
     """
-    _execute(cursor, _SCRIPTS["copies"])
+    stale = "".join(text for text, sources in COPY_STATEMENTS if changed is None or not sources.isdisjoint(changed))
+    if stale:
+        _execute(cursor, stale)
 
 
 def columns(cursor: Cursor) -> dict[tuple[str, str], dict[str, Type]]:

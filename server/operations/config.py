@@ -165,6 +165,13 @@ def _address(text: str) -> tuple[str, int]:
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 
+def _positive(text: str | int) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError(text)
+    return number
+
+
 def _check_address(text: str) -> str:
     _address(text)
     return text
@@ -220,6 +227,7 @@ _CONVERSIONS: dict[str, Any] = {
     "tls_certificate": Path,
     "tls_key": Path,
     "secret_key_file": Path,
+    "duckdb_threads": _positive,
     "spark_cores": int,
     "spark_memory_mib": int,
     "max_message_bytes": int,

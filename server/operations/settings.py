@@ -26,6 +26,7 @@ class Settings:
     spark_memory_mib: int = 2048
     duckdb_memory: str | None = None
     duckdb_spill: str | None = None
+    duckdb_threads: int | None = None
     max_message_bytes: int = 1 << 30
     log_level: str = "WARNING"
     log_format: str = "text"
@@ -50,6 +51,7 @@ HELP = {
     "spark_memory_mib": "memory of the default resource group, MiB",
     "duckdb_memory": "memory limit of the server's own queries, e.g. 4GB",
     "duckdb_spill": "most of what they write to disk beyond that, e.g. 50GB; by default 90 %% of what is free",
+    "duckdb_threads": "most threads of each of them; by default as many as there are cores",
     "max_message_bytes": "largest message a client may send",
     "metrics": "HOST:PORT where Prometheus may read metrics; empty for nowhere",
     "log_level": "DEBUG, INFO, WARNING or ERROR",

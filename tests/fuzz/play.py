@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tempfile
 from collections import Counter
@@ -47,7 +48,9 @@ class Bench:
         self._start()
 
     def _start(self) -> None:
-        self.server = Server(self.directory / "data", spark_cores=2, spark_memory_mib=1024)
+        self.server = Server(
+            self.directory / "data", spark_cores=2, spark_memory_mib=1024, duckdb_threads=os.cpu_count()
+        )
         self._connect()
         # Epochs end with FLUSH, so that a seed is the same run again.
         self._here("ALTER SYSTEM SET barrier_interval_ms = 3600000")
