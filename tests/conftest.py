@@ -10,7 +10,7 @@ import psycopg
 import pytest
 import servers
 from postgres import Postgres, PostgresCatalogs
-from servers import Server, without_spark
+from servers import Server, with_lake, without_spark
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -34,7 +34,7 @@ def catalogs(request: pytest.FixtureRequest) -> Iterator[None]:
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
     """A server of the test's own, without Spark until a view needs it."""
-    started = Server(tmp_path / "data")
+    started = Server(with_lake(tmp_path / "data"))
     yield started
     started.kill()
 
@@ -42,7 +42,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
 @pytest.fixture
 def stuck_server(tmp_path: Path) -> Iterator[Server]:
     """A server whose Spark never gets ready: whatever needs it stays INITIAL."""
-    started = Server(tmp_path / "data", without_spark(tmp_path), fills_on_spark=True)
+    started = Server(with_lake(tmp_path / "data"), without_spark(tmp_path), fills_on_spark=True)
     yield started
     started.kill()
 
@@ -50,7 +50,7 @@ def stuck_server(tmp_path: Path) -> Iterator[Server]:
 @pytest.fixture(scope="module")
 def module_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server for all tests of a file, without Spark; each test uses table names of its own."""
-    started = Server(tmp_path_factory.mktemp("module") / "data")
+    started = Server(with_lake(tmp_path_factory.mktemp("module") / "data"))
     yield started
     started.kill()
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import functools
 import os
 import random
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -18,6 +21,9 @@ from typing import Any
 import psycopg
 import pytest
 from fork_server import Forked, ForkServer
+
+from sparkwave.catalog.lake.ducklake import Lake
+from sparkwave.catalog.lake.storage import Storage
 
 # For what takes seconds on an idle machine and may take minutes on one whose cores are all busy.
 PATIENCE_SECONDS = 240
@@ -149,6 +155,21 @@ def launch(
 @functools.cache
 def fork_server() -> ForkServer:
     return ForkServer()
+
+
+def with_lake(data: Path) -> Path:
+    """The directory, with a copy of a new lake unless it is there: quicker than a first start, which others test."""
+    if CATALOGS is in_files and not data.exists():
+        shutil.copytree(_new_lake(), data)
+    return data
+
+
+@functools.cache
+def _new_lake() -> Path:
+    directory = Path(tempfile.mkdtemp(prefix="sparkwave-new-"))
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    Lake(Storage(directory / "data")).close()
+    return directory / "data"
 
 
 def sparkwave(*arguments: object, environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from postgres import Postgres
+from servers import DUCKDB_THREADS
 
 from sparkwave.catalog.lake import change_feed
 from sparkwave.catalog.lake.change_feed import keep_changes, table_changes
@@ -62,7 +63,7 @@ def lake(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
             postgres = Postgres()
             stack.callback(postgres.stop)
             catalog = postgres.conninfo()
-        opened = Lake(Storage(tmp_path_factory.mktemp("lake"), catalog))
+        opened = Lake(Storage(tmp_path_factory.mktemp("lake"), catalog), threads=DUCKDB_THREADS)
         opened.cursor().execute("CREATE SCHEMA lake.s")
         yield opened
         opened.close()

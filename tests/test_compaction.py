@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from marking import long_but
+from servers import DUCKDB_THREADS
 from test_retention import opened, run
 
 from sparkwave.catalog.lake import change_feed, compaction
@@ -35,7 +36,7 @@ CHANGES = (
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Iterator[Lake]:
-    opened = Lake(Storage(tmp_path))
+    opened = Lake(Storage(tmp_path), threads=DUCKDB_THREADS)
     opened.cursor().execute(f"CREATE SCHEMA lake.s; CREATE TABLE {TABLE.sql} (k INTEGER, v INTEGER, w VARCHAR)")
     yield opened
     opened.close()

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from servers import wait_until
+from servers import DUCKDB_THREADS, wait_until
 from test_law import NoEpochs, without_epochs
 
 from sparkwave.catalog.errors import Error
@@ -21,7 +21,8 @@ from sparkwave.server.operations.config import Config
 def waiting_job(directory: Path) -> Iterator[tuple[Context, Client, int, NoEpochs]]:
     """A filled job whose barrier does not come, because its lock is held."""
     context = open_context(
-        Config(data=directory, spark_start="on_demand"), {"backfill_engine": "auto", "barrier_interval_ms": "100"}
+        Config(data=directory, spark_start="on_demand", duckdb_threads=DUCKDB_THREADS),
+        {"backfill_engine": "auto", "barrier_interval_ms": "100"},
     )
     try:
         client = Client(context, {"user": "root"})
@@ -90,7 +91,7 @@ def test_close(tmp_path: Path) -> None:
         context.jobs.close()
         assert context.store.catalog.job_by_id[job].status == "CREATING"
         context.coordinator.withdraw(job)
-    context = open_context(Config(data=tmp_path / "data", spark_start="on_demand"), {})
+    context = open_context(Config(data=tmp_path / "data", spark_start="on_demand", duckdb_threads=DUCKDB_THREADS), {})
     try:
         client = Client(context, {"user": "root"})
         run(client, "WAIT")

@@ -17,6 +17,7 @@ from unittest import mock
 import pyarrow as pa
 import pytest
 from fuzz import standard
+from servers import DUCKDB_THREADS, with_lake
 
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Relation
@@ -30,7 +31,13 @@ from sparkwave.server.wire.text_format import text_array
 
 @contextmanager
 def opened(directory: Path, **parameters: str) -> Iterator[tuple[Context, Client]]:
-    config = Config(data=directory, spark_start="on_demand", spark_cores=2, spark_memory_mib=1024)
+    config = Config(
+        data=with_lake(directory),
+        spark_start="on_demand",
+        spark_cores=2,
+        spark_memory_mib=1024,
+        duckdb_threads=DUCKDB_THREADS,
+    )
     given = {"barrier_interval_ms": "3600000", "refresh_mode": "incremental", **parameters}
     if parameters.get("streaming_engine") == "spark":
         given = {"backfill_engine": "spark", **given}

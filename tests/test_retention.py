@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from servers import wait_until
+from servers import DUCKDB_THREADS, wait_until, with_lake
 
 from sparkwave.catalog.lake.ducklake import METADATA
 from sparkwave.catalog.names import LakeTable
@@ -26,7 +26,7 @@ AT_ONCE = Pace(settle_s=0, files_s=0)
 @contextmanager
 def opened(directory: Path, **parameters: str) -> Iterator[tuple[Context, Client]]:
     """A server without sockets, whose views are filled in process and whose barriers run for FLUSH only."""
-    config = Config(data=directory, spark_start="on_demand")
+    config = Config(data=with_lake(directory), spark_start="on_demand", duckdb_threads=DUCKDB_THREADS)
     given = {"backfill_engine": "auto", "streaming_engine": "duckdb", "barrier_interval_ms": "3600000", **parameters}
     context = open_context(config, given)
     try:
