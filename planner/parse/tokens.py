@@ -53,14 +53,17 @@ def position_of_input(sql: str, message: str) -> int | None:
 def split_statements(sql: str) -> list[tuple[str, int]]:
     """Return the statements of a text, each with its offset in characters; at least one, which may be empty."""
     pieces: list[tuple[str, int]] = []
-    start = 0
+    start, is_empty = 0, True
     for token in tokenize(sql):
-        if token.token_type == TokenType.SEMICOLON:
+        if token.token_type != TokenType.SEMICOLON:
+            is_empty = False
+            continue
+        if not is_empty:
             pieces.append((sql[start : token.start], start))
-            start = token.end + 1
-    pieces.append((sql[start:], start))
-    filled = [(text, offset) for text, offset in pieces if tokenize(text)]
-    return filled or [("", 0)]
+        start, is_empty = token.end + 1, True
+    if not is_empty:
+        pieces.append((sql[start:], start))
+    return pieces or [("", 0)]
 
 
 class TokenReader:
