@@ -20,7 +20,8 @@ class Scope:
     avg() is always of double precision. Without `has_exact_numerics` a quotient of numerics has the scale of its
     dividend, and numerics in arrays have DuckDB's scale. Without `has_numeric_exponents` 1e5 is of double precision.
     With `is_stored` the names are of a stored definition, in which earlier versions took names that are ambiguous.
-    Without `has_json` json is another name of jsonb, without `has_flat_unnests` unnest gives inner arrays.
+    Without `has_json` json is another name of jsonb, without `has_flat_unnests` unnest gives inner arrays. Without
+    `has_typed_outputs` a text beside numbers or booleans in a set operation makes texts of them.
     """
 
     database: str
@@ -33,6 +34,7 @@ class Scope:
     is_stored: bool = False
     has_json: bool = True
     has_flat_unnests: bool = True
+    has_typed_outputs: bool = True
 
 
 def scope_of(relation: Relation) -> Scope:

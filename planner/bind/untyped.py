@@ -13,6 +13,7 @@ from sqlglot import exp
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Relation
 from sparkwave.catalog.types import (
+    BOOLEAN,
     BYTEA,
     DATE,
     DOUBLE,
@@ -30,21 +31,28 @@ from sparkwave.planner.bind.user_types import check_label
 from sparkwave.planner.parse.literals import engine_text
 from sparkwave.planner.parse.trees import folded, position_of
 
+SINCE = 9
 _PLACES = (
     exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Nullif, exp.In, exp.Between,
     exp.Coalesce, exp.Greatest, exp.Least, exp.Case, exp.If,
 )  # fmt: skip
 _FACTORS = (exp.Mul, exp.Div, exp.Mod)
+_OUTPUTS = (exp.Select, exp.Alias, exp.Tuple)
 _DECIMAL = re.compile(r"\s*(\d+(\.\d*)?|\.\d+)\s*")
 _COMPARED = (exp.Predicate, exp.Nullif, exp.In)
 _READ_OTHERWISE = (BYTEA, DATE, TIMESTAMP, TIMESTAMPTZ, DOUBLE, JSON, JSONB)
 
 
-def type_literals(bound: BoundQuery) -> None:
-    """Give the literals of a bound query their types, and type the expressions over them again."""
+def type_literals(bound: BoundQuery, has_typed_outputs: bool = True) -> None:
+    """Give the literals of a bound query their types, and type the expressions over them again.
+
+    Before the planner's version `SINCE` texts beside numbers or booleans in a set operation made texts of them.
+    """
     seen: Seen = {}
     has_checked = holds_checked(bound.tree, bound.tables.values())
-    types = [(literal, type_by_place(literal, seen)) for literal in _untyped(bound.tree, has_checked)]
+    types = [
+        (literal, type_by_place(literal, seen)) for literal in _untyped(bound.tree, has_checked, has_typed_outputs)
+    ]
     given = [_give(literal, type_) for literal, type_ in types]
     if any(given):
         annotate_again(bound)
@@ -52,7 +60,7 @@ def type_literals(bound: BoundQuery) -> None:
 
 def with_literals_of(tree: exp.Expr, typed: Callable[[exp.Expr], exp.Expr], has_checked: bool) -> exp.Expr:
     """Type the literals of an untyped tree, changed in place; `typed` makes a typed tree of it."""
-    literals = list(_untyped(tree, has_checked))
+    literals = list(_untyped(tree, has_checked, has_typed_outputs=True))
     if not literals:
         return tree
     seen: Seen = {}
@@ -83,26 +91,26 @@ def holds_checked(tree: exp.Expr, read: Iterable[Relation]) -> bool:
     return any(of_enum) or any(kind.args["this"] in kinds for kind in tree.find_all(exp.DataType))
 
 
-def _untyped(tree: exp.Expr, has_checked: bool) -> Iterator[exp.Expr]:
+def _untyped(tree: exp.Expr, has_checked: bool, has_typed_outputs: bool) -> Iterator[exp.Expr]:
     for literal in tree.find_all(exp.Literal):
         parent = literal.parent
         is_assigned = isinstance(parent, exp.EQ) and isinstance(parent.parent, exp.Update)
         is_placed = isinstance(parent, _PLACES) and not is_assigned and (has_checked or _may_be_misread(literal.name))
         is_argument = isinstance(parent, exp.Func | exp.Paren) and not isinstance(parent, exp.Cast)
         is_value = is_placed or is_argument or isinstance(parent, _FACTORS)
-        if literal.is_string and (is_value or _is_output(literal, has_checked)):
+        if literal.is_string and (is_value or _is_output(literal, has_checked or has_typed_outputs)):
             yield literal
 
 
-def _is_output(literal: exp.Expr, has_checked: bool) -> bool:
-    """Return whether a text is an output of a set operation, or a value in FROM, that may be misread."""
+def _is_output(literal: exp.Expr, may_be_any: bool) -> bool:
+    """Return whether a text is an output of a set operation, or a value in FROM, that may be of another type."""
     parent = literal.parent
     if isinstance(parent, exp.Tuple):
         values = parent.parent
         is_one = isinstance(values, exp.Values) and isinstance(values.parent, exp.From | exp.Join | exp.Subquery)
     else:
         is_one = isinstance(parent, exp.Select | exp.Alias) and literal.find_ancestor(exp.SetOperation) is not None
-    return is_one and (has_checked or _may_be_misread(literal.name))
+    return is_one and (may_be_any or _may_be_misread(literal.name))
 
 
 def _may_be_misread(text: str) -> bool:
@@ -116,8 +124,12 @@ def _may_be_misread(text: str) -> bool:
 
 
 def _give(literal: exp.Expr, type_: Type | None) -> bool:
-    """Cast a literal to a type whose texts the engines misread, or as a factor. Returns whether it is cast."""
-    if type_ is not None and type_.is_numeric and isinstance(literal.parent, _FACTORS):
+    """Cast a literal to a type whose texts the engines misread, as a factor or as an output.
+
+    Returns whether it is cast.
+    """
+    is_number = type_ is not None and type_.is_numeric and isinstance(literal.parent, (*_FACTORS, *_OUTPUTS))
+    if type_ is not None and (is_number or (type_ == BOOLEAN and isinstance(literal.parent, _OUTPUTS))):
         is_decimal = type_.name == NUMERIC.name and _DECIMAL.fullmatch(literal.name) is not None
         cast = exp.Cast(this=literal.copy(), to=data_type(QUOTIENT if type_.name == NUMERIC.name else type_))
         literal.replace(exp.Literal.number(literal.name.strip()) if is_decimal else cast)

@@ -52,7 +52,7 @@ from sparkwave.planner.plan.outputs import limit_outputs
 from sparkwave.planner.plan.sharing import share_states
 
 # A relation keeps the version that planned it first, because its stored rows fit no other plan.
-PLANNER = 8
+PLANNER = 9
 # In earlier versions, avg() of integers and numerics was of double precision.
 EXACT_AVERAGES_SINCE = 4
 # In earlier versions, quotients of numerics other than averages had ten decimal places, and cast array elements

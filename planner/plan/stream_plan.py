@@ -21,6 +21,7 @@ from sparkwave.planner.bind.document_keys import with_document_keys
 from sparkwave.planner.bind.escapes import SINCE as ESCAPED_SINCE
 from sparkwave.planner.bind.escapes import escape_outputs, escape_query, unescape_outputs
 from sparkwave.planner.bind.output_names import UNNAMED
+from sparkwave.planner.bind.untyped import SINCE as TYPED_OUTPUTS_SINCE
 from sparkwave.planner.bind.untyped import type_literals
 from sparkwave.planner.build.view_query import build
 from sparkwave.planner.build.window_close import on_window_close
@@ -229,6 +230,7 @@ def _planned(
         has_numeric_exponents=version >= NUMERIC_EXPONENTS_SINCE,
         has_json=version >= JSON_SINCE,
         has_flat_unnests=version >= FLAT_UNNESTS_SINCE,
+        has_typed_outputs=version >= TYPED_OUTPUTS_SINCE,
     )
     root = _built(streaming, catalog, scope, version >= ESCAPED_SINCE)
     if streaming.emits_on_window_close:
@@ -263,7 +265,7 @@ def _clustering(streaming: Streaming, version: int) -> tuple[Order, ...]:
 def _built(streaming: Streaming, catalog: Catalog, scope: Scope, escapes: bool) -> Project:
     """Return the plan of a query with the wanted outputs."""
     bound = bind(streaming.query, catalog, scope)
-    type_literals(bound)
+    type_literals(bound, scope.has_typed_outputs)
     if with_document_keys(bound.tree, list):
         annotate_again(bound)
     if not escapes:
