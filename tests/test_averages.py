@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from postgres import beside
 from servers import Server
 
+from sparkwave.catalog.document_texts import define_documents
 from sparkwave.executor.spark.spark_engine import task_script
 
 Connection = psycopg.Connection[Any]
@@ -161,6 +162,7 @@ def test_averages_are_numeric_to_clients(both: tuple[Connection, Connection]) ->
 @pytest.fixture(scope="module")
 def macros() -> duckdb.DuckDBPyConnection:
     database = duckdb.connect()
+    define_documents(database)
     database.execute(zlib.decompress(task_script()).decode())
     return database
 

@@ -196,6 +196,7 @@ def test_an_older_catalog(tmp_path: Path) -> None:
 
 def test_another_lakes_catalog(tmp_path: Path) -> None:
     for name in ("one", "two"):
+        Lake(Storage(tmp_path / name)).close()  # a lake of its own, no copy
         with opened(tmp_path / name) as (_, client):
             run(client, "CREATE TABLE t (k int)", "INSERT INTO t SELECT * FROM range(1000)")
     shutil.copy(tmp_path / "one" / "catalog.ducklake", tmp_path / "two")
