@@ -419,6 +419,12 @@ class Store:
             ],
         )
 
+    def put_view(self, cursor: Cursor, relation: Relation) -> None:
+        """Store a plain view after CREATE OR REPLACE VIEW: its query and columns."""
+        self.replace_columns(cursor, relation)
+        query = f"UPDATE {system_table('relations')} SET definition = ?, upstreams = ?, planner = ? WHERE id = ?"
+        cursor.execute(query, [relation.definition, list(relation.upstreams), relation.planner, relation.id])
+
     def _free_lake_table(self, relation: Relation) -> LakeTable:
         """The relation's own name, with its id at the end if a lake table of another relation has the name already."""
         own = relation.lake_table

@@ -115,6 +115,10 @@ def _create(reader: TokenReader) -> Statement:
         return parse_create_function(reader, replaces=True)
     if reader.accept("OR", "REPLACE", "AGGREGATE"):
         return parse_create_function(reader, replaces=True, is_aggregate=True)
+    if reader.accept("OR", "REPLACE", "VIEW"):
+        return replace(_create_view(reader), replaces=True)
+    if any(reader.accept("OR", "REPLACE", word, "VIEW") for word in ("TEMP", "TEMPORARY")):
+        return replace(_create_view(reader), replaces=True, is_temporary=True)
     if reader.accept("OR"):
         raise Error("CREATE OR REPLACE is not supported", errors.FEATURE_NOT_SUPPORTED, position=reader.offset + 1)
     if reader.accept("MATERIALIZED", "VIEW"):

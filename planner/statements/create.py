@@ -161,6 +161,7 @@ class CreateView:
     if_not_exists: bool
     definition: str
     is_temporary: bool = False
+    replaces: bool = False  # with OR REPLACE
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error, used
 from sparkwave.catalog.lake.ducklake import Cursor
-from sparkwave.catalog.model import Column, Relation
+from sparkwave.catalog.model import Catalog, Column, Relation
 from sparkwave.catalog.names import is_temporary_schema
 from sparkwave.planner.batch.query import plan_query, relations_read
 from sparkwave.planner.bind.privileges import check_owner
@@ -16,18 +18,29 @@ from sparkwave.server.reads import execution
 from sparkwave.server.session.session import Session
 from sparkwave.server.statements.cascades import check_cascade
 from sparkwave.server.statements.named_relations import find_of_kind
-from sparkwave.server.statements.new_relations import existing_notice, made_schema, refuse_temporary, take_temporary
+from sparkwave.server.statements.new_relations import (
+    existing_notice,
+    made_schema,
+    refuse_temporary,
+    take_temporary,
+    target_schema,
+)
 from sparkwave.server.statements.sequences import left_without_default
 from sparkwave.server.wire.result import Notice, Result, ResultColumn
 
 
 def create_view(session: Session, statement: CreateView) -> Result:
-    """Create a view: a named query, with its columns of this moment."""
-    existing = existing_notice(session, statement)
+    """Create a view, a named query with its columns of this moment, or replace one.
+
+    Raises Error 42809 for another relation to be replaced, 42P16 for columns that would change, 42P17 for a view that
+    would read itself, 0A000 for one that others depend on in a way that cannot be kept.
+    """
+    existing = None if statement.replaces else existing_notice(session, statement)
     if existing is not None:
         return Result("CREATE_VIEW", notices=[existing])
     store = session.context.store
     with store.change() as cursor:  # planning is inside, so that no upstream is dropped meanwhile
+        replaced = _replaced(session, statement) if statement.replaces else None
         environment = session.environment
         batch = plan_query(statement.query, environment)
         if batch.parameters:
@@ -37,7 +50,7 @@ def create_view(session: Session, statement: CreateView) -> Result:
         if not is_temporary_schema(schema):
             refuse_temporary(session, upstreams)
         relation = Relation(
-            id=store.next_id(cursor),
+            id=store.next_id(cursor) if replaced is None else replaced.id,
             database=session.database,
             schema=schema,
             name=statement.name.name,
@@ -50,9 +63,59 @@ def create_view(session: Session, statement: CreateView) -> Result:
             upstreams=tuple(sorted(upstreams)),
             planner=PLANNER,
         )
-        relation = store.create_relation(cursor, relation)
+        if replaced is not None:
+            _check_replacement(session, replaced, relation)
+            store.put_view(cursor, relation)
+        else:
+            relation = store.create_relation(cursor, relation)
     take_temporary(session, relation)
     return Result("CREATE_VIEW")
+
+
+def _replaced(session: Session, statement: CreateView) -> Relation | None:
+    """Return the view that CREATE OR REPLACE VIEW replaces, None if the name is free."""
+    catalog, name = session.context.store.catalog, statement.name
+    found = catalog.find(session.database, target_schema(session, statement), name.name)
+    if found is None:
+        return None
+    if not found.is_view:
+        raise Error(f'"{name.name}" is not a view', errors.WRONG_OBJECT_TYPE, position=name.position)
+    check_owner(session.user, found.securable, name.position)
+    return found
+
+
+def _check_replacement(session: Session, before: Relation, after: Relation) -> None:
+    """Raise an Error as `create_view` does. Columns stay as they are; new ones may follow them."""
+    catalog = session.context.store.catalog
+    if before.id in catalog.closure(after.upstreams):
+        message = f'infinite recursion detected in rules for relation "{before.name}"'
+        raise Error(message, errors.INVALID_OBJECT_DEFINITION)
+    if len(after.columns) < len(before.columns):
+        raise Error("cannot drop columns from view", errors.INVALID_TABLE_DEFINITION)
+    for old, new in zip(before.columns, after.columns, strict=False):
+        if old.name != new.name:
+            message = f'cannot change name of view column "{old.name}" to "{new.name}"'
+            hint = "Use ALTER VIEW ... RENAME COLUMN ... to change name of view column instead."
+            raise Error(message, errors.INVALID_TABLE_DEFINITION, hint=hint)
+        if old.type != new.type and not (old.type.is_text and new.type.is_text):
+            message = f'cannot change data type of view column "{old.name}" from {old.type} to {new.type}'
+            raise Error(message, errors.INVALID_TABLE_DEFINITION)
+    has_more = len(after.columns) > len(before.columns)
+    for reader in _readers(catalog, before):
+        if not reader.is_view or has_more:
+            raise Error(
+                f'cannot replace view "{before.name}" because {reader.kind} {reader.qualified_name} depends on it',
+                errors.FEATURE_NOT_SUPPORTED,
+                hint="Views may read a replaced view if its columns stay. Others have to be dropped first.",
+            )
+
+
+def _readers(catalog: Catalog, view: Relation) -> Iterator[Relation]:
+    """Yield the relations that read a view, also through other views."""
+    for reader in catalog.dependents(view.id):
+        yield reader
+        if reader.is_view:
+            yield from _readers(catalog, reader)
 
 
 def _view_columns(statement: CreateView, outputs: tuple[ResultColumn, ...]) -> tuple[Column, ...]:
