@@ -77,11 +77,7 @@ def _compared(tree: exp.Expr) -> Iterator[Sequence[exp.Expr]]:
     """Yield the values that are compared with each other, or among themselves."""
     for node in tree.walk():
         if isinstance(node, _COMPARISONS) and not isinstance(node.parent, exp.Update | exp.OnConflict):
-            parts = [part for part in node.iter_expressions() if not _is_rows(part)]
-            query = node.args.get("query")
-            if isinstance(query, exp.Subquery) and isinstance(query.this, exp.Select):
-                parts += [item.unalias() for item in query.this.expressions]
-            yield parts
+            yield from _operands(node)
         elif isinstance(node, exp.Case) and node.this is not None:
             yield [node.this, *(branch.this for branch in node.args["ifs"])]
         elif isinstance(node, exp.Window):
@@ -90,28 +86,48 @@ def _compared(tree: exp.Expr) -> Iterator[Sequence[exp.Expr]]:
             yield from ([part] for part in node.args["on"].expressions)
 
 
+def _operands(node: exp.Expr) -> Iterator[list[exp.Expr]]:
+    """Yield the values that a comparison compares, by their places in rows.
+
+    Those of a query are its outputs. Rows in lists, and queries with `*`, are compared as they are.
+    """
+    sides = [_values(part, in_query=node.args.get("query") is not None) for part in node.iter_expressions()]
+    widths = {len(side) for side in sides}
+    if len(widths) == 1:
+        for place in range(widths.pop()):
+            yield [value for side in sides for value in side[place]]
+
+
+def _values(part: exp.Expr, in_query: bool) -> list[list[exp.Expr]]:
+    """Return the values of an operand at each place of its rows; none where they are not known."""
+    if isinstance(part, exp.Tuple):
+        return [[value] for value in part.expressions] if in_query else []
+    inner = part.this.unnest() if isinstance(part, exp.Any | exp.All) else part.unnest()
+    if not isinstance(inner, exp.Query):
+        return [[part]]
+    rows = [[item.unalias() for item in select.expressions] for select in _branches(inner)]
+    is_known = not any(isinstance(item, exp.Star) or item.is_star for row in rows for item in row)
+    return [list(values) for values in zip(*rows, strict=False)] if is_known else []
+
+
 def _each(parts: Sequence[exp.Expr]) -> Sequence[exp.Expr]:
     """Return the values, each of a long list as a node of its own."""
     place = next((part.parent for part in parts if isinstance(part, ConstantRun | ParameterRun)), None)
     if place is None:
         return parts
     with_each_constant(with_each_parameter(place))
-    return [part for part in place.iter_expressions() if not _is_rows(part)]
-
-
-def _is_rows(part: exp.Expr) -> bool:
-    """Return whether it is a query, also within ANY and ALL, or a row."""
-    inner = part.this.unnest() if isinstance(part, exp.Any | exp.All) else part
-    return isinstance(inner, exp.Query | exp.Tuple)
+    return list(place.iter_expressions())
 
 
 def _aggregated(tree: exp.Expr) -> Iterator[exp.Expr]:
-    """Yield the values of DISTINCT within aggregates, and of their ORDER BY, which has to have the same value."""
+    """Yield the values of DISTINCT and WITHIN GROUP in aggregates, and of an ORDER BY that has to have the same one."""
     for distinct in tree.find_all(exp.Distinct):
         if not isinstance(distinct.parent, exp.Query):
             yield from distinct.expressions
             if isinstance(distinct.parent, exp.Order):
                 yield from (ordered.this for ordered in distinct.parent.expressions)
+    for group in tree.find_all(exp.WithinGroup):
+        yield from (ordered.this for ordered in group.expression.expressions)
 
 
 def _sorts(tree: exp.Expr) -> Iterator[tuple[exp.Expr, exp.Expr]]:
@@ -122,7 +138,8 @@ def _sorts(tree: exp.Expr) -> Iterator[tuple[exp.Expr, exp.Expr]]:
     for node in tree.find_all(exp.Ordered):
         order = node.parent
         query = order.parent if order is not None else None
-        if not isinstance(query, exp.SetOperation) and not (order is not None and isinstance(order.this, exp.Distinct)):
+        is_apart = isinstance(query, exp.SetOperation | exp.WithinGroup)
+        if not is_apart and not (order is not None and isinstance(order.this, exp.Distinct)):
             output = _output(query, node.this) if isinstance(query, exp.Select) else None
             yield node.this, node.this if output is None else output.unalias()
 
