@@ -20,6 +20,7 @@ from sparkwave.planner.statements import CreateStreaming, CreateView
         ("select ' -- a  b ', $$x  y$$, E'\\'  ' from t", "SELECT ' -- a  b ', $$x  y$$, E'\\'  ' FROM t"),
         ('select "From", t . "Select" as select from t', 'SELECT "From", t."Select" AS SELECT FROM t'),
         ("select left(a, 1), right (a,2)", "SELECT left(a, 1), right (a, 2)"),
+        ("select f(a, ',')||'(' ||b", "SELECT f(a, ',')||'(' ||b"),
         ("select a::numeric(10,2), x[1:2]", "SELECT a::numeric(10, 2), x[1:2]"),
         (
             "select sum(a) over (partition  by b order\nby c rows between 1 preceding and current row)",

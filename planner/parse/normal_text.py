@@ -85,9 +85,10 @@ def _between(before: Token, after: Token, gap: str) -> str:
     """Return the text between two tokens in place of a gap."""
     if before.token_type in _STRINGS and after.token_type in _STRINGS:
         return "\n" if "\n" in gap else gap
-    if before.text == "," or "=" in (before.text, after.text):
+    left, right = ("" if token.token_type in _QUOTED else token.text for token in (before, after))
+    if left == "," or "=" in (left, right):
         return " "
-    if not gap or before.text in _TIGHT_BEHIND or after.text in _TIGHT_BEFORE:
+    if not gap or left in _TIGHT_BEHIND or right in _TIGHT_BEFORE:
         return ""
     return " "
 
