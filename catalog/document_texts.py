@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 # The functions' names in DuckDB; `catalog/system/scalar.sql` calls them.
-SORTED, CANONICAL = "sparkwave_sorted_document", "sparkwave_canonical_document"
+SPACED, CANONICAL = "sparkwave_spaced_document", "sparkwave_canonical_document"
 # Stands around a number, which is a string for json's encoder. It is no character of any text.
 _MARK = "\ufdd0"
 _NUMBER = re.compile(f'"{_MARK}([^"]*)"')
@@ -30,18 +30,19 @@ def spaced_texts(texts: pa.Array) -> pa.Array:
     return _sorted(texts, (", ", ": "), _as_written)
 
 
+def canonical_texts(texts: pa.Array) -> pa.Array:
+    """Return texts of documents (strings) sorted, without spaces, in which equal numbers have the same text."""
+    return _sorted(texts, (",", ":"), _shortest)
+
+
 def define_documents(database: Any) -> None:
-    """Define functions from text to text, without spaces, in a DuckDB database.
+    """Define both functions in a DuckDB database, from VARCHAR to VARCHAR.
 
-    `SORTED` sorts the keys of objects; `CANONICAL` also gives equal numbers the same text.
+    DuckDB would look up the types of their parameters, which executors lack; those of a lambda have none.
     """
-    for name, number in ((SORTED, _as_written), (CANONICAL, _shortest)):
-        database.create_function(name, _compact(number), ["VARCHAR"], "VARCHAR", type="arrow")
-
-
-def _compact(number: Number) -> Callable[[Any], pa.Array]:
-    """Return the function of texts; DuckDB would look up the types of its parameter, which executors lack."""
-    return lambda texts: _sorted(texts, (",", ":"), number)
+    functions = {SPACED: lambda texts: spaced_texts(texts), CANONICAL: lambda texts: canonical_texts(texts)}
+    for name, function in functions.items():
+        database.create_function(name, function, ["VARCHAR"], "VARCHAR", type="arrow")
 
 
 def _sorted(texts: pa.Array | pa.ChunkedArray, separators: tuple[str, str], number: Number) -> pa.Array:

@@ -936,10 +936,11 @@ CREATE OR REPLACE MACRO pg.jsonb_typeof(j) AS
 -- An array's documents may have spaces.
 CREATE OR REPLACE MACRO pg.jsonb_canonical(j) AS if(regexp_matches(j::VARCHAR, '[,:]\s|,"|\d[.eE]'),
     sparkwave_canonical_document(j::VARCHAR), j::VARCHAR)::JSON;
--- A text in the order of documents: the empty array, null, strings, numbers, booleans, arrays, objects; longer arrays and objects come
--- later. Arrays and objects of one length have the order of their texts. The bits of a number have its order when those
--- of negative numbers are the other way round.
-CREATE OR REPLACE MACRO pg._number_key(x) AS if(x < 0, translate(x::BIT::VARCHAR, '01', '10'), '1' || (x::BIT::VARCHAR)[2:]);
+-- A text in the order of documents: the empty array, null, strings, numbers, booleans, arrays, objects; longer arrays
+-- and objects come later. Arrays and objects of one length have the order of their texts. The bits of a number have its
+-- order when those of negative numbers are the other way round.
+CREATE OR REPLACE MACRO pg._number_key(x) AS
+    if(x < 0, translate(x::BIT::VARCHAR, '01', '10'), '1' || (x::BIT::VARCHAR)[2:]);
 CREATE OR REPLACE MACRO pg.jsonb_key(j) AS CASE json_type(j)
     WHEN 'NULL' THEN '0null'
     WHEN 'VARCHAR' THEN '1' || json_extract_string(j, '$')
@@ -952,8 +953,8 @@ CREATE OR REPLACE MACRO pg.jsonb_key(j) AS CASE json_type(j)
         || pg.jsonb_canonical(j)::VARCHAR END;
 CREATE OR REPLACE MACRO pg.jsonb_keys_of_each(a) AS list_transform(a, lambda _document: pg.jsonb_key(_document));
 -- The text of a document as clients get it.
-CREATE OR REPLACE MACRO pg.sorted_text(j) AS pg.jsonb_text(
-    if(contains(j::VARCHAR, ',"'), sparkwave_sorted_document(j::VARCHAR), j::VARCHAR));
+CREATE OR REPLACE MACRO pg.sorted_text(j) AS
+    if(contains(j::VARCHAR, ',"'), sparkwave_spaced_document(j::VARCHAR), pg.jsonb_text(j));
 CREATE OR REPLACE MACRO pg.shown_text(x) AS if(typeof(x) = 'JSON', pg.sorted_text(x), pg.to_text(x));
 CREATE OR REPLACE MACRO pg.jsonb_array_length(j) AS CASE
     WHEN json_type(j) = 'ARRAY' THEN json_array_length(j)::INTEGER

@@ -7,7 +7,7 @@ statement's own tree, where `duckdb_spelling` reads them, because DuckDB would k
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from sqlglot import exp
 
@@ -17,6 +17,7 @@ from sparkwave.planner.functions.aggregates import AROUND, argument, average, av
 from sparkwave.planner.functions.operators import type_of_part
 from sparkwave.planner.functions.result_types import Known
 from sparkwave.planner.functions.typed import data_type
+from sparkwave.planner.parse.trees import selects_of
 
 _Types = dict[int, Known]  # by the ids of nodes
 
@@ -35,9 +36,9 @@ def with_averages(tree: exp.Expr, typed: Callable[[exp.Expr], exp.Expr], reads_q
             _note(node, types)
     for node in nodes:
         if isinstance(node, exp.SetOperation) and not isinstance(node.parent, exp.SetOperation):
-            _cast_outputs([select.selects for select in _selects(node)], types)
+            _cast_outputs([select.selects for select in selects_of(node)], types)
         elif isinstance(node, exp.In) and isinstance(query := node.args.get("query"), exp.Expr):
-            _cast_outputs([[node.this], *(select.selects for select in _selects(query))], types)
+            _cast_outputs([[node.this], *(select.selects for select in selects_of(query))], types)
     for node in reversed(nodes):
         if isinstance(node, exp.Avg):
             _replace(node, types)
@@ -92,17 +93,6 @@ def _note(node: exp.Expr, types: _Types) -> None:
         type_ = _type(part, types)
         if type_ is not None:
             part.type = data_type(type_)
-
-
-def _selects(query: exp.Expr) -> Iterator[exp.Select]:
-    """Yield the SELECTs whose rows a query returns."""
-    if isinstance(query, exp.SetOperation):
-        yield from _selects(query.this)
-        yield from _selects(query.expression)
-    elif isinstance(query, exp.Subquery):
-        yield from _selects(query.this)
-    elif isinstance(query, exp.Select):
-        yield query
 
 
 def _cast_outputs(rows: list[list[exp.Expr]], types: _Types) -> None:

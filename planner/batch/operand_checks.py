@@ -23,7 +23,6 @@ from sparkwave.planner.parse.trees import column_type, folded, position_of
 _COMPARISONS: dict[type[exp.Expr], str] = {
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=", exp.DPipe: "||",
 }  # fmt: skip
-_HINT = "No operator matches the given name and argument types. You might need to add explicit type casts."
 _NUMERIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Neg, exp.Count, exp.Sum, exp.Length)
 _PLAIN = frozenset((NUMBERS, MOMENTS, "boolean"))
 
@@ -69,7 +68,7 @@ def check_operands(
             raise Error(
                 f"operator does not exist: {own.shown} {operator} {other.shown}",
                 errors.UNDEFINED_FUNCTION,
-                hint=_HINT,
+                hint=errors.NO_OPERATOR,
                 position=position_of(left),
             )
 

@@ -12,22 +12,19 @@ from sqlglot import exp
 
 from sparkwave.catalog.model import Relation
 from sparkwave.catalog.types import JSONB, Type
+from sparkwave.planner.functions.json_checks import COMPARISONS
 from sparkwave.planner.functions.operators import type_of_part
 from sparkwave.planner.functions.typed import data_type
 from sparkwave.planner.parse.constant_runs import ConstantRun
 from sparkwave.planner.parse.constant_runs import expanded as with_each_constant
 from sparkwave.planner.parse.parameter_runs import ParameterRun
 from sparkwave.planner.parse.parameter_runs import expanded as with_each_parameter
-from sparkwave.planner.parse.trees import folded
+from sparkwave.planner.parse.set_returning import ROW_FUNCTIONS
+from sparkwave.planner.parse.trees import folded, selects_of
 
 KEY, KEYS, CANONICAL = "jsonb_key", "jsonb_keys_of_each", "jsonb_canonical"
 Typed = Callable[[list[exp.Expr]], Sequence[exp.Expr | None]]
 
-_COMPARISONS = (
-    exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Between, exp.In,
-    exp.Nullif,
-)  # fmt: skip
-_SET_RETURNING = (exp.Explode, exp.Unnest, exp.ExplodingGenerateSeries)
 _OUTPUTS = ("expressions", "having", "qualify", "order", "group", "distinct")
 
 
@@ -76,7 +73,7 @@ def with_document_keys(tree: exp.Expr, typed: Typed) -> bool:
 def _compared(tree: exp.Expr) -> Iterator[Sequence[exp.Expr]]:
     """Yield the values that are compared with each other, or among themselves."""
     for node in tree.walk():
-        if isinstance(node, _COMPARISONS) and not isinstance(node.parent, exp.Update | exp.OnConflict):
+        if isinstance(node, COMPARISONS) and not isinstance(node.parent, exp.Update | exp.OnConflict):
             yield from _operands(node)
         elif isinstance(node, exp.Case) and node.this is not None:
             yield [node.this, *(branch.this for branch in node.args["ifs"])]
@@ -105,7 +102,7 @@ def _values(part: exp.Expr, in_query: bool) -> list[list[exp.Expr]]:
     inner = part.this.unnest() if isinstance(part, exp.Any | exp.All) else part.unnest()
     if not isinstance(inner, exp.Query):
         return [[part]]
-    rows = [[item.unalias() for item in select.expressions] for select in _branches(inner)]
+    rows = [[item.unalias() for item in select.expressions] for select in selects_of(inner)]
     is_known = not any(isinstance(item, exp.Star) or item.is_star for row in rows for item in row)
     return [list(values) for values in zip(*rows, strict=False)] if is_known else []
 
@@ -162,7 +159,7 @@ def _grouped(tree: exp.Expr) -> Iterator[tuple[exp.Select, exp.Expr]]:
     """
     for node in tree.walk():
         if isinstance(node, exp.SetOperation) and node.args.get("distinct"):
-            for select in _branches(node):
+            for select in selects_of(node):
                 yield from _outputs(select)
         if not isinstance(node, exp.Select):
             continue
@@ -177,16 +174,6 @@ def _grouped(tree: exp.Expr) -> Iterator[tuple[exp.Select, exp.Expr]]:
 
 def _outputs(select: exp.Select) -> Iterator[tuple[exp.Select, exp.Expr]]:
     yield from ((select, select if isinstance(item, exp.Star) else item.unalias()) for item in select.expressions)
-
-
-def _branches(query: exp.Expr) -> Iterator[exp.Select]:
-    if isinstance(query, exp.SetOperation):
-        yield from _branches(query.left)
-        yield from _branches(query.right)
-    elif isinstance(query, exp.Subquery):
-        yield from _branches(query.this)
-    elif isinstance(query, exp.Select):
-        yield query
 
 
 def _group(select: exp.Select, value: exp.Expr) -> None:
@@ -225,7 +212,7 @@ def _is_same(node: exp.Expr, value: exp.Expr) -> bool:
 
 def _sort(place: exp.Expr, value: exp.Expr) -> None:
     """Sort by the key of a value. A set-returning output is named, since a copy would be another call."""
-    if place is value or (isinstance(place, exp.Column) and value.find(*_SET_RETURNING) is not None):
+    if place is value or (isinstance(place, exp.Column) and value.find(*ROW_FUNCTIONS) is not None):
         _wrap(place, KEY)
     else:
         place.replace(_call(KEY, value.copy()))

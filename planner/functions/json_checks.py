@@ -18,6 +18,7 @@ _OPERATORS: dict[type[exp.Expr], str] = {
     exp.EQ: "=", exp.NEQ: "<>", exp.GT: ">", exp.GTE: ">=", exp.LT: "<", exp.LTE: "<=", exp.NullSafeEQ: "=",
     exp.NullSafeNEQ: "=", exp.Nullif: "=", exp.In: "=", exp.Between: ">=",
 }  # fmt: skip
+COMPARISONS = tuple(_OPERATORS)
 # Nodes whose values have to be of one type, by PostgreSQL's words for them.
 _MEET: dict[type[exp.Expr], str] = {
     exp.Case: "CASE", exp.Coalesce: "COALESCE", exp.Array: "ARRAY", exp.Values: "VALUES", exp.Union: "UNION",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -286,6 +287,17 @@ def locate_table(tree: exp.Expr, name: str) -> int | None:
     """Return the first use of a table's name before a column, counted from 1."""
     found = (node.args["table"] for node in tree.find_all(exp.Column, bfs=False) if node.table.lower() == name.lower())
     return next((position_of(table) for table in found), None)
+
+
+def selects_of(query: exp.Expr) -> Iterator[exp.Select]:
+    """Yield the SELECTs whose rows a query returns."""
+    if isinstance(query, exp.SetOperation):
+        yield from selects_of(query.this)
+        yield from selects_of(query.expression)
+    elif isinstance(query, exp.Subquery):
+        yield from selects_of(query.this)
+    elif isinstance(query, exp.Select):
+        yield query
 
 
 def source_names(tree: exp.Expr) -> list[str]:

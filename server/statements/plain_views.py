@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error, used
 from sparkwave.catalog.lake.ducklake import Cursor
-from sparkwave.catalog.model import Catalog, Column, Relation
+from sparkwave.catalog.model import Column, Relation
 from sparkwave.catalog.names import is_temporary_schema
 from sparkwave.planner.batch.query import plan_query, relations_read
 from sparkwave.planner.bind.privileges import check_owner
@@ -101,21 +99,13 @@ def _check_replacement(session: Session, before: Relation, after: Relation) -> N
             message = f'cannot change data type of view column "{old.name}" from {old.type} to {new.type}'
             raise Error(message, errors.INVALID_TABLE_DEFINITION)
     has_more = len(after.columns) > len(before.columns)
-    for reader in _readers(catalog, before):
+    for reader in catalog.readers(before.id):
         if not reader.is_view or has_more:
             raise Error(
                 f'cannot replace view "{before.name}" because {reader.kind} {reader.qualified_name} depends on it',
                 errors.FEATURE_NOT_SUPPORTED,
                 hint="Views may read a replaced view if its columns stay. Others have to be dropped first.",
             )
-
-
-def _readers(catalog: Catalog, view: Relation) -> Iterator[Relation]:
-    """Yield the relations that read a view, also through other views."""
-    for reader in catalog.dependents(view.id):
-        yield reader
-        if reader.is_view:
-            yield from _readers(catalog, reader)
 
 
 def _view_columns(statement: CreateView, outputs: tuple[ResultColumn, ...]) -> tuple[Column, ...]:

@@ -86,8 +86,9 @@ def _run_job(session: Session, statement: CreateStreaming, what: str, replaces: 
         options, connection = with_connection(session, statement.options)
         statement = replace(statement, options=options)
     if not isinstance(statement, CreateIndex):
-        check_types(statement.query.copy(), environment)
-        check_literals(statement.query.copy(), typed_in(environment))
+        query = statement.query.copy()
+        check_types(query, environment)
+        check_literals(query, typed_in(environment))
     planned = planned_job(session, statement, replaces)
     streaming, made, plan = planned.streaming, planned.made, planned.plan
     upstreams = frozenset(scan.relation.id for scan in plan.scans) | relations_read(streaming.query, environment)
