@@ -20,7 +20,7 @@ _SPELLED = "list"  # DuckDB's name of another macro
 
 
 def with_typed_aggregates(tree: exp.Expr) -> exp.Expr:
-    """Return a tree spelled for DuckDB in which the macros know the types of aggregates."""
+    """Return a tree spelled for DuckDB, changed in place, in which the macros know the types of aggregates."""
     if not any(map(_is_aggregate, tree.walk())):
         return tree
     holding: set[int] = set()  # nodes with an aggregate of their SELECT in them
@@ -37,7 +37,7 @@ def with_typed_aggregates(tree: exp.Expr) -> exp.Expr:
             holding.add(id(new))
         return new
 
-    return rewrite_leaves_first(tree, typed)
+    return rewrite_leaves_first(tree, typed, copy=False)
 
 
 def _macro(node: exp.Expr) -> exp.Anonymous | None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import chain
 
 from sqlglot import exp
 
 from sparkwave.catalog.model import Column, Relation
 from sparkwave.catalog.types import BOOLEAN, INTEGER, NUMERIC, Type
-from sparkwave.planner.batch.parameters import typed_nodes
+from sparkwave.planner.batch.typer import Typer
 from sparkwave.planner.batch.values import is_default
 from sparkwave.planner.functions.assignment import check_assigned
 from sparkwave.planner.functions.operators import type_of_part
@@ -18,9 +18,7 @@ from sparkwave.planner.parse.trees import folded
 _Pair = tuple[Column, exp.Expr]
 
 
-def check_values(
-    tree: exp.Expr, target: Relation, columns: tuple[Column, ...], typed_copy: Callable[[exp.Expr], exp.Expr]
-) -> None:
+def check_values(tree: exp.Expr, target: Relation, columns: tuple[Column, ...], typed: Typer) -> None:
     """Raise Error 42804 for a value that its column cannot store: of an UPDATE, or of the source of an INSERT's rows.
 
     The values are those of VALUES, of a plain SELECT, and of SET; the types of others are left to DuckDB's casts.
@@ -37,8 +35,8 @@ def check_values(
             later.append((column, bare))
         else:
             check_assigned(column, known, value)
-    typed = typed_nodes(tree, [value for _, value in later], typed_copy) if later else []
-    for (column, value), node in zip(later, typed, strict=True):
+    nodes = typed(tree, [value for _, value in later]) if later else []
+    for (column, value), node in zip(later, nodes, strict=True):
         if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Select):
             node = node.this.selects[0].unalias()
         found = type_of_part(node) if node is not None else None

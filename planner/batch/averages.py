@@ -7,12 +7,10 @@ statement's own tree, where `duckdb_spelling` reads them, because DuckDB would k
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from sqlglot import exp
 
 from sparkwave.catalog.types import BIGINT, NUMERIC, QUOTIENT
-from sparkwave.planner.batch.parameters import typed_nodes
+from sparkwave.planner.batch.typer import Typer
 from sparkwave.planner.functions.aggregates import AROUND, argument, average, average_type, sum_and_count, sum_type
 from sparkwave.planner.functions.operators import type_of_part
 from sparkwave.planner.functions.result_types import Known
@@ -22,12 +20,12 @@ from sparkwave.planner.parse.trees import selects_of
 _Types = dict[int, Known]  # by the ids of nodes
 
 
-def with_averages(tree: exp.Expr, typed: Callable[[exp.Expr], exp.Expr], reads_quotients: bool) -> exp.Expr:
-    """Replace the averages of an untyped tree, changed in place; `typed` makes a typed tree of it."""
+def with_averages(tree: exp.Expr, typed: Typer, reads_quotients: bool) -> exp.Expr:
+    """Replace the averages of an untyped tree, changed in place."""
     if not reads_quotients and tree.find(exp.Avg, exp.Sum, exp.Div) is None:
         return tree
     nodes = list(tree.walk())
-    pairs = zip(nodes, typed_nodes(tree, nodes, typed), strict=True)
+    pairs = zip(nodes, typed(tree, nodes), strict=True)
     types = {id(node): type_of_part(place) for node, place in pairs if place is not None}
     for select in tree.find_all(exp.Select):
         _type_order(select, types)

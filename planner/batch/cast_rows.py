@@ -6,23 +6,21 @@ choose the one that reads text, which takes many times as long.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from sqlglot import exp
 
 from sparkwave.catalog.types import BIGINT
-from sparkwave.planner.batch.parameters import typed_nodes
+from sparkwave.planner.batch.typer import Typer
 from sparkwave.planner.functions.operators import type_of_part
 from sparkwave.planner.functions.typed import data_type
 
 
-def with_cast_rows(tree: exp.Expr, typed: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
+def with_cast_rows(tree: exp.Expr, typed: Typer) -> exp.Expr:
     """Return an untyped tree, changed in place, with the types of such functions of integers and floats noted.
 
-    `typed` makes a typed tree of it. DuckDB's series of integers are of bigint.
+    DuckDB's series of integers are of bigint.
     """
     calls = [call for call in tree.find_all(exp.Explode, exp.ExplodingGenerateSeries) if _is_cast(call)]
-    for call, place in zip(calls, typed_nodes(tree, calls, typed) if calls else (), strict=True):
+    for call, place in zip(calls, typed(tree, calls) if calls else (), strict=True):
         type_ = type_of_part(place) if place is not None else None
         if type_ is not None and (type_.is_integer or type_.is_float) and not type_.dimensions:
             call.type = data_type(BIGINT if isinstance(call, exp.ExplodingGenerateSeries) else type_)

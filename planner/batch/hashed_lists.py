@@ -6,20 +6,18 @@ filter). Only where both sides are texts or both integers, because DuckDB does n
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from sqlglot import exp
 
 from sparkwave.catalog.types import Type
-from sparkwave.planner.batch.parameters import typed_nodes
+from sparkwave.planner.batch.typer import Typer
 from sparkwave.planner.functions.operators import type_of_part
 from sparkwave.planner.parse.constant_runs import ConstantRun, as_rows
 
 
-def hash_lists(tree: exp.Expr, typed: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
-    """Replace long lists of an untyped tree, changed in place; `typed` makes a typed tree of it."""
+def hash_lists(tree: exp.Expr, typed: Typer) -> exp.Expr:
+    """Replace long lists of an untyped tree, changed in place."""
     lists = [node for node in tree.find_all(exp.In) if _run_of(node) is not None and _is_filter(node)]
-    places = typed_nodes(tree, lists, typed) if lists else []
+    places = typed(tree, lists) if lists else []
     for list_, place in zip(lists, places, strict=True):
         run = _run_of(list_)
         if run is not None and place is not None and _is_of(run, type_of_part(place.this)):

@@ -14,7 +14,7 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Relation
 from sparkwave.catalog.types import BOOLEAN, Type
-from sparkwave.planner.batch.parameters import typed_nodes
+from sparkwave.planner.batch.typer import Typer
 from sparkwave.planner.functions.assignment import DOCUMENTS, MOMENTS, NUMBERS, TEXTS, group_of
 from sparkwave.planner.functions.operators import type_of_part
 from sparkwave.planner.parse.constant_runs import ConstantRun
@@ -30,9 +30,7 @@ _PLAIN = frozenset((NUMBERS, MOMENTS, "boolean"))
 _Names = Mapping[str, set[str]]
 
 
-def check_operands(
-    tree: exp.Expr, relations: Callable[[], Iterable[Relation] | None], typed_copy: Callable[[exp.Expr], exp.Expr]
-) -> None:
+def check_operands(tree: exp.Expr, relations: Callable[[], Iterable[Relation] | None], typed: Typer) -> None:
     """Raise Error 42804 for a condition that is no boolean, 42883 for operands that do not fit an operator.
 
     `relations` returns those that the tree reads, None where there are others. Types are worked out only where those of
@@ -52,11 +50,11 @@ def check_operands(
     conditions = [(what, node) for what, node in conditions if not _groups(node, names) <= {"boolean"}]
     pairs = [pair for node in operators for pair in _pairs(node) if _is_doubtful(*pair, names)]
     nodes = [node for _, node in conditions] + [part for _, *parts in pairs for part in parts]
-    typed = typed_nodes(tree, [*unions, *nodes], typed_copy) if unions or nodes else []
-    for union in typed[: len(unions)]:
+    found = typed(tree, [*unions, *nodes]) if unions or nodes else []
+    for union in found[: len(unions)]:
         if isinstance(union, exp.SetOperation):
             _check_outputs(union)
-    types = [_type_of(node) for node in typed[len(unions) :]]
+    types = [_type_of(node) for node in found[len(unions) :]]
     for (what, node), type_ in zip(conditions, types, strict=False):
         if type_ is not None and type_ != BOOLEAN and _group(type_) is not None:
             message = f"argument of {what} must be type boolean, not type {type_.shown}"

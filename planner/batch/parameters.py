@@ -6,15 +6,11 @@ of CASE, IN, ARRAY[..] and the like of their common type; without any such infor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from typing import Any
 
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
-from sqlglot.optimizer.annotate_types import TypeAnnotator, annotate_types
-from sqlglot.optimizer.qualify import qualify
-from sqlglot.schema import MappingSchema
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
@@ -32,21 +28,13 @@ from sparkwave.catalog.types import (
     type_of_oid,
 )
 from sparkwave.planner.batch.argument_types import argument_type
-from sparkwave.planner.batch.row_functions import expand_series
-from sparkwave.planner.batch.row_structs import as_query
-from sparkwave.planner.bind.sort_columns import without_positions
-from sparkwave.planner.build.time_windows import prepare_from
-from sparkwave.planner.functions.operators import METADATA, as_call, type_of_part
+from sparkwave.planner.batch.typer import Typer, output_type, type_of_value
+from sparkwave.planner.functions.operators import as_call
 from sparkwave.planner.functions.result_types import Known, array_type, common
 from sparkwave.planner.parse.parameter_runs import parameter_numbers
 from sparkwave.planner.parse.row_values import is_row
 from sparkwave.planner.parse.trees import column_type
 
-# The types of a relation's columns by name.
-Columns = Mapping[str, Type]
-NameTables = Callable[[exp.Expr, dict[str, Columns]], None]
-# Identifies a node in a copy of its tree.
-_MARK = "number"
 # Results about a node that may contain thousands of parameters, kept for all of them.
 Seen = dict[tuple[int, object], Any]
 
@@ -60,13 +48,12 @@ def infer_parameters(
     tree: exp.Expr,
     oids: tuple[int, ...],
     assigned: Mapping[int, Type],
-    name_tables: NameTables,
+    typed: Typer,
     user_types: Mapping[int, Type],
 ) -> tuple[Type, ...]:
     """Return the types of a statement's parameters: those that the client gives, else those of their place, else text.
 
     `assigned` are those of the columns to which parameters are written, `user_types` the users' types by OID.
-    `name_tables` gives the tables of a tree unique names, and adds the types of their columns under these.
     """
     numbers = {n for node in tree.find_all(exp.Parameter) for n in parameter_numbers(node)}
     if 0 in numbers:
@@ -79,7 +66,7 @@ def infer_parameters(
     reads_first = isinstance(tree, exp.Update)
     if numbers - given.keys() - (set() if reads_first else assigned.keys()):
         seen: Seen = {}
-        for node in typed(tree, name_tables).find_all(exp.Parameter, bfs=False):
+        for node in typed.copy_of(tree).find_all(exp.Parameter, bfs=False):
             unknown = [number for number in parameter_numbers(node) if number not in found]
             type_ = type_by_place(node, seen) if unknown else None
             if type_ is not None:
@@ -131,52 +118,6 @@ def _unconstrained(type_: Type) -> Type:
     return type_.without_digits.as_written
 
 
-def typed(tree: exp.Expr, name_tables: NameTables) -> exp.Expr:
-    """Return a query with the same expressions, typed as far as possible."""
-    try:
-        query = expand_series(prepare_from(as_query(tree)))
-        if query.find(exp.Star) is not None:
-            without_positions(query)
-        tables: dict[str, Columns] = {}
-        name_tables(query, tables)
-        types: dict[str, object] = {
-            name: {column: _data_type(type_) for column, type_ in columns.items()} for name, columns in tables.items()
-        }
-        schema = MappingSchema(types, dialect="postgres", normalize=False)
-        query = qualify(query, schema=schema, dialect="postgres", validate_qualify_columns=False)
-        return annotate_types(query, schema=schema, expression_metadata=_METADATA, dialect="postgres")
-    except (SqlglotError, Error):
-        return tree  # its error is reported when it is planned
-
-
-def typed_nodes(
-    tree: exp.Expr, nodes: Sequence[exp.Expr], typed: Callable[[exp.Expr], exp.Expr]
-) -> list[exp.Expr | None]:
-    """Return the counterparts of some nodes in the typed tree that `typed` makes of a copy.
-
-    None where there is none.
-    """
-    for number, node in enumerate(nodes):
-        node.meta[_MARK] = number
-    found = {part.meta[_MARK]: part for part in typed(tree.copy()).walk() if _MARK in part.meta}
-    for node in nodes:
-        del node.meta[_MARK]
-    return [found.get(number) for number in range(len(nodes))]
-
-
-def _series(annotator: TypeAnnotator, node: exp.Expr) -> exp.Expr:
-    found = common(tuple(_type_of(part) for part in (node.args["start"], node.args["end"])))
-    annotator._set_type(node, _data_type(TIMESTAMPTZ if found == DATE else found) if found is not None else None)
-    return node
-
-
-_METADATA: dict[type[exp.Expr], Any] = {**METADATA, exp.ExplodingGenerateSeries: {"annotator": _series}}
-
-
-def _data_type(type_: Type) -> exp.DataType:
-    return exp.DataType.build(type_.duckdb(), dialect="duckdb")
-
-
 def type_by_place(node: exp.Expr, seen: Seen) -> Type | None:
     """The type that a parameter or an untyped literal takes from its place."""
     child: exp.Expr = node
@@ -207,8 +148,8 @@ def _compared(parent: exp.Expr, child: exp.Expr, seen: Seen) -> Known:
     if array is None:
         return _literal_or_type(other)
     if isinstance(array, exp.Query):
-        return _output_type(array, 0)
-    found = _type_of(array)
+        return output_type(array, 0)
+    found = type_of_value(array)
     return found.element if found is not None and found.dimensions else None
 
 
@@ -232,18 +173,13 @@ def _array_beside(parent: exp.Expr, child: exp.Expr, seen: Seen) -> Known:
 def _listed(parent: exp.Expr, child: exp.Expr, seen: Seen) -> Known:
     query = parent.args.get("query")
     if child is parent.this:
-        return _output_type(query.unnest(), 0) if query is not None else _common_of(parent, parent.expressions, seen)
+        return output_type(query.unnest(), 0) if query is not None else _common_of(parent, parent.expressions, seen)
     return _literal_or_type(parent.this) or _common_of(parent, parent.expressions, seen)
-
-
-def _output_type(query: exp.Expr, place: int) -> Known:
-    selects = query.selects if isinstance(query, exp.Query) else []
-    return _type_of(selects[place]) if place < len(selects) else None
 
 
 def _added(parent: exp.Expr, child: exp.Expr, seen: Seen) -> Known:
     """Return the type beside an operator: the other side's if there is such an operator, else that of the only one."""
-    other = _type_of(parent.expression if child is parent.this else parent.this)
+    other = type_of_value(parent.expression if child is parent.this else parent.this)
     if other is None:
         return None
     match parent:
@@ -257,7 +193,7 @@ def _added(parent: exp.Expr, child: exp.Expr, seen: Seen) -> Known:
 
 
 def _joined(parent: exp.Expr, child: exp.Expr, seen: Seen) -> Known:
-    other = _type_of(parent.expression if child is parent.this else parent.this)
+    other = type_of_value(parent.expression if child is parent.this else parent.this)
     return other if other is not None and (other.dimensions or other.name in ("json", "jsonb", "bytea")) else TEXT
 
 
@@ -304,7 +240,7 @@ def _of_union(parent: exp.Expr, child: exp.Expr, seen: Seen) -> Known:
         query = query.parent
     if place is None or not isinstance(query, exp.SetOperation):
         return None
-    return common(tuple(_output_type(side.unnest(), place) for side in (query.this, query.expression)))
+    return common(tuple(output_type(side.unnest(), place) for side in (query.this, query.expression)))
 
 
 def _argument(parent: exp.Expr, child: exp.Expr, seen: Seen) -> Known:
@@ -327,7 +263,7 @@ def _call(node: exp.Expr) -> tuple[str, dict[int, int], dict[int, Type]] | None:
     if found is None:
         return None
     name, arguments = found
-    types = ((place, _type_of(argument)) for place, argument in enumerate(arguments))
+    types = ((place, type_of_value(argument)) for place, argument in enumerate(arguments))
     known = {place: type_ for place, type_ in types if type_ is not None}
     return name, {id(argument): place for place, argument in enumerate(arguments)}, known
 
@@ -343,25 +279,16 @@ def _common_of(parent: exp.Expr, parts: Iterable[exp.Expr], seen: Seen, which: o
 def _common(parts: Iterable[exp.Expr]) -> Known:
     """Return the common type of values. Text literals count only where nothing else has a type."""
     listed = list(parts)
-    found = common(tuple(map(_type_of, listed)))
+    found = common(tuple(map(type_of_value, listed)))
     return found or (TEXT if any(_is_text(part) for part in listed) else None)
 
 
 def _literal_or_type(node: exp.Expr) -> Known:
-    return TEXT if _is_text(node) else _type_of(node)
+    return TEXT if _is_text(node) else type_of_value(node)
 
 
 def _is_text(node: exp.Expr) -> bool:
     return node.unnest().is_string
-
-
-def _type_of(node: exp.Expr) -> Known:
-    node = node.unalias().unnest()
-    if isinstance(node, exp.Subquery):
-        return _output_type(node.unnest(), 0)
-    if isinstance(node, exp.Select):
-        return _output_type(node, 0)
-    return type_of_part(node)
 
 
 def _fixed(type_: Type) -> _Rule:

@@ -31,14 +31,7 @@ from sparkwave.planner.batch.hashed_lists import hash_lists
 from sparkwave.planner.batch.index_selection import select_indexes
 from sparkwave.planner.batch.operand_checks import check_operands
 from sparkwave.planner.batch.origins import Origin, origins
-from sparkwave.planner.batch.parameters import (
-    Columns,
-    NameTables,
-    infer_parameters,
-    parameter_number,
-    typed,
-    typed_nodes,
-)
+from sparkwave.planner.batch.parameters import infer_parameters, parameter_number
 from sparkwave.planner.batch.pg_names import system_schema
 from sparkwave.planner.batch.qualifiers import check_qualifiers
 from sparkwave.planner.batch.removals import with_removals
@@ -49,6 +42,7 @@ from sparkwave.planner.batch.sequence_calls import NO_DRAWS, Draws, with_sequenc
 from sparkwave.planner.batch.serving import RELATION, Served, find_lookup, over_copies
 from sparkwave.planner.batch.ties import expand_ties
 from sparkwave.planner.batch.time_travel import SNAPSHOT, at_versions
+from sparkwave.planner.batch.typer import Columns, NameTables, Typer
 from sparkwave.planner.bind.binder import (
     Scope,
     check_database,
@@ -177,13 +171,14 @@ def plan_query(
     `parameters` are the parameters' types where they are known, `values` those of parameters that have to be constants.
     """
     check_reads(tree, environment)
-    tree = hash_lists(prepared(tree, environment), typed_in(environment))
+    typed = typer(environment)
+    tree = hash_lists(prepared(tree, environment, typed), typed)
     relations, client_tree = _relations(tree, environment), tree
     found = origins(tree, relations)
     is_constant = all(isinstance(node, _CONSTANT) for node in tree.walk())
     tree = with_row_types(tree.copy(), environment.catalog, environment.scope)
     name_outputs(tree)
-    tree = expand_sessions(expand_windows(canonical(tree)))
+    tree = expand_sessions(expand_windows(canonical(tree, copy=False)))
     if parameters is None:
         parameters = infer(tree, environment, oids)
     constants = constant_parameters(tree)
@@ -235,7 +230,7 @@ def _indexed(tree: exp.Expr, environment: Environment, parameters: tuple[Type, .
     return Indexed(sql, ids, tuple(tables), environment.snapshot, environment.reads_epochs)
 
 
-def prepared(tree: exp.Expr, environment: Environment) -> exp.Expr:
+def prepared(tree: exp.Expr, environment: Environment, typed: Typer) -> exp.Expr:
     """Return a copy of a statement in a form that is ready to be planned.
 
     Columns have their sources; SQL functions and calls in FROM are expanded; literals that the engines would misread
@@ -246,25 +241,26 @@ def prepared(tree: exp.Expr, environment: Environment) -> exp.Expr:
     for source in tree.find_all(exp.Subquery, exp.CTE):
         _check_cases(source)
     check_sort_columns(tree, columns_in(environment.catalog, environment.scope))
-    check_types(tree, environment)
-    tree = with_functions(tree, environment.catalog, environment.scope).copy()
+    tree = tree.copy()
+    check_types(tree, environment, typed)
+    tree = with_functions(tree, environment.catalog, environment.scope)
     for select in tree.find_all(exp.Select):
         if not select.expressions:  # DuckDB has no rows without columns
             select.set("expressions", [exp.alias_(exp.Literal.number(1), NO_COLUMN, quoted=True)])
     tree = with_json(with_written_numerics(tree))
     tree = with_user_types(tree, environment.catalog, environment.scope)
-    check_counts(tree, lambda whole, nodes: typed_nodes(whole, nodes, typed_in(environment)))
+    check_counts(tree, typed)
     subscripts = list(tree.find_all(exp.Bracket))
     if subscripts:
-        check_subscripts(filter(None, typed_nodes(tree, subscripts, typed_in(environment))))
+        check_subscripts(filter(None, typed(tree, subscripts)))
     check_statement(tree)
     check_windows(tree)
     resolve_references(tree, environment.catalog, environment.scope)
     _expand_stars(tree, environment.catalog, environment.scope)
-    return at_versions(expand_calls(_with_types(tree, environment)), environment.versions)
+    return at_versions(expand_calls(_with_types(tree, environment, typed)), environment.versions)
 
 
-def check_types(tree: exp.Expr, environment: Environment) -> None:
+def check_types(tree: exp.Expr, environment: Environment, typed: Typer) -> None:
     """Check conditions and operands of a statement over users' relations alone (`check_operands`).
 
     Raises Error 42704 for a string of bits, too, which DuckDB takes for a number.
@@ -276,29 +272,28 @@ def check_types(tree: exp.Expr, environment: Environment) -> None:
 
     if tree.find(exp.BitString) is not None:
         raise Error('type "bit" does not exist', errors.UNDEFINED_OBJECT)
-    check_operands(tree, relations, typed_in(environment))
+    check_operands(tree, relations, typed)
     check_qualifiers(tree, relations)
 
 
-def _with_types(tree: exp.Expr, environment: Environment) -> exp.Expr:
+def _with_types(tree: exp.Expr, environment: Environment, typed: Typer) -> exp.Expr:
     """Return the tree, changed in place, with PostgreSQL's types of unnest, `jsonb - key`, literals and averages."""
-    name_tables, typed_copy = _name_tables(environment), typed_in(environment)
-    while (arrays := unnested(tree)) and flatten(zip(arrays, typed_nodes(tree, arrays, typed_copy), strict=True)):
+    while (arrays := unnested(tree)) and flatten(zip(arrays, typed(tree, arrays), strict=True)):
         pass
-    tree = with_cast_rows(tree, typed_copy)
+    tree = with_cast_rows(tree, typed)
     read = _relations(tree, environment).values()
     reads_quotients = any(column.type == QUOTIENT for relation in read for column in relation.visible)
     reads_quotients = reads_quotients or any(is_quotient(cast.to) for cast in tree.find_all(exp.Cast))
     has_checked = holds_checked(tree, read)
-    tree = with_literals_of(with_removals(tree, typed_copy, name_tables), typed_copy, has_checked)
+    tree = with_literals_of(with_removals(tree, typed), typed, has_checked)
     if may_hold_documents(tree, read):
-        with_document_keys(tree, lambda nodes: typed_nodes(tree, nodes, typed_copy))
-    return with_averages(tree, typed_copy, reads_quotients)
+        with_document_keys(tree, lambda nodes: typed(tree, nodes))
+    return with_averages(tree, typed, reads_quotients)
 
 
-def typed_in(environment: Environment) -> Callable[[exp.Expr], exp.Expr]:
-    """Return the function that types a tree over the relations of an environment."""
-    return lambda tree: typed(tree, _name_tables(environment))
+def typer(environment: Environment) -> Typer:
+    """Return what types trees over the relations of an environment."""
+    return Typer(_name_tables(environment))
 
 
 def _check_cases(source: exp.Expr) -> None:
@@ -389,7 +384,7 @@ def finished_tree(tree: exp.Expr, environment: Environment, parameters: tuple[Ty
         return exp.cast(node.copy(), type_, copy=False)
 
     typed_parameters = with_outer_columns(rewritten.transform(spelled, copy=False))
-    return with_typed_aggregates(for_duckdb(typed_parameters, lenient=False))
+    return with_typed_aggregates(for_duckdb(typed_parameters, lenient=False, copy=False))
 
 
 def _is_shown(cast: exp.Cast, type_: Type) -> bool:
@@ -604,8 +599,8 @@ def _inlined(view: Relation, table: exp.Table, environment: Environment) -> exp.
     subquery, scope = reference(view, table, environment.catalog), scope_of(view)
     inner = replace(environment, scope=scope)
     _expand_stars(subquery.this, environment.catalog, scope)
-    query = expand_calls(_with_types(subquery.this, inner))
-    query = canonical(with_row_types(query, environment.catalog, scope))
+    query = expand_calls(_with_types(subquery.this, inner, typer(inner)))
+    query = canonical(with_row_types(query, environment.catalog, scope), copy=False)
     subquery.set("this", resolve_tables(query, inner))
     return subquery
 
@@ -768,4 +763,4 @@ def infer(
     """Return the types of a statement's parameters (`planner.batch.parameters`)."""
     names = {n: TEXT for node in tree.find_all(exp.Parameter) if (n := pg_compat.named_object(node)) is not None}
     user_types = environment.catalog.types_by_oid
-    return infer_parameters(tree, oids, {**names, **(assigned or {})}, _name_tables(environment), user_types)
+    return infer_parameters(tree, oids, {**names, **(assigned or {})}, typer(environment), user_types)

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from sqlglot import exp
 
 from sparkwave.catalog.types import JSONB
-from sparkwave.planner.batch.parameters import Columns, NameTables, typed_nodes
+from sparkwave.planner.batch.typer import Columns, NameTables, Typer
 from sparkwave.planner.bind.output_names import NO_NAME
 from sparkwave.planner.functions.operators import type_of_part
 
 
-def with_removals(tree: exp.Expr, typed: Callable[[exp.Expr], exp.Expr], name_tables: NameTables) -> exp.Expr:
-    """Replace removals in an untyped tree, changed in place.
-
-    `typed` makes a typed tree of it, if there are any documents.
-    """
+def with_removals(tree: exp.Expr, typed: Typer) -> exp.Expr:
+    """Replace removals in an untyped tree, changed in place; it is typed if there are any documents."""
     found = list(tree.find_all(exp.Sub))
-    if not found or not _has_documents(tree, name_tables):
+    if not found or not _has_documents(tree, typed.name_tables):
         return tree
-    for node, place in zip(found, typed_nodes(tree, found, typed), strict=True):
+    for node, place in zip(found, typed(tree, found), strict=True):
         if place is None or type_of_part(place.this) != JSONB:
             continue
         call = exp.Anonymous(this="jsonb_without", expressions=[node.this, node.expression])

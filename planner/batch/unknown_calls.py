@@ -6,8 +6,7 @@ from sqlglot import exp
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
-from sparkwave.planner.batch.parameters import typed_nodes
-from sparkwave.planner.batch.query import Environment, typed_in
+from sparkwave.planner.batch.query import Environment, typer
 from sparkwave.planner.bind.sql_functions import with_functions
 from sparkwave.planner.functions.typed import with_written_numerics
 from sparkwave.planner.functions.undefined import called, is_call_of, undefined_among
@@ -39,5 +38,5 @@ def _among(tree: exp.Expr, name: str, environment: Environment) -> Error | None:
     tree = with_functions(tree, environment.catalog, environment.scope).copy()
     tree = with_json(with_written_numerics(tree))
     nodes = [node for node in tree.walk() if (is_call_of(node, name) if name else called(node))]
-    places = [place for place in typed_nodes(tree, nodes, typed_in(environment)) if place is not None]
+    places = [place for place in typer(environment)(tree, nodes) if place is not None]
     return undefined_among(places) if len(places) == len(nodes) else None

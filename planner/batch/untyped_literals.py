@@ -5,12 +5,12 @@ In a query DuckDB finds out; a view that is made would have NULL for each row.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from sqlglot import exp
 
 from sparkwave.catalog.errors import Error
-from sparkwave.planner.batch.parameters import typed_nodes
+from sparkwave.planner.batch.typer import Typer
 from sparkwave.planner.functions.assignment import NUMBERS, group_of
 from sparkwave.planner.functions.operators import type_of_part
 from sparkwave.planner.parse.text_values import decode_text
@@ -19,15 +19,15 @@ from sparkwave.planner.parse.trees import position_of
 _BINARY = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
 
 
-def check_literals(tree: exp.Expr, typed_copy: Callable[[exp.Expr], exp.Expr]) -> None:
+def check_literals(tree: exp.Expr, typed: Typer) -> None:
     """Raise Error 22P02 or 22003 for a text that is no value of the number, boolean or uuid that it has to be."""
     pairs = [
         (literal, part) for literal in tree.find_all(exp.Literal) if literal.is_string for part in _partners(literal)
     ]
     parts = list({id(part): part for _, part in pairs}.values())
-    typed = dict(zip(map(id, parts), typed_nodes(tree, parts, typed_copy), strict=True)) if parts else {}
+    counterparts = dict(zip(map(id, parts), typed(tree, parts), strict=True)) if parts else {}
     for literal, part in pairs:
-        found = typed[id(part)]
+        found = counterparts[id(part)]
         type_ = type_of_part(found) if found is not None else None
         if type_ is None or type_.dimensions or group_of(type_) not in (NUMBERS, "boolean", "uuid"):
             continue

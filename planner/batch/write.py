@@ -32,7 +32,7 @@ from sparkwave.planner.batch.query import (
     staged_table,
     stored_rows,
     stored_table,
-    typed_in,
+    typer,
     written_batch,
 )
 from sparkwave.planner.batch.row_structs import with_row_types
@@ -144,9 +144,10 @@ def plan_insert(
         raise Error("INSERT has more expressions than target columns", errors.SYNTAX_ERROR)
     identity = () if statement.overrides_identity or statement.source is None else always_identity(target, environment)
     check_given(columns, lambda place: rows is None or not all(is_default_at(row, place) for row in rows), identity)
-    source = prepared(source, environment)
+    typed = typer(environment)
+    source = prepared(source, environment, typed)
     if statement.source is not None and not target.lacks_columns:
-        check_values(source, target, columns, typed_in(environment))
+        check_values(source, target, columns, typed)
     types = [column.type for column in columns]
     assigned = assigned_values(source, lambda name, place: types[place] if place < len(types) else None)
     for row in source.find_all(exp.Tuple) if isinstance(source, exp.Values) else ():
@@ -205,9 +206,10 @@ def plan_change(
         check_relation(environment.catalog, environment.user, target, "SELECT", statement.table.position)
     elif _reads_columns(statement.tree):
         check_columns_read(statement.tree, environment, [(statement.tree.this, target)])
-    tree = prepared(statement.tree, environment)
+    typed = typer(environment)
+    tree = prepared(statement.tree, environment, typed)
     if isinstance(statement, Update):
-        check_values(tree, target, (), typed_in(environment))
+        check_values(tree, target, (), typed)
     tree = with_row_types(tree, environment.catalog, environment.scope)
     types = {column.name: column.type for column in target.visible}
     assigned_types = assigned_values(tree, lambda name, place: types.get(name)) if isinstance(statement, Update) else {}

@@ -6,7 +6,7 @@ The engines do so too, but read the text in their own way: they read no arrays, 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from sqlglot import exp
 
@@ -25,7 +25,8 @@ from sparkwave.catalog.types import (
     TIMESTAMPTZ,
     Type,
 )
-from sparkwave.planner.batch.parameters import Seen, type_by_place, typed_nodes
+from sparkwave.planner.batch.parameters import Seen, type_by_place
+from sparkwave.planner.batch.typer import Typer
 from sparkwave.planner.bind.binder import BoundQuery, annotate_again, data_type
 from sparkwave.planner.bind.user_types import check_label
 from sparkwave.planner.parse.literals import engine_text
@@ -58,13 +59,13 @@ def type_literals(bound: BoundQuery, has_typed_outputs: bool = True) -> None:
         annotate_again(bound)
 
 
-def with_literals_of(tree: exp.Expr, typed: Callable[[exp.Expr], exp.Expr], has_checked: bool) -> exp.Expr:
-    """Type the literals of an untyped tree, changed in place; `typed` makes a typed tree of it."""
+def with_literals_of(tree: exp.Expr, typed: Typer, has_checked: bool) -> exp.Expr:
+    """Type the literals of an untyped tree, changed in place."""
     literals = list(_untyped(tree, has_checked, has_typed_outputs=True))
     if not literals:
         return tree
     seen: Seen = {}
-    places = typed_nodes(tree, literals, typed)
+    places = typed(tree, literals)
     types = [type_by_place(place, seen) if place is not None else None for place in places]
     for literal, type_ in zip(literals, types, strict=True):
         _give(literal, type_)

@@ -31,13 +31,13 @@ def expand_windows(tree: exp.Expr) -> exp.Expr:
     return tree
 
 
-def prepare_from(tree: exp.Query) -> exp.Query:
-    """Return a copy of a query that sqlglot's qualify can read.
+def prepare_from(tree: exp.Query, copy: bool = True) -> exp.Query:
+    """Return a query that sqlglot's qualify can read; without a `copy` the tree itself is changed.
 
     Every TUMBLE and HOP is a subquery, a function's table alias names its column, `FOR SYSTEM_TIME AS OF PROCTIME()` is
     a mark on its table, and `current_date` is a cast of `now()`.
     """
-    copied = tree.copy()
+    copied = tree.copy() if copy else tree
     for kind, type_ in ((exp.CurrentDate, "date"), (exp.Localtimestamp, "timestamp")):
         for part in list(copied.find_all(kind)):
             part.replace(exp.cast(exp.CurrentTimestamp(), type_))

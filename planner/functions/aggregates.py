@@ -127,9 +127,12 @@ def call_of(node: exp.Expr) -> exp.Expr:
     return found
 
 
-def canonical(tree: exp.Expr) -> exp.Expr:
-    """Return a copy with aggregate calls in DuckDB's terms, such as `every` and `mode() WITHIN GROUP`."""
-    return tree.transform(_canonical)
+def canonical(tree: exp.Expr, copy: bool = True) -> exp.Expr:
+    """Return a tree with aggregate calls in DuckDB's terms, such as `every` and `mode() WITHIN GROUP`.
+
+    Without a `copy` the tree itself is changed.
+    """
+    return tree.transform(_canonical, copy=copy)
 
 
 def _canonical(node: exp.Expr) -> exp.Expr:

@@ -19,7 +19,7 @@ from sparkwave.executor.backfill.jobs import PlanOutdated, refuse_altering
 from sparkwave.executor.epochs.takeover import replacement
 from sparkwave.executor.sinks.deliveries import OPERATION
 from sparkwave.executor.sinks.outbox import receiver
-from sparkwave.planner.batch.query import Environment, check_types, relations_read, typed_in
+from sparkwave.planner.batch.query import Environment, check_types, relations_read, typer
 from sparkwave.planner.batch.untyped_literals import check_literals
 from sparkwave.planner.batch.values import check_given
 from sparkwave.planner.batch.write import always_identity
@@ -87,8 +87,9 @@ def _run_job(session: Session, statement: CreateStreaming, what: str, replaces: 
         statement = replace(statement, options=options)
     if not isinstance(statement, CreateIndex):
         query = statement.query.copy()
-        check_types(query, environment)
-        check_literals(query, typed_in(environment))
+        typed = typer(environment)
+        check_types(query, environment, typed)
+        check_literals(query, typed)
     planned = planned_job(session, statement, replaces)
     streaming, made, plan = planned.streaming, planned.made, planned.plan
     upstreams = frozenset(scan.relation.id for scan in plan.scans) | relations_read(streaming.query, environment)

@@ -1,0 +1,110 @@
+"""Types of the expressions in a statement that is not bound, worked out by sqlglot on a copy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.optimizer.annotate_types import TypeAnnotator, annotate_types
+from sqlglot.optimizer.qualify import qualify
+from sqlglot.schema import MappingSchema
+
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.types import DATE, TIMESTAMPTZ, Type
+from sparkwave.planner.batch.row_functions import expand_series
+from sparkwave.planner.batch.row_structs import as_query
+from sparkwave.planner.bind.sort_columns import without_positions
+from sparkwave.planner.build.time_windows import prepare_from
+from sparkwave.planner.functions.operators import METADATA, type_of_part
+from sparkwave.planner.functions.result_types import Known, common
+
+# The types of a relation's columns by name.
+Columns = Mapping[str, Type]
+# Gives the tables of a tree unique names, and adds the types of their columns under these.
+NameTables = Callable[[exp.Expr, dict[str, Columns]], None]
+# Identifies a node in a copy of its tree.
+_MARK = "number"
+
+
+class Typer:
+    """Finds the typed counterparts of nodes. A tree is typed once, and again after it has changed."""
+
+    def __init__(self, name_tables: NameTables) -> None:
+        self.name_tables = name_tables
+        self._nodes: list[exp.Expr] = []  # of the tree that was typed last; held, so that no other node has their ids
+        self._found: dict[int, exp.Expr] = {}  # their counterparts, by the ids of the nodes
+
+    def __call__(self, tree: exp.Expr, nodes: Sequence[exp.Expr]) -> list[exp.Expr | None]:
+        """Return the counterparts of some nodes of a tree, None where there is none."""
+        # sqlglot forgets the hash of a node and of all above it whenever a part of it is set.
+        if not self._nodes or self._nodes[0] is not tree or tree._hash is None:
+            self._type(tree)
+        return [self._found.get(id(node)) for node in nodes]
+
+    def _type(self, tree: exp.Expr) -> None:
+        hash(tree)
+        self._nodes = list(tree.walk())
+        copied = tree.copy()
+        for number, part in enumerate(copied.walk()):
+            part.meta[_MARK] = number
+        found = {part.meta[_MARK]: part for part in self._typed(copied).walk() if _MARK in part.meta}
+        self._found = {id(self._nodes[number]): part for number, part in found.items()}
+
+    def copy_of(self, tree: exp.Expr) -> exp.Expr:
+        """Return a query with the same expressions, typed as far as possible."""
+        return self._typed(tree.copy())
+
+    def _typed(self, tree: exp.Expr) -> exp.Expr:
+        """As `copy_of`; changes the tree."""
+        try:
+            query = expand_series(prepare_from(as_query(tree), copy=False))
+            if query.find(exp.Star) is not None:
+                without_positions(query)
+            tables: dict[str, Columns] = {}
+            self.name_tables(query, tables)
+            types: dict[str, object] = {
+                name: {column: _data_type(type_) for column, type_ in columns.items()}
+                for name, columns in tables.items()
+            }
+            schema = MappingSchema(types, dialect="postgres", normalize=False)
+            query = qualify(query, schema=schema, dialect="postgres", validate_qualify_columns=False)
+            return annotate_types(query, schema=schema, expression_metadata=_METADATA, dialect="postgres")
+        except (SqlglotError, Error):
+            return tree  # its error is reported when it is planned
+
+
+def type_of_value(node: exp.Expr) -> Known:
+    """Return the type of an expression, also of a subquery, in a typed tree."""
+    node = node.unalias().unnest()
+    if isinstance(node, exp.Subquery):
+        return output_type(node.unnest(), 0)
+    if isinstance(node, exp.Select):
+        return output_type(node, 0)
+    return type_of_part(node)
+
+
+def output_type(query: exp.Expr, place: int) -> Known:
+    """Return the type of an output of a query in a typed tree."""
+    selects = query.selects if isinstance(query, exp.Query) else []
+    return type_of_value(selects[place]) if place < len(selects) else None
+
+
+def _series(annotator: TypeAnnotator, node: exp.Expr) -> exp.Expr:
+    found = common(tuple(type_of_value(part) for part in (node.args["start"], node.args["end"])))
+    annotator._set_type(node, _data_type(TIMESTAMPTZ if found == DATE else found) if found is not None else None)
+    return node
+
+
+_METADATA: dict[type[exp.Expr], Any] = {**METADATA, exp.ExplodingGenerateSeries: {"annotator": _series}}
+
+
+def _data_type(type_: Type) -> exp.DataType:
+    return _built(type_).copy()
+
+
+@lru_cache(maxsize=1000)
+def _built(type_: Type) -> exp.DataType:
+    return exp.DataType.build(type_.duckdb(), dialect="duckdb")
