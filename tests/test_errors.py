@@ -209,6 +209,7 @@ ERRORS = [
     ("CREATE MATERIALIZED VIEW m AS SELECT «sum»(count(*)) AS s FROM t", "42803", "cannot be nested"),
     ("CREATE MATERIALIZED VIEW m AS SELECT «count»(DISTINCT k) OVER () AS s FROM t", "0A000", "DISTINCT is not"),
     ("CREATE MATERIALIZED VIEW m AS SELECT «sum»(k) OVER w AS s FROM t", "42704", 'window "w" does not exist'),
+    ("CREATE MATERIALIZED VIEW m AS SELECT k::bit(3) AS b FROM t", "42704", 'type "bit" does not exist'),
     ("SELECT COLUMNS('no') FROM t", "42883", "function columns(unknown) does not exist"),
     ("SELECT columns(*) FROM t", "42883", "function columns(unknown) does not exist"),
     ("CREATE MATERIALIZED VIEW m AS SELECT random() AS r FROM t", "0A000", "random() is not supported"),

@@ -83,3 +83,9 @@ def test_unnest_gives_inner_arrays(nexmark: Catalog) -> None:
     query = "SELECT auction, unnest(ARRAY[[price, 1]]) AS x FROM bid"
     for planner, type_ in ((7, "bigint[]"), (PLANNER, "bigint")):
         assert {str(c.type) for c in made_by(planner, query, nexmark).columns if c.name == "x"} == {type_}
+
+
+def test_functions_keep_ten_places(nexmark: Catalog) -> None:
+    query = "SELECT id, sqrt(2.5) AS x, power(1.05, 12) AS y FROM auction"
+    for planner, type_ in ((9, NUMERIC), (PLANNER, QUOTIENT)):
+        assert {c.type for c in made_by(planner, query, nexmark).columns if c.name in ("x", "y")} == {type_}

@@ -1244,6 +1244,11 @@ CREATE OR REPLACE MACRO pg.array_subscripts
     (a, n) AS list_transform(range(1, pg.array_length(a, n) + 1), lambda i: i::INTEGER),
     (a, n, is_reverse) AS list_transform(range(1, pg.array_length(a, n) + 1), lambda i:
         if(is_reverse, pg.array_length(a, n) + 1 - i, i)::INTEGER);
+CREATE OR REPLACE MACRO pg.series_of_numerics(a, b, step) AS
+    list_transform([{a: a::DECIMAL(38,19), step: if(step = 0, pg.raise('22023', 'step size cannot equal zero'), step)::DECIMAL(38,19),
+                     n: (pg._unscaled_quotient(b) - pg._unscaled_quotient(a)) // pg._unscaled_quotient(step),
+                     is_empty: if(step > 0, a > b, a < b)}], lambda _v:
+        list_transform(range(0, if(_v['is_empty'], 0, _v['n'] + 1)::BIGINT), lambda i: _v['a'] + pg.multiply_quotients(_v['step'], i)))[1];
 CREATE OR REPLACE MACRO pg.side_by_side(lists, is_all) AS list_transform(
     range(1, if(is_all OR len(lists[1]) = 0, len(lists[1]), if(lists[1] IS NULL, NULL, 1)) + 1), lambda n: list_transform(lists, lambda l: l[n]));
 CREATE OR REPLACE MACRO pg.cardinality(a) AS len(a)::INTEGER;

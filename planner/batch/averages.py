@@ -1,8 +1,8 @@
-"""avg() and sum() in clients' statements: an average of integers and numerics is computed from the sum and the count.
+"""avg(), sum() and sqrt() in clients' statements: an average of integers and numerics comes from the sum and the count.
 
-DuckDB's avg() is of double precision, and its sum() of integers has 128 bits. So a statement with one of them, or that
-reads an avg(), is bound to find its types. The types of quotients and of expressions with them are noted on the
-statement's own tree, where `duckdb_spelling` reads them, because DuckDB would keep fewer digits.
+DuckDB's avg() is of double precision, its sum() of integers has 128 bits, and sqrt() and the like know no numerics. So
+a statement with one of them, or that reads an avg(), is typed. The types of quotients and of expressions with them are
+noted on the statement's own tree, where `duckdb_spelling` reads them, because DuckDB would keep fewer digits.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from sqlglot import exp
 from sparkwave.catalog.types import BIGINT, NUMERIC, QUOTIENT
 from sparkwave.planner.batch.typer import Typer
 from sparkwave.planner.functions.aggregates import AROUND, argument, average, average_type, sum_and_count, sum_type
-from sparkwave.planner.functions.operators import type_of_part
+from sparkwave.planner.functions.operators import as_call, type_of_part
 from sparkwave.planner.functions.result_types import Known
+from sparkwave.planner.functions.scalar_functions import REAL_FUNCTIONS
 from sparkwave.planner.functions.typed import data_type
 from sparkwave.planner.parse.trees import selects_of
 
@@ -22,9 +23,9 @@ _Types = dict[int, Known]  # by the ids of nodes
 
 def with_averages(tree: exp.Expr, typed: Typer, reads_quotients: bool) -> exp.Expr:
     """Replace the averages of an untyped tree, changed in place."""
-    if not reads_quotients and tree.find(exp.Avg, exp.Sum, exp.Div) is None:
-        return tree
     nodes = list(tree.walk())
+    if not reads_quotients and not any(map(_is_exact, nodes)):
+        return tree
     pairs = zip(nodes, typed(tree, nodes), strict=True)
     types = {id(node): type_of_part(place) for node, place in pairs if place is not None}
     for select in tree.find_all(exp.Select):
@@ -43,6 +44,13 @@ def with_averages(tree: exp.Expr, typed: Typer, reads_quotients: bool) -> exp.Ex
         elif isinstance(node, exp.Sum):
             _cast_sum(node, types)
     return tree
+
+
+def _is_exact(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Avg | exp.Sum | exp.Div):
+        return True
+    call = as_call(node)
+    return call is not None and call[0] in REAL_FUNCTIONS
 
 
 def _type_order(select: exp.Select, types: _Types) -> None:

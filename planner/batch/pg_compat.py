@@ -41,7 +41,7 @@ from sparkwave.planner.batch.pg_names import (
     call,
     strings,
 )
-from sparkwave.planner.batch.row_functions import bigint_as_integer, is_of_integers
+from sparkwave.planner.batch.row_functions import bigint_as_integer, is_of_integers, with_numeric_series
 from sparkwave.planner.bind.output_names import FUNCTION_NODES, output_name
 from sparkwave.planner.functions.operators import as_call
 from sparkwave.planner.parse import parameter_runs
@@ -164,6 +164,12 @@ def _table_function(table: exp.Table, context: Context) -> exp.Expr | None:
     """Rewrite a function in FROM. PostgreSQL names the column of one with single values after the table's alias."""
     name = table.this.name.lower() if isinstance(table.this, exp.Anonymous) else ""
     alias = table.args.get("alias")
+    rows = with_numeric_series(table.this)
+    if rows is not table.this:
+        name = "generate_series"
+        alias = alias or exp.TableAlias(this=exp.to_identifier(name), columns=[exp.to_identifier(name)])
+        table.set("this", rows)
+        table.set("alias", alias)
     if table.db.lower() in SCHEMAS:
         table.set("db", None)
     if context.is_function(name):
@@ -187,8 +193,9 @@ def _table_function(table: exp.Table, context: Context) -> exp.Expr | None:
 
 def _series(node: exp.ExplodingGenerateSeries, context: Context) -> exp.Expr | None:
     """Rewrite `generate_series(..)` in a select list."""
-    is_value = not isinstance(node.parent, exp.Table | exp.Lateral)
-    return bigint_as_integer(node) if is_value and is_of_integers(node) else None
+    if isinstance(node.parent, exp.Table | exp.Lateral):
+        return None
+    return bigint_as_integer(node) if is_of_integers(node) else with_numeric_series(node)
 
 
 def _grouping(node: exp.Grouping, context: Context) -> exp.Expr:

@@ -270,8 +270,9 @@ def check_types(tree: exp.Expr, environment: Environment, typed: Typer) -> None:
         found = [find_relation(name_of(table), environment) for table in base_tables(tree)]
         return None if None in found else [relation for relation in found if relation is not None]
 
-    if tree.find(exp.BitString) is not None:
-        raise Error('type "bit" does not exist', errors.UNDEFINED_OBJECT)
+    for part in tree.find_all(exp.BitString, exp.DataType):
+        if isinstance(part, exp.BitString) or part.this == exp.DType.BIT:
+            raise Error('type "bit" does not exist', errors.UNDEFINED_OBJECT)
     check_operands(tree, relations, typed)
     check_qualifiers(tree, relations)
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from sqlglot import exp
 from sqlglot.optimizer.annotate_types import annotate_types
 
-from sparkwave.catalog.types import BIGINT, INTEGER, SMALLINT
+from sparkwave.catalog.types import BIGINT, INTEGER, NUMERIC, SMALLINT
 from sparkwave.planner.bind.output_names import FUNCTION_NODES, output_name
 from sparkwave.planner.functions.operators import METADATA, as_call, type_of_part
-from sparkwave.planner.functions.scalar_functions import duckdb_call, of_each
+from sparkwave.planner.functions.scalar_functions import duckdb_call, of_each, ours
 from sparkwave.planner.functions.typed import data_type
 from sparkwave.planner.parse.set_returning import ORDINALITY, put_into_from
 from sparkwave.planner.parse.trees import folded
@@ -62,9 +62,11 @@ def expand_around_rows(tree: exp.Expr) -> exp.Expr:
 def _expand_around_series(item: exp.Expr, series: exp.Expr) -> None:
     name, value = output_name(item), item.unalias()
     arguments = {key: part.copy() for key, part in series.args.items() if isinstance(part, exp.Expr)}
+    numerics = with_numeric_series(exp.ExplodingGenerateSeries(**arguments))
+    array = numerics.this if isinstance(numerics, exp.Explode) else exp.GenerateSeries(**arguments)
     number = exp.column(_ROW)
     series.replace(bigint_as_integer(number) if is_of_integers(series) else number)
-    made = exp.Explode(this=of_each(exp.GenerateSeries(**arguments), value.copy(), _ROW))
+    made = exp.Explode(this=of_each(array, value.copy(), _ROW))
     value.replace(made if isinstance(item, exp.Alias) else exp.alias_(made, name, quoted=True))
 
 
@@ -74,6 +76,18 @@ def is_of_integers(series: exp.Expr) -> bool:
         return False
     known = annotate_types(series.copy(), expression_metadata=METADATA, dialect="postgres")
     return all(type_of_part(part) in (SMALLINT, INTEGER) for part in known.iter_expressions())
+
+
+def with_numeric_series(series: exp.Expr) -> exp.Expr:
+    """Return the rows of a series of numerics, which DuckDB has none of; any other function as it is."""
+    if not isinstance(series, exp.ExplodingGenerateSeries):
+        return series
+    known = annotate_types(series.copy(), expression_metadata=METADATA, dialect="postgres")
+    types = [type_of_part(part) for part in known.iter_expressions()]
+    if not any(type_ is not None and type_.name == NUMERIC.name and not type_.dimensions for type_ in types):
+        return series
+    step = series.args.get("step") or exp.Literal.number(1)
+    return exp.Explode(this=ours("series_of_numerics", series.args["start"], series.args["end"], step))
 
 
 def bigint_as_integer(node: exp.Expr) -> exp.Expr:

@@ -31,7 +31,7 @@ from sparkwave.planner.build.time_windows import is_temporal, prepare_from
 from sparkwave.planner.functions.aggregates import OF_FLOATS
 from sparkwave.planner.functions.flat_unnest import flatten, unnested, without_flat_unnests
 from sparkwave.planner.functions.json_checks import check_json
-from sparkwave.planner.functions.operators import INEXACT, METADATA, check_subscripts, is_known
+from sparkwave.planner.functions.operators import INEXACT, METADATA, as_call, check_subscripts, is_known
 from sparkwave.planner.functions.structs import check_structs
 from sparkwave.planner.functions.typed import data_type, sql_type, with_written_numerics
 from sparkwave.planner.functions.undefined import check_counts, miscounted, undefined_call
@@ -168,6 +168,10 @@ def annotated(query: exp.Query, catalog: Catalog, scope: Scope, check: Check = l
     if not scope.has_exact_numerics:
         for quotient in tree.find_all(exp.Div):
             quotient.meta[INEXACT] = True
+    if not scope.has_exact_functions:
+        for node in tree.walk():
+            if as_call(node) is not None:
+                node.meta[INEXACT] = True
     schema = _schema(tables)
     mark_merges(tree)
     mark_bare(tree)

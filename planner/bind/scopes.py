@@ -21,7 +21,8 @@ class Scope:
     dividend, and numerics in arrays have DuckDB's scale. Without `has_numeric_exponents` 1e5 is of double precision.
     With `is_stored` the names are of a stored definition, in which earlier versions took names that are ambiguous.
     Without `has_json` json is another name of jsonb, without `has_flat_unnests` unnest gives inner arrays. Without
-    `has_typed_outputs` a text beside numbers or booleans in a set operation makes texts of them.
+    `has_typed_outputs` a text beside numbers or booleans in a set operation makes texts of them. Without
+    `has_exact_functions` functions of numerics with digits have ten decimal places.
     """
 
     database: str
@@ -35,6 +36,7 @@ class Scope:
     has_json: bool = True
     has_flat_unnests: bool = True
     has_typed_outputs: bool = True
+    has_exact_functions: bool = True
 
 
 def scope_of(relation: Relation) -> Scope:

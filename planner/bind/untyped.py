@@ -98,7 +98,8 @@ def _untyped(tree: exp.Expr, has_checked: bool, has_typed_outputs: bool) -> Iter
         is_assigned = isinstance(parent, exp.EQ) and isinstance(parent.parent, exp.Update)
         is_placed = isinstance(parent, _PLACES) and not is_assigned and (has_checked or _may_be_misread(literal.name))
         is_argument = isinstance(parent, exp.Func | exp.Paren) and not isinstance(parent, exp.Cast)
-        is_value = is_placed or is_argument or isinstance(parent, _FACTORS)
+        is_bytes = isinstance(parent, exp.DPipe) and literal.name.startswith("\\")
+        is_value = is_placed or is_argument or is_bytes or isinstance(parent, _FACTORS)
         if literal.is_string and (is_value or _is_output(literal, has_checked or has_typed_outputs)):
             yield literal
 

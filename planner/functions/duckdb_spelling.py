@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import islice
+from re import _parser  # type: ignore[attr-defined]
 
 import sqlglot
 from sqlglot import exp
@@ -61,6 +62,7 @@ from sparkwave.planner.functions.scalar_functions import (
     ELEMENT,
     FUNCTIONS,
     OURS,
+    REAL_FUNCTIONS,
     duckdb_call,
     of_each,
     ours,
@@ -439,18 +441,17 @@ def _of_quotients(node: exp.Expr) -> exp.Expr | None:
     return node
 
 
-# Functions of numerics: those of any decimal in DuckDB, and those of floats.
+# Functions of numerics that DuckDB has for any decimal.
 _ROUNDINGS = frozenset({"round", "trunc", "ceil", "floor"})
-_OF_FLOATS = frozenset({"sqrt", "exp", "ln", "log", "log10", "power"})
 # Those whose floats overflow and underflow in other words than numerics.
 _OF_NUMERIC = {"exp": "exp_of_numeric", "power": "power_of_numeric"}
-_OF_QUOTIENTS = _ROUNDINGS | _OF_FLOATS | {"sign", "modulo"}
+_OF_QUOTIENTS = _ROUNDINGS | REAL_FUNCTIONS | {"sign", "modulo"}
 
 
 def _function_of_quotients(name: str, arguments: _Args) -> exp.Expr:
     if name == "modulo":
         made: exp.Expr = exp.Mod(this=_as_quotient(arguments[0]), expression=_as_quotient(arguments[1]))
-    elif name in _OF_FLOATS:
+    elif name in REAL_FUNCTIONS:
         made = _of_floats(_OF_NUMERIC.get(name, name), [exp.cast(argument, "double") for argument in arguments])
         made = duckdb_call("format", exp.Literal.string("{:.16g}"), made)  # at least as many digits as PostgreSQL has
     else:
@@ -856,6 +857,15 @@ def _groups(pattern: exp.Expr) -> int:
     return re.compile(pattern.name).groups if pattern.is_string else 0
 
 
+def _group_or_null(found: exp.Expr, pattern: exp.Expr, number: int) -> exp.Expr:
+    """Return a group that has been found, or NULL where it took no part: DuckDB finds an empty text there.
+
+    Where the group itself may match an empty text it stays one.
+    """
+    least, _ = _parser.parse(pattern.name).state.groupwidths[number]
+    return exp.Nullif(this=found, expression=exp.Literal.string("")) if least else found
+
+
 # The number of groups assumed for a pattern that is not a constant.
 _MOST_GROUPS = 9
 
@@ -882,13 +892,15 @@ def _regexp_match(arguments: _Args) -> exp.Expr:
         raise Error("regexp_match with flags that are not a constant is not supported", errors.FEATURE_NOT_SUPPORTED)
     flags = exp.Literal.string("s" + (arguments[2].name if len(arguments) > 2 else ""))
     count = _groups(pattern) if pattern.is_string else _MOST_GROUPS
-    groups = [
+    groups: _Args = [
         duckdb_call("regexp_extract", text.copy(), pattern.copy(), exp.Literal.number(number), flags.copy())
         for number in range(count + 1)
     ]
-    found = groups[1:] if count else groups
-    made: exp.Expr = exp.Array(expressions=found)
-    if not pattern.is_string:
+    made: exp.Expr = exp.Array(expressions=groups)
+    if pattern.is_string and count:
+        found = [_group_or_null(group, pattern, number) for number, group in enumerate(groups) if number]
+        made = exp.Array(expressions=found)
+    elif not pattern.is_string:
         made = ours("regexp_groups", exp.Array(expressions=groups), pattern.copy())
     return exp.Case().when(duckdb_call("regexp_matches", text, pattern, flags), made)
 

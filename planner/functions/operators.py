@@ -54,7 +54,8 @@ from sparkwave.planner.parse.trees import position_of
 
 Call = tuple[str, list[exp.Expr]]
 
-# Marks a quotient with the scale of its dividend, as without `Scope.has_exact_numerics`.
+# Marks a quotient with the scale of its dividend, as without `Scope.has_exact_numerics`, and a function whose result
+# has ten decimal places, as without `Scope.has_exact_functions`.
 INEXACT = "inexact"
 
 # Node classes, each with the function and the names of the node's arguments in the function's order.
@@ -233,7 +234,11 @@ def result_type(node: exp.Expr) -> Known:
     if call is not None:
         name, arguments = call
         rule = FUNCTIONS[name].result
-        return rule if isinstance(rule, Type) else rule(tuple(type_of_part(part) for part in arguments))
+        if isinstance(rule, Type):
+            return rule
+        types = tuple(type_of_part(part) for part in arguments)
+        found = rule(types)
+        return NUMERIC if node.meta.get(INEXACT) and found == QUOTIENT and QUOTIENT not in types else found
     return _RULES[type(node)](node)
 
 

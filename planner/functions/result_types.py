@@ -14,6 +14,7 @@ from sparkwave.catalog.types import (
     BIGINT,
     BYTEA,
     DATE,
+    DEFAULT_NUMERIC,
     DOUBLE,
     INTEGER,
     INTERVAL,
@@ -109,14 +110,31 @@ def number_of_first(types: tuple[Known, ...]) -> Known:
 
 
 def number(types: tuple[Known, ...]) -> Known:
-    """Return double precision, or numeric when an argument is numeric and none is a float: ceil, sqrt, power."""
-    wide = common(types)
-    return _without_digits(wide) if wide is not None and wide.name == "numeric" and not wide.dimensions else DOUBLE
+    """Return double precision, or numeric when an argument is numeric and none is a float: ceil, round."""
+    wide = _numeric(types)
+    if wide is None:
+        return DOUBLE
+    return QUOTIENT if (wide.scale or 0) > DEFAULT_NUMERIC[1] else NUMERIC
 
 
 def _without_digits(numeric: Type) -> Type:
     """Return numeric with room for any computed decimal places."""
     return QUOTIENT if numeric == QUOTIENT else NUMERIC
+
+
+def real_number(types: tuple[Known, ...]) -> Known:
+    """As `number`, for functions whose results have decimal places of their own: sqrt, power."""
+    return DOUBLE if _numeric(types) is None else QUOTIENT
+
+
+def real_number_of_first(types: tuple[Known, ...]) -> Known:
+    return real_number(types[:1])
+
+
+def _numeric(types: tuple[Known, ...]) -> Known:
+    """Return the common type of arguments that are numerics, maybe with integers."""
+    wide = common(types)
+    return wide if wide is not None and wide.name == "numeric" and not wide.dimensions else None
 
 
 def bytea_or_text(types: tuple[Known, ...]) -> Known:

@@ -43,10 +43,11 @@ from sparkwave.planner.functions.result_types import (
     common,
     element_of_first,
     first,
-    number,
     number_of_first,
     of_arrays,
     part_of_document,
+    real_number,
+    real_number_of_first,
     row_of,
     rows_of_elements,
     subtraction,
@@ -131,13 +132,13 @@ FUNCTIONS: dict[str, Function] = {
     "round": F(number_of_first),
     "trunc": F(number_of_first),
     "sign": F(number_of_first),
-    "sqrt": F(number_of_first),
+    "sqrt": F(real_number_of_first),
     "cbrt": F(DOUBLE, SAME),
-    "exp": F(number_of_first),
-    "ln": F(number_of_first),
-    "log": F(number),
-    "log10": F(number_of_first),
-    "power": F(number),
+    "exp": F(real_number_of_first),
+    "ln": F(real_number_of_first),
+    "log": F(real_number),
+    "log10": F(real_number_of_first),
+    "power": F(real_number),
     "div": F(NUMERIC),
     "gcd": F(common),
     "lcm": F(common),
@@ -353,6 +354,11 @@ ALIASES = {
     "character_length": "length",
     **dict.fromkeys(("row_to_json", "array_to_json"), "to_json"),
 }
+
+# Those whose results have decimal places of their own.
+REAL_FUNCTIONS = frozenset(
+    name for name, function in FUNCTIONS.items() if function.result in (real_number, real_number_of_first)
+)
 # Functions of json, with those of jsonb for definitions in which json is another name of it
 # (`planner.functions.written_json`).
 OF_JSONB = {

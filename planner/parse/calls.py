@@ -83,9 +83,19 @@ def _filled(name: str, parse: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return parsed
 
 
+def _series(arguments: list[exp.Expr]) -> exp.Expr:
+    """Return a series; sqlglot's builder reads no step of several units, such as '1 day 12 hours'."""
+    try:
+        return StrictParser.FUNCTIONS["GENERATE_SERIES"](arguments)
+    except AssertionError:
+        start, end, step = arguments
+        return exp.ExplodingGenerateSeries(start=start, end=end, step=exp.cast(step, exp.DType.INTERVAL))
+
+
 _BUILDERS: dict[str, Callable[..., Any]] = {
     **{name: StrictParser.FUNCTIONS[name] for name in _NODES},
     "NOW": lambda arguments: _named("now", exp.CurrentTimestamp()),
+    "GENERATE_SERIES": _series,
     "ALL": lambda arguments: exp.All(this=arguments[0] if arguments else exp.null()),
     "SOME": lambda arguments: exp.Any(this=exp.Paren(this=arguments[0] if arguments else exp.null())),
 }

@@ -52,7 +52,7 @@ from sparkwave.planner.plan.outputs import limit_outputs
 from sparkwave.planner.plan.sharing import share_states
 
 # A relation keeps the version that planned it first, because its stored rows fit no other plan.
-PLANNER = 9
+PLANNER = 10
 # In earlier versions, avg() of integers and numerics was of double precision.
 EXACT_AVERAGES_SINCE = 4
 # In earlier versions, quotients of numerics other than averages had ten decimal places, and cast array elements
@@ -60,6 +60,8 @@ EXACT_AVERAGES_SINCE = 4
 EXACT_NUMERICS_SINCE = 5
 # In earlier versions, numbers with an exponent were of double precision.
 NUMERIC_EXPONENTS_SINCE = 6
+# In earlier versions, functions of numerics with digits, such as sqrt of numeric(10,2), had ten decimal places.
+EXACT_FUNCTIONS_SINCE = 10
 
 
 def apply_rules(root: Project, is_stored: bool = True, version: int = PLANNER) -> Project:

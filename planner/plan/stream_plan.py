@@ -58,6 +58,7 @@ from sparkwave.planner.plan.nodes import (
 )
 from sparkwave.planner.plan.rules import (
     EXACT_AVERAGES_SINCE,
+    EXACT_FUNCTIONS_SINCE,
     EXACT_NUMERICS_SINCE,
     NUMERIC_EXPONENTS_SINCE,
     PLANNER,
@@ -231,6 +232,7 @@ def _planned(
         has_json=version >= JSON_SINCE,
         has_flat_unnests=version >= FLAT_UNNESTS_SINCE,
         has_typed_outputs=version >= TYPED_OUTPUTS_SINCE,
+        has_exact_functions=version >= EXACT_FUNCTIONS_SINCE,
     )
     root = _built(streaming, catalog, scope, version >= ESCAPED_SINCE)
     if streaming.emits_on_window_close:
