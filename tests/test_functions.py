@@ -126,8 +126,8 @@ def same_value(found: str | None, expected: str | None, kind: str) -> bool:
         return False
     if not left.is_finite() or not right.is_finite():
         return (left.is_nan() and right.is_nan()) or left == right
-    tolerance = {"real": Decimal("1e-5"), "double precision": Decimal("1e-14"), "numeric": Decimal("1e-14")}[kind]
-    absolute = Decimal("1e-10") if kind == "numeric" else 0
+    tolerance = {"real": Decimal("1e-5"), "double precision": Decimal("1e-14"), "numeric": Decimal("3e-14")}[kind]
+    absolute = Decimal("1e-19") if kind == "numeric" else 0
     return abs(left - right) <= abs(right) * tolerance + absolute
 
 

@@ -48,6 +48,7 @@ CREATE OR REPLACE MACRO pg.log10
 CREATE OR REPLACE MACRO pg.log
     (x BIGINT) AS log10(x::DOUBLE), (x DOUBLE) AS log10(x), (x DECIMAL(38,10)) AS log10(x::DOUBLE)::DECIMAL(38,10),
     (b, x) AS (ln(x::DOUBLE) / ln(b::DOUBLE))::DECIMAL(38,10);
+CREATE OR REPLACE MACRO pg.log_of_numeric (x) AS log10(x), (b, x) AS ln(x) / ln(b);
 CREATE OR REPLACE MACRO pg._raised(x, y, power) AS
     CASE WHEN x = 0 AND y < 0 THEN pg.raise('2201F', 'zero raised to a negative power is undefined')::DOUBLE
          WHEN x < 0 AND isfinite(y) AND y <> trunc(y)

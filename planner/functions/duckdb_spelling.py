@@ -443,8 +443,8 @@ def _of_quotients(node: exp.Expr) -> exp.Expr | None:
 
 # Functions of numerics that DuckDB has for any decimal.
 _ROUNDINGS = frozenset({"round", "trunc", "ceil", "floor"})
-# Those whose floats overflow and underflow in other words than numerics.
-_OF_NUMERIC = {"exp": "exp_of_numeric", "power": "power_of_numeric"}
+# Those whose floats overflow and underflow in other words than numerics, or have fewer digits.
+_OF_NUMERIC = {"exp": "exp_of_numeric", "log": "log_of_numeric", "power": "power_of_numeric"}
 _OF_QUOTIENTS = _ROUNDINGS | REAL_FUNCTIONS | {"sign", "modulo"}
 
 
