@@ -191,6 +191,14 @@ def _table_function(table: exp.Table, context: Context) -> exp.Expr | None:
     return table
 
 
+def _lateral_function(lateral: exp.Lateral, context: Context) -> exp.Expr:
+    alias = lateral.args.get("alias")
+    is_one = isinstance(lateral.this, exp.Unnest | exp.Explode | exp.ExplodingGenerateSeries)
+    if is_one and isinstance(alias, exp.TableAlias) and alias.this is not None and not alias.columns:
+        alias.set("columns", [alias.this.copy()])
+    return lateral
+
+
 def _series(node: exp.ExplodingGenerateSeries, context: Context) -> exp.Expr | None:
     """Rewrite `generate_series(..)` in a select list."""
     if isinstance(node.parent, exp.Table | exp.Lateral):
@@ -415,6 +423,7 @@ _RULES: dict[type[exp.Expr], Callable[..., exp.Expr | None]] = {
     exp.Group: _group,
     exp.Unnest: _unnest,
     exp.ExplodingGenerateSeries: _series,
+    exp.Lateral: _lateral_function,
     exp.Grouping: _grouping,
     exp.Column: _column,
     exp.Anonymous: _function,

@@ -53,7 +53,8 @@ def _partners(literal: exp.Literal) -> Iterator[exp.Expr]:
         case exp.Case() as parent if node.arg_key == "default":
             yield from _values(parent, node)
         case parent if isinstance(parent, _BINARY):
-            yield from (part for part in (parent.this, parent.expression) if part is not node)
+            parts = (part for part in (parent.this, parent.expression) if part is not node)
+            yield from (part for part in parts if not isinstance(part, exp.Any | exp.All))  # of the elements' type
 
 
 def _values(case: exp.Case, but: exp.Expr) -> Iterator[exp.Expr]:

@@ -22,6 +22,7 @@ from sparkwave.planner.parse.calls import CallParser
 from sparkwave.planner.parse.change_log import hide_times, query_of_changes
 from sparkwave.planner.parse.constant_runs import constants_at, runs
 from sparkwave.planner.parse.distinct_order import with_orders
+from sparkwave.planner.parse.grouped_rows import with_grouped_rows
 from sparkwave.planner.parse.intervals import is_plain_interval
 from sparkwave.planner.parse.limits import check_size
 from sparkwave.planner.parse.literals import with_literals
@@ -210,6 +211,8 @@ def parse_tree(sql: str, offset: int = 0) -> exp.Expr:
     if isinstance(tree, exp.Command):
         raise Error("this statement is not supported", errors.FEATURE_NOT_SUPPORTED, position=offset + 1)
     words = sql.upper()
+    if "GROUP" in words:
+        with_grouped_rows(tree)
     if "DISTINCT" in words:
         with_orders(tree)
     if "*" in sql:

@@ -1,0 +1,55 @@
+"""Groups by the rows of a set-returning function: `SELECT unnest(a) AS x, count(*) … GROUP BY x` reads it in FROM.
+
+PostgreSQL computes such a function before the groups (documentation 7.2.3 and 38.5.9), so the rows are those of a join.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from sparkwave.planner.parse.set_returning import ROW_FUNCTIONS
+
+_TABLE, _COLUMN = "_grouped_rows", "_row"
+
+
+def with_grouped_rows(tree: exp.Expr) -> exp.Expr:
+    """Return the tree, changed in place; a SELECT with several such functions, whose rows go side by side, stays."""
+    for select in tree.find_all(exp.Select):
+        if select.args.get("group") is not None:
+            _group_rows(select)
+    return tree
+
+
+def _group_rows(select: exp.Select) -> None:
+    calls = [
+        call
+        for item in select.expressions
+        for call in item.find_all(*ROW_FUNCTIONS)
+        if call.find_ancestor(exp.Select) is select and call.find_ancestor(exp.AggFunc, exp.Select) is select
+    ]
+    if len(calls) != 1:
+        return
+    [call] = calls
+    if call.parent is select:
+        name = call.meta.get("name") or ("unnest" if isinstance(call, exp.Explode) else "generate_series")
+        call.replace(exp.alias_(call.copy(), name))
+    text = call.sql()
+    parts = [select.args.get(name) for name in ("expressions", "group", "having", "order")]
+    places = [
+        place
+        for part in parts
+        for root in (part if isinstance(part, list) else [part] if part is not None else [])
+        for place in list(root.find_all(type(call)))
+        if place.sql() == text
+    ]
+    for place in places:
+        place.replace(exp.column(_COLUMN, _TABLE))
+    named = exp.TableAlias(this=exp.to_identifier(_TABLE), columns=[exp.to_identifier(_COLUMN)])
+    rows: exp.Expr = exp.Table(this=call.copy(), alias=named)
+    if isinstance(call, exp.Explode):
+        rows = exp.Unnest(expressions=[call.this.copy()], alias=named, offset=False)
+        rows.meta.update(call.meta)
+    if select.args.get("from_") is None:
+        select.set("from_", exp.From(this=rows))
+    else:
+        select.append("joins", exp.Join(this=rows))
