@@ -89,3 +89,11 @@ def test_functions_keep_ten_places(nexmark: Catalog) -> None:
     query = "SELECT id, sqrt(2.5) AS x, power(1.05, 12) AS y FROM auction"
     for planner, type_ in ((9, NUMERIC), (PLANNER, QUOTIENT)):
         assert {c.type for c in made_by(planner, query, nexmark).columns if c.name in ("x", "y")} == {type_}
+
+
+def test_deviations_stay_floats(nexmark: Catalog) -> None:
+    query = "SELECT auction, stddev(price) AS x, var_pop(price) OVER (PARTITION BY auction) AS y FROM bid"
+    for text in (query.replace(", var_pop(price) OVER (PARTITION BY auction) AS y", " ") + " GROUP BY auction",
+                 query.replace("stddev(price) AS x, ", "")):  # fmt: skip
+        for planner, type_ in ((9, DOUBLE), (PLANNER, QUOTIENT)):
+            assert {c.type for c in made_by(planner, text, nexmark).columns if c.name in ("x", "y")} == {type_}

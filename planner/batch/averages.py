@@ -11,7 +11,16 @@ from sqlglot import exp
 
 from sparkwave.catalog.types import BIGINT, NUMERIC, QUOTIENT
 from sparkwave.planner.batch.typer import Typer
-from sparkwave.planner.functions.aggregates import AROUND, argument, average, average_type, sum_and_count, sum_type
+from sparkwave.planner.functions.aggregates import (
+    SPREADS,
+    argument,
+    average,
+    average_type,
+    sum_and_count,
+    sum_type,
+    whole_call,
+    with_numeric_spreads,
+)
 from sparkwave.planner.functions.operators import as_call, type_of_part
 from sparkwave.planner.functions.result_types import Known
 from sparkwave.planner.functions.scalar_functions import REAL_FUNCTIONS
@@ -43,11 +52,12 @@ def with_averages(tree: exp.Expr, typed: Typer, reads_quotients: bool) -> exp.Ex
             _replace(node, types)
         elif isinstance(node, exp.Sum):
             _cast_sum(node, types)
+    with_numeric_spreads(tree, lambda node: _type(node, types))
     return tree
 
 
 def _is_exact(node: exp.Expr) -> bool:
-    if isinstance(node, exp.Avg | exp.Sum | exp.Div):
+    if isinstance(node, (exp.Avg, exp.Sum, exp.Div, *SPREADS)):
         return True
     call = as_call(node)
     return call is not None and call[0] in REAL_FUNCTIONS
@@ -63,18 +73,11 @@ def _type_order(select: exp.Select, types: _Types) -> None:
                 types.setdefault(id(place), _type(same, types))
 
 
-def _whole(call: exp.Expr) -> exp.Expr:
-    """Return a call with its FILTER and OVER."""
-    while isinstance(call.parent, (*AROUND, exp.Window)) and call.arg_key == "this":
-        call = call.parent
-    return call
-
-
 def _cast_sum(call: exp.Sum, types: _Types) -> None:
     """Cast a sum to bigint where it is one."""
     type_ = _type(argument(call), types)
     if type_ is not None and type_.is_numeric and sum_type(type_) == BIGINT:
-        whole, cast = _whole(call), exp.cast(exp.null(), data_type(BIGINT))
+        whole, cast = whole_call(call), exp.cast(exp.null(), data_type(BIGINT))
         whole.replace(cast)
         cast.set("this", whole)
 
@@ -116,7 +119,7 @@ def _cast_outputs(rows: list[list[exp.Expr]], types: _Types) -> None:
 
 def _replace(call: exp.Avg, types: _Types) -> None:
     """Compute an average of exact numbers, or one of unknown type by DuckDB's type of the sum."""
-    whole = _whole(call)
+    whole = whole_call(call)
     type_ = _type(argument(call), types)
     if type_ is not None and average_type(type_) != QUOTIENT:
         return

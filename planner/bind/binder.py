@@ -28,7 +28,7 @@ from sparkwave.planner.bind.user_types import with_user_types
 from sparkwave.planner.bind.views import keep_arguments, reference
 from sparkwave.planner.build.handled import check_handled
 from sparkwave.planner.build.time_windows import is_temporal, prepare_from
-from sparkwave.planner.functions.aggregates import OF_FLOATS
+from sparkwave.planner.functions.aggregates import OF_FLOATS, SPREADS
 from sparkwave.planner.functions.flat_unnest import flatten, unnested, without_flat_unnests
 from sparkwave.planner.functions.json_checks import check_json
 from sparkwave.planner.functions.operators import INEXACT, METADATA, as_call, check_subscripts, is_known
@@ -169,6 +169,8 @@ def annotated(query: exp.Query, catalog: Catalog, scope: Scope, check: Check = l
         for quotient in tree.find_all(exp.Div):
             quotient.meta[INEXACT] = True
     if not scope.has_exact_functions:
+        for spread in tree.find_all(*SPREADS):
+            spread.meta[OF_FLOATS] = True
         for node in tree.walk():
             if as_call(node) is not None:
                 node.meta[INEXACT] = True

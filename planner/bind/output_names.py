@@ -105,6 +105,8 @@ def _strong_name(item: exp.Expr | None) -> str | None:
     match item:
         case exp.Alias() | exp.Column():
             return item.output_name
+        case exp.Anonymous(this="_real_as_numeric"):
+            return _strong_name(item.expressions[0])
         case exp.Paren() | exp.Collate() | exp.Bracket() | exp.Cast() | exp.Filter() | exp.Window() | exp.WithinGroup():
             return _strong_name(item.this)
         case exp.Case():

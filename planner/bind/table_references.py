@@ -23,6 +23,7 @@ from sparkwave.planner.bind.merged_columns import ColumnsOf, columns_in, columns
 from sparkwave.planner.bind.scopes import Scope, find_read
 from sparkwave.planner.build.time_windows import is_window, windowed_table
 from sparkwave.planner.functions.documents import makes_document
+from sparkwave.planner.parse.row_comparisons import all_null
 from sparkwave.planner.parse.set_returning import ROW_FUNCTIONS
 from sparkwave.planner.parse.trees import folded, is_cte, name_of, other_tables, position_of
 from sparkwave.planner.statements import Name
@@ -255,7 +256,12 @@ class _Resolver:
                 source = _found(name, None, [level], column)
                 assert source is not None
                 self._use(source, column, levels)
-                if _reads_fields(column, source.relation):
+                test = column.parent
+                if isinstance(test, exp.Is) and isinstance(test.expression, exp.Null) and source.fields:
+                    made = all_null(_columns_of(column, source.fields), bool(test.args.get("negate")))
+                    source.users += made.find_all(exp.Column)
+                    test.replace(exp.paren(made, copy=False))
+                elif _reads_fields(column, source.relation):
                     row = _row_of(column, source.fields)
                     source.users += row.find_all(exp.Column)
                     column.replace(row)
@@ -376,7 +382,9 @@ def _reads_fields(row: exp.Column, relation: Relation | None) -> bool:
 
 def _row_of(table: exp.Column, fields: Iterable[str]) -> exp.Expr:
     """Return the row of a table, which DuckDB takes its name for, from its columns, whose types are known."""
-    names = [exp.to_identifier(name, quoted=True) for name in fields]
-    columns = (exp.column(name.copy(), table.this.copy()) for name in names)
-    pairs = zip(names, columns, strict=True)
-    return exp.Struct(expressions=[exp.PropertyEQ(this=name, expression=column) for name, column in pairs])
+    columns = _columns_of(table, fields)
+    return exp.Struct(expressions=[exp.PropertyEQ(this=column.this.copy(), expression=column) for column in columns])
+
+
+def _columns_of(table: exp.Column, fields: Iterable[str]) -> list[exp.Column]:
+    return [exp.column(exp.to_identifier(name, quoted=True), table.this.copy()) for name in fields]

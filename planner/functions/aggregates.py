@@ -62,7 +62,11 @@ _COUNTING: dict[type[exp.Expr], Type] = {
     exp.CumeDist: DOUBLE,
     exp.Ntile: INTEGER,
 }
-_AVERAGES = frozenset({"stddev", "stddevpop", "stddevsamp", "variance", "variancepop", "corr", "covarpop", "covarsamp"})
+_OF_PAIRS = frozenset({"corr", "covarpop", "covarsamp"})
+# The function that makes a numeric of a float that is computed from numerics.
+AS_NUMERIC = "_real_as_numeric"
+# Standard deviations and variances.
+SPREADS = (exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance, exp.VariancePop)
 
 
 def is_aggregate(node: exp.Expr) -> bool:
@@ -72,7 +76,8 @@ def is_aggregate(node: exp.Expr) -> bool:
     return isinstance(node, exp.AggFunc) or (isinstance(node, exp.Anonymous) and node.name.lower() in _BY_NAME)
 
 
-# Marks an avg() that is always of double precision, as without `Scope.has_exact_averages`.
+# Marks an avg() that is always of double precision, as without `Scope.has_exact_averages`, and one of SPREADS,
+# as without `Scope.has_exact_functions`.
 OF_FLOATS = "of floats"
 
 # The nodes for which `annotate_types` asks `result_type`.
@@ -190,7 +195,7 @@ def result_type(node: exp.Expr, type_of: Callable[[exp.Expr], Type | None]) -> T
     name = _BY_NAME.get(inner.name.lower(), "") if isinstance(inner, exp.Anonymous) else inner.key
     if name in _FIXED:
         return JSONB if inner.meta.get(IS_OF_JSONB) else _FIXED[name]
-    if name in _AVERAGES or name.startswith("regr"):
+    if name in _OF_PAIRS or name.startswith("regr"):
         return DOUBLE
     if isinstance(inner, exp.Mode | exp.PercentileDisc) or name == "mode":
         ordered = node.find(exp.Ordered)
@@ -198,6 +203,9 @@ def result_type(node: exp.Expr, type_of: Callable[[exp.Expr], Type | None]) -> T
     found = type_of(argument(inner))
     if isinstance(inner, exp.Avg):
         return DOUBLE if inner.meta.get(OF_FLOATS) else average_type(found)
+    if isinstance(inner, SPREADS):
+        is_exact = not inner.meta.get(OF_FLOATS) and average_type(found) == QUOTIENT
+        return QUOTIENT if is_exact else DOUBLE
     if found is None:
         return None
     if isinstance(inner, exp.Sum):
@@ -214,6 +222,29 @@ def average_type(type_: Type | None) -> Type:
     if type_ is None or not type_.is_numeric or type_.is_float:
         return DOUBLE
     return QUOTIENT if type_.is_integer or type_.digits[1] <= QUOTIENT.digits[1] else DOUBLE
+
+
+def whole_call(call: exp.Expr) -> exp.Expr:
+    """Return a call with its FILTER and OVER."""
+    while isinstance(call.parent, (*AROUND, exp.Window)) and call.arg_key == "this":
+        call = call.parent
+    return call
+
+
+def with_numeric_spreads(tree: exp.Expr, type_of: Callable[[exp.Expr], Type | None]) -> bool:
+    """Make numerics of the SPREADS of exact numbers in a tree, changed in place. Returns whether there are any.
+
+    DuckDB computes them as floats.
+    """
+    found = [call for call in tree.find_all(*SPREADS) if type_of(call) == QUOTIENT]
+    for call in found:
+        call.meta[OF_FLOATS] = True
+        whole = whole_call(call)
+        made = exp.Anonymous(this=AS_NUMERIC)
+        whole.replace(made)
+        made.set("expressions", [whole])
+        call.type, made.type = data_type(DOUBLE), data_type(QUOTIENT)
+    return bool(found)
 
 
 def average(total: exp.Expr, count: exp.Expr, type_: Type) -> exp.Expr:

@@ -452,13 +452,22 @@ def _function_of_quotients(name: str, arguments: _Args) -> exp.Expr:
     if name == "modulo":
         made: exp.Expr = exp.Mod(this=_as_quotient(arguments[0]), expression=_as_quotient(arguments[1]))
     elif name in REAL_FUNCTIONS:
-        made = _of_floats(_OF_NUMERIC.get(name, name), [exp.cast(argument, "double") for argument in arguments])
-        made = duckdb_call("format", exp.Literal.string("{:.16g}"), made)  # at least as many digits as PostgreSQL has
+        made = _digits(
+            _of_floats(_OF_NUMERIC.get(name, name), [exp.cast(argument, "double") for argument in arguments])
+        )
     else:
         made = duckdb_call(name, *arguments)
         if len(arguments) == 2:
             return made
     return exp.cast(made, data_type(QUOTIENT))
+
+
+def _digits(value: exp.Expr) -> exp.Expr:
+    return duckdb_call("format", exp.Literal.string("{:.16g}"), value)  # at least as many digits as PostgreSQL has
+
+
+def _real_as_numeric(arguments: _Args) -> exp.Expr:
+    return exp.cast(_digits(ours("_as_numeric", *arguments)), data_type(QUOTIENT))
 
 
 def _of_floats(name: str, arguments: _Args) -> exp.Expr:
@@ -1118,6 +1127,7 @@ _BUILDERS: dict[str, Callable[[_Args], exp.Expr]] = {
     "substring": _substring,
     "regexp_substr": _regexp_substr,
     "regexp_match": _regexp_match,
+    "_real_as_numeric": _real_as_numeric,
     "regexp_all_matches": _regexp_all_matches,
     **{name: _with_document(name) for name in ("jsonb_set", "jsonb_insert")},
     "jsonb_without_path": lambda arguments: ours("jsonb_without_path", _document(arguments[0]), _path(arguments)),

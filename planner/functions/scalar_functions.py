@@ -332,6 +332,7 @@ FUNCTIONS: dict[str, Function] = {
     # Operators that differ in DuckDB; `planner.functions.operators` reads them as these functions.
     "subtract": F(subtraction),
     # An average: of a sum, a count and the decimal places of the values.
+    "_real_as_numeric": F(QUOTIENT),
     "_avg": F(lambda types: QUOTIENT if len(types) == 3 else None),
     # The value of a scalar subquery, and its number of rows.
     "_only": F(first),

@@ -5,7 +5,7 @@ The result is NULL where a field that decides is NULL. DuckDB compares rows as s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from sqlglot import exp
 
@@ -39,7 +39,7 @@ def _compared(node: exp.Expr) -> exp.Expr | None:
         return None
     if isinstance(node, exp.Is):
         is_null = isinstance(node.expression, exp.Null)
-        return _all_null(left, bool(node.args.get("negate"))) if is_null else None
+        return all_null(left.expressions, bool(node.args.get("negate"))) if is_null else None
     if isinstance(node, exp.In):
         rows = [row.unnest() for row in node.expressions]
         if not 0 < len(rows) <= MOST_ROWS or not all(map(is_row, rows)) or node.find(exp.Parameter) is not None:
@@ -60,10 +60,10 @@ def _compared(node: exp.Expr) -> exp.Expr | None:
     return _ordered(type(node), _pairs(left, right))
 
 
-def _all_null(row: exp.Expr, negate: bool) -> exp.Expr:
-    """Return that all fields are NULL, or with `negate` that none is, which is not the contrary."""
-    fields = (exp.Is(this=exp.paren(field.copy(), copy=False), expression=exp.null()) for field in row.expressions)
-    return exp.and_(*(exp.not_(field, copy=False) if negate else field for field in fields), copy=False)
+def all_null(fields: Iterable[exp.Expr], negate: bool) -> exp.Expr:
+    """Return that all fields of a row are NULL, or with `negate` that none is, which is not the contrary."""
+    tests = (exp.Is(this=exp.paren(field.copy(), copy=False), expression=exp.null()) for field in fields)
+    return exp.and_(*(exp.not_(test, copy=False) if negate else test for test in tests), copy=False)
 
 
 def _pairs(left: exp.Expr, right: exp.Expr) -> list[Pair]:

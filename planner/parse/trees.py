@@ -121,6 +121,12 @@ class Sparkwave(Postgres):
                 raise Error('type "bit varying" does not exist', errors.UNDEFINED_OBJECT)
             return _of_the_catalog(found) if isinstance(found, exp.DataType) else found
 
+        def _parse_parameter(self) -> Any:
+            """Parse what follows `$` or `@`: the latter is an operator that binds less than `+`, the absolute value."""
+            if self._prev is not None and self._prev.text == "@":
+                return self.expression(exp.Abs(this=self._parse_term()))
+            return super()._parse_parameter()
+
         def _parse_bracket(self, this: Any = None) -> Any:
             """Parse subscripts; sqlglot would work out the type of the whole value again before each subscript."""
             if self._match(TokenType.L_BRACE, advance=this is None):

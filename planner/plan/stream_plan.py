@@ -29,10 +29,11 @@ from sparkwave.planner.definitions.sinks import planned_sink, target_of
 from sparkwave.planner.definitions.view_options import read_options
 from sparkwave.planner.delta.now import reads_now
 from sparkwave.planner.delta.nullability import never_null
-from sparkwave.planner.functions.aggregates import is_aggregate
+from sparkwave.planner.functions.aggregates import is_aggregate, with_numeric_spreads
 from sparkwave.planner.functions.duckdb_spelling import for_duckdb
 from sparkwave.planner.functions.flat_unnest import SINCE as FLAT_UNNESTS_SINCE
 from sparkwave.planner.functions.json_checks import check_key
+from sparkwave.planner.functions.operators import type_of_part
 from sparkwave.planner.functions.unstable import check_stable
 from sparkwave.planner.functions.written_json import SINCE as JSON_SINCE
 from sparkwave.planner.parse.statement import parse_statement
@@ -268,7 +269,8 @@ def _built(streaming: Streaming, catalog: Catalog, scope: Scope, escapes: bool) 
     """Return the plan of a query with the wanted outputs."""
     bound = bind(streaming.query, catalog, scope)
     type_literals(bound, scope.has_typed_outputs)
-    if with_document_keys(bound.tree, list):
+    has_spreads = with_numeric_spreads(bound.tree, type_of_part)
+    if with_document_keys(bound.tree, list) or has_spreads:
         annotate_again(bound)
     if not escapes:
         root = streaming.shape(build(bound))
