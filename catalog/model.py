@@ -20,6 +20,7 @@ from sparkwave.catalog.relation_details import (
     Constraints,
     Details,
     Domain,
+    ForeignKey,
     Index,
     Sequence,
     Sink,
@@ -311,7 +312,7 @@ class Relation:
     @property
     def row_shape(self) -> tuple[object, ...]:
         """The properties of the columns that a row must fit to be written."""
-        return (self.constraints, *((c.lake_name, c.type, c.not_null, c.generated) for c in self.columns))
+        return (self.constraints.enforced, *((c.lake_name, c.type, c.not_null, c.generated) for c in self.columns))
 
     @lazy
     def is_renamed(self) -> bool:
@@ -646,6 +647,28 @@ class Catalog:
 
     def find(self, database: str, schema: str, name: str) -> Relation | None:
         return self._by_name.get((database, schema, name))
+
+    @lazy
+    def _key_names(self) -> frozenset[tuple[str, str, str]]:
+        tables = (relation for relation in self.named if relation.is_table)
+        return frozenset((t.database, t.schema, u.name) for t in tables for u in t.constraints.uniques)
+
+    def names_key(self, database: str, schema: str, name: str) -> bool:
+        """Return whether clients see an index of this name, behind a UNIQUE of a table."""
+        return (database, schema, name) in self._key_names
+
+    @lazy
+    def _foreign_keys_to(self) -> dict[int, list[tuple[Relation, ForeignKey]]]:
+        found: dict[int, list[tuple[Relation, ForeignKey]]] = {}
+        for table in self.relations:
+            for key in table.constraints.foreign_keys:
+                for id_ in (key.parent, *([key.parent_key] if key.parent_key is not None else [])):
+                    found.setdefault(id_, []).append((table, key))
+        return found
+
+    def foreign_keys_to(self, id_: int) -> list[tuple[Relation, ForeignKey]]:
+        """Return the foreign keys that reference a table, or a UNIQUE or an index of one, each with its own table."""
+        return self._foreign_keys_to.get(id_, [])
 
     @lazy
     def functions_by_name(self) -> dict[tuple[str, str, str, int], Function]:

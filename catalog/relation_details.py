@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 # The kinds of relations that a streaming job creates and keeps up to date.
 MATERIALIZED_VIEW, INDEX, SINK = "materialized view", "index", "sink"
@@ -43,12 +45,14 @@ class IndexKey:
 class Index:
     """An index: its key columns, which are its first columns; `distributed` of them determine the distribution.
 
-    `includes_all`: the statement has no INCLUDE, so that the index has all other columns too.
+    - `includes_all`: the statement has no INCLUDE, so that the index has all other columns too.
+    - `is_unique`: UNIQUE was written, which is not enforced.
     """
 
     keys: tuple[IndexKey, ...]
     distributed: int
     includes_all: bool = False
+    is_unique: bool = False
 
 
 @dataclass(frozen=True)
@@ -130,21 +134,79 @@ class Sequence:
 
 @dataclass(frozen=True)
 class Check:
-    """A condition that must not be false for any row of a table: SQL over its columns' present names."""
+    """A condition that must not be false for any row of a table: SQL over its columns' present names.
+
+    `columns` are those that it reads, () if an earlier version stored it.
+    """
 
     name: str
     condition: str
+    columns: tuple[str, ...] = ()
+
+
+# What a foreign key does when its parent's row changes, unless another action is declared.
+NO_ACTION = "NO ACTION"
+
+
+@dataclass(frozen=True)
+class Unique:
+    """UNIQUE of a table, declared for clients and not enforced. Columns are under their lake names.
+
+    `deferral` is DEFERRABLE, with INITIALLY DEFERRED if it was declared, or "".
+    """
+
+    id: int
+    name: str
+    columns: tuple[str, ...]
+    included: tuple[str, ...] = ()
+    nulls_distinct: bool = True
+    deferral: str = ""
+
+
+@dataclass(frozen=True)
+class ForeignKey:
+    """FOREIGN KEY of a table, declared for clients and not enforced. Columns are under their lake names.
+
+    - `parent`: the id of the referenced table, `parent_columns` its columns; `parent_key` is the id of the UNIQUE, or
+      of the unique index, of these columns, None for its primary key.
+    - `set_columns`: those that ON DELETE SET NULL or SET DEFAULT names.
+    - `deferral`: as of `Unique`.
+    """
+
+    id: int
+    name: str
+    columns: tuple[str, ...]
+    parent: int
+    parent_columns: tuple[str, ...]
+    parent_key: int | None = None
+    is_full: bool = False  # MATCH FULL
+    on_update: str = NO_ACTION
+    on_delete: str = NO_ACTION
+    set_columns: tuple[str, ...] = ()
+    deferral: str = ""
 
 
 @dataclass(frozen=True)
 class Constraints:
-    """The constraints on a table's rows.
+    """The constraints on a table's rows; `uniques` and `foreign_keys` are not enforced, so that no plan relies on them.
 
     `lengths` are pairs of a column's lake name and the most characters of its values.
     """
 
     checks: tuple[Check, ...] = ()
     lengths: tuple[tuple[str, int], ...] = ()
+    uniques: tuple[Unique, ...] = ()
+    foreign_keys: tuple[ForeignKey, ...] = ()
+
+    @property
+    def enforced(self) -> Constraints:
+        return replace(self, uniques=(), foreign_keys=())
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the constraints that have one."""
+        named: tuple[Check | Unique | ForeignKey, ...] = (*self.checks, *self.uniques, *self.foreign_keys)
+        return [each.name for each in named]
 
 
 @dataclass(frozen=True)
@@ -200,14 +262,32 @@ def load_details(kind: str, text: str | None) -> Details | None:
     found = json.loads(text)
     if kind == INDEX:
         return Index(
-            tuple(IndexKey(**key) for key in found["keys"]), found["distributed"], found.get("includes_all", False)
+            tuple(IndexKey(**key) for key in found["keys"]),
+            found["distributed"],
+            found.get("includes_all", False),
+            found.get("is_unique", False),
         )
     if kind == SEQUENCE:
         return Sequence(**found)
     if kind != SINK:
-        return Constraints(tuple(Check(**check) for check in found["checks"]), tuple(found["lengths"].items()))
+        return Constraints(
+            load_checks(found["checks"]),
+            tuple(found["lengths"].items()),
+            tuple(Unique(**each) for each in _frozen(found.get("uniques", ()))),
+            tuple(ForeignKey(**each) for each in _frozen(found.get("foreign_keys", ()))),
+        )
     pairs = {name: tuple(found.get(name, {}).items()) for name in ("options", "secrets")}
     return Sink(**{**found, **pairs, "key": tuple(found.get("key", ()))})
+
+
+def load_checks(listed: Iterable[dict[str, Any]]) -> tuple[Check, ...]:
+    """Return checks from objects of JSON."""
+    return tuple(Check(**each) for each in _frozen(listed))
+
+
+def _frozen(listed: Iterable[dict[str, Any]]) -> Iterable[dict[str, Any]]:
+    """Objects of JSON with tuples for lists."""
+    return ({name: tuple(v) if isinstance(v, list) else v for name, v in each.items()} for each in listed)
 
 
 def dump_settings(settings: StreamingSettings) -> str:

@@ -1,4 +1,4 @@
-"""CHECK and varchar(n) as PostgreSQL enforces them, however rows come; UNIQUE and REFERENCES, which nobody enforces."""
+"""CHECK and varchar(n) as PostgreSQL enforces them, however rows come."""
 
 from __future__ import annotations
 
@@ -51,18 +51,6 @@ def test_copy_and_prepared_and_atomic(connection: Connection) -> None:
         connection.execute("ROLLBACK")
         connection.execute("SET atomic_transactions = off")
     assert rows(connection, "SELECT DISTINCT id, v FROM checked") == [(2, "ok")]
-
-
-def test_what_is_not_enforced_is_told(connection: Connection) -> None:
-    notices: list[str] = []
-    connection.add_notice_handler(lambda diagnostic: notices.append(str(diagnostic.message_primary)))
-    connection.execute("CREATE TABLE told (id int PRIMARY KEY, a int UNIQUE, b int REFERENCES told, UNIQUE (a, b))")
-    [(_, text)] = rows(connection, "SHOW CREATE TABLE told")
-    assert text == "CREATE TABLE told (id INT PRIMARY KEY, a INT, b INT)"
-    connection.execute("ALTER TABLE told ADD CONSTRAINT fk FOREIGN KEY (a) REFERENCES told (id)")
-    words = "is not enforced here; PRIMARY KEY, NOT NULL and CHECK are"
-    assert notices == [f"UNIQUE {words}", f"REFERENCES {words}", f"REFERENCES {words}"]
-    connection.execute("INSERT INTO told VALUES (1, 2, 3), (2, 2, 3)")
 
 
 def test_definitions_keep_constraints(module_server: Server, connection: Connection) -> None:

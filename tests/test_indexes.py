@@ -458,9 +458,13 @@ def test_unique_is_accepted_and_not_enforced(session: Connection) -> None:
     session.add_notice_handler(lambda notice: notices.append(notice.message_primary))
     session.execute("CREATE TABLE doubled (a int)")
     assert session.execute("CREATE UNIQUE INDEX IF NOT EXISTS once ON doubled (a)").statusmessage == "CREATE INDEX"
-    assert notices == ["UNIQUE is not enforced here; PRIMARY KEY, NOT NULL and CHECK are"]
+    assert notices == ["UNIQUE is kept, but not enforced here; PRIMARY KEY, NOT NULL and CHECK are enforced"]
     session.execute("INSERT INTO doubled VALUES (1), (1)")
     assert session.execute("SELECT indexdef FROM pg_indexes WHERE indexname = 'once'").fetchall() == [
-        ("CREATE INDEX once ON app.doubled USING btree (a)",)
+        ("CREATE UNIQUE INDEX once ON app.doubled USING btree (a)",)
     ]
+    flags = "SELECT indisunique, indisvalid FROM pg_index WHERE indexrelid = 'once'::regclass"
+    assert rows(session, flags) == [(True, False)]
+    session.execute("ALTER INDEX once RENAME TO twice")
+    assert rows(session, "SHOW CREATE INDEX twice") == [("app.twice", "CREATE UNIQUE INDEX twice ON doubled (a)")]
     session.execute("DROP TABLE doubled CASCADE")

@@ -328,6 +328,8 @@ class Store:
         taken = self.catalog.find(relation.database, relation.schema, relation.name)
         if taken is not None and taken.id != relation.replaces:
             raise already_exists(taken)
+        if self.catalog.names_key(relation.database, relation.schema, relation.name):
+            raise Error(f'relation "{relation.name}" already exists', errors.DUPLICATE_TABLE)
         is_there = (relation.database, relation.schema) in self.catalog.schemas
         if not is_there and not relation.is_temporary:  # this transaction may create the schema
             raise Error(f'schema "{relation.schema}" does not exist', errors.INVALID_SCHEMA_NAME)

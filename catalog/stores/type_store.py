@@ -11,7 +11,7 @@ from dataclasses import asdict
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.model import UserType
 from sparkwave.catalog.names import system_table
-from sparkwave.catalog.relation_details import Check, Domain
+from sparkwave.catalog.relation_details import Domain, load_checks
 from sparkwave.catalog.types import Type, parse_type
 
 _TABLE = system_table("types")
@@ -29,7 +29,7 @@ def _domain(text: str | None) -> Domain | None:
     if text is None:
         return None
     found = json.loads(text)
-    return Domain(tuple(Check(**check) for check in found["checks"]), found["not_null"], found["default"])
+    return Domain(load_checks(found["checks"]), found["not_null"], found["default"])
 
 
 def add_type(cursor: Cursor, made: UserType, field_oids: list[int]) -> None:

@@ -160,3 +160,10 @@ FROM (VALUES
 ) AS setting(name, setting, description);
 
 CREATE OR REPLACE TABLE pgf._setting AS SELECT lower(name) AS __name, setting AS __setting FROM pgc._settings;
+
+-- Names as SQL writes them, separated by commas.
+CREATE OR REPLACE MACRO pgf._quoted(names) AS array_to_string(list_transform(names, lambda __n: pg.quote_ident(__n)), ', ');
+
+-- The letter of what a foreign key does when the row that it references changes.
+CREATE OR REPLACE MACRO pgf._action(action) AS
+    CASE action WHEN 'CASCADE' THEN 'c' WHEN 'RESTRICT' THEN 'r' WHEN 'SET NULL' THEN 'n' WHEN 'SET DEFAULT' THEN 'd' ELSE 'a' END;

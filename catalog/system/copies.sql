@@ -195,7 +195,8 @@ FROM (SELECT DISTINCT type FROM lake.sparkwave.columns WHERE type LIKE 'struct<%
 -- CHECK constraints.
 CREATE OR REPLACE TABLE pgc._checks AS
 SELECT (3500000000 + row_number() OVER (ORDER BY id, place))::UINTEGER AS id, id AS relation_id, database, schema, schema_id,
-       relation_name, listed->>'name' AS name, listed->>'condition' AS condition
+       relation_name, listed->>'name' AS name, listed->>'condition' AS condition,
+       (listed->>'columns')::VARCHAR[] AS columns
 FROM (SELECT id, database, schema, schema_id, name AS relation_name, unnest((details->'checks')::JSON[]) AS listed,
              generate_subscripts((details->'checks')::JSON[], 1) AS place
       FROM pgc._created_relations WHERE kind IN ('table', 'source') AND details IS NOT NULL);
@@ -243,7 +244,7 @@ FROM pgc._grants LEFT JOIN pgc._columns c ON c.relation_id = object_id AND c.nam
 CREATE OR REPLACE TABLE pgc._created_indexes AS
 WITH shaped AS (
     SELECT *, upstreams[1]::UINTEGER AS relation_id, from_json(details, '{"distributed": "INTEGER",
-           "includes_all": "BOOLEAN", "keys": [{"name": "VARCHAR", "source": "VARCHAR", "is_expression": "BOOLEAN",
+           "includes_all": "BOOLEAN", "is_unique": "BOOLEAN", "keys": [{"name": "VARCHAR", "source": "VARCHAR", "is_expression": "BOOLEAN",
            "descending": "BOOLEAN", "nulls_first": "BOOLEAN"}]}') AS shape
     FROM pgc._created_relations WHERE kind = 'index'
 ), known AS (  -- the upstream's columns by the names in the index, which may be older
@@ -271,7 +272,7 @@ SELECT i.id, i.relation_id, i.database, i.schema, i.schema_id, i.name, i.owner_i
            WHEN k.descending THEN ' DESC NULLS LAST' ELSE ' NULLS FIRST' END) AS orders,
        list_transform(i.shape.keys, lambda k: if(k.is_expression, k.source, t.names[k.source]) || if(k.descending, ' DESC', ' ASC'))
            AS shown,
-       coalesce(i.shape.includes_all, false) AS includes_all,
+       coalesce(i.shape.includes_all, false) AS includes_all, coalesce(i.shape.is_unique, false) AS is_unique,
        list_transform(i.shape.keys[:i.shape.distributed], lambda k: if(k.is_expression, k.source, t.names[k.source]))
            AS distributed
 FROM shaped i
@@ -288,11 +289,31 @@ WHERE r.kind = 'materialized view'
 GROUP BY ALL
 HAVING NOT bool_or(c.is_hidden);
 
--- All indexes: primary keys, and created ones. As in PostgreSQL, a materialized view has no key, and an index only the
--- columns that CREATE INDEX names: dbt would drop an index with other columns.
+-- UNIQUE of tables, which is declared and not enforced.
+CREATE OR REPLACE TABLE pgc._uniques AS
+WITH place AS (
+    SELECT relation_id, map(list(coalesce(lake_name, name)), list(attnum)) AS numbers,
+           map(list(coalesce(lake_name, name)), list(name)) AS names
+    FROM pgc._columns WHERE NOT is_hidden GROUP BY relation_id
+), declared AS (
+    SELECT id AS relation_id, kind, database, schema, schema_id, name AS relation_name, owner_id,
+           unnest(from_json(details->'uniques', '[{"id": "UINTEGER", "name": "VARCHAR", "columns": ["VARCHAR"],
+                  "included": ["VARCHAR"], "nulls_distinct": "BOOLEAN", "deferral": "VARCHAR"}]')) AS key
+    FROM pgc._created_relations WHERE kind IN ('table', 'source') AND details IS NOT NULL
+)
+SELECT d.*, list_transform(key.columns || key.included, lambda c: p.numbers[c]) AS attnums,
+       list_transform(key.columns, lambda c: p.names[c]) AS columns,
+       list_transform(key.included, lambda c: p.names[c]) AS included
+FROM declared d JOIN place p USING (relation_id);
+
+-- All indexes: primary keys, UNIQUE, and created ones. As in PostgreSQL, a materialized view has no key, and an index
+-- only the columns that CREATE INDEX names: dbt would drop an index with other columns. Of `is_unique` only a primary
+-- key is enforced, so that the others are not valid (PostgreSQL, pg_index.indisvalid: "If it is unique, the uniqueness
+-- property is not guaranteed true").
 CREATE OR REPLACE TABLE pgc._indexes AS
 SELECT *, list_transform(columns, lambda c: pg.quote_ident(c)) AS texts, list_transform(columns, lambda c: '') AS orders,
-       list_transform(columns, lambda c: 0::SMALLINT) AS options, []::VARCHAR[] AS included
+       list_transform(columns, lambda c: 0::SMALLINT) AS options, []::VARCHAR[] AS included, true AS is_unique,
+       true AS nulls_distinct, '' AS deferral
 FROM (SELECT (r.id + 1000000000)::UINTEGER AS id, (r.id + 2000000000)::UINTEGER AS constraint_id, r.id AS relation_id,
              r.database, r.schema, r.schema_id, r.schema AS relation_schema, r.name AS relation_name,
              r.name || '_pkey' AS name, r.kind, r.owner_id, true AS is_primary,
@@ -305,8 +326,42 @@ FROM (SELECT (r.id + 1000000000)::UINTEGER AS id, (r.id + 2000000000)::UINTEGER 
       HAVING NOT bool_or(c.is_hidden))
 UNION ALL
 SELECT id, NULL, relation_id, database, schema, schema_id, relation_schema, relation_name, name, kind, owner_id, false,
-       key_numbers || if(includes_all, [], included_numbers), NULL, texts, orders, options, if(includes_all, [], included)
-FROM pgc._created_indexes;
+       key_numbers || if(includes_all, [], included_numbers), NULL, texts, orders, options,
+       if(includes_all, [], included), is_unique, true, ''
+FROM pgc._created_indexes
+UNION ALL
+SELECT key.id + 1000000000, key.id + 2000000000, relation_id, database, schema, schema_id, schema, relation_name, key.name,
+       kind, owner_id, false, attnums, columns, list_transform(columns, lambda c: pg.quote_ident(c)),
+       list_transform(columns, lambda c: ''), list_transform(columns, lambda c: 0::SMALLINT), included, true,
+       key.nulls_distinct, key.deferral
+FROM pgc._uniques;
+
+-- FOREIGN KEY of tables, which is declared and not enforced; `key_id` is the index of the columns that it references.
+CREATE OR REPLACE TABLE pgc._foreign_keys AS
+WITH place AS (
+    SELECT relation_id, map(list(coalesce(lake_name, name)), list(attnum)) AS numbers,
+           map(list(coalesce(lake_name, name)), list(name)) AS names
+    FROM pgc._columns WHERE NOT is_hidden GROUP BY relation_id
+), declared AS (
+    SELECT id AS relation_id, database, schema, schema_id, name AS relation_name,
+           unnest(from_json(details->'foreign_keys', '[{"id": "UINTEGER", "name": "VARCHAR", "columns": ["VARCHAR"],
+                  "parent": "UINTEGER", "parent_columns": ["VARCHAR"], "parent_key": "UINTEGER", "is_full": "BOOLEAN",
+                  "on_update": "VARCHAR", "on_delete": "VARCHAR", "set_columns": ["VARCHAR"], "deferral": "VARCHAR"}]')) AS key
+    FROM pgc._created_relations WHERE kind IN ('table', 'source') AND details IS NOT NULL
+)
+SELECT (key.id + 2000000000)::UINTEGER AS id, key.name AS name, d.*, i.relation_id AS parent_id, i.relation_schema AS parent_schema,
+       i.relation_name AS parent_name, i.id AS key_id, if(i.constraint_id IS NULL, NULL, i.name) AS key_name, i.attnums AS key_attnums,
+       list_transform(key.columns, lambda c: own.numbers[c]) AS attnums,
+       list_transform(key.columns, lambda c: own.names[c]) AS columns,
+       list_transform(key.parent_columns, lambda c: their.numbers[c]) AS parent_attnums,
+       list_transform(key.parent_columns, lambda c: their.names[c]) AS parent_columns,
+       list_transform(key.set_columns, lambda c: own.numbers[c]) AS set_attnums,
+       list_transform(key.set_columns, lambda c: own.names[c]) AS set_columns
+FROM declared d
+JOIN pgc._indexes i ON i.id = if(key.parent_key IN (SELECT id FROM pgc._created_indexes), key.parent_key,
+                                 coalesce(key.parent_key, key.parent) + 1000000000)
+JOIN place own ON own.relation_id = d.relation_id
+JOIN place their ON their.relation_id = i.relation_id;
 
 -- Comments: `__class` is the catalog of the object (pg_class, pg_namespace, pg_database), `__column` is 0 for no
 -- column.
@@ -315,7 +370,7 @@ SELECT o.id AS __oid, o.class AS __class, coalesce(k.attnum, 0)::INTEGER AS __co
        c.text AS __text
 FROM lake.sparkwave.comments c
 JOIN (SELECT id, 1259::UINTEGER AS class, database FROM pgc._created_relations
-      UNION ALL SELECT id, 1259, database FROM pgc._indexes WHERE is_primary
+      UNION ALL SELECT id, 1259, database FROM pgc._indexes WHERE constraint_id IS NOT NULL
       UNION ALL SELECT id, 2615, database FROM pgc._namespaces
       UNION ALL SELECT id, 1262, NULL FROM pgc._databases) o ON o.id = c.object_id
 LEFT JOIN pgc._columns k ON k.relation_id = c.object_id AND k.name = c.column_name
@@ -349,12 +404,15 @@ CREATE OR REPLACE TABLE pgf._index AS
 SELECT id AS __oid, constraint_id AS __constraint_oid,
        texts || list_transform(included, lambda __c: pg.quote_ident(__c)) AS __columns,
        array_to_string(list_transform(list_zip(texts, orders), lambda __k: __k[1] || __k[2]), ', ') AS __list,
-       format('CREATE {} {} ON {}.{} USING btree ({}){}', if(is_primary, 'UNIQUE INDEX', 'INDEX'), pg.quote_ident(name),
-              pg.quote_ident(relation_schema), pg.quote_ident(relation_name), __list,
-              if(included = [], '', ' INCLUDE (' ||
-                 array_to_string(list_transform(included, lambda __c: pg.quote_ident(__c)), ', ') || ')')) AS __definition,
+       if(included = [], '', ' INCLUDE (' ||
+          array_to_string(list_transform(included, lambda __c: pg.quote_ident(__c)), ', ') || ')') AS __includes,
+       format('CREATE {} {} ON {}.{} USING btree ({}){}{}', if(is_unique, 'UNIQUE INDEX', 'INDEX'), pg.quote_ident(name),
+              pg.quote_ident(relation_schema), pg.quote_ident(relation_name), __list, __includes,
+              if(nulls_distinct, '', ' NULLS NOT DISTINCT')) AS __definition,
        -- Pretty-printed definitions leave out the schema `public`, which is in the search path.
-       if(relation_schema = 'public', replace(__definition, ' ON public.', ' ON '), __definition) AS __pretty
+       if(relation_schema = 'public', replace(__definition, ' ON public.', ' ON '), __definition) AS __pretty,
+       if(is_primary, 'PRIMARY KEY', if(nulls_distinct, 'UNIQUE', 'UNIQUE NULLS NOT DISTINCT')) || ' (' || __list || ')'
+           || __includes || if(deferral = '', '', ' ' || deferral) AS __constraint
 FROM pgc._indexes;
 
 -- The conditions of domains.
@@ -364,6 +422,15 @@ SELECT (3700000000 + row_number() OVER (ORDER BY oid, place))::UINTEGER AS id, o
 FROM (SELECT oid, database, schema_id, unnest(checks) AS listed, generate_subscripts(checks, 1) AS place
       FROM pgc._user_types WHERE kind = 'd');
 CREATE OR REPLACE TABLE pgf._constraint AS
-SELECT __constraint_oid AS __oid, 'PRIMARY KEY (' || __list || ')' AS __text FROM pgf._index WHERE __constraint_oid IS NOT NULL
-UNION ALL SELECT id, 'CHECK ((' || condition || '))' FROM pgc._checks
-UNION ALL SELECT id, 'CHECK ((' || condition || '))' FROM pgc._domain_checks;
+SELECT __constraint_oid AS __oid, __constraint AS __text, __text AS __pretty FROM pgf._index WHERE __constraint_oid IS NOT NULL
+UNION ALL
+SELECT id, format('FOREIGN KEY ({}) REFERENCES {}{}({}){}{}{}{}{} NOT VALID',
+                  pgf._quoted(columns), if(parent_schema = 'public', '', pg.quote_ident(parent_schema) || '.'),
+                  pg.quote_ident(parent_name), pgf._quoted(parent_columns), if(key.is_full, ' MATCH FULL', ''),
+                  if(key.on_update = 'NO ACTION', '', ' ON UPDATE ' || key.on_update),
+                  if(key.on_delete = 'NO ACTION', '', ' ON DELETE ' || key.on_delete),
+                  if(set_columns = [], '', ' (' || pgf._quoted(set_columns) || ')'),
+                  if(key.deferral = '', '', ' ' || key.deferral)) AS text, text
+FROM pgc._foreign_keys
+UNION ALL SELECT id, 'CHECK ((' || condition || '))', 'CHECK (' || condition || ')' FROM pgc._checks
+UNION ALL SELECT id, 'CHECK ((' || condition || '))', 'CHECK (' || condition || ')' FROM pgc._domain_checks;

@@ -73,7 +73,8 @@ CREATE OR REPLACE MACRO pgf.pg_get_indexdef(o) AS (SELECT __definition FROM pgf.
     (o, n, pretty) AS (SELECT CASE WHEN n <> 0 THEN __columns[n] WHEN pretty THEN __pretty ELSE __definition END
                        FROM pgf._index WHERE __oid = o);
 CREATE OR REPLACE MACRO pgf.pg_get_constraintdef(o) AS
-    (SELECT __text FROM pgf._constraint WHERE __oid = o), (o, pretty) AS (SELECT __text FROM pgf._constraint WHERE __oid = o);
+    (SELECT __text FROM pgf._constraint WHERE __oid = o),
+    (o, pretty) AS (SELECT if(pretty, __pretty, __text) FROM pgf._constraint WHERE __oid = o);
 CREATE OR REPLACE MACRO pgf.pg_get_expr(e, o) AS e::VARCHAR, (e, o, pretty) AS e::VARCHAR;
 
 -- Comments, by the class, named as PostgreSQL's catalogs.

@@ -73,9 +73,15 @@ FROM pgc.pg_views;
 
 CREATE OR REPLACE VIEW infs.table_constraints AS
 SELECT database AS constraint_catalog, schema AS constraint_schema, name AS constraint_name, database AS table_catalog,
-       schema AS table_schema, relation_name AS table_name, 'PRIMARY KEY' AS constraint_type, 'NO' AS is_deferrable,
-       'NO' AS initially_deferred, 'YES' AS enforced, NULL::VARCHAR AS nulls_distinct
-FROM pgc._indexes WHERE is_primary AND database = pgf.session_database()
+       schema AS table_schema, relation_name AS table_name, if(is_primary, 'PRIMARY KEY', 'UNIQUE') AS constraint_type,
+       if(deferral = '', 'NO', 'YES') AS is_deferrable, if(deferral LIKE '%DEFERRED', 'YES', 'NO') AS initially_deferred,
+       if(is_primary, 'YES', 'NO') AS enforced,
+       CASE WHEN is_primary THEN NULL WHEN nulls_distinct THEN 'YES' ELSE 'NO' END AS nulls_distinct
+FROM pgc._indexes WHERE constraint_id IS NOT NULL AND database = pgf.session_database()
+UNION ALL
+SELECT database, schema, key.name, database, schema, relation_name, 'FOREIGN KEY', if(key.deferral = '', 'NO', 'YES'),
+       if(key.deferral LIKE '%DEFERRED', 'YES', 'NO'), 'NO', NULL
+FROM pgc._foreign_keys WHERE database = pgf.session_database()
 UNION ALL
 SELECT database, schema, name, database, schema, relation_name, 'PRIMARY KEY', 'NO', 'NO', 'YES', NULL
 FROM pgc._view_keys WHERE database = pgf.session_database()
@@ -91,10 +97,25 @@ FROM pgc._checks WHERE database = pgf.session_database();
 CREATE OR REPLACE VIEW infs.key_column_usage AS
 SELECT database AS constraint_catalog, schema AS constraint_schema, name AS constraint_name, database AS table_catalog,
        schema AS table_schema, relation_name AS table_name, unnest(columns) AS column_name,
-       generate_subscripts(columns, 1)::INTEGER AS ordinal_position, NULL::INTEGER AS position_in_unique_constraint
-FROM (SELECT database, schema, name, relation_name, columns FROM pgc._indexes WHERE is_primary
-      UNION ALL SELECT database, schema, name, relation_name, columns FROM pgc._view_keys)
+       generate_subscripts(columns, 1)::INTEGER AS ordinal_position, unnest(positions) AS position_in_unique_constraint
+FROM (SELECT database, schema, name, relation_name, columns, list_transform(columns, lambda c: NULL::INTEGER) AS positions
+      FROM pgc._indexes WHERE constraint_id IS NOT NULL
+      UNION ALL
+      SELECT database, schema, name, relation_name, columns, list_transform(columns, lambda c: NULL::INTEGER)
+      FROM pgc._view_keys
+      UNION ALL
+      SELECT database, schema, key.name, relation_name, columns,
+             list_transform(parent_attnums, lambda n: list_position(key_attnums, n)::INTEGER)
+      FROM pgc._foreign_keys)
 WHERE database = pgf.session_database();
+
+CREATE OR REPLACE VIEW infs.referential_constraints AS
+SELECT database AS constraint_catalog, schema AS constraint_schema, key.name AS constraint_name,
+       if(key_name IS NULL, NULL, database) AS unique_constraint_catalog,
+       if(key_name IS NULL, NULL, parent_schema) AS unique_constraint_schema,
+       key_name AS unique_constraint_name, if(key.is_full, 'FULL', 'NONE') AS match_option, key.on_update AS update_rule,
+       key.on_delete AS delete_rule
+FROM pgc._foreign_keys WHERE database = pgf.session_database();
 
 -- Of all users, since the session's user is not known here.
 CREATE OR REPLACE VIEW infs.applicable_roles AS
@@ -109,14 +130,23 @@ FROM pgc.pg_collation;
 
 -- Materialized views have no constraints, though they have an index.
 CREATE OR REPLACE VIEW infs.constraint_column_usage AS
-SELECT database AS table_catalog, schema AS table_schema, relation_name AS table_name, unnest(columns) AS column_name,
+SELECT database AS table_catalog, table_schema, table_name, unnest(columns) AS column_name,
        database AS constraint_catalog, schema AS constraint_schema, name AS constraint_name
-FROM pgc._indexes WHERE is_primary AND database = pgf.session_database();
+FROM (SELECT database, schema AS table_schema, relation_name AS table_name, columns, schema, name
+      FROM pgc._indexes WHERE constraint_id IS NOT NULL
+      UNION ALL
+      SELECT database, parent_schema, parent_name, parent_columns, schema, key.name FROM pgc._foreign_keys
+      UNION ALL
+      SELECT database, schema, relation_name, columns, schema, name FROM pgc._checks)
+WHERE database = pgf.session_database();
 
 CREATE OR REPLACE VIEW infs.constraint_table_usage AS
 SELECT database AS table_catalog, schema AS table_schema, relation_name AS table_name, database AS constraint_catalog,
        schema AS constraint_schema, name AS constraint_name
-FROM pgc._indexes WHERE is_primary AND database = pgf.session_database();
+FROM pgc._indexes WHERE constraint_id IS NOT NULL AND database = pgf.session_database()
+UNION ALL
+SELECT database, parent_schema, parent_name, database, schema, key.name
+FROM pgc._foreign_keys WHERE database = pgf.session_database();
 
 CREATE OR REPLACE VIEW infs.view_table_usage AS
 SELECT v.database AS view_catalog, v.schema AS view_schema, v.name AS view_name, t.database AS table_catalog,

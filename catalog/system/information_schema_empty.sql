@@ -105,11 +105,6 @@ CREATE OR REPLACE TABLE infs.parameters (
     udt_schema VARCHAR, udt_name VARCHAR, scope_catalog VARCHAR, scope_schema VARCHAR, scope_name VARCHAR,
     maximum_cardinality INTEGER, dtd_identifier VARCHAR, parameter_default VARCHAR
 );
-CREATE OR REPLACE TABLE infs.referential_constraints (
-    constraint_catalog VARCHAR, constraint_schema VARCHAR, constraint_name VARCHAR, unique_constraint_catalog
-    VARCHAR, unique_constraint_schema VARCHAR, unique_constraint_name VARCHAR, match_option VARCHAR, update_rule
-    VARCHAR, delete_rule VARCHAR
-);
 CREATE OR REPLACE TABLE infs.role_routine_grants (
     grantor VARCHAR, grantee VARCHAR, specific_catalog VARCHAR, specific_schema VARCHAR, specific_name VARCHAR,
     routine_catalog VARCHAR, routine_schema VARCHAR, routine_name VARCHAR, privilege_type VARCHAR, is_grantable

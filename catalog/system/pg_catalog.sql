@@ -44,7 +44,9 @@ SELECT id::UINTEGER AS oid, name AS relname, schema_id::UINTEGER AS relnamespace
        kind AS relkind, columns::SMALLINT AS relnatts,
        (SELECT count(*) FROM pgc._checks c WHERE c.relation_id = class.id)::SMALLINT AS relchecks,
        kind IN ('v', 'm') AS relhasrules,
-       false AS relhastriggers, false AS relhassubclass, false AS relrowsecurity, false AS relforcerowsecurity,
+       -- Where psql looks for foreign keys.
+       id IN (SELECT relation_id FROM pgc._foreign_keys UNION ALL SELECT parent_id FROM pgc._foreign_keys) AS relhastriggers,
+       false AS relhassubclass, false AS relrowsecurity, false AS relforcerowsecurity,
        true AS relispopulated, identity AS relreplident, false AS relispartition, 0::UINTEGER AS relrewrite,
        0::UINTEGER AS relfrozenxid, 0::UINTEGER AS relminmxid, pgf._granted(id) AS relacl,
        NULL::VARCHAR[] AS reloptions,
@@ -65,7 +67,7 @@ WITH attribute AS (
            NULL, NULL
     FROM pgc._indexes i
     JOIN pgc._columns c ON c.relation_id = i.relation_id AND list_contains(i.attnums, c.attnum)
-    WHERE i.is_primary  -- the first part has the other indexes
+    WHERE i.constraint_id IS NOT NULL  -- the first part has the other indexes
     UNION ALL
     SELECT relation_id, attnum, name, type_oid, -1, length, dimensions, false, false, false, NULL, NULL
     FROM pgc._system_columns
@@ -112,28 +114,38 @@ FROM pgc._labels WHERE database = pgf.session_database();
 -- See pgc._indexes.
 CREATE OR REPLACE VIEW pgc.pg_index AS
 SELECT id AS indexrelid, relation_id AS indrelid, len(attnums)::SMALLINT AS indnatts, len(texts)::SMALLINT AS indnkeyatts,
-       is_primary AS indisunique, false AS indnullsnotdistinct, is_primary AS indisprimary, false AS indisexclusion,
-       true AS indimmediate, false AS indisclustered, true AS indisvalid, false AS indcheckxmin, true AS indisready,
+       is_unique AS indisunique, NOT nulls_distinct AS indnullsnotdistinct, is_primary AS indisprimary,
+       false AS indisexclusion, deferral = '' AS indimmediate, false AS indisclustered,
+       is_primary OR NOT is_unique AS indisvalid, false AS indcheckxmin, true AS indisready,
        true AS indislive, false AS indisreplident, attnums AS indkey,
        list_transform(texts, lambda n: 0::UINTEGER) AS indcollation,
        list_transform(texts, lambda n: 0::UINTEGER) AS indclass, options AS indoption,
        if(list_contains(attnums, 0), '(' || array_to_string(texts, ' ') || ')', NULL) AS indexprs, NULL::VARCHAR AS indpred
 FROM pgc._indexes WHERE database = pgf.session_database();
 
--- Declared primary keys.
+-- What is declared; what is not enforced is not validated either.
 CREATE OR REPLACE VIEW pgc.pg_constraint AS
-SELECT constraint_id AS oid, name AS conname, schema_id AS connamespace, 'p' AS contype, false AS condeferrable,
-       false AS condeferred, true AS convalidated, relation_id AS conrelid, 0::UINTEGER AS contypid, id AS conindid,
+SELECT constraint_id AS oid, name AS conname, schema_id AS connamespace, if(is_primary, 'p', 'u') AS contype,
+       deferral <> '' AS condeferrable, deferral LIKE '%DEFERRED' AS condeferred, is_primary AS convalidated,
+       relation_id AS conrelid, 0::UINTEGER AS contypid, id AS conindid,
        0::UINTEGER AS conparentid, 0::UINTEGER AS confrelid, ' ' AS confupdtype, ' ' AS confdeltype,
-       ' ' AS confmatchtype, true AS conislocal, 0::INTEGER AS coninhcount, true AS connoinherit, attnums AS conkey,
+       ' ' AS confmatchtype, true AS conislocal, 0::INTEGER AS coninhcount, true AS connoinherit,
+       attnums[:len(texts)] AS conkey,
        NULL::SMALLINT[] AS confkey, NULL::UINTEGER[] AS conpfeqop, NULL::UINTEGER[] AS conppeqop,
        NULL::UINTEGER[] AS conffeqop, NULL::SMALLINT[] AS confdelsetcols, NULL::UINTEGER[] AS conexclop,
        NULL::VARCHAR AS conbin
-FROM pgc._indexes WHERE is_primary AND database = pgf.session_database()
+FROM pgc._indexes WHERE constraint_id IS NOT NULL AND database = pgf.session_database()
 UNION ALL
-SELECT id, name, schema_id, 'c', false, false, true, relation_id, 0, 0, 0, 0, ' ', ' ', ' ', true, 0, false, NULL, NULL,
+SELECT id, name, schema_id, 'f', key.deferral <> '', key.deferral LIKE '%DEFERRED', false, relation_id, 0, key_id, 0,
+       parent_id, pgf._action(key.on_update), pgf._action(key.on_delete), if(key.is_full, 'f', 's'), true, 0, true, attnums,
+       parent_attnums, NULL, NULL, NULL, if(set_attnums = [], NULL, set_attnums), NULL, NULL
+FROM pgc._foreign_keys WHERE database = pgf.session_database()
+UNION ALL
+SELECT id, name, schema_id, 'c', false, false, true, relation_id, 0, 0, 0, 0, ' ', ' ', ' ', true, 0, false,
+       (SELECT list(k.attnum ORDER BY k.attnum) FROM pgc._columns k
+        WHERE k.relation_id = c.relation_id AND list_contains(c.columns, k.name) AND NOT k.is_hidden), NULL,
        NULL, NULL, NULL, NULL, NULL, condition
-FROM pgc._checks WHERE database = pgf.session_database()
+FROM pgc._checks c WHERE database = pgf.session_database()
 UNION ALL
 SELECT id, name, schema_id, 'c', false, false, true, 0, type_oid, 0, 0, 0, ' ', ' ', ' ', true, 0, false, NULL, NULL,
        NULL, NULL, NULL, NULL, NULL, condition

@@ -19,6 +19,7 @@ from sparkwave.catalog.locks import Rank, RankedRLock, check_free
 from sparkwave.catalog.model import CREATING, INITIAL, Catalog, Column, Job, Relation
 from sparkwave.catalog.names import quote_if_needed
 from sparkwave.catalog.stores.job_store import Start, add_job, add_started_job, set_job_waiting
+from sparkwave.catalog.stores.placing import place
 from sparkwave.catalog.stores.store import Store
 from sparkwave.executor.backfill import at_once, whole_fill
 from sparkwave.executor.backfill.creation import Admission, BackfillJob, start_of, whole_rows
@@ -35,6 +36,7 @@ from sparkwave.executor.sinks.deliveries import log_columns, log_name
 from sparkwave.executor.spark.groups import Groups
 from sparkwave.planner.definitions.sinks import circular_dependency
 from sparkwave.planner.definitions.stored_definitions import callers
+from sparkwave.planner.definitions.table_definition import with_text, without_foreign_keys
 from sparkwave.planner.plan.stream_plan import StreamPlan
 
 logger = logging.getLogger(__name__)
@@ -452,15 +454,22 @@ class Jobs:
                 raise Error(f"Cancelled: timeout after {limit_s * 1000:.0f}ms", errors.QUERY_CANCELED)
             time.sleep(WAIT_POLL_SECONDS)
 
-    def drop(self, relations: list[Relation], also: Callable[[Cursor], None] = lambda cursor: None) -> None:
-        """Drop relations, the last created first; creating ones are cancelled.
+    def drop(
+        self,
+        relations: list[Relation],
+        also: Callable[[Cursor], None] = lambda cursor: None,
+        drops_references: bool = True,
+    ) -> None:
+        """Drop relations, the last created first; creating ones are cancelled. Foreign keys that reference them go too.
 
         `also` runs in the same transaction, after the drop. Raises its errors, and Error 55000 when a relation that
-        stays depends on them by now.
+        stays depends on them by now, by a foreign key unless `drops_references`.
         """
         self.cancel(tuple(relation.id for relation in relations if not relation.created))
         with self._coordinator.barrier_lock, self._store.change() as cursor:
-            self._check_unused({relation.id for relation in relations})
+            ids = {relation.id for relation in relations}
+            self._check_unused(ids)
+            self._drop_references(cursor, ids, drops_references)
             for relation in sorted(relations, key=lambda r: -r.id):
                 # A cancelled job is gone by now; a job that finished before is not.
                 if relation.id in self._store.catalog.by_id:
@@ -472,17 +481,32 @@ class Jobs:
     def _check_unused(self, ids: set[int]) -> None:
         new = [d for id_ in ids for d in self._store.catalog.dependents(id_) if d.id not in ids]
         if new:
-            raise Error(
-                f"{new[0].kind} {new[0].qualified_name} has just come to depend on what is to be dropped",
-                errors.NOT_IN_PREREQUISITE_STATE,
-                hint="Try again.",
-            )
+            raise _now_depends(new[0])
+
+    def _drop_references(self, cursor: Cursor, ids: set[int], are_dropped: bool) -> None:
+        catalog = self._store.catalog
+        referencing = {t.id: t for id_ in ids for t, _ in catalog.foreign_keys_to(id_) if t.id not in ids}
+        if referencing and not are_dropped:
+            raise _now_depends(next(iter(referencing.values())))
+        left = (
+            without_foreign_keys(table, lambda key: not ids.isdisjoint((key.parent, key.parent_key)))
+            for table in referencing.values()
+        )
+        place(cursor, (with_text(table, catalog) for table in left))
 
     def close(self) -> None:
         """Stop all jobs; they resume when the server starts again."""
         with self._lock:
             self._closing = True
         _stop(list(self._running.values()))
+
+
+def _now_depends(relation: Relation) -> Error:
+    return Error(
+        f"{relation.kind} {relation.qualified_name} has just come to depend on what is to be dropped",
+        errors.NOT_IN_PREREQUISITE_STATE,
+        hint="Try again.",
+    )
 
 
 def _stop(jobs: list[BackfillJob]) -> None:

@@ -26,6 +26,8 @@ def check_upsert(statement: Insert, target: Relation, environment: Environment) 
     assert upsert is not None
     names = upsert.target
     if upsert.constraint is not None:
+        if upsert.constraint in [unique.name for unique in target.constraints.uniques]:
+            raise _unmatched(upsert.position, _UNENFORCED)
         if not target.primary_key or upsert.constraint != f"{target.name}_pkey":
             message = f'constraint "{upsert.constraint}" for table "{target.name}" does not exist'
             raise Error(message, errors.UNDEFINED_OBJECT, position=upsert.position)
@@ -34,13 +36,22 @@ def check_upsert(statement: Insert, target: Relation, environment: Environment) 
         if unknown is not None:
             message = f'column "{unknown}" does not exist'
             raise Error(message, errors.UNDEFINED_COLUMN, position=upsert.position)
-        message = "there is no unique or exclusion constraint matching the ON CONFLICT specification"
-        raise Error(message, errors.INVALID_COLUMN_REFERENCE, position=upsert.position)
+        meant = {column.lake_name for column in target.visible if column.name in names}
+        is_declared = any(meant == {*unique.columns} for unique in target.constraints.uniques)
+        raise _unmatched(upsert.position, _UNENFORCED if is_declared else None)
     if upsert.tree is not None:
         refuse_append_only(target, statement.table)
         check_relation(environment.catalog, environment.user, target, "UPDATE", statement.table.position)
         check_relation(environment.catalog, environment.user, target, "SELECT", statement.table.position)
         check_reads(upsert.tree, environment)
+
+
+_UNENFORCED = "UNIQUE is kept, but not enforced here: ON CONFLICT knows the primary key alone."
+
+
+def _unmatched(position: int | None, hint: str | None) -> Error:
+    message = "there is no unique or exclusion constraint matching the ON CONFLICT specification"
+    return Error(message, errors.INVALID_COLUMN_REFERENCE, hint=hint, position=position)
 
 
 def upsert_query(statement: Insert, target: Relation, environment: Environment, is_staged: bool) -> exp.Select:

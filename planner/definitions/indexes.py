@@ -59,7 +59,7 @@ def index_of(statement: CreateIndex, catalog: Catalog, scope: Scope) -> Index:
             errors.INVALID_OBJECT_DEFINITION,
             position=position_of(statement.distributed_by[0]),
         )
-    return Index(tuple(found.values()), len(distributed) or 1, not statement.include)
+    return Index(tuple(found.values()), len(distributed) or 1, not statement.include, statement.is_unique)
 
 
 def index_query(

@@ -23,6 +23,7 @@ from sparkwave.planner.bind.sql_functions import calls
 from sparkwave.planner.bind.user_types import named_types
 from sparkwave.planner.build.time_windows import windowed_table
 from sparkwave.planner.definitions.sinks import written_columns
+from sparkwave.planner.definitions.table_definition import with_parents
 from sparkwave.planner.definitions.view_options import MAX_COST, amount
 from sparkwave.planner.parse.generated import expression_of
 from sparkwave.planner.parse.normal_text import normalised
@@ -143,12 +144,13 @@ def _stored(catalog: Catalog) -> Iterator[tuple[Relation | Function, exp.Expr, S
 
 def placed(catalog: Catalog, places: Mapping[int, Place]) -> list[Relation]:
     """Return the relations that change when those with these ids move: themselves and those that name them."""
-    found = []
+    found = {}
     for relation in catalog.relations:
-        named = (*relation.upstreams, relation.target)
-        if relation.id in places or any(id_ in places for id_ in named):
-            found.append(_placed(relation, catalog, places))
-    return found
+        parents = [key.parent for key in relation.constraints.foreign_keys]
+        if any(id_ in places for id_ in (relation.id, *relation.upstreams, relation.target, *parents)):
+            found[relation.id] = _placed(relation, catalog, places)
+    after = replace(catalog, relations=tuple(found.get(relation.id, relation) for relation in catalog.relations))
+    return [replace(r, definition=with_parents(r, after)) if r.is_table else r for r in found.values()]
 
 
 def in_database(catalog: Catalog, database: str, name: str) -> list[Relation]:
@@ -257,6 +259,7 @@ def _with_head(definition: str, schema: str, name: str, database: str | None = N
     reader = TokenReader(definition)
     reader.expect("CREATE")
     reader.accept("MATERIALIZED")
+    reader.accept("UNIQUE")
     reader.identifier()  # TABLE, VIEW, INDEX or SINK
     reader.accept("IF", "NOT", "EXISTS")
     start = reader.offset

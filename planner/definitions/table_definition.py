@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from sparkwave.catalog.model import NO_COLUMN, Column, Relation, Watermark
+from sparkwave.catalog.model import NO_COLUMN, Catalog, Column, Relation, Watermark
 from sparkwave.catalog.names import quote_if_needed
-from sparkwave.catalog.relation_details import NO_CONSTRAINTS, Check, Constraints
+from sparkwave.catalog.relation_details import NO_ACTION, NO_CONSTRAINTS, Check, Constraints, ForeignKey, Unique
 from sparkwave.planner.parse.generated import renamed
 from sparkwave.planner.parse.source import begins_connector, connector_text, parse_connector
 from sparkwave.planner.parse.table import clauses_text
@@ -15,12 +15,17 @@ from sparkwave.planner.parse.tokens import TokenReader
 from sparkwave.planner.statements import Connector, Name
 
 
-def table_text(name: Name, table: Relation, connector: Connector | None = None) -> str:
-    """Return a normalised CREATE TABLE or SOURCE with a name, with the clauses of its connector."""
+def table_text(name: Name, table: Relation, catalog: Catalog, connector: Connector | None = None) -> str:
+    """Return a normalised CREATE TABLE or SOURCE with a name, with the clauses of its connector.
+
+    `catalog` has the parents of its foreign keys.
+    """
     included = [column for _, column, _ in connector.includes] if connector is not None else []
     listed = [_column_text(column, table) for column in table.visible if column.name not in (*included, NO_COLUMN)]
     checks = table.constraints.checks
     listed += [f"CONSTRAINT {quote_if_needed(check.name)} CHECK ({check.condition})" for check in checks]
+    keys: tuple[Unique | ForeignKey, ...] = (*table.constraints.uniques, *table.constraints.foreign_keys)
+    listed += [f"CONSTRAINT {quote_if_needed(key.name)} {key_text(key, table, catalog)}" for key in keys]
     if table.primary_key:
         listed.append(f"PRIMARY KEY ({', '.join(map(quote_if_needed, table.primary_key))})")
     if table.watermark is not None:
@@ -32,11 +37,55 @@ def table_text(name: Name, table: Relation, connector: Connector | None = None) 
     return f"CREATE {table.kind.upper()} {name.sql} ({', '.join(listed)}){clauses}"
 
 
-def with_text(table: Relation) -> Relation:
-    """Return an altered table with its new definition, under the name in the old one."""
+def with_text(table: Relation, catalog: Catalog) -> Relation:
+    """Return an altered table with its new definition, under the name in the old one; `catalog` as in `table_text`."""
     reader = TokenReader(table.definition)
     reader.expect("CREATE", table.kind.upper())
-    return replace(table, definition=table_text(reader.name(), table, connector_of(table)))
+    return replace(table, definition=table_text(reader.name(), table, catalog, connector_of(table)))
+
+
+def key_text(key: Unique | ForeignKey, table: Relation, catalog: Catalog) -> str:
+    """Return a UNIQUE or FOREIGN KEY of a table as PostgreSQL prints it, without its name."""
+    deferral = f" {key.deferral}" if key.deferral else ""
+    if isinstance(key, Unique):
+        included = f" INCLUDE {_listed(table, key.included)}" if key.included else ""
+        nulls = "" if key.nulls_distinct else " NULLS NOT DISTINCT"
+        return f"UNIQUE{nulls} {_listed(table, key.columns)}{included}{deferral}"
+    parent = table if key.parent == table.id else catalog.by_id[key.parent]
+    schema = None if parent.schema == table.schema else parent.schema
+    text = f"FOREIGN KEY {_listed(table, key.columns)} REFERENCES {Name(None, schema, parent.name, 0).sql}"
+    text += f" {_listed(parent, key.parent_columns)}{' MATCH FULL' if key.is_full else ''}"
+    text += f" ON UPDATE {key.on_update}" if key.on_update != NO_ACTION else ""
+    text += f" ON DELETE {key.on_delete}" if key.on_delete != NO_ACTION else ""
+    text += f" {_listed(table, key.set_columns)}" if key.set_columns else ""
+    return text + deferral
+
+
+def with_parents(table: Relation, catalog: Catalog) -> str:
+    """Return the definition of a table, in which each foreign key names its parent as the catalog has it.
+
+    The key of each REFERENCES is that in its place among the table's foreign keys. A parent in the table's schema needs
+    no schema.
+    """
+    definition, edits = table.definition, list[tuple[int, int, str]]()
+    reader, keys = TokenReader(definition), iter(table.constraints.foreign_keys)
+    while not reader.at_end:
+        if reader.accept("REFERENCES"):
+            start, written, parent = reader.offset, reader.name(), catalog.by_id[next(keys).parent]
+            is_plain = written.schema is None and parent.schema == table.schema
+            name = Name(None, None if is_plain else parent.schema, parent.name, 0)
+            stop = start + len(definition[start : reader.offset].rstrip())
+            edits.append((start, stop, name.sql))
+        else:
+            reader.skip()
+    for start, stop, text in reversed(edits):
+        definition = definition[:start] + text + definition[stop:]
+    return definition
+
+
+def _listed(table: Relation, lake_names: Iterable[str]) -> str:
+    names = {column.lake_name: column.name for column in table.columns}
+    return f"({', '.join(quote_if_needed(names[each]) for each in lake_names)})"
 
 
 def connector_of(table: Relation) -> Connector | None:
@@ -81,7 +130,10 @@ def rename_column(table: Relation, column: Column, name: str, change: int) -> Re
     versions = tuple(names.get(version, version) for version in table.conflict.versions)
     conflict = replace(table.conflict, versions=versions)
     key = tuple(names.get(part, part) for part in table.key)
-    checks = (Check(check.name, renamed(check.condition, names)) for check in table.constraints.checks)
+    checks = (
+        Check(check.name, renamed(check.condition, names), tuple(names.get(each, each) for each in check.columns))
+        for check in table.constraints.checks
+    )
     renaming = replace(table, columns=columns, key=key, watermark=watermark, conflict=conflict)
     return with_constraints(renaming, replace(table.constraints, checks=tuple(checks)))
 
@@ -89,6 +141,12 @@ def rename_column(table: Relation, column: Column, name: str, change: int) -> Re
 def with_constraints(table: Relation, constraints: Constraints) -> Relation:
     """Return the table with other constraints."""
     return replace(table, details=None if constraints == NO_CONSTRAINTS else constraints)
+
+
+def without_foreign_keys(table: Relation, are_dropped: Callable[[ForeignKey], bool]) -> Relation:
+    """Return a table without some of its foreign keys."""
+    kept = tuple(key for key in table.constraints.foreign_keys if not are_dropped(key))
+    return with_constraints(table, replace(table.constraints, foreign_keys=kept))
 
 
 def _following(column: Column, names: Mapping[str, str]) -> Column:

@@ -35,8 +35,8 @@ from sparkwave.catalog.types import (
 Known = Type | None
 
 # From narrow to wide: Postgres' implicit casts go to the right.
-_NUMBERS = ("smallint", "integer", "bigint", "numeric", "real", "double precision")
-_TIMES = ("date", "timestamp without time zone", "timestamp with time zone")
+NUMBERS = ("smallint", "integer", "bigint", "numeric", "real", "double precision")
+TIMES = ("date", "timestamp without time zone", "timestamp with time zone")
 
 
 def common(types: tuple[Known, ...]) -> Known:
@@ -59,7 +59,7 @@ def _wider(left: Type, right: Type) -> Type:
         return left if left == right else left.without_digits
     if left.dimensions or right.dimensions:
         return left
-    for ladder in (_NUMBERS, _TIMES):
+    for ladder in (NUMBERS, TIMES):
         if left.name in ladder and right.name in ladder:
             wider = max(left, right, key=lambda type_: ladder.index(type_.name))
             return NUMERIC if wider.name == "numeric" else wider

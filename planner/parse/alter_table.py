@@ -7,7 +7,8 @@ from sqlglot import exp
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.planner.parse.alter_job import Setting, parse_setting
-from sparkwave.planner.parse.constraints import check_of, constraint_name, length_of, unenforced
+from sparkwave.planner.parse.constraints import check_of, constraint_name, length_of
+from sparkwave.planner.parse.declared_keys import declared_key
 from sparkwave.planner.parse.rename import Naming, parse_naming, unsupported
 from sparkwave.planner.parse.table import column_definition, default_text, parse_watermark
 from sparkwave.planner.parse.tokens import TokenReader
@@ -20,6 +21,7 @@ from sparkwave.planner.statements import (
     DropColumn,
     DropConstraint,
     RenameColumn,
+    RenameConstraint,
     SetDefault,
     SetNotNull,
     SetType,
@@ -27,9 +29,9 @@ from sparkwave.planner.statements import (
 )
 
 _HINTS = {
-    "table": "ADD, DROP, ALTER and RENAME COLUMN are, ADD CHECK, DROP CONSTRAINT, RENAME TO, OWNER TO, SWAP WITH, and "
-    "SET SCHEMA, SOURCE_RATE_LIMIT, PARALLELISM and CONFIG. ALTER COLUMN knows TYPE, SET and DROP DEFAULT, SET and "
-    "DROP NOT NULL. ALTER WATERMARK is.",
+    "table": "ADD, DROP, ALTER and RENAME COLUMN are, ADD CHECK, UNIQUE and FOREIGN KEY, DROP and RENAME CONSTRAINT, "
+    "RENAME TO, OWNER TO, SWAP WITH, and SET SCHEMA, SOURCE_RATE_LIMIT, PARALLELISM and CONFIG. ALTER COLUMN knows "
+    "TYPE, SET and DROP DEFAULT, SET and DROP NOT NULL. ALTER WATERMARK is.",
     "source": "ADD COLUMN, RENAME TO, OWNER TO, SWAP WITH, and SET SCHEMA, SOURCE_RATE_LIMIT, PARALLELISM and CONFIG "
     "are.",
 }
@@ -63,7 +65,11 @@ def column_actions(reader: TokenReader, kind: str = "table") -> tuple[ColumnActi
     return actions
 
 
-def _rename(reader: TokenReader) -> RenameColumn:
+def _rename(reader: TokenReader) -> RenameColumn | RenameConstraint:
+    if reader.accept("CONSTRAINT"):
+        constraint, position = reader.placed_identifier()
+        reader.expect("TO")
+        return RenameConstraint(constraint, position, reader.identifier())
     reader.accept("COLUMN")
     name, position = reader.placed_identifier()
     reader.expect("TO")
@@ -79,9 +85,7 @@ def _action(reader: TokenReader, kind: str) -> ColumnAction:
         return _add(reader)
     if reader.accept("DROP", "CONSTRAINT"):
         if_exists = reader.accept("IF", "EXISTS")
-        dropped = DropConstraint(*reader.placed_identifier(), if_exists)
-        reader.cascade()
-        return dropped
+        return DropConstraint(*reader.placed_identifier(), if_exists, reader.cascade())
     if reader.accept("DROP"):
         reader.accept("COLUMN")
         if_exists = reader.accept("IF", "EXISTS")
@@ -105,7 +109,7 @@ _CONSTRAINTS = ("CONSTRAINT", "PRIMARY", "UNIQUE", "FOREIGN", "CHECK", "EXCLUDE"
 
 def _add(reader: TokenReader) -> AddColumn | AddConstraint:
     position = reader.offset + 1
-    if reader.peek() in _CONSTRAINTS:
+    if reader.peek().split()[:1] and reader.peek().split()[0] in _CONSTRAINTS:  # FOREIGN KEY is one token
         return _add_constraint(reader, position)
     if_not_exists = reader.accept("IF", "NOT", "EXISTS")
     start = reader.offset
@@ -131,12 +135,13 @@ def _add_constraint(reader: TokenReader, position: int) -> AddConstraint:
     start = reader.offset
     whole = _column_node(reader.sql[: _end_of_action(reader)], start)
     part = whole.expressions[0] if isinstance(whole, exp.Constraint) and len(whole.expressions) == 1 else whole
+    name = constraint_name(whole) if whole is not part else ""
     if isinstance(part, exp.CheckColumnConstraint):
-        return AddConstraint(position, check_of(part, constraint_name(whole) if whole is not part else ""))
-    kind = unenforced(part)
-    if kind is None:
+        return AddConstraint(check_of(part, name))
+    key = declared_key(part, name)
+    if key is None:
         raise unsupported_alter(position)
-    return AddConstraint(position, None, kind)
+    return AddConstraint(key)
 
 
 def _column_node(sql: str, start: int) -> exp.Expr:

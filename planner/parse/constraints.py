@@ -1,4 +1,4 @@
-"""Parsing of CHECK and of varchar(n), and of the constraints that are not enforced: UNIQUE and REFERENCES."""
+"""Parsing of CHECK and of varchar(n)."""
 
 from __future__ import annotations
 
@@ -13,20 +13,8 @@ from sparkwave.planner.definitions.object_names import object_name
 from sparkwave.planner.parse.generated import columns_read
 from sparkwave.planner.parse.trees import folded, position_of
 
-UNIQUE, REFERENCES = "UNIQUE", "REFERENCES"
-_UNENFORCED: dict[type[exp.Expr], str] = {
-    exp.UniqueColumnConstraint: UNIQUE,
-    exp.Reference: REFERENCES,
-    exp.ForeignKey: REFERENCES,
-}
-
 # Collations that order text by its bytes, the only order here.
 COLLATIONS = ("default", "C", "POSIX", "ucs_basic", "C.UTF-8", "C.utf8")
-
-
-def unenforced(constraint: exp.Expr) -> str | None:
-    """Return the kind of a constraint that is not enforced, None for any other."""
-    return _UNENFORCED.get(type(constraint))
 
 
 def check_of(constraint: exp.CheckColumnConstraint, name: str) -> Check:
@@ -64,7 +52,7 @@ def named_checks(
         if name in names:
             raise Error(f'check constraint "{name}" already exists', errors.DUPLICATE_OBJECT)
         names.add(name)
-        found.append(Check(name, check.condition))
+        found.append(Check(name, check.condition, tuple(read)))
     return tuple(found)
 
 

@@ -14,7 +14,7 @@ from sparkwave.planner.parse.with_options import parse_options
 from sparkwave.planner.statements import CreateIndex, Name
 
 
-def parse_create_index(reader: TokenReader) -> CreateIndex:
+def parse_create_index(reader: TokenReader, is_unique: bool = False) -> CreateIndex:
     """Parse `[CONCURRENTLY] [[IF NOT EXISTS] name] ON table (key, …)` and the clauses behind it.
 
     They are `[INCLUDE (column, …)] [DISTRIBUTED BY (key, …)] [WITH (…)]`. CONCURRENTLY changes nothing. An index
@@ -39,9 +39,17 @@ def parse_create_index(reader: TokenReader) -> CreateIndex:
         raise Error(message, errors.FEATURE_NOT_SUPPORTED, hint=hint, position=reader.offset + 1)
     reader.finish()
     name = given or Name(None, None, _usual_name(table, keys), rest + 1)
-    definition = f"CREATE INDEX {name.sql} {reader.sql[rest:].strip()}"
+    definition = f"{create_index(is_unique)} {name.sql} {reader.sql[rest:].strip()}"
     by = tuple(key.this for key in distributed)
-    return CreateIndex(name, table, keys, include, by, options, if_not_exists, definition, is_named=given is not None)
+    return CreateIndex(
+        name, table, keys, include, by, options, if_not_exists, definition, is_named=given is not None,
+        is_unique=is_unique,
+    )  # fmt: skip
+
+
+def create_index(is_unique: bool) -> str:
+    """Return the words before the name of an index."""
+    return "CREATE UNIQUE INDEX" if is_unique else "CREATE INDEX"
 
 
 def _usual_name(table: Name, keys: tuple[exp.Ordered, ...]) -> str:

@@ -128,7 +128,7 @@ def _create(reader: TokenReader) -> Statement:
     if reader.accept("VIEW"):
         return _create_view(reader)
     if reader.accept("UNIQUE", "INDEX"):
-        return replace(parse_create_index(reader), is_unique=True)
+        return parse_create_index(reader, is_unique=True)
     if reader.accept("INDEX"):
         return parse_create_index(reader)
     if reader.accept("SINK"):

@@ -14,14 +14,8 @@ from sparkwave.catalog.model import IGNORE, OVERWRITE, RESERVED_COLUMNS, UPDATE_
 from sparkwave.catalog.names import quote_if_needed
 from sparkwave.catalog.relation_details import ALWAYS, BY_DEFAULT, Check
 from sparkwave.catalog.types import Type, parse_type
-from sparkwave.planner.parse.constraints import (
-    COLLATIONS,
-    check_of,
-    constraint_name,
-    length_of,
-    named_checks,
-    unenforced,
-)
+from sparkwave.planner.parse.constraints import COLLATIONS, check_of, constraint_name, length_of, named_checks
+from sparkwave.planner.parse.declared_keys import column_keys, declared_key
 from sparkwave.planner.parse.generated import check_generated, generated_text
 from sparkwave.planner.parse.intervals import UNITS_US, fixed_length_us
 from sparkwave.planner.parse.sequence import parse_sequence_options
@@ -35,6 +29,7 @@ from sparkwave.planner.statements import (
     CreateSource,
     CreateTable,
     CreateTableAs,
+    DeclaredKey,
     Name,
     SequenceOptions,
 )
@@ -173,21 +168,21 @@ def _columns(added: _Additions, name: Name, included: Sequence[str] = ()) -> Cre
     columns: list[ColumnDefinition] = []
     key: list[str] = []
     checks: list[Check] = []
-    left_out: list[str] = []
-    for whole in list(schema.expressions):
+    keys: list[DeclaredKey] = []
+    for whole in schema.expressions:
         part = _unnamed(whole)
-        if (kind := unenforced(part)) is not None:
-            left_out.append(kind)
-            whole.pop()
+        name_ = constraint_name(whole) if whole is not part else ""
+        if (declared := declared_key(part, name_)) is not None:
+            keys.append(declared)
         elif isinstance(part, exp.CheckColumnConstraint):
-            checks.append(check_of(part, constraint_name(whole) if whole is not part else ""))
+            checks.append(check_of(part, name_))
         elif isinstance(part, exp.ColumnDef):
-            left_out += _without_unenforced(part)
             column, is_key = column_definition(part, identities, name.name)
             if key and is_key:
                 raise Error("multiple primary keys are not allowed", errors.INVALID_COLUMN_DEFINITION)
             columns.append(column)
             checks += column.checks
+            keys += column.keys
             key += [column.name] if is_key else []
         elif isinstance(part, exp.PrimaryKey):
             if key:
@@ -203,19 +198,11 @@ def _columns(added: _Additions, name: Name, included: Sequence[str] = ()) -> Cre
     check_generated(columns, included)
     listed = ", ".join(part.sql(dialect="postgres", comments=False) for part in schema.expressions)
     named = named_checks(name.name, checks, (*names, *included))
-    return CreateTable(name, tuple(columns), tuple(key), False, listed, checks=named, unenforced=tuple(left_out))
+    return CreateTable(name, tuple(columns), tuple(key), False, listed, checks=named, keys=tuple(keys))
 
 
 # PostgreSQL's clauses after the columns that are not supported.
 _NOT_THERE = {exp.PartitionedByProperty: "PARTITION BY", exp.InheritsProperty: "INHERITS"}
-
-
-def _without_unenforced(column: exp.ColumnDef) -> list[str]:
-    """Remove the constraints that are not enforced from a column. Returns their kinds."""
-    found = [(c, kind) for c in column.args.get("constraints") or [] if (kind := unenforced(c.kind)) is not None]
-    for constraint, _ in found:
-        constraint.pop()
-    return [kind for _, kind in found]
 
 
 def _unnamed(part: exp.Expr) -> exp.Expr:
@@ -263,6 +250,8 @@ def column_definition(
                 default = default_text(value)
             case exp.CheckColumnConstraint() as check:
                 checks.append(check_of(check, constraint_name(constraint)))
+            case exp.UniqueColumnConstraint() | exp.Reference():
+                pass  # see `column_keys`
             case exp.ComputedColumnConstraint(this=None):
                 raise Error(f'column "{name}" has no expression', errors.SYNTAX_ERROR, position=position_of(node))
             case exp.ComputedColumnConstraint(this=value):
@@ -294,8 +283,9 @@ def column_definition(
         counts = replace(counts, type=counts.type or type_.name)
         not_null = True
     column = ColumnDefinition(
-        name, type_, not_null, default, generated, counts, identity, length_of(kind), tuple(checks)
-    )
+        name, type_, not_null, default, generated, counts, identity, length_of(kind), tuple(checks),
+        tuple(column_keys(node, name)),
+    )  # fmt: skip
     return column, is_key
 
 

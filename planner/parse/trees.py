@@ -156,6 +156,21 @@ class Sparkwave(Postgres):
             "AS": lambda self: self.expression(exp.ComputedColumnConstraint(this=self._parse_disjunction())),
         }
 
+        # PostgreSQL's options of constraints that sqlglot lacks.
+        KEY_CONSTRAINT_OPTIONS: ClassVar = {
+            **CallParser.KEY_CONSTRAINT_OPTIONS,
+            "NOT": ("ENFORCED", "DEFERRABLE", "VALID"),
+        }
+
+        def _parse_key_constraint_options(self) -> list[str]:
+            """Parse options, also `ON DELETE SET NULL (a, b)`, after which other options may follow."""
+            found = [option.upper() for option in super()._parse_key_constraint_options()]
+            is_set = bool(found) and found[-1].startswith("ON DELETE SET ")
+            if not is_set or not self._match(TokenType.L_PAREN, advance=False):
+                return found
+            listed = ", ".join(column.sql(dialect="postgres") for column in self._parse_wrapped_id_vars())
+            return [*found[:-1], f"{found[-1]} ({listed})", *self._parse_key_constraint_options()]
+
         VERSION_PHRASES: ClassVar = {
             **CallParser.VERSION_PHRASES,
             ("FOR", "SYSTEM_VERSION"): "VERSION",

@@ -10,7 +10,7 @@ from sqlglot import exp
 from sparkwave.catalog.model import Watermark
 from sparkwave.catalog.relation_details import Check
 from sparkwave.catalog.types import Type
-from sparkwave.planner.statements.create import ColumnDefinition, SequenceOptions
+from sparkwave.planner.statements.create import ColumnDefinition, DeclaredKey, SequenceOptions
 from sparkwave.planner.statements.relation_names import Name
 
 
@@ -222,11 +222,9 @@ class SetType:
 
 @dataclass(frozen=True)
 class AddConstraint:
-    """ADD CHECK, whose name may be "", or a kind of constraint that is not enforced."""
+    """ADD CHECK, or a constraint that is not enforced; its name may be ""."""
 
-    position: int
-    check: Check | None
-    unenforced: str = ""
+    constraint: Check | DeclaredKey
 
 
 @dataclass(frozen=True)
@@ -234,6 +232,14 @@ class DropConstraint:
     name: str
     position: int
     if_exists: bool
+    cascade: bool = False
+
+
+@dataclass(frozen=True)
+class RenameConstraint:
+    name: str
+    position: int
+    new_name: str
 
 
 @dataclass(frozen=True)
@@ -273,6 +279,7 @@ ColumnAction = (
     | SetNotNull
     | AddConstraint
     | DropConstraint
+    | RenameConstraint
     | SetWatermark
 )
 

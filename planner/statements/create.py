@@ -8,7 +8,7 @@ from typing import Literal
 from sqlglot import exp
 
 from sparkwave.catalog.model import REPLACE, SQL, Column, Conflict, Watermark
-from sparkwave.catalog.relation_details import Check
+from sparkwave.catalog.relation_details import NO_ACTION, Check
 from sparkwave.catalog.types import Type
 from sparkwave.planner.statements.relation_names import Name
 
@@ -33,11 +33,49 @@ class SequenceOptions:
 
 
 @dataclass(frozen=True)
+class DeclaredUnique:
+    """UNIQUE, which is not enforced; its name may be "". `included` are the columns of INCLUDE.
+
+    `deferral` is as in `catalog.relation_details.Unique`; `position` is that of the first name, if there is one.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    included: tuple[str, ...] = ()
+    nulls_distinct: bool = True
+    deferral: str = ""
+    position: int | None = None
+
+
+@dataclass(frozen=True)
+class DeclaredForeignKey:
+    """FOREIGN KEY or REFERENCES, which is not enforced; its name may be "".
+
+    Without `parent_columns` it references the primary key of `parent`. With `is_unenforced` NOT ENFORCED was written.
+    The rest is as in `catalog.relation_details.ForeignKey`.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    parent: Name
+    parent_columns: tuple[str, ...] = ()
+    is_full: bool = False
+    on_update: str = NO_ACTION
+    on_delete: str = NO_ACTION
+    set_columns: tuple[str, ...] = ()
+    deferral: str = ""
+    is_unenforced: bool = False
+
+
+DeclaredKey = DeclaredUnique | DeclaredForeignKey
+
+
+@dataclass(frozen=True)
 class ColumnDefinition:
     """A column as `catalog.model.Column` has it; with `counts` its default is the next number of a sequence.
 
     `identity` is the kind of an identity column (`catalog.relation_details.Sequence`), None for any other column.
-    `length` is that of varchar(n), None for any length. `checks` have a name or "".
+    `length` is that of varchar(n), None for any length. `checks` and `keys` have a name or "".
     """
 
     name: str
@@ -49,6 +87,7 @@ class ColumnDefinition:
     identity: str | None = None
     length: int | None = None
     checks: tuple[Check, ...] = ()
+    keys: tuple[DeclaredKey, ...] = ()
 
     @property
     def column(self) -> Column:
@@ -77,7 +116,7 @@ class Connector:
 class CreateTable:
     """CREATE TABLE. `connector` delivers its rows, if there is one; without `columns` the table has the connector's.
 
-    `checks` are those of all columns too, and have names. `unenforced` are kinds of constraints that are not enforced.
+    `checks` and `keys` are those of all columns too; `checks` have names.
     """
 
     name: Name
@@ -91,7 +130,7 @@ class CreateTable:
     conflict: Conflict = REPLACE
     connector: Connector | None = None
     checks: tuple[Check, ...] = ()
-    unenforced: tuple[str, ...] = ()
+    keys: tuple[DeclaredKey, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ or makes a view over it, after all views have applied the table's changes, in on
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from sparkwave.catalog.errors import Error, used
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.model import NO_COLUMN, RESERVED_COLUMNS, Column, Relation, no_column
 from sparkwave.catalog.names import quote
+from sparkwave.catalog.relation_details import Check, ForeignKey
 from sparkwave.catalog.stores.column_store import (
     add_lake_column,
     allow_lake_nulls,
@@ -34,12 +35,18 @@ from sparkwave.catalog.stores.user_store import move_column_grants
 from sparkwave.catalog.types import Type
 from sparkwave.executor.epochs.standstill import standing_still
 from sparkwave.planner.batch.values import cast_text, default_batch
+from sparkwave.planner.bind.key_resolution import check_types
 from sparkwave.planner.bind.privileges import check_owner
 from sparkwave.planner.definitions.counting import draws
 from sparkwave.planner.definitions.dependence import readers_of
 from sparkwave.planner.definitions.indexes import with_names
 from sparkwave.planner.definitions.sinks import leaves_out_numbers, written_columns
-from sparkwave.planner.definitions.table_definition import rename_column, with_text
+from sparkwave.planner.definitions.table_definition import (
+    rename_column,
+    with_constraints,
+    with_text,
+    without_foreign_keys,
+)
 from sparkwave.planner.functions.unstable import random_call
 from sparkwave.planner.parse.generated import columns_read, expression_of
 from sparkwave.planner.parse.statement import parse_statement
@@ -51,9 +58,11 @@ from sparkwave.planner.statements import (
     ColumnAction,
     CreateMaterializedView,
     CreateSink,
+    DeclaredKey,
     DropColumn,
     DropConstraint,
     RenameColumn,
+    RenameConstraint,
     SetDefault,
     SetNotNull,
     SetType,
@@ -63,16 +72,18 @@ from sparkwave.server.session.session import Session
 from sparkwave.server.statements.alter_constraints import (
     add_check,
     check_lengths,
+    with_constraint_name,
+    with_lake_column,
     with_length,
-    without_check,
     without_column,
+    without_constraint,
 )
 from sparkwave.server.statements.named_relations import find_to_alter
 from sparkwave.server.statements.plain_views import refuse_creating, with_dependents
 from sparkwave.server.statements.renames import with_shown
 from sparkwave.server.statements.sequences import settled_default
 from sparkwave.server.statements.sources import check_altered, refuse_altering
-from sparkwave.server.statements.tables import unenforced_notice
+from sparkwave.server.statements.table_keys import depended_on, described, unenforced, with_keys, with_table
 from sparkwave.server.wire.result import Notice, Result
 from sparkwave.server.writes.sequence_numbers import describe_with
 
@@ -89,7 +100,7 @@ def alter_table(session: Session, statement: AlterTable) -> Result:
         if not statement.if_exists or error.sqlstate not in errors.MISSING:
             raise
         return Result(tag, notices=[Notice(f'relation "{statement.name}" does not exist, skipping')])
-    in_lake = any(map(_is_in_lake, statement.actions))
+    in_lake = any(_is_in_lake(action, table) for action in statement.actions)
     context = session.context
     alone = standing_still(context.coordinator, context.store, table, session.is_cancelled)
     with alone if in_lake else contextlib.nullcontext():
@@ -98,19 +109,37 @@ def alter_table(session: Session, statement: AlterTable) -> Result:
             if found.id != table.id:
                 message = f'another table has just become "{statement.name}"'
                 raise Error(message, errors.NOT_IN_PREREQUISITE_STATE, hint="Try again.")
-            change = _Change(session, cursor, found, session.context.store.next_id(cursor), [], [])
+            change = _Change(session, cursor, found, session.context.store.next_id(cursor), [], [], {})
             if in_lake:
                 _refuse_creating_readers(change)
             refuse_altering(session, found, statement.actions)
             for action in statement.actions:
                 change.table = _ACTIONS[type(action)](change, action)
-            altered = with_text(change.table)
+            altered = with_text(change.table, with_table(session.context.store.catalog, change.table))
             check_altered(session, altered)
             session.context.store.alter_columns(cursor, altered)
             _show_anew(session, cursor, found, altered, change.dropped)
+            _store_referencing(change, found, altered)
         for relation in change.dropped:
             session.context.plans.forget(relation.id)
-    return Result(tag, notices=change.notices)
+    return Result(tag, notices=[*change.notices, *unenforced(_declared(statement))])
+
+
+def _declared(statement: AlterTable) -> Iterator[DeclaredKey]:
+    for action in statement.actions:
+        if isinstance(action, AddColumn):
+            yield from action.column.keys
+        elif isinstance(action, AddConstraint) and not isinstance(action.constraint, Check):
+            yield action.constraint
+
+
+def _store_referencing(change: _Change, before: Relation, table: Relation) -> None:
+    """Store the tables whose foreign keys to the altered table have changed, or name a column that is renamed."""
+    catalog = with_table(change.session.context.store.catalog, table)
+    names = {column.lake_name: column.name for column in before.columns}
+    is_renamed = any(names.get(column.lake_name, column.name) != column.name for column in table.columns)
+    found = {each.id: each for each, _ in catalog.foreign_keys_to(table.id) if is_renamed and each.id != table.id}
+    place(change.cursor, (with_text(each, catalog) for each in (found | change.referencing).values()))
 
 
 def _show_anew(session: Session, cursor: Cursor, before: Relation, table: Relation, dropped: list[Relation]) -> None:
@@ -134,8 +163,16 @@ def _find(session: Session, statement: AlterTable) -> Relation:
     return table
 
 
-def _is_in_lake(action: ColumnAction) -> bool:
-    return not isinstance(action, RenameColumn | SetDefault | SetWatermark)
+def _is_in_lake(action: ColumnAction, table: Relation) -> bool:
+    checks = [check.name for check in table.constraints.checks]
+    match action:
+        case RenameColumn() | SetDefault() | SetWatermark():
+            return False
+        case AddConstraint(constraint):
+            return isinstance(constraint, Check)
+        case DropConstraint(name) | RenameConstraint(name):
+            return name in checks  # which whoever writes the table enforces
+    return True
 
 
 @dataclass
@@ -148,6 +185,7 @@ class _Change:
     id: int
     notices: list[Notice]
     dropped: list[Relation]  # the views dropped with columns
+    referencing: dict[int, Relation]  # by id, the tables whose foreign keys to this table change
 
     def column(self, name: str, position: int) -> Column:
         """Raise Error 42703."""
@@ -162,6 +200,27 @@ class _Change:
         gone = {relation.id for relation in self.dropped}
         found = readers_of(self.session.context.store.catalog, self.table, column.lake_name)
         return [reader for reader in found if reader.id not in gone]
+
+    def foreign_keys(self) -> Iterator[tuple[Relation, ForeignKey]]:
+        """Yield the foreign keys of this and other tables that reference this table, as they are after the actions."""
+        catalog = with_table(self.session.context.store.catalog, self.table)
+        found = {self.table.id: self.table} | {t.id: t for t, _ in catalog.foreign_keys_to(self.table.id)}
+        for table in (found | self.referencing).values():
+            yield from ((table, key) for key in table.constraints.foreign_keys if key.parent == self.table.id)
+
+    def drop_foreign_keys(self, found: list[tuple[Relation, ForeignKey]]) -> None:
+        """Drop foreign keys that reference this table."""
+        ids = {key.id for _, key in found}
+        for table, key in found:
+            self.notices.append(Notice(f"drop cascades to {described(self.session, key, table)}"))
+            self.put_referencing(without_foreign_keys(self.referencing.get(table.id, table), lambda k: k.id in ids))
+
+    def put_referencing(self, table: Relation) -> None:
+        """Take over a table whose foreign keys change, which may be this table."""
+        if table.id == self.table.id:
+            self.table = with_constraints(self.table, table.constraints)
+        else:
+            self.referencing[table.id] = table
 
     def computed_from(self, column: Column) -> list[Column]:
         """The generated columns that read a column."""
@@ -222,7 +281,7 @@ def _add(change: _Change, action: AddColumn) -> Relation:
     change.table = with_length(replace(table, columns=(*table.visible, column, *hidden)), column, definition.length)
     for check in definition.checks:
         change.table = add_check(change.session, change.cursor, change.table, check)
-    return change.table
+    return with_keys(change.session, change.cursor, change.table, definition.keys)
 
 
 def _stored_value(change: _Change, column: Column) -> str | None:
@@ -267,18 +326,15 @@ def _drop(change: _Change, action: DropColumn) -> Relation:
         return change.table
     _refuse_drop(change, column, action.position)
     readers, computed = change.readers(column), change.computed_from(column)
-    if (readers or computed) and not action.cascade:
+    keys = [(t, key) for t, key in change.foreign_keys() if _references(key, change.table, column)]
+    if (readers or computed or keys) and not action.cascade:
         _refuse_written(readers, change.table, action.position)
         on = f"column {column.name} of table {change.table.name}"
-        depending = [f"column {c.name} of table {change.table.name} depends on {on}" for c in computed]
-        depending += [f"{r.kind} {r.qualified_name} depends on {on}" for r in readers]
-        raise Error(
-            f"cannot drop {on} because other objects depend on it",
-            errors.DEPENDENT_OBJECTS_STILL_EXIST,
-            detail="\n".join(depending),
-            hint="Use DROP ... CASCADE to drop the dependent objects too.",
-            position=action.position,
-        )
+        depending = [f"column {c.name} of table {change.table.name}" for c in computed]
+        depending += [described(change.session, key, table) for table, key in keys]
+        depending += [f"{r.kind} {r.qualified_name}" for r in readers]
+        raise depended_on(on, [f"{each} depends on {on}" for each in depending], position=action.position)
+    change.drop_foreign_keys(keys)
     for each in computed:
         change.table = _drop(change, DropColumn(each.name, action.position, cascade=True))
     _drop_views(change, readers)
@@ -292,6 +348,13 @@ def _drop(change: _Change, action: DropColumn) -> Relation:
     columns = tuple(each for each in change.table.columns if each.name != column.name)
     table = without_column(change.table, column)
     return replace(table, columns=columns, dropped=(*change.table.dropped, column.lake_name))
+
+
+def _references(key: ForeignKey, table: Relation, column: Column) -> bool:
+    """Whether a foreign key to the table depends on a column, also by a UNIQUE that goes with the column."""
+    name, uniques = column.lake_name, table.constraints.uniques
+    gone = [unique.id for unique in uniques if name in (*unique.columns, *unique.included)]
+    return name in key.parent_columns or key.parent_key in gone
 
 
 def _with_no_column(change: _Change) -> Relation:
@@ -376,7 +439,18 @@ def _set_type(change: _Change, action: SetType) -> Relation:
         widen_lake_column(change.cursor, change.table, column, action.type)
     table = with_length(change.replaced(column, replace(column, type=action.type)), column, action.length)
     check_lengths(change.cursor, table, column)
+    _check_key_types(change, table)
     return table
+
+
+def _check_key_types(change: _Change, table: Relation) -> None:
+    """Raise Error 42804 if the types of foreign keys of the altered table, or to it, do not fit any more."""
+    change.table = table
+    catalog = with_table(change.session.context.store.catalog, table)
+    for key in table.constraints.foreign_keys:
+        check_types(key, table, catalog.by_id[key.parent])
+    for other, key in change.foreign_keys():
+        check_types(key, other, table)
 
 
 # The types that the values of another one become by themselves, as PostgreSQL assigns them.
@@ -417,9 +491,12 @@ def _rewrite(change: _Change, column: Column, action: SetType) -> Relation:
     values = cast_text(column.from_lake, column.type, target)
     change.cursor.execute(f"UPDATE {table.lake_name} SET {quote(made.lake_name)} = {values}")
     drop_lake_column(change.cursor, table, column)
+    for other in {other.id: other for other, _ in change.foreign_keys()}.values():
+        change.put_referencing(with_lake_column(other, table.id, column.lake_name, made.lake_name))
     altered = replace(change.replaced(column, made), dropped=(*table.dropped, column.lake_name))
-    altered = with_length(altered, made, action.length)
+    altered = with_length(with_lake_column(altered, table.id, column.lake_name, made.lake_name), made, action.length)
     check_lengths(change.cursor, altered, made)
+    _check_key_types(change, altered)
     return altered
 
 
@@ -469,22 +546,37 @@ def _set_not_null(change: _Change, action: SetNotNull) -> Relation:
 
 
 def _add_constraint(change: _Change, action: AddConstraint) -> Relation:
-    """Add a CHECK. Raises Error 23514 for a stored row, 42710, 42703, 42804. Other constraints only give a notice."""
-    if action.check is None:
-        change.notices.append(unenforced_notice(action.unenforced))
-        return change.table
-    return add_check(change.session, change.cursor, change.table, action.check)
+    """Add a CHECK, or a key as `with_keys` does. Raises Error 23514 for a stored row, 42710, 42703, 42804."""
+    if isinstance(action.constraint, Check):
+        return add_check(change.session, change.cursor, change.table, action.constraint)
+    return with_keys(change.session, change.cursor, change.table, [action.constraint])
 
 
 def _drop_constraint(change: _Change, action: DropConstraint) -> Relation:
-    """Drop a CHECK. Raises Error 42704, and 0A000 for the primary key."""
+    """Drop a constraint.
+
+    Raises Error 42704, 0A000 for the primary key, 2BP01 without CASCADE for a UNIQUE that a foreign key references.
+    """
+    ids = [unique.id for unique in change.table.constraints.uniques if unique.name == action.name]
+    keys = [(table, key) for table, key in change.foreign_keys() if key.parent_key in ids]
+    if keys and not action.cascade:
+        lines = [f"{described(change.session, key, table)} depends on index {action.name}" for table, key in keys]
+        what = f"constraint {action.name} on table {change.table.name}"
+        raise depended_on(what, lines, position=action.position)
+    change.drop_foreign_keys(keys)
     try:
-        return without_check(change.table, action.name, action.position)
+        return without_constraint(change.table, action.name, action.position)
     except Error as error:
         if not action.if_exists or error.sqlstate != errors.UNDEFINED_OBJECT:
             raise
         change.notices.append(Notice(f"{error.message}, skipping"))
         return change.table
+
+
+def _rename_constraint(change: _Change, action: RenameConstraint) -> Relation:
+    """Rename a constraint. Raises the errors of `with_constraint_name`."""
+    catalog = change.session.context.store.catalog
+    return with_constraint_name(change.table, catalog, action.name, action.new_name, action.position)
 
 
 def _set_watermark(change: _Change, action: SetWatermark) -> Relation:
@@ -521,5 +613,6 @@ _ACTIONS: dict[type, Callable[[_Change, Any], Relation]] = {
     SetNotNull: _set_not_null,
     AddConstraint: _add_constraint,
     DropConstraint: _drop_constraint,
+    RenameConstraint: _rename_constraint,
     SetWatermark: _set_watermark,
 }

@@ -7,10 +7,11 @@ from dataclasses import replace
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import Cursor
-from sparkwave.catalog.model import Column, Relation
+from sparkwave.catalog.model import Catalog, Column, Relation
 from sparkwave.catalog.names import quote
 from sparkwave.catalog.relation_details import Check
 from sparkwave.planner.batch.values import condition_text
+from sparkwave.planner.bind.key_resolution import check_free, check_no_relation
 from sparkwave.planner.definitions.table_definition import with_constraints
 from sparkwave.planner.parse.constraints import named_checks
 from sparkwave.planner.parse.generated import columns_read
@@ -22,10 +23,8 @@ from sparkwave.server.writes.row_checks import too_long
 def add_check(session: Session, cursor: Cursor, table: Relation, check: Check) -> Relation:
     """Return the table with a CHECK. Raises Error 23514 for a stored row, 42710 for a name in use, 42703, 42804."""
     there = table.constraints
-    taken = [each.name for each in there.checks] + [table.key_index or ""]
-    if check.name in taken:
-        message = f'constraint "{check.name}" for relation "{table.name}" already exists'
-        raise Error(message, errors.DUPLICATE_OBJECT)
+    taken = [*there.names, table.key_index or ""]
+    check_free(table, check.name, taken)
     [made] = named_checks(table.name, [check], [column.name for column in table.visible], taken)
     listed = ", ".join(f"{quote(column.lake_name)} AS {quote(column.name)}" for column in table.visible)
     rows = f"(SELECT {listed} FROM {table.lake_name}) AS stored"
@@ -37,24 +36,75 @@ def add_check(session: Session, cursor: Cursor, table: Relation, check: Check) -
     return with_constraints(table, replace(there, checks=(*there.checks, made)))
 
 
-def without_check(table: Relation, name: str, position: int) -> Relation:
-    """Return the table without a CHECK. Raises Error 42704 for an unknown constraint, 0A000 for the primary key."""
-    there = table.constraints
+def without_constraint(table: Relation, name: str, position: int) -> Relation:
+    """Return the table without a constraint. Raises Error 42704 for an unknown one, 0A000 for the primary key."""
     if name == table.key_index:
         message = "dropping the primary key is not supported"
         raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=position)
-    if name not in [check.name for check in there.checks]:
+    there = table.constraints
+    if name not in there.names:
         message = f'constraint "{name}" of relation "{table.name}" does not exist'
         raise Error(message, errors.UNDEFINED_OBJECT, position=position)
-    return with_constraints(table, replace(there, checks=tuple(check for check in there.checks if check.name != name)))
+    kept = {kind: tuple(e for e in getattr(there, kind) if e.name != name) for kind in _NAMED}
+    return with_constraints(table, replace(there, **kept))
+
+
+# The fields of `Constraints` with constraints that have names.
+_NAMED = ("checks", "uniques", "foreign_keys")
+
+
+def with_constraint_name(table: Relation, catalog: Catalog, name: str, new_name: str, position: int) -> Relation:
+    """Return the table with a constraint renamed.
+
+    Raises Error 42704 for an unknown one, 0A000 for the primary key, 42710 or 42P07 for a name in use.
+    """
+    there = table.constraints
+    if name == table.key_index:
+        message = "renaming the primary key is not supported"
+        raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=position)
+    if name not in there.names:
+        message = f'constraint "{name}" for table "{table.name}" does not exist'
+        raise Error(message, errors.UNDEFINED_OBJECT, position=position)
+    check_free(table, new_name, (*there.names, table.key_index or ""))
+    if name in [unique.name for unique in there.uniques]:
+        check_no_relation(table, catalog, new_name)
+    renamed = {
+        kind: tuple(replace(e, name=new_name) if e.name == name else e for e in getattr(there, kind)) for kind in _NAMED
+    }
+    return with_constraints(table, replace(there, **renamed))
 
 
 def without_column(table: Relation, column: Column) -> Relation:
     """Return the table without the constraints that read a column: like PostgreSQL, DROP COLUMN drops them too."""
-    there = table.constraints
+    there, name = table.constraints, column.lake_name
     checks = tuple(check for check in there.checks if column.name not in columns_read(check.condition))
-    lengths = tuple((name, length) for name, length in there.lengths if name != column.lake_name)
-    return with_constraints(table, replace(there, checks=checks, lengths=lengths))
+    lengths = tuple((other, length) for other, length in there.lengths if other != name)
+    uniques = tuple(unique for unique in there.uniques if name not in (*unique.columns, *unique.included))
+    keys = tuple(key for key in there.foreign_keys if name not in key.columns)
+    return with_constraints(table, replace(there, checks=checks, lengths=lengths, uniques=uniques, foreign_keys=keys))
+
+
+def with_lake_column(table: Relation, parent: int, old: str, new: str) -> Relation:
+    """Return a table whose keys name a column of the table `parent` that has another name in the lake now."""
+    there, is_own = table.constraints, table.id == parent
+
+    def named(columns: tuple[str, ...], are_of_parent: bool) -> tuple[str, ...]:
+        return tuple(new if are_of_parent and name == old else name for name in columns)
+
+    uniques = (
+        replace(unique, columns=named(unique.columns, is_own), included=named(unique.included, is_own))
+        for unique in there.uniques
+    )
+    keys = (
+        replace(
+            key,
+            columns=named(key.columns, is_own),
+            set_columns=named(key.set_columns, is_own),
+            parent_columns=named(key.parent_columns, key.parent == parent),
+        )
+        for key in there.foreign_keys
+    )
+    return with_constraints(table, replace(there, uniques=tuple(uniques), foreign_keys=tuple(keys)))
 
 
 def with_length(table: Relation, column: Column, length: int | None) -> Relation:

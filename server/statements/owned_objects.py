@@ -26,6 +26,7 @@ from sparkwave.server.statements.plain_views import refuse_creating, with_depend
 from sparkwave.server.statements.role_names import Role, all_meant
 from sparkwave.server.statements.secrets import users_listed
 from sparkwave.server.statements.sequences import left_without_default
+from sparkwave.server.statements.table_keys import cascaded
 from sparkwave.server.wire.result import Result
 
 
@@ -79,6 +80,7 @@ def drop_owned(session: Session, statement: DropOwned) -> Result:
     if statement.cascade and owned.securables:
         others = [relation.kind for relation in dropped if relation not in inside.relations]
         check_cascade(session, "DROP OWNED", [*(thing.kind for thing in inside.securables), *others])
+    cascaded_ = cascaded(session, dropped)
     refuse_creating([relation for relation in dropped if relation.owner not in names])
     left = left_without_default(session, dropped, statement.cascade)
     ids = {relation.id for relation in dropped}
@@ -103,8 +105,8 @@ def drop_owned(session: Session, statement: DropOwned) -> Result:
             drop_schema(store, cursor, schema, ids)
         _revoke(session, cursor, names)
 
-    session.context.jobs.drop(dropped, remove)
-    return Result("DROP_OWNED")
+    session.context.jobs.drop(dropped, remove, statement.cascade)
+    return Result("DROP_OWNED", notices=cascaded_)
 
 
 def _roles(session: Session, roles: tuple[Role, ...], verb: str) -> set[str]:

@@ -24,6 +24,7 @@ from sparkwave.server.statements.new_relations import (
     target_schema,
 )
 from sparkwave.server.statements.sequences import left_without_default
+from sparkwave.server.statements.table_keys import cascaded, refuse_key_index, refuse_referenced
 from sparkwave.server.wire.result import Notice, Result, ResultColumn
 
 
@@ -129,12 +130,15 @@ def drop(session: Session, statement: Drop) -> Result:
             check_owner(session.user, found.securable, name.position)
             targets.append(found)
         except Error as error:
+            if statement.kind == "index":
+                refuse_key_index(session, name)
             if not statement.if_exists or error.sqlstate not in errors.MISSING:
                 raise
             notices_.append(Notice(f'{statement.kind} "{name}" does not exist, skipping'))
     dropped = with_dependents(session, targets, statement.cascade)
     if statement.cascade and targets:
         check_cascade(session, f"DROP {statement.kind.upper()}", (relation.kind for relation in dropped))
+    notices_ += cascaded(session, dropped)
     refuse_creating([relation for relation in dropped if relation not in targets])
     left = left_without_default(session, dropped, statement.cascade)
 
@@ -142,14 +146,14 @@ def drop(session: Session, statement: Drop) -> Result:
         for table in left:
             session.context.store.alter_columns(cursor, table)
 
-    session.context.jobs.drop(dropped, remove_defaults)
+    session.context.jobs.drop(dropped, remove_defaults, statement.cascade)
     return Result(tag, notices=notices_)
 
 
 def with_dependents(session: Session, targets: list[Relation], cascade: bool) -> list[Relation]:
-    """Return relations and their dependents.
+    """Return relations and their dependents, without the tables whose foreign keys reference them.
 
-    Without `cascade`, raises Error 2BP01 for dependents other than indexes.
+    Without `cascade`, raises Error 2BP01 for dependents other than indexes, and for such foreign keys.
     """
     catalog = session.context.store.catalog
     found = {relation.id: relation for relation in targets}
@@ -164,6 +168,8 @@ def with_dependents(session: Session, targets: list[Relation], cascade: bool) ->
             raise used(relation.kind, users, "Use DROP ... CASCADE to drop the dependent objects too.")
         found |= {d.id: d for d in dependents}
         pending += dependents
+    if not cascade:
+        refuse_referenced(session, targets, found.values())
     return list(found.values())
 
 

@@ -15,6 +15,7 @@ from sparkwave.planner.batch.query import Environment, check_reads
 from sparkwave.planner.bind.binder import resolve
 from sparkwave.planner.definitions.object_names import object_name
 from sparkwave.planner.definitions.view_options import JobOptions, read_options
+from sparkwave.planner.parse.index import create_index
 from sparkwave.planner.parse.statement import column_list, parse_statement
 from sparkwave.planner.plan.stream_plan import StreamPlan, plan_view
 from sparkwave.planner.plan.streaming_query import KINDS, Streaming, streaming_of
@@ -92,10 +93,9 @@ def _with_free_name(statement: CreateIndex, table: Relation, environment: Enviro
     stem = old.name.removesuffix("_idx")
     name = object_name(stem, None, "idx", lambda own: catalog.find(table.database, table.schema, own) is None)
     new = replace(old, name=name)
-    prefix = f"CREATE INDEX {old.sql} "
-    return replace(
-        statement, name=new, definition=f"CREATE INDEX {new.sql} {statement.definition.removeprefix(prefix)}"
-    )
+    words = create_index(statement.is_unique)
+    rest = statement.definition.removeprefix(f"{words} {old.sql} ")
+    return replace(statement, name=new, definition=f"{words} {new.sql} {rest}")
 
 
 def _resource_type(session: Session, options: JobOptions) -> tuple[bool, str | None]:

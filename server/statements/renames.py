@@ -60,6 +60,7 @@ def move_relation(session: Session, statement: MoveRelation) -> Result:
             moved = [*_with_replacement(store.catalog, relation), *store.catalog.indexes(relation.id)]
             for each in moved:
                 _check_free(store.catalog, each, name, each.name, position)
+            _check_keys_free(store.catalog, relation, name, position)
             store_places(session, cursor, {each.id: (name, each.name) for each in moved})
     return altered(statement.kind)
 
@@ -190,6 +191,18 @@ def _check_free(catalog: Catalog, relation: Relation, schema: str, name: str, po
         error = already_exists(taken)
         error.position = position
         raise error
+    if catalog.names_key(relation.database, schema, name):
+        message = f'relation "{name}" already exists'
+        raise Error(message, errors.DUPLICATE_TABLE, position=position)
+
+
+def _check_keys_free(catalog: Catalog, table: Relation, schema: str, position: int) -> None:
+    """Raise Error 42P07 if a relation of a schema has the name of a UNIQUE of a table that moves there."""
+    for unique in table.constraints.uniques:
+        place = (table.database, schema, unique.name)
+        if catalog.find(*place) is not None or catalog.names_key(*place):
+            message = f'relation "{unique.name}" already exists in schema "{schema}"'
+            raise Error(message, errors.DUPLICATE_TABLE, position=position)
 
 
 def altered(kind: str, *notices: Notice) -> Result:

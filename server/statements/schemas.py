@@ -25,6 +25,7 @@ from sparkwave.server.statements.named_connections import connections_in, drop_u
 from sparkwave.server.statements.plain_views import refuse_creating, with_dependents
 from sparkwave.server.statements.renames import store_places
 from sparkwave.server.statements.secrets import secrets_in, users_listed
+from sparkwave.server.statements.table_keys import cascaded
 from sparkwave.server.wire.result import Notice, Result
 
 
@@ -81,6 +82,7 @@ def drop_schema(session: Session, statement: DropSchema) -> Result:
         kinds += ["function"] * len(functions) + ["type"] * len(types) + ["secret"] * len(secrets)
         kinds += ["connection"] * len(connections)
         check_cascade(session, "DROP SCHEMA", kinds)
+    notices += cascaded(session, dropped)
     refuse_creating(dropped)
     ids = {relation.id for relation in dropped}
 

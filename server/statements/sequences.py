@@ -17,6 +17,7 @@ from sparkwave.planner.bind.binder import resolve
 from sparkwave.planner.bind.privileges import check_owner
 from sparkwave.planner.definitions.counting import check_within, drawn_by, draws, made_sequence, next_of, settled
 from sparkwave.planner.definitions.object_names import object_name
+from sparkwave.planner.definitions.table_definition import without_foreign_keys
 from sparkwave.planner.statements import AlterSequence, ColumnDefinition, CreateSequence, SequenceOptions
 from sparkwave.server.session.session import Session
 from sparkwave.server.statements.named_relations import find_of_kind
@@ -178,7 +179,7 @@ def left_without_default(session: Session, dropped: list[Relation], cascade: boo
             users = [f"default value for column {name} of table {table.name}" for name in drawing]
             raise used(SEQUENCE, users, "Use DROP ... CASCADE to drop the dependent objects too.")
         columns = tuple(replace(c, default=None) if c.name in drawing else c for c in table.columns)
-        changed.append(replace(table, columns=columns))
+        changed.append(without_foreign_keys(replace(table, columns=columns), lambda key: key.parent in gone))
     return changed
 
 

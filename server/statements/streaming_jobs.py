@@ -40,7 +40,7 @@ from sparkwave.server.statements.planned_jobs import placed_index, planned_job
 from sparkwave.server.statements.quotes import check_cost
 from sparkwave.server.statements.secrets import named_secrets
 from sparkwave.server.statements.slow_notice import watch
-from sparkwave.server.statements.tables import unenforced_notice
+from sparkwave.server.statements.table_keys import unenforced_warning
 from sparkwave.server.wire.result import Notice, Result
 
 _PLANS = 5  # of a statement
@@ -126,7 +126,7 @@ def _run_job(session: Session, statement: CreateStreaming, what: str, replaces: 
     backfill = session.context.jobs.create(relation, plan, job, catalog, planned.began)
     told = [Notice(text) for text in notices(streaming.query, plan, kind)]
     if isinstance(statement, CreateIndex) and statement.is_unique:
-        told.append(unenforced_notice("UNIQUE"))
+        told.append(unenforced_warning(["UNIQUE"]))
     if not is_background:
         _wait_for(session, backfill, what)
         told += _failed_rows(session, backfill.id if replaces is None else replaces.id, before)

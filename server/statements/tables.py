@@ -13,11 +13,12 @@ from sparkwave.catalog.model import RESERVED_COLUMNS, ROW_ID, Column, Relation, 
 from sparkwave.catalog.names import quote
 from sparkwave.catalog.relation_details import NO_CONSTRAINTS, Check, Constraints
 from sparkwave.catalog.stores.source_store import add_source
+from sparkwave.catalog.stores.store import already_exists
 from sparkwave.catalog.types import duckdb_type
 from sparkwave.planner.batch.query import plan_query
 from sparkwave.planner.batch.values import condition_text, default_batch, generated_value
 from sparkwave.planner.definitions.counting import draws
-from sparkwave.planner.definitions.table_definition import table_text
+from sparkwave.planner.definitions.table_definition import table_text, with_parents
 from sparkwave.planner.functions.json_checks import check_key
 from sparkwave.planner.statements import ColumnDefinition, CreateSource, CreateTable, CreateTableAs
 from sparkwave.server.reads import execution
@@ -26,6 +27,7 @@ from sparkwave.server.statements.new_relations import existing_notice, made_sche
 from sparkwave.server.statements.sequences import add_sequence, counting_columns, settled_default
 from sparkwave.server.statements.sources import refuse_constraints, upstreams, with_source
 from sparkwave.server.statements.streaming_settings import new_settings
+from sparkwave.server.statements.table_keys import unenforced, with_keys, with_table
 from sparkwave.server.wire.result import Notice, Result, ResultColumn
 from sparkwave.server.writes.sequence_numbers import describe_with
 from sparkwave.server.writes.staging import store_new
@@ -60,6 +62,9 @@ def _create(session: Session, statement: CreateTable, kind: str) -> Result:
     store = session.context.store
     with store.change() as cursor:
         id_, schema = store.next_id(cursor), made_schema(session, cursor, statement)
+        taken = store.catalog.find(session.database, schema, statement.name.name)
+        if taken is not None:
+            raise already_exists(taken)
         columns, sequences = counting_columns(session, cursor, schema, id_, statement.name.name, given)
         relation = Relation(
             id=id_,
@@ -79,15 +84,16 @@ def _create(session: Session, statement: CreateTable, kind: str) -> Result:
             upstreams=upstreams(session, statement),
             streaming=new_settings(session, kind),
         )
-        store.create_relation(cursor, relation)
+        relation = with_keys(session, cursor, relation, statement.keys)
+        definition = with_parents(relation, with_table(store.catalog, relation))
+        store.create_relation(cursor, replace(relation, definition=definition))
         for sequence_id, name, made in sequences:
             add_sequence(session, cursor, sequence_id, schema, name, made)
         if source is not None:
             add_source(cursor, replace(source, relation_id=relation.id))
     session.context.sources.changed()
     take_temporary(session, relation)
-    notices = [unenforced_notice(kind) for kind in dict.fromkeys(statement.unenforced)]
-    return Result(tag, notices=[*_implicit(relation, given, sequences), *notices])
+    return Result(tag, notices=[*_implicit(relation, given, sequences), *unenforced(statement.keys)])
 
 
 def _implicit(
@@ -108,11 +114,6 @@ def _constraints(statement: CreateTable) -> Constraints | None:
     lengths = ((escaped(column.name), column.length) for column in statement.columns)
     made = Constraints(statement.checks, tuple((name, length) for name, length in lengths if length is not None))
     return None if made == NO_CONSTRAINTS else made
-
-
-def unenforced_notice(kind: str) -> Notice:
-    """Return the notice for a constraint that is accepted, but not enforced, for DDL of other systems."""
-    return Notice(f"{kind} is not enforced here; PRIMARY KEY, NOT NULL and CHECK are")
 
 
 def try_expressions(session: Session, columns: tuple[Column, ...], checks: tuple[Check, ...]) -> None:
@@ -172,7 +173,7 @@ def create_table_as(session: Session, statement: CreateTableAs) -> Result:
         append_only=statement.append_only,
         streaming=new_settings(session, "table"),
     )
-    relation = replace(relation, definition=table_text(statement.name, relation))
+    relation = replace(relation, definition=table_text(statement.name, relation, session.context.store.catalog))
     store, cursor = session.context.store, session.cursor()
     with session.running(cursor):
         stage_query(session, cursor, relation, batch, statement.with_data)

@@ -25,6 +25,7 @@ public class JdbcClient {
         check("prepared", JdbcClient::prepared);
         check("result metadata", JdbcClient::resultMetadata);
         check("database metadata", JdbcClient::databaseMetadata);
+        check("keys metadata", JdbcClient::keysMetadata);
         check("maximum of rows", JdbcClient::maxRows);
         check("fetch size", JdbcClient::fetchSize);
         check("batches", JdbcClient::batches);
@@ -248,6 +249,36 @@ public class JdbcClient {
             same("", meta.getTableName(5));
         }
         run(connection, "DROP TABLE j_meta");
+    }
+
+    /** What BI tools find joins by; UNIQUE and foreign keys are told though they are not enforced. */
+    static void keysMetadata(Connection connection) throws SQLException {
+        DatabaseMetaData meta = connection.getMetaData();
+        run(connection, "CREATE SCHEMA j_keys");
+        run(connection, "CREATE TABLE j_keys.customer (id int PRIMARY KEY, country varchar, \"Tax Id\" varchar NOT NULL, "
+                + "CONSTRAINT tax UNIQUE (country, \"Tax Id\"))");
+        run(connection, "CREATE TABLE j_keys.orders (id int PRIMARY KEY, customer int REFERENCES j_keys.customer ON DELETE "
+                + "CASCADE, country varchar, tax varchar, FOREIGN KEY (tax, country) REFERENCES j_keys.customer "
+                + "(\"Tax Id\", country) ON UPDATE SET NULL DEFERRABLE INITIALLY DEFERRED)");
+        String[] of = {"PKTABLE_NAME", "PKCOLUMN_NAME", "FKTABLE_SCHEM", "FKTABLE_NAME", "FKCOLUMN_NAME", "KEY_SEQ",
+                "FK_NAME", "PK_NAME", "UPDATE_RULE", "DELETE_RULE", "DEFERRABILITY"};
+        String composite = "orders_tax_country_fkey tax " + DatabaseMetaData.importedKeySetNull + " "
+                + DatabaseMetaData.importedKeyNoAction + " " + DatabaseMetaData.importedKeyInitiallyDeferred;
+        List<String> keys = List.of(
+                "customer id j_keys orders customer 1 orders_customer_fkey customer_pkey "
+                        + DatabaseMetaData.importedKeyNoAction + " " + DatabaseMetaData.importedKeyCascade + " "
+                        + DatabaseMetaData.importedKeyNotDeferrable,
+                "customer Tax Id j_keys orders tax 1 " + composite,
+                "customer country j_keys orders country 2 " + composite);
+        same(keys, strings(meta.getImportedKeys(null, "j_keys", "orders"), of));
+        same(keys, strings(meta.getExportedKeys(null, "j_keys", "customer"), of));
+        same(keys, strings(meta.getCrossReference(null, "j_keys", "customer", null, "j_keys", "orders"), of));
+        same(List.of(), strings(meta.getImportedKeys(null, "j_keys", "customer"), of));
+        same(List.of("customer_pkey f id 1", "tax f country 1", "tax f Tax Id 2"),
+                strings(meta.getIndexInfo(null, "j_keys", "customer", true, false), "INDEX_NAME", "NON_UNIQUE", "COLUMN_NAME",
+                        "ORDINAL_POSITION"));
+        same(List.of("id"), strings(meta.getPrimaryKeys(null, "j_keys", "customer"), "COLUMN_NAME"));
+        run(connection, "DROP SCHEMA j_keys CASCADE");
     }
 
     static void databaseMetadata(Connection connection) throws SQLException {
