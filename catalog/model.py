@@ -42,6 +42,7 @@ PYTHON_PREFIX = "python_function_"
 OR_NULL, HAS_FAILED = "_or_null", "_has_failed"
 # Added to a table's id, gives the id of its primary key's index (catalog/system/copies.sql).
 KEY_INDEX_IDS = 1_000_000_000
+CONSTRAINT_IDS = 2_000_000_000
 # Names that no column of a user's table may have.
 RESERVED_COLUMNS = (ROW_ID, "_rw_timestamp")
 
@@ -295,11 +296,26 @@ class Relation:
     @property
     def key_index(self) -> str | None:
         """The name of the primary key's index, as clients see it."""
-        return f"{self.name}_pkey" if self.primary_key else None
+        return (self.constraints.key_name or f"{self.name}_pkey") if self.primary_key else None
 
     @property
     def key_index_id(self) -> int:
         return self.id + KEY_INDEX_IDS
+
+    @property
+    def constraints_id(self) -> int:
+        """The id under which comments on its constraints are stored, by their names, "" for the primary key."""
+        return self.id + CONSTRAINT_IDS
+
+    @property
+    def commented_ids(self) -> set[int]:
+        """The ids under which comments on it and its parts are stored."""
+        return {
+            self.id,
+            self.key_index_id,
+            self.constraints_id,
+            *(unique.id + KEY_INDEX_IDS for unique in self.constraints.uniques),
+        }
 
     def column(self, name: str) -> Column | None:
         return next((column for column in self.columns if column.name == name), None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 # The kinds of relations that a streaming job creates and keeps up to date.
@@ -190,17 +190,19 @@ class ForeignKey:
 class Constraints:
     """The constraints on a table's rows; `uniques` and `foreign_keys` are not enforced, so that no plan relies on them.
 
-    `lengths` are pairs of a column's lake name and the most characters of its values.
+    `lengths` are pairs of a column's lake name and the most characters of its values. `key_name` is the name that the
+    primary key was given, or "".
     """
 
     checks: tuple[Check, ...] = ()
     lengths: tuple[tuple[str, int], ...] = ()
     uniques: tuple[Unique, ...] = ()
     foreign_keys: tuple[ForeignKey, ...] = ()
+    key_name: str = ""
 
     @property
     def enforced(self) -> Constraints:
-        return replace(self, uniques=(), foreign_keys=())
+        return Constraints(self.checks, self.lengths)
 
     @property
     def names(self) -> list[str]:
@@ -275,6 +277,7 @@ def load_details(kind: str, text: str | None) -> Details | None:
             tuple(found["lengths"].items()),
             tuple(Unique(**each) for each in _frozen(found.get("uniques", ()))),
             tuple(ForeignKey(**each) for each in _frozen(found.get("foreign_keys", ()))),
+            found.get("key_name", ""),
         )
     pairs = {name: tuple(found.get(name, {}).items()) for name in ("options", "secrets")}
     return Sink(**{**found, **pairs, "key": tuple(found.get("key", ()))})

@@ -94,7 +94,14 @@ def test_a_key_may_have_a_name(connection: Connection) -> None:
     connection.execute('CREATE TABLE named (a int, b int, CONSTRAINT "named_key" PRIMARY KEY (b, a))')
     connection.execute("CREATE UNLOGGED TABLE inline (a int CONSTRAINT inline_key PRIMARY KEY, b int)")
     keys = "SELECT conname, conkey FROM pg_constraint WHERE conrelid IN ('named'::regclass, 'inline'::regclass)"
-    assert sorted(rows(connection, keys)) == [("inline_pkey", [1]), ("named_pkey", [2, 1])]
+    assert sorted(rows(connection, keys)) == [("inline_key", [1]), ("named_key", [2, 1])]
+    connection.execute("INSERT INTO named VALUES (1, 2) ON CONFLICT ON CONSTRAINT named_key DO NOTHING")
+    connection.execute("ALTER TABLE named RENAME TO named2")
+    connection.execute("ALTER TABLE inline RENAME CONSTRAINT inline_key TO the_key")
+    keys = keys.replace("'named'", "'named2'")
+    assert sorted(rows(connection, keys)) == [("named_key", [2, 1]), ("the_key", [1])]
+    [(_, definition)] = rows(connection, "SHOW CREATE TABLE inline")
+    assert definition == "CREATE TABLE inline (a integer NOT NULL, b integer, CONSTRAINT the_key PRIMARY KEY (a))"
     error = refused(connection, "CREATE TABLE other (a int, CONSTRAINT one EXCLUDE USING gist (a WITH =))")
     assert error.sqlstate == "0A000"
 

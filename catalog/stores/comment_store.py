@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.model import Relation
 from sparkwave.catalog.names import system_table
 
 _TABLE = system_table("comments")
@@ -19,7 +20,10 @@ def load_commented(cursor: Cursor) -> frozenset[int]:
 
 
 def put_comment(cursor: Cursor, object_id: int, column: str | None, text: str | None) -> None:
-    """Replace the comment on an object, or on one of its columns; None or "" removes it."""
+    """Replace the comment on an object, or on one of its columns; None or "" removes it.
+
+    Those on a table's constraints are on its `constraints_id`, with their names for columns.
+    """
     cursor.execute(
         f"DELETE FROM {_TABLE} WHERE object_id = ? AND column_name IS NOT DISTINCT FROM ?", [object_id, column]
     )
@@ -32,6 +36,12 @@ def forget_comments(cursor: Cursor, object_ids: Iterable[int]) -> None:
     listed = ", ".join(map(str, object_ids))
     if listed:
         cursor.execute(f"DELETE FROM {_TABLE} WHERE object_id IN ({listed})")
+
+
+def forget_constraints(cursor: Cursor, before: Relation, after: Relation) -> None:
+    """Remove the comments on constraints that a table has lost."""
+    for name in {*before.constraints.names} - {*after.constraints.names}:
+        put_comment(cursor, after.constraints_id, name, None)
 
 
 def rename_comment(cursor: Cursor, object_id: int, column: str, name: str) -> None:

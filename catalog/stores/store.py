@@ -479,7 +479,7 @@ class Store:
                 cursor.execute(f"DELETE FROM {system_table(table)} WHERE {column} = ?", [id_])
         if any(grant.object_id == id_ for grant in self.catalog.grants):
             forget_grants(cursor, (id_,))
-        forget_comments(cursor, self._commented & {id_, relation.key_index_id})
+        forget_comments(cursor, self._commented & relation.commented_ids)
 
     def epoch(self, cursor: Cursor) -> Epoch:
         """Return the epoch that every created view has applied; neither of its numbers ever falls."""

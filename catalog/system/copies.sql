@@ -143,7 +143,7 @@ SELECT u.database, own.oid, if(is_array, '_' || u.name, u.name), schema_id, owne
        own.functions || '_recv',
        if(u.kind = 'd' AND NOT is_array, regexp_replace(b.receive, 'recv$', 'send'), own.functions || '_send'),
        '-', '-', '-', coalesce(b.align, if(u.kind = 'e', 'i', 'd')), if(u.kind = 'e' AND NOT is_array, 'p', 'x'),
-       u.not_null AND NOT is_array, if(is_array, 0, u.base_oid), -1, 0, if(b.category = 'S', 100, 0),
+       u.not_null AND NOT is_array, if(is_array, 0, u.base_oid), -1, 0, if(b.category = 'S', 100, 0)::UINTEGER,
        NULL, if(is_array, NULL, u.default_text), NULL
 FROM pgc._user_types u LEFT JOIN pgc._all_types b ON b.oid = u.base_oid,
      LATERAL (SELECT u.oid AS oid, false AS is_array,
@@ -192,15 +192,6 @@ SELECT row_number() OVER (ORDER BY type)::INTEGER AS __typmod, type AS __type,
        replace(type, 'numeric(38,19)', 'numeric') AS __name
 FROM (SELECT DISTINCT type FROM lake.sparkwave.columns WHERE type LIKE 'struct<%');
 
--- CHECK constraints.
-CREATE OR REPLACE TABLE pgc._checks AS
-SELECT (3500000000 + row_number() OVER (ORDER BY id, place))::UINTEGER AS id, id AS relation_id, database, schema, schema_id,
-       relation_name, listed->>'name' AS name, listed->>'condition' AS condition,
-       (listed->>'columns')::VARCHAR[] AS columns
-FROM (SELECT id, database, schema, schema_id, name AS relation_name, unnest((details->'checks')::JSON[]) AS listed,
-             generate_subscripts((details->'checks')::JSON[], 1) AS place
-      FROM pgc._created_relations WHERE kind IN ('table', 'source') AND details IS NOT NULL);
-
 -- All columns, hidden ones too; `attnum` counts the visible ones and is NULL for the others.
 CREATE OR REPLACE TABLE pgc._columns AS
 SELECT c.relation_id::UINTEGER AS relation_id, r.kind AS relation_kind, c.position, c.name,
@@ -234,6 +225,22 @@ LEFT JOIN pgc._sequences q ON c.column_default = format('nextval(''{}''::regclas
 LEFT JOIN pgf._struct s ON s.__type = c.type
 LEFT JOIN pgc._types t ON t.name = regexp_replace(c.type, '([(<].*[)>])?(\[\])*$', '')
 LEFT JOIN pgc._user_types u ON u.oid = pg._user_type_in(c.type);
+
+-- CHECK constraints; those that an earlier version has stored do not tell their columns.
+CREATE OR REPLACE TABLE pgc._checks AS
+WITH declared AS (
+    SELECT id, database, schema, schema_id, name AS relation_name, unnest((details->'checks')::JSON[]) AS listed,
+           generate_subscripts((details->'checks')::JSON[], 1) AS place
+    FROM pgc._created_relations WHERE kind IN ('table', 'source') AND details IS NOT NULL
+), read AS (
+    SELECT d.id, d.place, list(c.attnum ORDER BY c.attnum) AS attnums, list(c.name ORDER BY c.attnum) AS columns
+    FROM declared d JOIN pgc._columns c
+        ON c.relation_id = d.id AND NOT c.is_hidden AND list_contains((listed->>'columns')::VARCHAR[], c.name)
+    GROUP BY d.id, d.place
+)
+SELECT (3500000000 + row_number() OVER (ORDER BY d.id, d.place))::UINTEGER AS id, d.id AS relation_id, database, schema,
+       schema_id, relation_name, listed->>'name' AS name, listed->>'condition' AS condition, attnums, columns
+FROM declared d LEFT JOIN read r ON r.id = d.id AND r.place = d.place;
 
 CREATE OR REPLACE TABLE pgf._privilege AS
 SELECT object_id AS __object, grantee AS __grantee, privilege AS __privilege, is_grantable AS __is_grantable,
@@ -316,10 +323,10 @@ SELECT *, list_transform(columns, lambda c: pg.quote_ident(c)) AS texts, list_tr
        true AS nulls_distinct, '' AS deferral
 FROM (SELECT (r.id + 1000000000)::UINTEGER AS id, (r.id + 2000000000)::UINTEGER AS constraint_id, r.id AS relation_id,
              r.database, r.schema, r.schema_id, r.schema AS relation_schema, r.name AS relation_name,
-             r.name || '_pkey' AS name, r.kind, r.owner_id, true AS is_primary,
+             coalesce(nullif(r.details->>'key_name', ''), r.name || '_pkey') AS name, r.kind, r.owner_id, true AS is_primary,
              list(c.attnum ORDER BY list_position(r.key, c.name)) AS attnums,
              list(c.name ORDER BY list_position(r.key, c.name)) AS columns
-      FROM pgc._relations r
+      FROM pgc._created_relations r
       JOIN pgc._columns c ON c.relation_id = r.id AND list_contains(r.key, c.name)
       WHERE r.kind = 'table'
       GROUP BY ALL
@@ -330,8 +337,8 @@ SELECT id, NULL, relation_id, database, schema, schema_id, relation_schema, rela
        if(includes_all, [], included), is_unique, true, ''
 FROM pgc._created_indexes
 UNION ALL
-SELECT key.id + 1000000000, key.id + 2000000000, relation_id, database, schema, schema_id, schema, relation_name, key.name,
-       kind, owner_id, false, attnums, columns, list_transform(columns, lambda c: pg.quote_ident(c)),
+SELECT (key.id + 1000000000)::UINTEGER, (key.id + 2000000000)::UINTEGER, relation_id, database, schema, schema_id, schema,
+       relation_name, key.name, kind, owner_id, false, attnums, columns, list_transform(columns, lambda c: pg.quote_ident(c)),
        list_transform(columns, lambda c: ''), list_transform(columns, lambda c: 0::SMALLINT), included, true,
        key.nulls_distinct, key.deferral
 FROM pgc._uniques;
@@ -363,8 +370,8 @@ JOIN pgc._indexes i ON i.id = if(key.parent_key IN (SELECT id FROM pgc._created_
 JOIN place own ON own.relation_id = d.relation_id
 JOIN place their ON their.relation_id = i.relation_id;
 
--- Comments: `__class` is the catalog of the object (pg_class, pg_namespace, pg_database), `__column` is 0 for no
--- column.
+-- Comments: `__class` is the catalog of the object (pg_class, pg_namespace, pg_database, pg_constraint), `__column` is 0
+-- for no column. Those on constraints are stored for their table (catalog/stores/comment_store.py).
 CREATE OR REPLACE TABLE pgf._comment AS
 SELECT o.id AS __oid, o.class AS __class, coalesce(k.attnum, 0)::INTEGER AS __column, o.database AS __database,
        c.text AS __text
@@ -374,7 +381,15 @@ JOIN (SELECT id, 1259::UINTEGER AS class, database FROM pgc._created_relations
       UNION ALL SELECT id, 2615, database FROM pgc._namespaces
       UNION ALL SELECT id, 1262, NULL FROM pgc._databases) o ON o.id = c.object_id
 LEFT JOIN pgc._columns k ON k.relation_id = c.object_id AND k.name = c.column_name
-WHERE c.column_name IS NULL OR k.attnum IS NOT NULL;
+WHERE c.column_name IS NULL OR k.attnum IS NOT NULL
+UNION ALL
+SELECT o.id, 2606, 0, o.database, c.text
+FROM lake.sparkwave.comments c
+JOIN (SELECT constraint_id AS id, relation_id, if(is_primary, '', name) AS name, database
+      FROM pgc._indexes WHERE constraint_id IS NOT NULL
+      UNION ALL SELECT id, relation_id, key.name, database FROM pgc._foreign_keys
+      UNION ALL SELECT id, relation_id, name, database FROM pgc._checks) o
+    ON o.relation_id + 2000000000 = c.object_id AND o.name = c.column_name;
 
 -- Lookup tables of the functions, with columns no caller has (see base.sql).
 CREATE OR REPLACE TABLE pgf._namespace AS
@@ -421,16 +436,20 @@ SELECT (3700000000 + row_number() OVER (ORDER BY oid, place))::UINTEGER AS id, o
        listed->>'name' AS name, regexp_replace(listed->>'condition', '\bvalue\b', 'VALUE', 'g') AS condition
 FROM (SELECT oid, database, schema_id, unnest(checks) AS listed, generate_subscripts(checks, 1) AS place
       FROM pgc._user_types WHERE kind = 'd');
+-- Definitions of constraints; that of a foreign key has the name of its parent between `__text` and `__end`.
 CREATE OR REPLACE TABLE pgf._constraint AS
-SELECT __constraint_oid AS __oid, __constraint AS __text, __text AS __pretty FROM pgf._index WHERE __constraint_oid IS NOT NULL
+SELECT __constraint_oid AS __oid, __constraint AS __text, __text AS __pretty, NULL AS __schema, []::VARCHAR[] AS __schemas,
+       '' AS __name, '' AS __end
+FROM pgf._index WHERE __constraint_oid IS NOT NULL
 UNION ALL
-SELECT id, format('FOREIGN KEY ({}) REFERENCES {}{}({}){}{}{}{}{} NOT VALID',
-                  pgf._quoted(columns), if(parent_schema = 'public', '', pg.quote_ident(parent_schema) || '.'),
-                  pg.quote_ident(parent_name), pgf._quoted(parent_columns), if(key.is_full, ' MATCH FULL', ''),
-                  if(key.on_update = 'NO ACTION', '', ' ON UPDATE ' || key.on_update),
-                  if(key.on_delete = 'NO ACTION', '', ' ON DELETE ' || key.on_delete),
-                  if(set_columns = [], '', ' (' || pgf._quoted(set_columns) || ')'),
-                  if(key.deferral = '', '', ' ' || key.deferral)) AS text, text
-FROM pgc._foreign_keys
-UNION ALL SELECT id, 'CHECK ((' || condition || '))', 'CHECK (' || condition || ')' FROM pgc._checks
-UNION ALL SELECT id, 'CHECK ((' || condition || '))', 'CHECK (' || condition || ')' FROM pgc._domain_checks;
+SELECT f.id, format('FOREIGN KEY ({}) REFERENCES ', pgf._quoted(columns)) AS text, text, parent_schema, c.__schemas,
+       pg.quote_ident(parent_name),
+       format('({}){}{}{}{}{} NOT VALID', pgf._quoted(parent_columns), if(key.is_full, ' MATCH FULL', ''),
+              if(key.on_update = 'NO ACTION', '', ' ON UPDATE ' || key.on_update),
+              if(key.on_delete = 'NO ACTION', '', ' ON DELETE ' || key.on_delete),
+              if(set_columns = [], '', ' (' || pgf._quoted(set_columns) || ')'),
+              if(key.deferral = '', '', ' ' || key.deferral))
+FROM pgc._foreign_keys f JOIN pgf._class c ON c.__oid = parent_id
+UNION ALL
+SELECT id, 'CHECK ((' || condition || '))', 'CHECK (' || condition || ')', NULL, [], '', ''
+FROM (SELECT id, condition FROM pgc._checks UNION ALL SELECT id, condition FROM pgc._domain_checks);

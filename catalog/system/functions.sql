@@ -72,16 +72,14 @@ CREATE OR REPLACE MACRO pgf.pg_get_viewdef(o) AS (SELECT __query FROM pgf._view_
 CREATE OR REPLACE MACRO pgf.pg_get_indexdef(o) AS (SELECT __definition FROM pgf._index WHERE __oid = o),
     (o, n, pretty) AS (SELECT CASE WHEN n <> 0 THEN __columns[n] WHEN pretty THEN __pretty ELSE __definition END
                        FROM pgf._index WHERE __oid = o);
-CREATE OR REPLACE MACRO pgf.pg_get_constraintdef(o) AS
-    (SELECT __text FROM pgf._constraint WHERE __oid = o),
-    (o, pretty) AS (SELECT if(pretty, __pretty, __text) FROM pgf._constraint WHERE __oid = o);
 CREATE OR REPLACE MACRO pgf.pg_get_expr(e, o) AS e::VARCHAR, (e, o, pretty) AS e::VARCHAR;
 
 -- Comments, by the class, named as PostgreSQL's catalogs.
 CREATE OR REPLACE MACRO pgf.obj_description(o) AS
     (SELECT any_value(__text) FROM pgf._comment WHERE __oid = o AND __column = 0 AND __class <> 1262),
     (o, c) AS (SELECT any_value(__text) FROM pgf._comment
-               WHERE __oid = o AND __column = 0 AND __class = CASE c WHEN 'pg_class' THEN 1259 WHEN 'pg_namespace' THEN 2615 END);
+               WHERE __oid = o AND __column = 0 AND __class = CASE c WHEN 'pg_class' THEN 1259 WHEN 'pg_namespace' THEN 2615
+                                                           WHEN 'pg_constraint' THEN 2606 END);
 CREATE OR REPLACE MACRO pgf.shobj_description(o, c) AS
     (SELECT any_value(__text) FROM pgf._comment WHERE __oid = o AND __class = CASE c WHEN 'pg_database' THEN 1262 END);
 CREATE OR REPLACE MACRO pgf.col_description(o, n) AS
@@ -120,6 +118,14 @@ CREATE OR REPLACE MACRO pgf.pg_get_keywords() AS TABLE
 -- Visibility: the object is in the first schema of the search path that has its name.
 CREATE OR REPLACE MACRO pgf._is_found(path, place, places) AS
     coalesce(list_position(path, place) = list_min(list_transform(places, lambda __s: nullif(list_position(path, __s), 0))), false);
+-- As PostgreSQL does, a foreign key names its parent's schema only where the name alone would not find it.
+CREATE OR REPLACE MACRO pgf._parent(path, schema, schemas, name) AS
+    CASE WHEN schema IS NULL THEN '' WHEN pgf._is_found(path, schema, schemas) THEN name
+         ELSE pg.quote_ident(schema) || '.' || name END;
+CREATE OR REPLACE MACRO pgf.pg_get_constraintdef(o, path) AS
+    (SELECT __text || pgf._parent(path, __schema, __schemas, __name) || __end FROM pgf._constraint WHERE __oid = o),
+    (o, pretty, path) AS (SELECT if(pretty, __pretty, __text) || pgf._parent(path, __schema, __schemas, __name) || __end
+                          FROM pgf._constraint WHERE __oid = o);
 CREATE OR REPLACE MACRO pgf.pg_table_is_visible(o, path) AS
     coalesce((SELECT pgf._is_found(path, __schema, __schemas) FROM pgf._class WHERE __oid = o), false);
 CREATE OR REPLACE MACRO pgf.pg_type_is_visible(o) AS o IS NOT NULL;

@@ -40,7 +40,8 @@ SELECT id::UINTEGER AS oid, name AS relname, schema_id::UINTEGER AS relnamespace
        -- An index has the numbers of its table.
        coalesce(ceil(pgf._sizes()[coalesce(table_id, id)].bytes / 8192), 0)::INTEGER AS relpages,
        if(kind = 'v', 0, coalesce(pgf._sizes()[coalesce(table_id, id)]."rows", -1))::FLOAT AS reltuples, 0::INTEGER AS relallvisible,
-       0::UINTEGER AS reltoastrelid, has_index AS relhasindex, false AS relisshared, 'p' AS relpersistence,
+       0::UINTEGER AS reltoastrelid, has_index AS relhasindex, false AS relisshared,
+       if(schema_id IN (SELECT id FROM pgc._namespaces WHERE starts_with(name, 'pg_temp_')), 't', 'p') AS relpersistence,
        kind AS relkind, columns::SMALLINT AS relnatts,
        (SELECT count(*) FROM pgc._checks c WHERE c.relation_id = class.id)::SMALLINT AS relchecks,
        kind IN ('v', 'm') AS relhasrules,
@@ -136,18 +137,16 @@ SELECT constraint_id AS oid, name AS conname, schema_id AS connamespace, if(is_p
        NULL::VARCHAR AS conbin
 FROM pgc._indexes WHERE constraint_id IS NOT NULL AND database = pgf.session_database()
 UNION ALL
-SELECT id, name, schema_id, 'f', key.deferral <> '', key.deferral LIKE '%DEFERRED', false, relation_id, 0, key_id, 0,
+SELECT id, name, schema_id, 'f', key.deferral <> '', key.deferral LIKE '%DEFERRED', false, relation_id, 0::UINTEGER, key_id, 0::UINTEGER,
        parent_id, pgf._action(key.on_update), pgf._action(key.on_delete), if(key.is_full, 'f', 's'), true, 0, true, attnums,
        parent_attnums, NULL, NULL, NULL, if(set_attnums = [], NULL, set_attnums), NULL, NULL
 FROM pgc._foreign_keys WHERE database = pgf.session_database()
 UNION ALL
-SELECT id, name, schema_id, 'c', false, false, true, relation_id, 0, 0, 0, 0, ' ', ' ', ' ', true, 0, false,
-       (SELECT list(k.attnum ORDER BY k.attnum) FROM pgc._columns k
-        WHERE k.relation_id = c.relation_id AND list_contains(c.columns, k.name) AND NOT k.is_hidden), NULL,
+SELECT id, name, schema_id, 'c', false, false, true, relation_id, 0::UINTEGER, 0::UINTEGER, 0::UINTEGER, 0::UINTEGER, ' ', ' ', ' ', true, 0, false, attnums, NULL,
        NULL, NULL, NULL, NULL, NULL, condition
-FROM pgc._checks c WHERE database = pgf.session_database()
+FROM pgc._checks WHERE database = pgf.session_database()
 UNION ALL
-SELECT id, name, schema_id, 'c', false, false, true, 0, type_oid, 0, 0, 0, ' ', ' ', ' ', true, 0, false, NULL, NULL,
+SELECT id, name, schema_id, 'c', false, false, true, 0::UINTEGER, type_oid, 0::UINTEGER, 0::UINTEGER, 0::UINTEGER, ' ', ' ', ' ', true, 0, false, NULL, NULL,
        NULL, NULL, NULL, NULL, NULL, condition
 FROM pgc._domain_checks WHERE database = pgf.session_database();
 

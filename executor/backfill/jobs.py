@@ -18,6 +18,7 @@ from sparkwave.catalog.lake.translation import DuckDBError
 from sparkwave.catalog.locks import Rank, RankedRLock, check_free
 from sparkwave.catalog.model import CREATING, INITIAL, Catalog, Column, Job, Relation
 from sparkwave.catalog.names import quote_if_needed
+from sparkwave.catalog.stores.comment_store import forget_constraints
 from sparkwave.catalog.stores.job_store import Start, add_job, add_started_job, set_job_waiting
 from sparkwave.catalog.stores.placing import place
 from sparkwave.catalog.stores.store import Store
@@ -488,11 +489,10 @@ class Jobs:
         referencing = {t.id: t for id_ in ids for t, _ in catalog.foreign_keys_to(id_) if t.id not in ids}
         if referencing and not are_dropped:
             raise _now_depends(next(iter(referencing.values())))
-        left = (
-            without_foreign_keys(table, lambda key: not ids.isdisjoint((key.parent, key.parent_key)))
-            for table in referencing.values()
-        )
-        place(cursor, (with_text(table, catalog) for table in left))
+        for table in referencing.values():
+            left = without_foreign_keys(table, lambda key: not ids.isdisjoint((key.parent, key.parent_key)))
+            forget_constraints(cursor, table, left)
+            place(cursor, [with_text(left, catalog)])
 
     def close(self) -> None:
         """Stop all jobs; they resume when the server starts again."""

@@ -65,6 +65,7 @@ OID_TYPES = frozenset({"oid", "int", "integer", "int4", "bigint", "int8"})
 # Functions that take the schemas searched for names as a last argument.
 TAKE_PATH = frozenset(
     {
+        "pg_get_constraintdef",
         "pg_table_is_visible",
         "regclass_in",
         "regclass_out",

@@ -28,7 +28,7 @@ def check_upsert(statement: Insert, target: Relation, environment: Environment) 
     if upsert.constraint is not None:
         if upsert.constraint in [unique.name for unique in target.constraints.uniques]:
             raise _unmatched(upsert.position, _UNENFORCED)
-        if not target.primary_key or upsert.constraint != f"{target.name}_pkey":
+        if upsert.constraint != target.key_index:
             message = f'constraint "{upsert.constraint}" for table "{target.name}" does not exist'
             raise Error(message, errors.UNDEFINED_OBJECT, position=upsert.position)
     elif names is not None and (not target.primary_key or set(names) != set(target.primary_key)):

@@ -27,7 +27,9 @@ def table_text(name: Name, table: Relation, catalog: Catalog, connector: Connect
     keys: tuple[Unique | ForeignKey, ...] = (*table.constraints.uniques, *table.constraints.foreign_keys)
     listed += [f"CONSTRAINT {quote_if_needed(key.name)} {key_text(key, table, catalog)}" for key in keys]
     if table.primary_key:
-        listed.append(f"PRIMARY KEY ({', '.join(map(quote_if_needed, table.primary_key))})")
+        key_name = table.constraints.key_name
+        named = f"CONSTRAINT {quote_if_needed(key_name)} " if key_name else ""
+        listed.append(f"{named}PRIMARY KEY ({', '.join(map(quote_if_needed, table.primary_key))})")
     if table.watermark is not None:
         ttl = "" if table.append_only else " WITH TTL"
         listed += [_watermark_text(table.watermark, c) + ttl for c in table.visible if c.name == table.watermark.column]

@@ -22,7 +22,7 @@ def check_of(constraint: exp.CheckColumnConstraint, name: str) -> Check:
 
     Raises Error 0A000 for a query in the condition, 42803 and 42P20 for a function of several rows.
     """
-    condition = constraint.this
+    condition = constraint.this.unnest()
     for part in condition.find_all(exp.Query, exp.Parameter):
         message = "cannot use subquery in check constraint"
         raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=position_of(part))

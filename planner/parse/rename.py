@@ -80,8 +80,8 @@ def parse_comment(reader: TokenReader) -> Comment:
     column = None
     if kind == "COLUMN":
         name, column = _column(reader)
-    elif kind == "CONSTRAINT":  # which its table's owner may say something of
-        reader.identifier()
+    elif kind == "CONSTRAINT":
+        column = reader.placed_identifier()
         reader.expect("ON")
         name = reader.name()
     else:

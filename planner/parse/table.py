@@ -167,6 +167,7 @@ def _columns(added: _Additions, name: Name, included: Sequence[str] = ()) -> Cre
             raise unsupported(words, tree)
     columns: list[ColumnDefinition] = []
     key: list[str] = []
+    key_name = ""
     checks: list[Check] = []
     keys: list[DeclaredKey] = []
     for whole in schema.expressions:
@@ -184,10 +185,11 @@ def _columns(added: _Additions, name: Name, included: Sequence[str] = ()) -> Cre
             checks += column.checks
             keys += column.keys
             key += [column.name] if is_key else []
+            key_name = _key_name(part) if is_key else key_name
         elif isinstance(part, exp.PrimaryKey):
             if key:
                 raise Error("multiple primary keys are not allowed", errors.INVALID_COLUMN_DEFINITION)
-            key = [folded(identifier) for identifier in part.find_all(exp.Identifier)]
+            key, key_name = [folded(identifier) for identifier in part.find_all(exp.Identifier)], name_
         else:
             raise unsupported(f"{part.sql(dialect='postgres')} in CREATE TABLE", part)
     names = [column.name for column in columns]
@@ -198,7 +200,9 @@ def _columns(added: _Additions, name: Name, included: Sequence[str] = ()) -> Cre
     check_generated(columns, included)
     listed = ", ".join(part.sql(dialect="postgres", comments=False) for part in schema.expressions)
     named = named_checks(name.name, checks, (*names, *included))
-    return CreateTable(name, tuple(columns), tuple(key), False, listed, checks=named, keys=tuple(keys))
+    return CreateTable(
+        name, tuple(columns), tuple(key), False, listed, checks=named, keys=tuple(keys), key_name=key_name
+    )
 
 
 # PostgreSQL's clauses after the columns that are not supported.
@@ -206,8 +210,14 @@ _NOT_THERE = {exp.PartitionedByProperty: "PARTITION BY", exp.InheritsProperty: "
 
 
 def _unnamed(part: exp.Expr) -> exp.Expr:
-    """A constraint without its name: as in RisingWave, the key's is that of the table with `_pkey`."""
+    """A constraint without its name."""
     return part.expressions[0] if isinstance(part, exp.Constraint) and len(part.expressions) == 1 else part
+
+
+def _key_name(column: exp.ColumnDef) -> str:
+    """The name of the primary key that is declared behind a column."""
+    constraints = column.args.get("constraints") or []
+    return next((constraint_name(c) for c in constraints if isinstance(c.kind, exp.PrimaryKeyColumnConstraint)), "")
 
 
 # Integer types whose default is the next number of a sequence.

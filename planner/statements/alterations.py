@@ -296,9 +296,12 @@ class AlterTable:
 
 @dataclass(frozen=True)
 class Comment:
-    """COMMENT ON; `column` has its position, `text` None removes the comment."""
+    """COMMENT ON; `column` is that of a relation, or the constraint of a table, with its position.
 
-    kind: str  # "table" for any relation, another kind of one, "column", "schema" or "database"
+    `text` None removes the comment.
+    """
+
+    kind: str  # "table" for any relation, another kind of one, "column", "constraint", "schema" or "database"
     name: Name
     column: tuple[str, int] | None
     text: str | None

@@ -116,7 +116,7 @@ class Connector:
 class CreateTable:
     """CREATE TABLE. `connector` delivers its rows, if there is one; without `columns` the table has the connector's.
 
-    `checks` and `keys` are those of all columns too; `checks` have names.
+    `checks` and `keys` are those of all columns too; `checks` have names. `key_name` is that of the primary key, or "".
     """
 
     name: Name
@@ -131,6 +131,7 @@ class CreateTable:
     connector: Connector | None = None
     checks: tuple[Check, ...] = ()
     keys: tuple[DeclaredKey, ...] = ()
+    key_name: str = ""
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from sparkwave.catalog.stores.column_store import (
     holds,
     widen_lake_column,
 )
-from sparkwave.catalog.stores.comment_store import put_comment, rename_comment
+from sparkwave.catalog.stores.comment_store import forget_constraints, put_comment, rename_comment
 from sparkwave.catalog.stores.placing import place
 from sparkwave.catalog.stores.user_store import move_column_grants
 from sparkwave.catalog.types import Type
@@ -134,12 +134,18 @@ def _declared(statement: AlterTable) -> Iterator[DeclaredKey]:
 
 
 def _store_referencing(change: _Change, before: Relation, table: Relation) -> None:
-    """Store the tables whose foreign keys to the altered table have changed, or name a column that is renamed."""
+    """Store the tables whose foreign keys to the altered table have changed, or name a column that is renamed.
+
+    Comments on constraints that are gone go, too.
+    """
     catalog = with_table(change.session.context.store.catalog, table)
     names = {column.lake_name: column.name for column in before.columns}
     is_renamed = any(names.get(column.lake_name, column.name) != column.name for column in table.columns)
     found = {each.id: each for each, _ in catalog.foreign_keys_to(table.id) if is_renamed and each.id != table.id}
     place(change.cursor, (with_text(each, catalog) for each in (found | change.referencing).values()))
+    forget_constraints(change.cursor, before, table)
+    for each in change.referencing.values():
+        forget_constraints(change.cursor, catalog.by_id[each.id], each)
 
 
 def _show_anew(session: Session, cursor: Cursor, before: Relation, table: Relation, dropped: list[Relation]) -> None:
@@ -576,6 +582,7 @@ def _drop_constraint(change: _Change, action: DropConstraint) -> Relation:
 def _rename_constraint(change: _Change, action: RenameConstraint) -> Relation:
     """Rename a constraint. Raises the errors of `with_constraint_name`."""
     catalog = change.session.context.store.catalog
+    rename_comment(change.cursor, change.table.constraints_id, action.name, action.new_name)
     return with_constraint_name(change.table, catalog, action.name, action.new_name, action.position)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TypeVar
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.model import Catalog, Column, Relation
 from sparkwave.catalog.names import quote
-from sparkwave.catalog.relation_details import Check
+from sparkwave.catalog.relation_details import Check, ForeignKey, Unique
 from sparkwave.planner.batch.values import condition_text
 from sparkwave.planner.bind.key_resolution import check_free, check_no_relation
 from sparkwave.planner.definitions.table_definition import with_constraints
@@ -45,33 +46,51 @@ def without_constraint(table: Relation, name: str, position: int) -> Relation:
     if name not in there.names:
         message = f'constraint "{name}" of relation "{table.name}" does not exist'
         raise Error(message, errors.UNDEFINED_OBJECT, position=position)
-    kept = {kind: tuple(e for e in getattr(there, kind) if e.name != name) for kind in _NAMED}
-    return with_constraints(table, replace(there, **kept))
+    return with_constraints(
+        table,
+        replace(
+            there,
+            checks=_without(there.checks, name),
+            uniques=_without(there.uniques, name),
+            foreign_keys=_without(there.foreign_keys, name),
+        ),
+    )
 
 
-# The fields of `Constraints` with constraints that have names.
-_NAMED = ("checks", "uniques", "foreign_keys")
+Named = TypeVar("Named", Check, Unique, ForeignKey)
+
+
+def _without(listed: tuple[Named, ...], name: str) -> tuple[Named, ...]:
+    return tuple(each for each in listed if each.name != name)
+
+
+def _renamed(listed: tuple[Named, ...], name: str, new_name: str) -> tuple[Named, ...]:
+    return tuple(replace(each, name=new_name) if each.name == name else each for each in listed)
 
 
 def with_constraint_name(table: Relation, catalog: Catalog, name: str, new_name: str, position: int) -> Relation:
     """Return the table with a constraint renamed.
 
-    Raises Error 42704 for an unknown one, 0A000 for the primary key, 42710 or 42P07 for a name in use.
+    Raises Error 42704 for an unknown one, 42710 or 42P07 for a name in use.
     """
     there = table.constraints
-    if name == table.key_index:
-        message = "renaming the primary key is not supported"
-        raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=position)
-    if name not in there.names:
+    if name not in (*there.names, table.key_index):
         message = f'constraint "{name}" for table "{table.name}" does not exist'
         raise Error(message, errors.UNDEFINED_OBJECT, position=position)
     check_free(table, new_name, (*there.names, table.key_index or ""))
-    if name in [unique.name for unique in there.uniques]:
+    if name in (table.key_index, *(unique.name for unique in there.uniques)):
         check_no_relation(table, catalog, new_name)
-    renamed = {
-        kind: tuple(replace(e, name=new_name) if e.name == name else e for e in getattr(there, kind)) for kind in _NAMED
-    }
-    return with_constraints(table, replace(there, **renamed))
+    if name == table.key_index:
+        return with_constraints(table, replace(there, key_name=new_name))
+    return with_constraints(
+        table,
+        replace(
+            there,
+            checks=_renamed(there.checks, name, new_name),
+            uniques=_renamed(there.uniques, name, new_name),
+            foreign_keys=_renamed(there.foreign_keys, name, new_name),
+        ),
+    )
 
 
 def without_column(table: Relation, column: Column) -> Relation:

@@ -106,13 +106,14 @@ def _implicit(
         for column, (_, name, _) in zip(serial, sequences, strict=False)
     ]
     if relation.primary_key:
-        made.append(f'/ PRIMARY KEY will create implicit index "{relation.name}_pkey" for table "{relation.name}"')
+        made.append(f'/ PRIMARY KEY will create implicit index "{relation.key_index}" for table "{relation.name}"')
     return [Notice(f"CREATE TABLE {text}", "DEBUG") for text in made]
 
 
 def _constraints(statement: CreateTable) -> Constraints | None:
     lengths = ((escaped(column.name), column.length) for column in statement.columns)
-    made = Constraints(statement.checks, tuple((name, length) for name, length in lengths if length is not None))
+    limited = tuple((name, length) for name, length in lengths if length is not None)
+    made = Constraints(statement.checks, limited, key_name=statement.key_name)
     return None if made == NO_CONSTRAINTS else made
 
 

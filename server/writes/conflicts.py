@@ -32,7 +32,7 @@ def refuse(cursor: Cursor, store: Store) -> None:
         f"SELECT {key} FROM {INSERTED} AS staged SEMI JOIN {store.rows} AS stored USING ({key})) LIMIT 1"
     ).fetchone()
     if found is not None:
-        message = f'duplicate key value violates unique constraint "{target.name}_pkey"'
+        message = f'duplicate key value violates unique constraint "{target.key_index}"'
         detail = f"Key ({', '.join(target.primary_key)})=({', '.join(found)}) already exists."
         raise Error(message, UNIQUE_VIOLATION, detail=detail)
 
