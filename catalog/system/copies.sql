@@ -255,7 +255,8 @@ WITH shaped AS (
            "descending": "BOOLEAN", "nulls_first": "BOOLEAN"}]}') AS shape
     FROM pgc._created_relations WHERE kind = 'index'
 ), known AS (  -- the upstream's columns by the names in the index, which may be older
-    SELECT i.id, map(list(k.name), list(c.attnum)) AS numbers, map(list(k.name), list(c.name)) AS names
+    SELECT i.id, map(list(k.name), list(c.attnum)) AS numbers, map(list(k.name), list(c.name)) AS names,
+           map(list(k.name), list(if(c.dimensions > 0, 2277, c.type_oid))) AS types
     FROM shaped i JOIN pgc._columns c ON c.relation_id = i.relation_id AND NOT c.is_hidden
     JOIN (SELECT relation_id, name AS now,
                  coalesce(list_filter(list_zip(former_names, former_until), lambda f: f[2] > id)[1][1], name) AS name, id
@@ -271,6 +272,7 @@ SELECT i.id, i.relation_id, i.database, i.schema, i.schema_id, i.name, i.owner_i
        list_transform(coalesce(n.names, []), lambda c: t.names[c]) AS included,
        list_transform(coalesce(n.names, []), lambda c: t.numbers[c]) AS included_numbers,
        list_transform(i.shape.keys, lambda k: if(k.is_expression, 0, t.numbers[k.source])::SMALLINT) AS key_numbers,
+       list_transform(i.shape.keys, lambda k: if(k.is_expression, 25, t.types[k.source])::UINTEGER) AS key_types,
        list_transform(i.shape.keys, lambda k: (if(k.descending, 1, 0) + if(k.nulls_first, 2, 0))::SMALLINT) AS options,
        list_transform(i.shape.keys, lambda k: CASE WHEN NOT k.is_expression THEN pg.quote_ident(t.names[k.source])
            WHEN regexp_full_match(k.source, '\w+\([^()]*\)') THEN k.source
@@ -300,7 +302,8 @@ HAVING NOT bool_or(c.is_hidden);
 CREATE OR REPLACE TABLE pgc._uniques AS
 WITH place AS (
     SELECT relation_id, map(list(coalesce(lake_name, name)), list(attnum)) AS numbers,
-           map(list(coalesce(lake_name, name)), list(name)) AS names
+           map(list(coalesce(lake_name, name)), list(name)) AS names,
+           map(list(coalesce(lake_name, name)), list(if(dimensions > 0, 2277, type_oid))) AS types
     FROM pgc._columns WHERE NOT is_hidden GROUP BY relation_id
 ), declared AS (
     SELECT id AS relation_id, kind, database, schema, schema_id, name AS relation_name, owner_id,
@@ -310,6 +313,7 @@ WITH place AS (
 )
 SELECT d.*, list_transform(key.columns || key.included, lambda c: p.numbers[c]) AS attnums,
        list_transform(key.columns, lambda c: p.names[c]) AS columns,
+       list_transform(key.columns, lambda c: p.types[c]::UINTEGER) AS key_types,
        list_transform(key.included, lambda c: p.names[c]) AS included
 FROM declared d JOIN place p USING (relation_id);
 
@@ -318,14 +322,15 @@ FROM declared d JOIN place p USING (relation_id);
 -- key is enforced, so that the others are not valid (PostgreSQL, pg_index.indisvalid: "If it is unique, the uniqueness
 -- property is not guaranteed true").
 CREATE OR REPLACE TABLE pgc._indexes AS
-SELECT *, list_transform(columns, lambda c: pg.quote_ident(c)) AS texts, list_transform(columns, lambda c: '') AS orders,
+SELECT * EXCLUDE (types), list_transform(columns, lambda c: pg.quote_ident(c)) AS texts, list_transform(columns, lambda c: '') AS orders,
        list_transform(columns, lambda c: 0::SMALLINT) AS options, []::VARCHAR[] AS included, true AS is_unique,
-       true AS nulls_distinct, '' AS deferral
+       true AS nulls_distinct, '' AS deferral, types AS key_types
 FROM (SELECT (r.id + 1000000000)::UINTEGER AS id, (r.id + 2000000000)::UINTEGER AS constraint_id, r.id AS relation_id,
              r.database, r.schema, r.schema_id, r.schema AS relation_schema, r.name AS relation_name,
              coalesce(nullif(r.details->>'key_name', ''), r.name || '_pkey') AS name, r.kind, r.owner_id, true AS is_primary,
              list(c.attnum ORDER BY list_position(r.key, c.name)) AS attnums,
-             list(c.name ORDER BY list_position(r.key, c.name)) AS columns
+             list(c.name ORDER BY list_position(r.key, c.name)) AS columns,
+             list(if(c.dimensions > 0, 2277, c.type_oid)::UINTEGER ORDER BY list_position(r.key, c.name)) AS types
       FROM pgc._created_relations r
       JOIN pgc._columns c ON c.relation_id = r.id AND list_contains(r.key, c.name)
       WHERE r.kind = 'table'
@@ -334,13 +339,13 @@ FROM (SELECT (r.id + 1000000000)::UINTEGER AS id, (r.id + 2000000000)::UINTEGER 
 UNION ALL
 SELECT id, NULL, relation_id, database, schema, schema_id, relation_schema, relation_name, name, kind, owner_id, false,
        key_numbers || if(includes_all, [], included_numbers), NULL, texts, orders, options,
-       if(includes_all, [], included), is_unique, true, ''
+       if(includes_all, [], included), is_unique, true, '', key_types
 FROM pgc._created_indexes
 UNION ALL
 SELECT (key.id + 1000000000)::UINTEGER, (key.id + 2000000000)::UINTEGER, relation_id, database, schema, schema_id, schema,
        relation_name, key.name, kind, owner_id, false, attnums, columns, list_transform(columns, lambda c: pg.quote_ident(c)),
        list_transform(columns, lambda c: ''), list_transform(columns, lambda c: 0::SMALLINT), included, true,
-       key.nulls_distinct, key.deferral
+       key.nulls_distinct, key.deferral, key_types
 FROM pgc._uniques;
 
 -- FOREIGN KEY of tables, which is declared and not enforced; `key_id` is the index of the columns that it references.

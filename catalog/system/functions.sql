@@ -279,6 +279,9 @@ CREATE OR REPLACE MACRO pgf.inet_client_addr() AS NULL::VARCHAR;
 CREATE OR REPLACE MACRO pgf.inet_client_port() AS NULL::INTEGER;
 
 -- Arrays: PostgreSQL's bounds start at 1 and are NULL for an empty array; int2vector's start at 0.
+CREATE OR REPLACE MACRO pgf.vector_subscripts
+    (v, n) AS list_transform(if(n = 1, range(len(v)), []), lambda __i: __i::INTEGER),
+    (v, n, is_reverse) AS list_transform(if(n = 1, range(len(v)), []), lambda __i: if(is_reverse, len(v) - 1 - __i, __i)::INTEGER);
 CREATE OR REPLACE MACRO pgf.vector_element(a, n) AS a[n + 1];
 CREATE OR REPLACE MACRO pgf._pg_expandarray(a) AS
     unnest(list_transform(a, lambda __x, __i: {'x': __x, 'n': __i::INTEGER}));

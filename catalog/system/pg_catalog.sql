@@ -112,6 +112,20 @@ CREATE OR REPLACE VIEW pgc.pg_enum AS
 SELECT id AS oid, type_oid AS enumtypid, place AS enumsortorder, label AS enumlabel
 FROM pgc._labels WHERE database = pgf.session_database();
 
+-- The default operator classes of B-trees, under PostgreSQL 15's OIDs.
+CREATE OR REPLACE TABLE pgc.pg_opclass AS
+SELECT oid::UINTEGER AS oid, 403::UINTEGER AS opcmethod, opcname, 11::UINTEGER AS opcnamespace, 1::UINTEGER AS opcowner,
+       opcfamily::UINTEGER AS opcfamily, opcintype::UINTEGER AS opcintype, true AS opcdefault, 0::UINTEGER AS opckeytype
+FROM (VALUES
+    (1978, 'int4_ops', 1976, 23), (1979, 'int2_ops', 1976, 21), (1981, 'oid_ops', 1989, 26), (3122, 'date_ops', 434, 1082),
+    (3123, 'float8_ops', 1970, 701), (3124, 'int8_ops', 1976, 20), (3125, 'numeric_ops', 1988, 1700),
+    (3126, 'text_ops', 1994, 25), (3127, 'timestamptz_ops', 434, 1184), (3128, 'timestamp_ops', 434, 1114),
+    (10000, 'array_ops', 397, 2277), (10003, 'bool_ops', 424, 16), (10006, 'bytea_ops', 428, 17),
+    (10012, 'float4_ops', 1970, 700), (10022, 'interval_ops', 1982, 1186), (10034, 'record_ops', 2994, 2249),
+    (10038, 'time_ops', 1996, 1083), (10065, 'uuid_ops', 2968, 2950), (10069, 'enum_ops', 3522, 3500),
+    (10088, 'jsonb_ops', 4033, 3802)
+) AS class(oid, opcname, opcfamily, opcintype);
+
 -- See pgc._indexes.
 CREATE OR REPLACE VIEW pgc.pg_index AS
 SELECT id AS indexrelid, relation_id AS indrelid, len(attnums)::SMALLINT AS indnatts, len(texts)::SMALLINT AS indnkeyatts,
@@ -120,9 +134,12 @@ SELECT id AS indexrelid, relation_id AS indrelid, len(attnums)::SMALLINT AS indn
        is_primary OR NOT is_unique AS indisvalid, false AS indcheckxmin, true AS indisready,
        true AS indislive, false AS indisreplident, attnums AS indkey,
        list_transform(texts, lambda n: 0::UINTEGER) AS indcollation,
-       list_transform(texts, lambda n: 0::UINTEGER) AS indclass, options AS indoption,
+       -- Where a type has no class of its own: those of arrays, of enums, and of text.
+       list_transform(key_types, lambda t: CASE WHEN t = 2277 THEN 10000 WHEN t >= 16384 THEN 10069
+                                                ELSE coalesce(classes[t], 3126) END::UINTEGER) AS indclass, options AS indoption,
        if(list_contains(attnums, 0), '(' || array_to_string(texts, ' ') || ')', NULL) AS indexprs, NULL::VARCHAR AS indpred
-FROM pgc._indexes WHERE database = pgf.session_database();
+FROM pgc._indexes, (SELECT map(list(opcintype), list(oid)) AS classes FROM pgc.pg_opclass)
+WHERE database = pgf.session_database();
 
 -- What is declared; what is not enforced is not validated either.
 CREATE OR REPLACE VIEW pgc.pg_constraint AS

@@ -93,10 +93,6 @@ CREATE OR REPLACE TABLE pgc.pg_operator (
     BOOLEAN, oprcanhash BOOLEAN, oprleft UINTEGER, oprright UINTEGER, oprresult UINTEGER, oprcom UINTEGER,
     oprnegate UINTEGER, oprcode VARCHAR, oprrest VARCHAR, oprjoin VARCHAR
 );
-CREATE OR REPLACE TABLE pgc.pg_opclass (
-    oid UINTEGER, opcmethod UINTEGER, opcname VARCHAR, opcnamespace UINTEGER, opcowner UINTEGER, opcfamily
-    UINTEGER, opcintype UINTEGER, opcdefault BOOLEAN, opckeytype UINTEGER
-);
 CREATE OR REPLACE TABLE pgc.pg_opfamily (
     oid UINTEGER, opfmethod UINTEGER, opfname VARCHAR, opfnamespace UINTEGER, opfowner UINTEGER
 );

@@ -328,6 +328,8 @@ _SESSION_FUNCTIONS: dict[str, Callable[[Context, list[exp.Expr]], exp.Expr]] = {
 
 
 def _function(node: exp.Func, context: Context) -> exp.Expr | None:
+    if node.name.lower() == "array_subscripts" and node.expressions[0].name.lower() in VECTOR_COLUMNS:
+        return call("vector_subscripts", *node.expressions)
     if isinstance(node.parent, exp.Table) or as_call(node) is not None:
         return None
     name = FUNCTION_NODES.get(type(node)) or node.name.lower()
