@@ -36,7 +36,7 @@ _RESERVED_WORDS = (
     "references returning right select session_user similar some symmetric table tablesample then to trailing true "
     "union unique user using variadic verbose when where window with"
 )
-_RESERVED = frozenset(_RESERVED_WORDS.split())
+RESERVED = frozenset(_RESERVED_WORDS.split())
 
 
 # Of names that are taken for one another, as difflib counts it.
@@ -62,7 +62,7 @@ def quote(name: str) -> str:
 
 def quote_if_needed(name: str) -> str:
     """Return an identifier as Postgres prints it: bare if it is lower-case, plain and not reserved."""
-    return name if _PLAIN.fullmatch(name) and name not in _RESERVED else quote(name)
+    return name if _PLAIN.fullmatch(name) and name not in RESERVED else quote(name)
 
 
 @lru_cache(maxsize=1000)

@@ -146,6 +146,9 @@ def _check_tables(store: Store, cursor: Cursor) -> Iterator[str]:
         for upstream in relation.upstreams:
             if upstream not in catalog.by_id:
                 yield f"{name}: it reads relation {upstream}, which is missing"
+        for key in relation.constraints.foreign_keys:
+            if key.parent not in catalog.by_id:
+                yield f"{name}: its foreign key {key.name} references table {key.parent}, which is missing"
     for job in catalog.jobs:
         if job.id not in catalog.by_id:
             yield f"job {job.id}: its relation is missing"

@@ -162,7 +162,7 @@ FROM (VALUES
 CREATE OR REPLACE TABLE pgf._setting AS SELECT lower(name) AS __name, setting AS __setting FROM pgc._settings;
 
 -- Names as SQL writes them, separated by commas.
-CREATE OR REPLACE MACRO pgf._quoted(names) AS array_to_string(list_transform(names, lambda __n: pg.quote_ident(__n)), ', ');
+CREATE OR REPLACE MACRO pgf._quoted(names) AS array_to_string(list_transform(names, lambda __n: pgf._ident(__n)), ', ');
 
 -- The letter of what a foreign key does when the row that it references changes.
 CREATE OR REPLACE MACRO pgf._action(action) AS

@@ -55,7 +55,7 @@ SELECT id, database, schema, schema_id, name, owner, owner_id, details->>'type' 
        (details->>'minimum')::BIGINT AS minimum, (details->>'maximum')::BIGINT AS maximum,
        (details->>'cycles')::BOOLEAN AS cycles, (details->>'cache')::BIGINT AS cache,
        (details->>'table')::UINTEGER AS table_id, details->>'column' AS column_name, details->>'identity' AS identity,
-       format('nextval(''{}''::regclass)', if(schema = 'public', '', pg.quote_ident(schema) || '.') || pg.quote_ident(name))
+       format('nextval(''{}''::regclass)', if(schema = 'public', '', pgf._ident(schema) || '.') || pgf._ident(name))
            AS default_text
 FROM pgc._created_relations WHERE kind = 'sequence';
 
@@ -110,7 +110,7 @@ GROUP BY database_id, d.name, role, r.id, schema_id, kind;
 -- Users' types. The OIDs after a type's own are its array type's and that of the relation of its fields.
 CREATE OR REPLACE TABLE pgc._user_types AS
 SELECT t.id::UINTEGER AS oid, (t.id + 1)::UINTEGER AS array_oid, (t.id + 2)::UINTEGER AS relation_oid, t.database, t.schema,
-       n.id AS schema_id, t.name, if(t.schema = 'public', '', pg.quote_ident(t.schema) || '.') || pg.quote_ident(t.name) AS shown,
+       n.id AS schema_id, t.name, if(t.schema = 'public', '', pgf._ident(t.schema) || '.') || pgf._ident(t.name) AS shown,
        CASE WHEN t.domain IS NOT NULL THEN 'd' WHEN len(t.field_names) > 0 THEN 'c' ELSE 'e' END AS kind,
        coalesce(o.id, 1)::UINTEGER AS owner_id, t.labels, t.field_names, t.field_oids::UINTEGER[] AS field_oids,
        if(t.domain IS NULL, 0, t.field_oids[1])::UINTEGER AS base_oid,
@@ -274,7 +274,7 @@ SELECT i.id, i.relation_id, i.database, i.schema, i.schema_id, i.name, i.owner_i
        list_transform(i.shape.keys, lambda k: if(k.is_expression, 0, t.numbers[k.source])::SMALLINT) AS key_numbers,
        list_transform(i.shape.keys, lambda k: if(k.is_expression, 25, t.types[k.source])::UINTEGER) AS key_types,
        list_transform(i.shape.keys, lambda k: (if(k.descending, 1, 0) + if(k.nulls_first, 2, 0))::SMALLINT) AS options,
-       list_transform(i.shape.keys, lambda k: CASE WHEN NOT k.is_expression THEN pg.quote_ident(t.names[k.source])
+       list_transform(i.shape.keys, lambda k: CASE WHEN NOT k.is_expression THEN pgf._ident(t.names[k.source])
            WHEN regexp_full_match(k.source, '\w+\([^()]*\)') THEN k.source
            ELSE '(' || k.source || ')' END) AS texts,
        list_transform(i.shape.keys, lambda k: CASE WHEN k.descending = k.nulls_first THEN if(k.descending, ' DESC', '')
@@ -322,7 +322,7 @@ FROM declared d JOIN place p USING (relation_id);
 -- key is enforced, so that the others are not valid (PostgreSQL, pg_index.indisvalid: "If it is unique, the uniqueness
 -- property is not guaranteed true").
 CREATE OR REPLACE TABLE pgc._indexes AS
-SELECT * EXCLUDE (types), list_transform(columns, lambda c: pg.quote_ident(c)) AS texts, list_transform(columns, lambda c: '') AS orders,
+SELECT * EXCLUDE (types), list_transform(columns, lambda c: pgf._ident(c)) AS texts, list_transform(columns, lambda c: '') AS orders,
        list_transform(columns, lambda c: 0::SMALLINT) AS options, []::VARCHAR[] AS included, true AS is_unique,
        true AS nulls_distinct, '' AS deferral, types AS key_types
 FROM (SELECT (r.id + 1000000000)::UINTEGER AS id, (r.id + 2000000000)::UINTEGER AS constraint_id, r.id AS relation_id,
@@ -343,7 +343,7 @@ SELECT id, NULL, relation_id, database, schema, schema_id, relation_schema, rela
 FROM pgc._created_indexes
 UNION ALL
 SELECT (key.id + 1000000000)::UINTEGER, (key.id + 2000000000)::UINTEGER, relation_id, database, schema, schema_id, schema,
-       relation_name, key.name, kind, owner_id, false, attnums, columns, list_transform(columns, lambda c: pg.quote_ident(c)),
+       relation_name, key.name, kind, owner_id, false, attnums, columns, list_transform(columns, lambda c: pgf._ident(c)),
        list_transform(columns, lambda c: ''), list_transform(columns, lambda c: 0::SMALLINT), included, true,
        key.nulls_distinct, key.deferral, key_types
 FROM pgc._uniques;
@@ -411,7 +411,7 @@ FROM (SELECT id AS __oid, database AS __database, schema AS __schema, name AS __
       UNION ALL SELECT id, NULL, schema, name FROM pgc._system_relations);
 
 CREATE OR REPLACE TABLE pgf._serial AS
-SELECT s.table_id AS __table, c.name AS __column, pg.quote_ident(s.schema) || '.' || pg.quote_ident(s.name) AS __name
+SELECT s.table_id AS __table, c.name AS __column, pgf._ident(s.schema) || '.' || pgf._ident(s.name) AS __name
 FROM pgc._sequences s
 JOIN pgc._columns c ON c.relation_id = s.table_id AND coalesce(c.lake_name, c.name) = s.column_name;
 
@@ -422,12 +422,12 @@ FROM pgc._relations WHERE kind NOT IN ('table', 'source');
 
 CREATE OR REPLACE TABLE pgf._index AS
 SELECT id AS __oid, constraint_id AS __constraint_oid,
-       texts || list_transform(included, lambda __c: pg.quote_ident(__c)) AS __columns,
+       texts || list_transform(included, lambda __c: pgf._ident(__c)) AS __columns,
        array_to_string(list_transform(list_zip(texts, orders), lambda __k: __k[1] || __k[2]), ', ') AS __list,
        if(included = [], '', ' INCLUDE (' ||
-          array_to_string(list_transform(included, lambda __c: pg.quote_ident(__c)), ', ') || ')') AS __includes,
-       format('CREATE {} {} ON {}.{} USING btree ({}){}{}', if(is_unique, 'UNIQUE INDEX', 'INDEX'), pg.quote_ident(name),
-              pg.quote_ident(relation_schema), pg.quote_ident(relation_name), __list, __includes,
+          array_to_string(list_transform(included, lambda __c: pgf._ident(__c)), ', ') || ')') AS __includes,
+       format('CREATE {} {} ON {}.{} USING btree ({}){}{}', if(is_unique, 'UNIQUE INDEX', 'INDEX'), pgf._ident(name),
+              pgf._ident(relation_schema), pgf._ident(relation_name), __list, __includes,
               if(nulls_distinct, '', ' NULLS NOT DISTINCT')) AS __definition,
        -- Pretty-printed definitions leave out the schema `public`, which is in the search path.
        if(relation_schema = 'public', replace(__definition, ' ON public.', ' ON '), __definition) AS __pretty,
@@ -448,7 +448,7 @@ SELECT __constraint_oid AS __oid, __constraint AS __text, __text AS __pretty, NU
 FROM pgf._index WHERE __constraint_oid IS NOT NULL
 UNION ALL
 SELECT f.id, format('FOREIGN KEY ({}) REFERENCES ', pgf._quoted(columns)) AS text, text, parent_schema, c.__schemas,
-       pg.quote_ident(parent_name),
+       pgf._ident(parent_name),
        format('({}){}{}{}{}{} NOT VALID', pgf._quoted(parent_columns), if(key.is_full, ' MATCH FULL', ''),
               if(key.on_update = 'NO ACTION', '', ' ON UPDATE ' || key.on_update),
               if(key.on_delete = 'NO ACTION', '', ' ON DELETE ' || key.on_delete),

@@ -18,7 +18,7 @@ CREATE OR REPLACE MACRO pgf.regclass_in(s, path) AS
 CREATE OR REPLACE MACRO pgf.regclass_out(o, path) AS CASE WHEN o = 0 THEN '-' ELSE coalesce(
     (SELECT if(coalesce(list_position(path, __schema) = list_min(list_transform(
                    __schemas, lambda __s: nullif(list_position(path, __s), 0))), false),
-               '', pg.quote_ident(__schema) || '.') || pg.quote_ident(__name)
+               '', pgf._ident(__schema) || '.') || pgf._ident(__name)
      FROM pgf._class WHERE __oid = o), o::VARCHAR) END;
 
 CREATE OR REPLACE MACRO pgf.to_regtype(s) AS
@@ -39,13 +39,13 @@ CREATE OR REPLACE MACRO pgf.to_regnamespace(s) AS
 CREATE OR REPLACE MACRO pgf.regnamespace_in(s) AS coalesce(
     try_cast(s AS UINTEGER), pgf.to_regnamespace(s), error('schema "' || s || '" does not exist')::UINTEGER);
 CREATE OR REPLACE MACRO pgf.regnamespace_out(o) AS
-    coalesce((SELECT pg.quote_ident(__name) FROM pgf._namespace WHERE __oid = o), o::VARCHAR);
+    coalesce((SELECT pgf._ident(__name) FROM pgf._namespace WHERE __oid = o), o::VARCHAR);
 
 CREATE OR REPLACE MACRO pgf.to_regrole(s) AS (SELECT __oid FROM pgf._role WHERE __name = pgf.name_part(s, 1));
 CREATE OR REPLACE MACRO pgf.regrole_in(s) AS coalesce(
     try_cast(s AS UINTEGER), pgf.to_regrole(s), error('role "' || s || '" does not exist')::UINTEGER);
 CREATE OR REPLACE MACRO pgf.regrole_out(o) AS
-    coalesce((SELECT pg.quote_ident(__name) FROM pgf._role WHERE __oid = o), o::VARCHAR);
+    coalesce((SELECT pgf._ident(__name) FROM pgf._role WHERE __oid = o), o::VARCHAR);
 
 -- Columns of type regproc hold names; '-' is OID 0.
 CREATE OR REPLACE MACRO pgf.to_regproc(s) AS
@@ -121,7 +121,7 @@ CREATE OR REPLACE MACRO pgf._is_found(path, place, places) AS
 -- As PostgreSQL does, a foreign key names its parent's schema only where the name alone would not find it.
 CREATE OR REPLACE MACRO pgf._parent(path, schema, schemas, name) AS
     CASE WHEN schema IS NULL THEN '' WHEN pgf._is_found(path, schema, schemas) THEN name
-         ELSE pg.quote_ident(schema) || '.' || name END;
+         ELSE pgf._ident(schema) || '.' || name END;
 CREATE OR REPLACE MACRO pgf.pg_get_constraintdef(o, path) AS
     (SELECT __text || pgf._parent(path, __schema, __schemas, __name) || __end FROM pgf._constraint WHERE __oid = o),
     (o, pretty, path) AS (SELECT if(pretty, __pretty, __text) || pgf._parent(path, __schema, __schemas, __name) || __end

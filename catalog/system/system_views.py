@@ -17,7 +17,7 @@ from sparkwave.catalog.document_texts import define_documents
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.memory_transactions import rollback
-from sparkwave.catalog.names import COPIES, SYSTEM_SCHEMA, literal
+from sparkwave.catalog.names import COPIES, RESERVED, SYSTEM_SCHEMA, literal
 from sparkwave.catalog.stores.migrations import MIGRATIONS
 from sparkwave.catalog.system.definitions_file import open_definitions, path_of
 from sparkwave.catalog.types import BASES, Type, duckdb_type
@@ -243,11 +243,20 @@ def _fixed_tables() -> str:
     return "\n".join(
         (
             *(f"CREATE SCHEMA IF NOT EXISTS memory.{schema};" for schema in schemas),
+            f"CREATE OR REPLACE MACRO pgf._ident(name) AS {_QUOTED};",
             _table("pgc._types", "name, oid, array_oid, length, duckdb", types),
             _table("pgc._system_namespaces", "id, name", namespaces),
             _table("pgc._system_relations", "id, schema_id, schema, name, kind", _system_relations()),
         )
     )
+
+
+_WORDS = ", ".join(map(literal, sorted(RESERVED)))
+# A name as PostgreSQL's catalogs write it (src/backend/utils/adt/ruleutils.c, quote_identifier).
+_QUOTED = (
+    f"CASE WHEN regexp_full_match(name, '[a-z_][a-z0-9_]*') AND name NOT IN ({_WORDS}) THEN name "
+    """ELSE '"' || replace(name, '"', '""') || '"' END"""
+)
 
 
 def _system_relations() -> list[tuple[object, ...]]:

@@ -17,6 +17,10 @@ SELECT constraint_schema, constraint_name, table_schema, table_name, column_name
 SELECT constraint_schema, constraint_name, unique_constraint_schema, unique_constraint_name, match_option, update_rule, delete_rule FROM information_schema.referential_constraints;
 SELECT table_schema, table_name, column_name, constraint_schema, constraint_name FROM information_schema.constraint_column_usage WHERE constraint_schema IN ('public', 'other') AND NOT (constraint_name = 'child_b_c_key' AND column_name = 'c');
 SELECT table_schema, table_name, constraint_schema, constraint_name FROM information_schema.constraint_table_usage WHERE constraint_schema IN ('public', 'other');
+CREATE TABLE "order" ("user" int PRIMARY KEY, "left" int UNIQUE, "a$b" int UNIQUE);
+CREATE TABLE ordered ("group" int REFERENCES "order" ("left"), "order" int REFERENCES "order");
+SELECT conrelid::regclass::text, replace(pg_get_constraintdef(oid), ' NOT VALID', '') FROM pg_constraint WHERE conrelid IN ('"order"'::regclass, 'ordered'::regclass);
+SELECT indexdef FROM pg_indexes WHERE tablename = 'order';
 CREATE TABLE missing (a int REFERENCES nope);
 CREATE TABLE missing (a int REFERENCES parent (nope));
 CREATE TABLE missing (a int, FOREIGN KEY (b) REFERENCES parent (id));
