@@ -23,8 +23,10 @@ from sparkwave.server.session.session import Session
 from sparkwave.server.session.suggestions import suggest
 from sparkwave.server.statements import (
     alter_columns,
+    alter_domain,
     alter_jobs,
     alter_query,
+    alter_types,
     audit_view,
     backups,
     comments,
@@ -108,7 +110,11 @@ HANDLERS: dict[type, Handler] = {
     statements.AlterFunction: _plain(functions.alter_function),
     statements.CreateType: _plain(create_types.create_type),
     statements.CreateDomain: _plain(create_types.create_domain),
-    statements.AddLabel: _plain(create_types.add_label),
+    statements.AddLabel: _plain(alter_types.add_label),
+    statements.RenameLabel: _plain(alter_types.rename_label),
+    statements.AlterAttributes: _plain(alter_types.alter_attributes),
+    statements.PlaceType: _plain(alter_types.place_type),
+    statements.AlterDomain: _plain(alter_domain.alter_domain),
     statements.DropType: _plain(create_types.drop_types),
     statements.CreateSecret: _plain(secrets.create_secret),
     statements.AlterSecret: _plain(secrets.alter_secret),
@@ -183,7 +189,8 @@ HANDLERS: dict[type, Handler] = {
 # Statements that contain types of columns, fields, arguments or parameters.
 _WITH_TYPES = (
     statements.CreateTable, statements.CreateSource, statements.AlterTable, statements.CreateFunction,
-    statements.CreateType, statements.CreateDomain, statements.Prepare,
+    statements.CreateType, statements.CreateDomain, statements.AlterAttributes, statements.AlterDomain,
+    statements.Prepare,
 )  # fmt: skip
 
 # How often a statement is planned again when other sessions alter its tables.

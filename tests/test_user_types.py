@@ -371,3 +371,117 @@ def test_domains(both: tuple[Connection, Connection]) -> None:
         assert refused(here, statement).sqlstate == "0A000"
     here.execute("DROP TABLE d CASCADE")
     here.execute("DROP DOMAIN pos, email")
+
+
+ALTERED = (
+    "CREATE TYPE phase AS ENUM ('new', 'open', 'done')",
+    "CREATE TABLE ticket (id int PRIMARY KEY, p phase DEFAULT 'new', q phase)",
+    "INSERT INTO ticket VALUES (1, 'open'), (2, 'new', 'open'), (3, NULL)",
+    "ALTER TYPE phase RENAME VALUE 'open' TO 'O''Open'",
+    "ALTER TYPE phase RENAME VALUE 'nope' TO 'x'",
+    "ALTER TYPE phase RENAME VALUE 'done' TO 'new'",
+    "SELECT * FROM ticket ORDER BY id",
+    "SELECT id FROM ticket WHERE p = 'open'",
+    "SELECT id FROM ticket WHERE p = 'O''Open' OR q > 'new' ORDER BY id",
+    "INSERT INTO ticket VALUES (4, 'O''Open')",
+    "UPDATE ticket SET p = 'done' WHERE p = 'O''Open' AND id = 1",
+    "SELECT min(p), max(q), count(*) FROM ticket",
+    "CREATE SCHEMA later",
+    "ALTER TYPE phase RENAME TO \"Phase\"",
+    "ALTER TYPE phase RENAME TO x",
+    "ALTER TYPE \"Phase\" SET SCHEMA later",
+    "ALTER TYPE later.\"Phase\" SET SCHEMA nowhere",
+    "SELECT 'done'::later.\"Phase\", 'later.\"Phase\"'::regtype::text",
+    "SELECT * FROM ticket ORDER BY id",
+    "SELECT column_name, udt_schema, udt_name FROM information_schema.columns WHERE table_name = 'ticket' ORDER BY 1",
+    "CREATE TYPE place AS (x int, y text)",
+    "ALTER TYPE place ADD ATTRIBUTE z numeric, DROP ATTRIBUTE IF EXISTS w, DROP ATTRIBUTE x",
+    "ALTER TYPE place RENAME ATTRIBUTE y TO \"Y y\"",
+    "ALTER TYPE place ALTER ATTRIBUTE z TYPE int",
+    "ALTER TYPE place DROP ATTRIBUTE w",
+    "ALTER TYPE place ADD ATTRIBUTE z int",
+    "ALTER TYPE place RENAME ATTRIBUTE z TO \"Y y\"",
+    "SELECT row('a', 2)::place, (row('a', 2)::place).\"Y y\", (row('a', '2')::place).z + 1",
+    """SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute WHERE NOT attisdropped AND
+       attrelid = (SELECT typrelid FROM pg_type WHERE typname = 'place') ORDER BY attnum""",
+    "ALTER TYPE place OWNER TO root",
+    "CREATE DOMAIN amount AS int CHECK (value > 0)",
+    "CREATE TABLE bill (id int PRIMARY KEY, a amount, b amount DEFAULT 9)",
+    "INSERT INTO bill VALUES (1, 5, 6)",
+    "ALTER DOMAIN amount SET DEFAULT 7",
+    "INSERT INTO bill (id) VALUES (2)",
+    "ALTER DOMAIN amount DROP DEFAULT",
+    "INSERT INTO bill (id) VALUES (3)",
+    "SELECT * FROM bill ORDER BY id",
+    "ALTER DOMAIN amount SET NOT NULL",
+    "ALTER DOMAIN amount DROP NOT NULL",
+    "ALTER DOMAIN amount ADD CHECK (value < 7)",
+    "ALTER DOMAIN amount ADD CONSTRAINT small CHECK (VALUE < 70)",
+    "ALTER DOMAIN amount ADD CONSTRAINT small CHECK (VALUE < 80)",
+    "SELECT 71::amount",
+    "INSERT INTO bill VALUES (4, 71)",
+    "ALTER DOMAIN amount RENAME CONSTRAINT small TO little",
+    "ALTER DOMAIN amount DROP CONSTRAINT small",
+    "ALTER DOMAIN amount DROP CONSTRAINT IF EXISTS small",
+    "ALTER DOMAIN amount DROP CONSTRAINT little",
+    "INSERT INTO bill VALUES (4, 71)",
+    "INSERT INTO bill VALUES (5, -1)",
+    "SELECT conname FROM pg_constraint WHERE contypid = 'amount'::regtype",
+    "ALTER DOMAIN amount RENAME TO sum_due",
+    "ALTER DOMAIN place RENAME TO x",
+    "ALTER DOMAIN place SET NOT NULL",
+    "SELECT 0::sum_due",
+    "DELETE FROM bill WHERE a IS NULL OR id = 2",
+    "ALTER DOMAIN sum_due SET NOT NULL",
+    "INSERT INTO bill VALUES (6, NULL)",
+)  # fmt: skip
+
+
+def test_types_are_altered(both: tuple[Connection, Connection]) -> None:
+    for statement in ALTERED:
+        found, expected = (_outcome(client, statement) for client in both)
+        assert found == expected, statement
+
+
+def _outcome(client: Connection, statement: str) -> object:
+    try:
+        cursor = client.execute(statement.encode())
+    except psycopg.Error as error:
+        return error.sqlstate
+    return cursor.fetchall() if cursor.description else cursor.statusmessage
+
+
+def test_what_relies_on_a_type_keeps_it_as_it_is(both: tuple[Connection, Connection]) -> None:
+    """A view's rows and stored texts have names and labels, which would not be those of the type any more."""
+    here = both[0]
+    for statement in (
+        "CREATE TYPE size AS ENUM ('s', 'm')",
+        "CREATE TYPE box AS (w int, s size)",
+        "CREATE DOMAIN even AS int CHECK (value % 2 = 0)",
+        "CREATE TABLE shirt (id int PRIMARY KEY, s size, n even, b box)",
+        "CREATE MATERIALIZED VIEW shirt_sizes AS SELECT s, count(*) AS n FROM shirt GROUP BY s",
+        "CREATE MATERIALIZED VIEW evens AS SELECT id, (id * 2)::even AS e FROM shirt",
+    ):
+        here.execute(statement.encode())
+    for statement in (
+        "ALTER TYPE size RENAME VALUE 's' TO 'small'",
+        "ALTER TYPE size RENAME TO sizes_of_shirts",
+        "ALTER TYPE box ADD ATTRIBUTE d int",
+        "ALTER DOMAIN even ADD CHECK (value > 0)",
+        "ALTER DOMAIN even DROP CONSTRAINT even_check",
+        "ALTER DOMAIN even RENAME TO evens_only",
+    ):
+        assert refused(here, statement).sqlstate == "0A000", statement
+    here.execute("INSERT INTO shirt VALUES (1, 's', 2, row(1, 'm'))")
+    here.execute("FLUSH")
+    assert rows(here, "SELECT * FROM shirt_sizes") == [("s", 1)]
+    here.execute("DROP MATERIALIZED VIEW shirt_sizes")
+    here.execute("DROP MATERIALIZED VIEW evens")
+    here.execute("ALTER TABLE shirt DROP COLUMN b")
+    here.execute("DROP TYPE box")
+    here.execute("CREATE VIEW named AS SELECT 's'::size AS s")
+    assert refused(here, "ALTER TYPE size RENAME VALUE 's' TO 'small'").sqlstate == "0A000"
+    assert refused(here, "ALTER TYPE size RENAME TO other_size").sqlstate == "0A000"
+    here.execute("DROP VIEW named")
+    here.execute("ALTER TYPE size RENAME VALUE 's' TO 'small'")
+    assert rows(here, "SELECT s FROM shirt") == [("small",)]

@@ -12,7 +12,7 @@ from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.model import UserType
 from sparkwave.catalog.names import system_table
 from sparkwave.catalog.relation_details import Domain, load_checks
-from sparkwave.catalog.types import Type, parse_type
+from sparkwave.catalog.types import parse_type
 
 _TABLE = system_table("types")
 
@@ -54,14 +54,28 @@ def drop_types_in(cursor: Cursor, database: str, schema: str) -> None:
     cursor.execute(f"DELETE FROM {_TABLE} WHERE database = ? AND schema = ?", [database, schema])
 
 
-def replace_enum(cursor: Cursor, before: Type, after: Type) -> None:
-    """Replace an enum by another in types and functions."""
-    values = [before.stored, after.stored]
+def replace_type(cursor: Cursor, before: UserType, after: UserType) -> None:
+    """Replace a type by its next version, in types and functions, too."""
+    domain = None if after.domain is None else json.dumps(asdict(after.domain))
+    labels, names = [*after.type.labels[:-1]], [name for name, _ in after.type.fields]
+    place = [after.schema, after.name, labels, names, domain, after.id]
+    listed = "schema = ?, name = ?, labels = ?, field_names = ?, domain = ?"
+    cursor.execute(f"UPDATE {_TABLE} SET {listed} WHERE id = ?", place)
+    values = [before.type.stored, after.type.stored]
     for table, column in (("types", "type"), ("functions", "result_type")):
         name = system_table(table)
         cursor.execute(f"UPDATE {name} SET {column} = replace({column}, $1, $2) WHERE contains({column}, $1)", values)
-    cursor.execute(f"UPDATE {_TABLE} SET labels = ? WHERE type = ?", [[*after.labels[:-1]], after.stored])
     name, listed = system_table("functions"), "list_transform(argument_types, lambda t: replace(t, $1, $2))"
     cursor.execute(
         f"UPDATE {name} SET argument_types = {listed} WHERE contains(array_to_string(argument_types, ''), $1)", values
     )
+
+
+def field_oids_of(cursor: Cursor, made: UserType) -> list[int]:
+    """Return the OIDs of the types of a composite type's fields, as the user wrote them."""
+    [(oids,)] = cursor.execute(f"SELECT field_oids FROM {_TABLE} WHERE id = ?", [made.id]).fetchall()
+    return list(oids)
+
+
+def put_field_oids(cursor: Cursor, made: UserType, oids: list[int]) -> None:
+    cursor.execute(f"UPDATE {_TABLE} SET field_oids = ? WHERE id = ?", [oids, made.id])

@@ -227,9 +227,9 @@ def check_label(text: str, type_: Type, position: int | None = None) -> None:
             raise
 
 
-def with_enum(type_: Type, enum: Type) -> Type:
-    """Return a type with a new version of an enum in place of the old one."""
-    if type_.named is not None and enum.named is not None and type_.named.oid == enum.named.oid:
-        return replace(enum, dimensions=type_.dimensions)
-    fields = tuple((name, with_enum(field, enum)) for name, field in type_.fields)
+def with_type(type_: Type, changed: Type) -> Type:
+    """Return a type with a new version of a user's type in place of the old one."""
+    if type_.named is not None and changed.named is not None and type_.named.oid == changed.named.oid:
+        return replace(changed, dimensions=type_.dimensions)
+    fields = tuple((name, with_type(field, changed)) for name, field in type_.fields)
     return replace(type_, fields=fields) if fields != type_.fields else type_

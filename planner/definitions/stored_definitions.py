@@ -25,7 +25,7 @@ from sparkwave.planner.build.time_windows import windowed_table
 from sparkwave.planner.definitions.sinks import written_columns
 from sparkwave.planner.definitions.table_definition import with_parents
 from sparkwave.planner.definitions.view_options import MAX_COST, amount
-from sparkwave.planner.parse.generated import expression_of
+from sparkwave.planner.parse.generated import expression_of, has_text
 from sparkwave.planner.parse.normal_text import normalised
 from sparkwave.planner.parse.statement import parse_statement
 from sparkwave.planner.parse.tokens import TokenReader, tokenize
@@ -117,6 +117,16 @@ def users_of_type(catalog: Catalog, made: UserType, apart: Collection[int] = ())
     found += [_what(t) for t in catalog.types if t.id not in (made.id, *apart) and t.type.holds(made.id)]
     for owner, tree, scope in _stored(catalog):
         found += [_what(owner)] if any(named == made for _, named in named_types(tree, catalog, scope)) else []
+    return list(dict.fromkeys(found))
+
+
+def namers_of_type(catalog: Catalog, made: UserType, label: str | None = None) -> list[str]:
+    """Return what names a user's type in a query or an expression, and a label of it if one is given."""
+    found = []
+    for owner, tree, scope in _stored(catalog):
+        has_label = label is None or has_text(tree, label)
+        if has_label and any(named == made for _, named in named_types(tree, catalog, scope)):
+            found.append(_what(owner))
     return list(dict.fromkeys(found))
 
 

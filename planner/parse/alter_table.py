@@ -84,8 +84,7 @@ def _action(reader: TokenReader, kind: str) -> ColumnAction:
         reader.accept("COLUMN")
         return _add(reader)
     if reader.accept("DROP", "CONSTRAINT"):
-        if_exists = reader.accept("IF", "EXISTS")
-        return DropConstraint(*reader.placed_identifier(), if_exists, reader.cascade())
+        return drop_constraint(reader)
     if reader.accept("DROP"):
         reader.accept("COLUMN")
         if_exists = reader.accept("IF", "EXISTS")
@@ -95,7 +94,13 @@ def _action(reader: TokenReader, kind: str) -> ColumnAction:
         position = reader.offset + 1
         return SetWatermark(*parse_watermark(reader), position)
     reader.accept("COLUMN")
-    return _alter(reader)
+    return alter_column(reader, *reader.placed_identifier())
+
+
+def drop_constraint(reader: TokenReader) -> DropConstraint:
+    """Parse from after DROP CONSTRAINT on."""
+    if_exists = reader.accept("IF", "EXISTS")
+    return DropConstraint(*reader.placed_identifier(), if_exists, reader.cascade())
 
 
 def unsupported_alter(position: int, kind: str = "table") -> Error:
@@ -110,7 +115,7 @@ _CONSTRAINTS = ("CONSTRAINT", "PRIMARY", "UNIQUE", "FOREIGN", "CHECK", "EXCLUDE"
 def _add(reader: TokenReader) -> AddColumn | AddConstraint:
     position = reader.offset + 1
     if reader.peek().split()[:1] and reader.peek().split()[0] in _CONSTRAINTS:  # FOREIGN KEY is one token
-        return _add_constraint(reader, position)
+        return add_constraint(reader, position)
     if_not_exists = reader.accept("IF", "NOT", "EXISTS")
     start = reader.offset
     position = start + 1
@@ -130,7 +135,7 @@ def _add(reader: TokenReader) -> AddColumn | AddConstraint:
     return AddColumn(column, position, if_not_exists)
 
 
-def _add_constraint(reader: TokenReader, position: int) -> AddConstraint:
+def add_constraint(reader: TokenReader, position: int) -> AddConstraint:
     """Parse CHECK, or a constraint that is not enforced. Raises Error 0A000 for any other constraint."""
     start = reader.offset
     whole = _column_node(reader.sql[: _end_of_action(reader)], start)
@@ -159,8 +164,8 @@ def _placed(head: str, sql: str, start: int, tail: str = "") -> exp.Expr:
     return parse_tree(head + blank(sql[:start])[len(head) :] + sql[start:] + tail)
 
 
-def _alter(reader: TokenReader) -> ColumnAction:
-    name, position = reader.placed_identifier()
+def alter_column(reader: TokenReader, name: str, position: int) -> SetType | SetDefault | SetNotNull:
+    """Parse the action after the name of the column that it is for. Raises Error 42601, 0A000."""
     if reader.accept("SET", "DATA", "TYPE") or reader.accept("TYPE"):
         if reader.at_end:
             raise reader.syntax_error()

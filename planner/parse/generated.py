@@ -80,3 +80,8 @@ def renamed(text: str, names: Mapping[str, str]) -> str:
         if (name := names.get(folded(column.this))) is not None:
             column.set("this", exp.to_identifier(name, quoted=quote_if_needed(name) != name))
     return tree.sql(dialect="postgres", normalize_functions="lower")
+
+
+def has_text(tree: exp.Expr, text: str) -> bool:
+    """Return whether a text is a constant of a tree."""
+    return any(each.is_string and each.name == text for each in tree.find_all(exp.Literal))

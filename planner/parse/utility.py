@@ -24,7 +24,7 @@ from sparkwave.planner.parse.tokens import TokenReader
 from sparkwave.planner.parse.transaction import parse_set_transaction
 from sparkwave.planner.parse.trees import parse_tree, text_before
 from sparkwave.planner.parse.user import parse_alter_user
-from sparkwave.planner.parse.user_type import parse_alter_type
+from sparkwave.planner.parse.user_type import parse_alter_domain, parse_alter_type
 from sparkwave.planner.statements import (
     AuditView,
     Backup,
@@ -269,6 +269,8 @@ def parse_alter(reader: TokenReader) -> Statement:
         return parse_alter_default_privileges(reader)
     if reader.accept("TYPE"):
         return parse_alter_type(reader)
+    if reader.accept("DOMAIN"):
+        return parse_alter_domain(reader)
     if reader.accept("SECRET"):
         return parse_alter_secret(reader)
     if reader.accept("CONNECTION"):

@@ -33,7 +33,6 @@ from sparkwave.planner.statements.alterations import (
     SwapRelations,
 )
 from sparkwave.planner.statements.create import (
-    AddLabel,
     AlterConnection,
     AlterFunction,
     AlterSecret,
@@ -128,6 +127,19 @@ from sparkwave.planner.statements.sessions import (
     Transaction,
     UseDatabase,
 )
+from sparkwave.planner.statements.type_changes import (
+    AddAttribute,
+    AddLabel,
+    AlterAttributes,
+    AlterDomain,
+    AttributeAction,
+    DomainAction,
+    DropAttribute,
+    PlaceType,
+    RenameAttribute,
+    RenameLabel,
+    SetAttributeType,
+)
 
 Statement = (
     Empty
@@ -144,6 +156,10 @@ Statement = (
     | CreateType
     | CreateDomain
     | AddLabel
+    | RenameLabel
+    | AlterAttributes
+    | PlaceType
+    | AlterDomain
     | DropType
     | DropFunction
     | AlterFunction
@@ -229,9 +245,11 @@ Statement = (
 __all__ = [
     "CURRENT_USER",
     "SESSION_USER",
+    "AddAttribute",
     "AddColumn",
     "AddConstraint",
     "AddLabel",
+    "AlterAttributes",
     "AlterBackfillParallelism",
     "AlterBarrierTarget",
     "AlterConfig",
@@ -240,6 +258,7 @@ __all__ = [
     "AlterDatabaseParameter",
     "AlterDefaultPrivileges",
     "AlterDmlRateLimit",
+    "AlterDomain",
     "AlterFunction",
     "AlterOwner",
     "AlterParallelism",
@@ -253,6 +272,7 @@ __all__ = [
     "AlterSourceRateLimit",
     "AlterTable",
     "AlterUser",
+    "AttributeAction",
     "AuditView",
     "Backup",
     "CancelJobs",
@@ -293,7 +313,9 @@ __all__ = [
     "DeclaredUnique",
     "Delete",
     "Discard",
+    "DomainAction",
     "Drop",
+    "DropAttribute",
     "DropColumn",
     "DropConnection",
     "DropConstraint",
@@ -319,19 +341,23 @@ __all__ = [
     "Name",
     "Option",
     "Password",
+    "PlaceType",
     "Prepare",
     "Privilege",
     "Query",
     "ReassignOwned",
     "Recover",
     "Refresh",
+    "RenameAttribute",
     "RenameColumn",
     "RenameConstraint",
     "RenameDatabase",
+    "RenameLabel",
     "RenameRelation",
     "RenameSchema",
     "RenameUser",
     "SequenceOptions",
+    "SetAttributeType",
     "SetDefault",
     "SetNotNull",
     "SetType",

@@ -275,17 +275,6 @@ class CreateDomain:
 
 
 @dataclass(frozen=True)
-class AddLabel:
-    """ALTER TYPE … ADD VALUE: the label goes to the end, or before or after `neighbour`."""
-
-    name: Name
-    label: str
-    if_not_exists: bool
-    neighbour: str | None
-    is_before: bool
-
-
-@dataclass(frozen=True)
 class DropType:
     names: tuple[Name, ...]
     if_exists: bool

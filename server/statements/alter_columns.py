@@ -102,7 +102,7 @@ def alter_table(session: Session, statement: AlterTable) -> Result:
         return Result(tag, notices=[Notice(f'relation "{statement.name}" does not exist, skipping')])
     in_lake = any(_is_in_lake(action, table) for action in statement.actions)
     context = session.context
-    alone = standing_still(context.coordinator, context.store, table, session.is_cancelled)
+    alone = standing_still(context.coordinator, context.store, [table], session.is_cancelled)
     with alone if in_lake else contextlib.nullcontext():
         with session.context.store.change() as cursor:
             found = _find(session, statement)  # again, since another session may have changed it meanwhile
@@ -491,19 +491,30 @@ def _rewrite(change: _Change, column: Column, action: SetType) -> Relation:
         error = cannot_widen(column, target)
         error.position = action.position
         raise error
-    made_as = free_lake_name(table, column.name, change.id)
-    made = replace(column, type=target, made_as=None if made_as == column.name else made_as, since=change.id, former=())
-    add_lake_column(change.cursor, table, made, None)
     values = cast_text(column.from_lake, column.type, target)
-    change.cursor.execute(f"UPDATE {table.lake_name} SET {quote(made.lake_name)} = {values}")
-    drop_lake_column(change.cursor, table, column)
+    altered, made = rewritten_column(change.cursor, table, column, target, values, change.id)
     for other in {other.id: other for other, _ in change.foreign_keys()}.values():
         change.put_referencing(with_lake_column(other, table.id, column.lake_name, made.lake_name))
-    altered = replace(change.replaced(column, made), dropped=(*table.dropped, column.lake_name))
     altered = with_length(with_lake_column(altered, table.id, column.lake_name, made.lake_name), made, action.length)
     check_lengths(change.cursor, altered, made)
     _check_key_types(change, altered)
     return altered
+
+
+def rewritten_column(
+    cursor: Cursor, table: Relation, column: Column, target: Type, values: str, change: int
+) -> tuple[Relation, Column]:
+    """Write a column of a table's rows anew, as another type, from SQL over its lake table.
+
+    Returns the table and the column that takes the place, from the change with this id on.
+    """
+    made_as = free_lake_name(table, column.name, change)
+    made = replace(column, type=target, made_as=None if made_as == column.name else made_as, since=change, former=())
+    add_lake_column(cursor, table, made, None)
+    cursor.execute(f"UPDATE {table.lake_name} SET {quote(made.lake_name)} = {values}")
+    drop_lake_column(cursor, table, column)
+    columns = tuple(made if each.name == column.name else each for each in table.columns)
+    return replace(table, columns=columns, dropped=(*table.dropped, column.lake_name)), made
 
 
 def _set_default(change: _Change, action: SetDefault) -> Relation:

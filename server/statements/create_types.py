@@ -1,4 +1,4 @@
-"""CREATE, ALTER and DROP TYPE: enums, composite types and domains."""
+"""CREATE and DROP TYPE and DOMAIN."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error, not_found, used
 from sparkwave.catalog.model import Catalog, UserType
 from sparkwave.catalog.relation_details import Check, Domain
-from sparkwave.catalog.stores.type_store import add_type, drop_type, replace_enum
+from sparkwave.catalog.stores.type_store import add_type, drop_type
 from sparkwave.catalog.types import Named, enum_type, struct_type
 from sparkwave.planner.bind.privileges import check_owner
-from sparkwave.planner.bind.user_types import find_type, with_enum
+from sparkwave.planner.bind.user_types import find_type
 from sparkwave.planner.definitions.object_names import object_name
 from sparkwave.planner.definitions.stored_definitions import users_of_type
 from sparkwave.planner.parse.constraints import named_checks
 from sparkwave.planner.parse.generated import renamed
-from sparkwave.planner.statements import AddLabel, ColumnDefinition, CreateDomain, CreateType, DropType, Name
+from sparkwave.planner.statements import ColumnDefinition, CreateDomain, CreateType, DropType, Name
 from sparkwave.server.session.session import Session
 from sparkwave.server.statements.new_relations import target_schema
 from sparkwave.server.statements.tables import try_expressions
@@ -37,7 +37,7 @@ def create_type(session: Session, statement: CreateType) -> Result:
         id_ = store.next_type_id(cursor)
         named = Named(id_, schema, name.name)
         if statement.labels is not None:
-            _check_labels(statement.labels)
+            check_labels(statement.labels)
             type_ = enum_type((*statement.labels, named.mark))
         else:
             if not statement.fields:
@@ -61,7 +61,7 @@ def create_domain(session: Session, statement: CreateDomain) -> Result:
         if value.type.named is not None or value.type.dimensions or value.type.is_struct:
             message = f"a domain over {value.type.shown} is not supported"
             raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=name.position)
-        checks = named_checks(name.name, _with_names(value.checks, name.name), ["value"])
+        checks = named_checks(name.name, with_names(value.checks, name.name), ["value"])
         try_expressions(session, (value.column,), checks)
         id_ = store.next_type_id(cursor)
         type_ = replace(value.type, named=Named(id_, schema, name.name))
@@ -86,7 +86,7 @@ def _over_domain(value: ColumnDefinition, catalog: Catalog) -> ColumnDefinition:
     )
 
 
-def _with_names(checks: tuple[Check, ...], domain: str) -> Iterator[Check]:
+def with_names(checks: tuple[Check, ...], domain: str) -> Iterator[Check]:
     """The checks of a domain with the names that PostgreSQL gives to unnamed ones."""
     taken = {check.name for check in checks}
     for check in checks:
@@ -98,13 +98,19 @@ def _with_names(checks: tuple[Check, ...], domain: str) -> Iterator[Check]:
 def _free_schema(session: Session, statement: CreateType | CreateDomain) -> str:
     """The schema of a new type. Raises Error 42710 if the schema has the name already."""
     catalog, name, schema = session.context.store.catalog, statement.name, target_schema(session, statement)
-    is_relation = catalog.find(session.database, schema, name.name) is not None
-    if is_relation or (session.database, schema, name.name) in catalog.types_by_name:
-        raise Error(f'type "{name.name}" already exists', errors.DUPLICATE_OBJECT, position=name.position)
+    check_free(catalog, session.database, schema, name.name, name.position)
     return schema
 
 
-def _check_labels(labels: Iterable[str]) -> None:
+def check_free(catalog: Catalog, database: str, schema: str, name: str, position: int) -> None:
+    """Raise Error 42710 if a type or a relation of the schema has the name."""
+    is_relation = catalog.find(database, schema, name) is not None
+    if is_relation or (database, schema, name) in catalog.types_by_name:
+        raise Error(f'type "{name}" already exists', errors.DUPLICATE_OBJECT, position=position)
+
+
+def check_labels(labels: Iterable[str]) -> None:
+    """Raise Error 42602 for a text that cannot be a label, 42710 for one that is there twice."""
     seen: set[str] = set()
     for label in labels:
         if not label.isprintable() or len(label.encode()) > _MOST_BYTES:
@@ -115,49 +121,13 @@ def _check_labels(labels: Iterable[str]) -> None:
         seen.add(label)
 
 
-def add_label(session: Session, statement: AddLabel) -> Result:
-    """Add a label to an enum (ALTER TYPE).
-
-    Raises Error 42704, 42809 for a type that is no enum, 42710 for an existing label, 22023 for an unknown neighbor.
-    """
-    store = session.context.store
-    with store.change() as cursor:
-        made = _find(session, statement.name)
-        labels = [*made.type.labels[:-1]]
-        if not made.type.labels:
-            message = f"{statement.name.name} is not an enum"
-            raise Error(message, errors.WRONG_OBJECT_TYPE, position=statement.name.position)
-        _check_labels([statement.label])
-        if statement.label in labels:
-            message = f'enum label "{statement.label}" already exists'
-            if statement.if_not_exists:
-                return Result("ALTER_TYPE", notices=[Notice(f"{message}, skipping")])
-            raise Error(message, errors.DUPLICATE_OBJECT)
-        place = len(labels)
-        if statement.neighbour is not None:
-            if statement.neighbour not in labels:
-                message = f'"{statement.neighbour}" is not an existing enum label'
-                raise Error(message, errors.INVALID_PARAMETER_VALUE)
-            place = labels.index(statement.neighbour) + (not statement.is_before)
-        labels.insert(place, statement.label)
-        changed = enum_type((*labels, made.type.labels[-1]))
-        replace_enum(cursor, made.type, changed)
-        for relation in store.catalog.relations:
-            columns = tuple(replace(c, type=with_enum(c.type, changed)) for c in relation.columns)
-            if columns != relation.columns:
-                store.replace_columns(cursor, replace(relation, columns=columns))
-    for relation in store.catalog.relations:  # also for relations that only cast to the type
-        session.context.plans.forget(relation.id)
-    return Result("ALTER_TYPE")
-
-
 def drop_types(session: Session, statement: DropType) -> Result:
     """Drop types. Raises Error 42704, 42501, or 2BP01 for a type in use, even with CASCADE."""
     store, notices, dropped = session.context.store, list[Notice](), dict[int, UserType]()
     with store.change() as cursor:
         for name in statement.names:
             try:
-                made = _find(session, name)
+                made = find_owned(session, name)
             except Error as error:
                 is_missing = error.sqlstate in (errors.UNDEFINED_OBJECT, errors.INVALID_SCHEMA_NAME)
                 if not (statement.if_exists and is_missing):
@@ -173,7 +143,7 @@ def drop_types(session: Session, statement: DropType) -> Result:
     return Result("DROP_DOMAIN" if statement.are_domains else "DROP_TYPE", notices=notices)
 
 
-def _find(session: Session, name: Name) -> UserType:
+def find_owned(session: Session, name: Name) -> UserType:
     """The type of a name, which the user owns. Raises Error 42704, 42501, 3F000."""
     catalog = session.context.store.catalog
     if name.schema is not None and (session.database, name.schema) not in catalog.schemas:

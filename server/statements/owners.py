@@ -10,6 +10,7 @@ from sparkwave.catalog.users import Securable
 from sparkwave.planner.bind.privileges import check, find_owner, permission_denied
 from sparkwave.planner.statements import AlterOwner
 from sparkwave.server.session.session import Session
+from sparkwave.server.statements.create_types import find_owned
 from sparkwave.server.statements.databases import find_database
 from sparkwave.server.statements.named_connections import owned_connection
 from sparkwave.server.statements.renames import altered, find_altered
@@ -39,6 +40,9 @@ def alter_owner(session: Session, statement: AlterOwner) -> Result:
             thing, holder = connection.securable, schemas[connection.schema_id]
         elif statement.kind == "schema":
             thing, holder = find_schema(session, statement.name), catalog.securables[session.database,]
+        elif statement.kind in ("type", "domain"):
+            made = find_owned(session, statement.name)
+            thing, holder = made.securable, catalog.securables[made.database, made.schema]
         else:
             relation = find_altered(session, statement)
             if isinstance(relation, Notice):
