@@ -9,6 +9,7 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.users import User
 from sparkwave.planner import statements
+from sparkwave.planner.bind.like_tables import with_likes
 from sparkwave.planner.bind.user_types import with_domains, with_types
 from sparkwave.planner.statements import Statement
 from sparkwave.server.context import Context
@@ -40,6 +41,7 @@ from sparkwave.server.statements import (
     grants,
     memberships,
     named_connections,
+    on_commit,
     owned_objects,
     owners,
     plain_views,
@@ -201,6 +203,8 @@ def run(session: Session, statement: Statement, oids: tuple[int, ...], values: t
     """Run a statement. Raises Error, with its position in the client's text if known."""
     if isinstance(statement, _WITH_TYPES):
         catalog = session.context.store.catalog
+        if isinstance(statement, statements.CreateTable):
+            statement = with_likes(statement, catalog, session.scope, session.user)
         statement = with_domains(with_types(statement, catalog, session.scope), catalog)
     atomic.check(session, statement)
     transactions.check_writable(session, statement)
@@ -216,6 +220,8 @@ def run(session: Session, statement: Statement, oids: tuple[int, ...], values: t
     with Places(statement, session):
         done = handle() if atomic.is_part(session, statement) else atomic.run_between(session, statement, handle)
     transactions.note_committed(session, statement)
+    if session.on_commit and not isinstance(statement, statements.Query):
+        on_commit.end_transaction(session)
     return done
 
 
@@ -299,6 +305,7 @@ class Client:
         if self._session.block is not None and self._session.block.is_implicit:
             with self._session.statement(), Places(statements.Empty(), self._session):
                 atomic.commit(self._session)
+            on_commit.end_transaction(self._session)
 
     def explain(self, error: Error) -> None:
         suggest(self._session, error)

@@ -20,16 +20,18 @@ from sparkwave.planner.parse.generated import check_generated, generated_text
 from sparkwave.planner.parse.intervals import UNITS_US, fixed_length_us
 from sparkwave.planner.parse.sequence import parse_sequence_options
 from sparkwave.planner.parse.source import begins_connector, connector_text, missing_with, parse_connector
-from sparkwave.planner.parse.table_as import parse_create_table_as
-from sparkwave.planner.parse.tokens import TokenReader
-from sparkwave.planner.parse.trees import blank, declared_type, folded, parse_tree, position_of, unsupported
+from sparkwave.planner.parse.table_as import parse_create_table_as, read_on_commit
+from sparkwave.planner.parse.tokens import TokenReader, syntax_error
+from sparkwave.planner.parse.trees import blank, declared_type, folded, name_of, parse_tree, position_of, unsupported
 from sparkwave.planner.statements import (
+    LIKE_PARTS,
     ColumnDefinition,
     Connector,
     CreateSource,
     CreateTable,
     CreateTableAs,
     DeclaredKey,
+    Like,
     Name,
     SequenceOptions,
 )
@@ -86,7 +88,7 @@ def _with_columns(reader: TokenReader, name: Name, if_not_exists: bool, is_sourc
     definition += f" {connector_text(added.connector)}" if added.connector else ""
     return replace(
         table, if_not_exists=if_not_exists, definition=definition, append_only=added.append_only,
-        watermark=added.watermark, conflict=conflict, connector=added.connector,
+        watermark=added.watermark, conflict=conflict, connector=added.connector, on_commit=added.on_commit,
     )  # fmt: skip
 
 
@@ -159,9 +161,6 @@ def _columns(added: _Additions, name: Name, included: Sequence[str] = ()) -> Cre
         raise Error(message, errors.SYNTAX_ERROR, position=name.position)
     if not isinstance(tree, exp.Create) or not isinstance(schema, exp.Schema):
         raise Error("CREATE TABLE needs a list of columns", errors.SYNTAX_ERROR, position=name.position)
-    on_commit = tree.find(exp.OnCommitProperty)
-    if on_commit is not None and on_commit.args.get("delete"):
-        raise Error("ON COMMIT DELETE ROWS is not supported", errors.FEATURE_NOT_SUPPORTED, position=name.position)
     for clause, words in _NOT_THERE.items():
         if tree.find(clause) is not None:
             raise unsupported(words, tree)
@@ -170,6 +169,7 @@ def _columns(added: _Additions, name: Name, included: Sequence[str] = ()) -> Cre
     key_name = ""
     checks: list[Check] = []
     keys: list[DeclaredKey] = []
+    likes: list[Like] = []
     for whole in schema.expressions:
         part = _unnamed(whole)
         name_ = constraint_name(whole) if whole is not part else ""
@@ -190,19 +190,42 @@ def _columns(added: _Additions, name: Name, included: Sequence[str] = ()) -> Cre
             if key:
                 raise Error("multiple primary keys are not allowed", errors.INVALID_COLUMN_DEFINITION)
             key, key_name = [folded(identifier) for identifier in part.find_all(exp.Identifier)], name_
+        elif isinstance(part, exp.LikeProperty):
+            likes.append(_like(part, len(columns), added.sql))
         else:
             raise unsupported(f"{part.sql(dialect='postgres')} in CREATE TABLE", part)
-    names = [column.name for column in columns]
+    listed = ", ".join(part.sql(dialect="postgres", comments=False) for part in schema.expressions)
+    table = CreateTable(
+        name, tuple(columns), tuple(key), False, listed, checks=tuple(checks), keys=tuple(keys), key_name=key_name,
+        likes=tuple(likes),
+    )  # fmt: skip
+    return table if likes else checked(table, included)
+
+
+def checked(table: CreateTable, included: Sequence[str] = ()) -> CreateTable:
+    """Return a table with names for its checks; `included` are further columns, which have no expressions.
+
+    Raises Error 42701 for columns with the same name, 42703 for an unknown one, 42P17, 42710.
+    """
+    names = [column.name for column in table.columns]
     check_distinct(names)
-    for column_name in key:
+    for column_name in table.primary_key:
         if column_name not in (*names, *included):
             raise Error(f'column "{column_name}" named in key does not exist', errors.UNDEFINED_COLUMN)
-    check_generated(columns, included)
-    listed = ", ".join(part.sql(dialect="postgres", comments=False) for part in schema.expressions)
-    named = named_checks(name.name, checks, (*names, *included))
-    return CreateTable(
-        name, tuple(columns), tuple(key), False, listed, checks=named, keys=tuple(keys), key_name=key_name
-    )
+    check_generated(table.columns, included)
+    return replace(table, checks=named_checks(table.name.name, table.checks, (*names, *included)))
+
+
+def _like(node: exp.LikeProperty, place: int, sql: str) -> Like:
+    """Return a LIKE clause, in which the last word about a part counts. Raises Error 42601 for an unknown part."""
+    found: frozenset[str] = frozenset()
+    for option in node.expressions:
+        part = option.text("value").upper()
+        if part not in LIKE_PARTS and part != "ALL":
+            raise syntax_error(sql, sql.upper().index(part, (position_of(node) or 1) - 1))
+        parts = LIKE_PARTS if part == "ALL" else frozenset((part,))
+        found = found | parts if option.name == "INCLUDING" else found - parts
+    return Like(name_of(node.this), place, found)
 
 
 # PostgreSQL's clauses after the columns that are not supported.
@@ -337,6 +360,7 @@ class _Additions:
     versions: tuple[tuple[str, int], ...]  # with their positions
     connector: Connector | None
     identities: tuple[SequenceOptions, ...]
+    on_commit: str | None
 
 
 def _read_additions(reader: TokenReader, is_source: bool) -> _Additions:
@@ -350,6 +374,7 @@ def _read_additions(reader: TokenReader, is_source: bool) -> _Additions:
     append_only = is_source
     connector: Connector | None = None
     identities: list[SequenceOptions] = []
+    on_commit: str | None = None
     depth = 0
     before, before_start = "", 0  # the token before this one
     while not reader.at_end:
@@ -372,6 +397,9 @@ def _read_additions(reader: TokenReader, is_source: bool) -> _Additions:
         elif depth == 0 and conflict is None and reader.accept("ON", "CONFLICT"):
             conflict, conflict_position = _read_conflict(reader), start + 1
             sql = _without(sql, start, reader.offset)
+        elif depth == 0 and reader.accept("ON", "COMMIT"):
+            on_commit = read_on_commit(reader)
+            sql = _without(sql, start, reader.offset)
         elif depth == 0 and not versions and reader.accept("WITH", "VERSION", "COLUMN"):
             versions = reader.parenthesised(reader.placed_identifier)
             sql = _without(sql, start, reader.offset)
@@ -386,7 +414,7 @@ def _read_additions(reader: TokenReader, is_source: bool) -> _Additions:
             reader.accept(before)
     return _Additions(
         sql, append_only, watermark, text, position, has_ttl, conflict, conflict_position, versions, connector,
-        tuple(identities),
+        tuple(identities), on_commit,
     )  # fmt: skip
 
 

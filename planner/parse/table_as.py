@@ -8,7 +8,7 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.planner.parse.tokens import TokenReader, syntax_error
 from sparkwave.planner.parse.trees import parse_tree, query_of
-from sparkwave.planner.statements import CreateTableAs, Name
+from sparkwave.planner.statements import DELETE_ROWS, DROP, CreateTableAs, Name
 
 
 def parse_create_table_as(reader: TokenReader, name: Name, if_not_exists: bool) -> CreateTableAs:
@@ -21,8 +21,7 @@ def parse_create_table_as(reader: TokenReader, name: Name, if_not_exists: bool) 
     if reader.accept("WITH"):
         options = dict(reader.parenthesised(lambda: _option(reader)))
         append_only = append_only or options.get("appendonly") == "true"
-    if reader.accept("ON", "COMMIT"):
-        reader.expect("PRESERVE", "ROWS")
+    on_commit = read_on_commit(reader) if reader.accept("ON", "COMMIT") else None
     if not reader.accept("AS"):
         raise Error("CREATE TABLE needs a list of columns", errors.SYNTAX_ERROR, position=name.position)
     offset = reader.offset
@@ -36,7 +35,17 @@ def parse_create_table_as(reader: TokenReader, name: Name, if_not_exists: bool) 
         query = query_of(query)
     if not isinstance(query, exp.Query):
         raise syntax_error(reader.sql, offset)
-    return CreateTableAs(name, columns, query, if_not_exists, append_only, without is None)
+    return CreateTableAs(name, columns, query, if_not_exists, append_only, without is None, on_commit=on_commit)
+
+
+def read_on_commit(reader: TokenReader) -> str | None:
+    """Parse from after ON COMMIT on. Returns what becomes of the table when a transaction ends, None for nothing."""
+    if reader.accept("DROP"):
+        return DROP
+    if reader.accept("DELETE", "ROWS"):
+        return DELETE_ROWS
+    reader.expect("PRESERVE", "ROWS")
+    return None
 
 
 def _option(reader: TokenReader) -> tuple[str, str]:

@@ -33,6 +33,9 @@ from sparkwave.planner.statements.alterations import (
     SwapRelations,
 )
 from sparkwave.planner.statements.create import (
+    DELETE_ROWS,
+    DROP,
+    LIKE_PARTS,
     AlterConnection,
     AlterFunction,
     AlterSecret,
@@ -61,6 +64,7 @@ from sparkwave.planner.statements.create import (
     DropFunction,
     DropSecret,
     DropType,
+    Like,
     MoveConnection,
     Option,
     SequenceOptions,
@@ -244,6 +248,9 @@ Statement = (
 
 __all__ = [
     "CURRENT_USER",
+    "DELETE_ROWS",
+    "DROP",
+    "LIKE_PARTS",
     "SESSION_USER",
     "AddAttribute",
     "AddColumn",
@@ -335,6 +342,7 @@ __all__ = [
     "Flush",
     "Insert",
     "Kill",
+    "Like",
     "Merge",
     "MoveConnection",
     "MoveRelation",

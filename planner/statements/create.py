@@ -113,10 +113,32 @@ class Connector:
 
 
 @dataclass(frozen=True)
+class Like:
+    """`LIKE table INCLUDING …` among the columns of a CREATE TABLE: behind `place` of its own columns.
+
+    `included` are the parts to copy beside names, types and NOT NULL, as of LIKE_PARTS.
+    """
+
+    name: Name
+    place: int
+    included: frozenset[str]
+
+
+LIKE_PARTS = frozenset(
+    ("COMMENTS", "COMPRESSION", "CONSTRAINTS", "DEFAULTS", "GENERATED", "IDENTITY", "INDEXES", "STATISTICS", "STORAGE")
+)
+
+# What becomes of a temporary table when a transaction ends.
+DROP, DELETE_ROWS = "DROP", "DELETE ROWS"
+
+
+@dataclass(frozen=True)
 class CreateTable:
     """CREATE TABLE. `connector` delivers its rows, if there is one; without `columns` the table has the connector's.
 
-    `checks` and `keys` are those of all columns too; `checks` have names. `key_name` is that of the primary key, or "".
+    `checks` and `keys` are those of all columns too. `checks` have names, unless there are `likes`: then the columns,
+    keys and checks are completed and checked by `planner.bind.like_tables`. `key_name` is that of the primary key, or
+    "".
     """
 
     name: Name
@@ -132,6 +154,8 @@ class CreateTable:
     checks: tuple[Check, ...] = ()
     keys: tuple[DeclaredKey, ...] = ()
     key_name: str = ""
+    likes: tuple[Like, ...] = ()
+    on_commit: str | None = None
 
 
 @dataclass(frozen=True)
@@ -180,6 +204,7 @@ class CreateTableAs:
     append_only: bool = False
     with_data: bool = True
     is_temporary: bool = False
+    on_commit: str | None = None
 
 
 @dataclass(frozen=True)

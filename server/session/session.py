@@ -76,6 +76,7 @@ class Session:
         self.has_committed = False  # the open block has a committed statement, where each commits by itself
         self._before_block: dict[str, str | None] = {}
         self.temporary_schema: str | None = None
+        self.on_commit: dict[int, str] = {}  # what becomes of temporary tables at the end of transactions, by id
         self.last_numbers: dict[int | None, int] = {}  # of sequences, by id; None: the last number of any sequence
         self.backend: Backend | None = None
         for name, value in startup.items():
@@ -409,6 +410,7 @@ class Session:
     def drop_temporary(self) -> None:
         """Drop the temporary tables."""
         schema, self.temporary_schema = self.temporary_schema, None
+        self.on_commit.clear()
         if schema is not None:
             store = self.context.store
             with self.context.coordinator.barrier_lock, store.change() as cursor:

@@ -63,7 +63,7 @@ def alter_domain(session: Session, statement: AlterDomain) -> Result:
             _refuse_casts(session, statement, made)
             replace_type(cursor, made, replace(made, domain=after))
             for table in change.tables.values():
-                store.alter_columns(cursor, with_text(table))
+                store.alter_columns(cursor, with_text(table, store.catalog))
     for relation in store.catalog.relations:
         context.plans.forget(relation.id)
     return Result("ALTER_DOMAIN", notices=notices)

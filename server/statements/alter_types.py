@@ -273,7 +273,7 @@ def _store(
         if any(column.type.holds(before.id) for column in relation.columns):
             made = replace(made, columns=columns)
             if made.is_table:
-                store.alter_columns(cursor, with_text(made))
+                store.alter_columns(cursor, with_text(made, store.catalog))
             else:
                 store.replace_columns(cursor, made)
     for relation in relations:  # also for relations that only cast to the type

@@ -70,7 +70,10 @@ def _is_temporary(statement: Creation) -> bool:
     if statement.is_temporary and schema not in (None, TEMPORARY_SCHEMA):
         message = "cannot create temporary relation in non-temporary schema"
         raise Error(message, errors.INVALID_TABLE_DEFINITION, position=position)
-    return statement.is_temporary or schema == TEMPORARY_SCHEMA
+    is_temporary = statement.is_temporary or schema == TEMPORARY_SCHEMA
+    if not is_temporary and not isinstance(statement, CreateView) and statement.on_commit is not None:
+        raise Error("ON COMMIT can only be used on temporary tables", errors.INVALID_TABLE_DEFINITION)
+    return is_temporary
 
 
 def target_schema(session: Session, statement: Creation) -> str:
@@ -106,10 +109,15 @@ def made_schema(session: Session, cursor: Cursor, statement: Creation) -> str:
     return create_temporary_schema(session.context.store, cursor, session.database, session.user.name)
 
 
-def take_temporary(session: Session, relation: Relation) -> None:
-    """Note a temporary relation's schema in the session, which then finds the relation, and drops it at its end."""
+def take_temporary(session: Session, relation: Relation, on_commit: str | None = None) -> None:
+    """Note a temporary relation's schema in the session, which then finds the relation, and drops it at its end.
+
+    `on_commit` is what becomes of a table at the end of each transaction (`planner.statements.create`).
+    """
     if relation.is_temporary:
         session.temporary_schema = relation.schema
+        if on_commit is not None:
+            session.on_commit[relation.id] = on_commit
 
 
 def refuse_temporary(session: Session, upstreams: Iterable[int]) -> None:

@@ -85,14 +85,15 @@ def _create(session: Session, statement: CreateTable, kind: str) -> Result:
             streaming=new_settings(session, kind),
         )
         relation = with_keys(session, cursor, relation, statement.keys)
-        definition = with_parents(relation, with_table(store.catalog, relation))
-        store.create_relation(cursor, replace(relation, definition=definition))
+        catalog = with_table(store.catalog, relation)
+        text = table_text(statement.name, relation, catalog) if statement.likes else with_parents(relation, catalog)
+        store.create_relation(cursor, replace(relation, definition=text))
         for sequence_id, name, made in sequences:
             add_sequence(session, cursor, sequence_id, schema, name, made)
         if source is not None:
             add_source(cursor, replace(source, relation_id=relation.id))
     session.context.sources.changed()
-    take_temporary(session, relation)
+    take_temporary(session, relation, statement.on_commit)
     return Result(tag, notices=[*_implicit(relation, given, sequences), *unenforced(statement.keys)])
 
 
@@ -183,7 +184,7 @@ def create_table_as(session: Session, statement: CreateTableAs) -> Result:
             relation = replace(relation, id=store.next_id(cursor), schema=schema)
             relation = store.create_relation(cursor, relation)
             count = store_new(cursor, relation)
-        take_temporary(session, relation)
+        take_temporary(session, relation, statement.on_commit)
     return Result(f"SELECT {count}" if statement.with_data else "CREATE TABLE AS")
 
 
