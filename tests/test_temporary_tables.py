@@ -67,7 +67,6 @@ def test_what_temporary_tables_cannot(connection: Connection) -> None:
         ("CREATE MATERIALIZED VIEW pg_temp.kept AS SELECT 1 AS c", "0A000"),
         ("CREATE TEMP MATERIALIZED VIEW kept AS SELECT 1 AS c", "0A000"),
         ("CREATE TEMP TABLE public.kept (id int)", "42P16"),
-        ("CREATE TEMP TABLE kept (id int) ON COMMIT DELETE ROWS", "0A000"),
         ("CREATE TEMP TABLE short (id int)", "42P07"),
     ):
         assert refused(connection, sql).sqlstate == sqlstate, sql
