@@ -7,10 +7,13 @@ Optimization of Subqueries and Aggregation", SIGMOD 2001, sections 2 and 3).
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 from sqlglot import exp
 
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
 from sparkwave.catalog.types import BIGINT, BOOLEAN
 from sparkwave.planner.bind.binder import data_type, retype, type_of
 from sparkwave.planner.build.builder import (
@@ -101,7 +104,10 @@ def keep_where(builder: Builder, node: Node, condition: exp.Expr) -> Node:
             _check_sides(join, inner)
             return join
     if isinstance(inner, exp.In) and inner.args.get("query") is not None:
-        return _not_in(builder, node, inner) if negated else _in(builder, node, inner)
+        if not negated:
+            return _in(builder, node, inner)
+        if len(_tuple(inner.this)) == 1:
+            return _not_in(builder, node, inner)
     node, expression = lift(builder, node, condition)
     return Filter(node, scalar(expression))
 
@@ -131,6 +137,7 @@ def _body_of(builder: Builder, query: exp.Expr) -> Body | None:
 def _in(builder: Builder, node: Node, in_: exp.In) -> Node:
     right, outputs, correlated = _rows_and_outputs(builder, in_.args["query"])
     left = _tuple(in_.this)
+    _check_width(left, outputs)
     node, left = _lift_all(builder, node, left)
     pairs = [exp.EQ(this=scalar(one), expression=other) for one, other in zip(left, outputs, strict=True)]
     join = outer_join(node, right, exp.and_(*pairs, *correlated, copy=False), SEMI, in_)
@@ -144,8 +151,7 @@ def _not_in(builder: Builder, node: Node, in_: exp.In) -> Node:
     It is false on a match, else NULL when a NULL is on either side, unless there are no rows at all.
     """
     right, outputs, correlated = _rows_and_outputs(builder, in_.args["query"])
-    if len(outputs) != 1:
-        raise refuse("NOT IN with several columns", in_)
+    _check_width([in_.this], outputs)
     node, (left,) = _lift_all(builder, node, _tuple(in_.this))
     left = scalar(left)
     match = exp.EQ(this=left, expression=outputs[0])
@@ -160,6 +166,13 @@ def _not_in(builder: Builder, node: Node, in_: exp.In) -> Node:
         copy=False,
     )
     return Filter(counted, exp.or_(none, known, copy=False))
+
+
+def _check_width(left: list[exp.Expr], outputs: list[exp.Expr]) -> None:
+    """Raise Error 42601 for a subquery whose columns are not as many as the values that are compared with them."""
+    if len(left) != len(outputs):
+        message = f"subquery has too {'many' if len(outputs) > len(left) else 'few'} columns"
+        raise Error(message, errors.SYNTAX_ERROR)
 
 
 def _tuple(value: exp.Expr) -> list[exp.Expr]:
@@ -204,6 +217,20 @@ def _counted(
     place: exp.Expr,
 ) -> tuple[Node, exp.Expr, exp.Expr]:
     """Return each row with the numbers of the subquery's rows for it and of those whose `value` is not NULL."""
+    node, rows, values, _ = _summed_up(builder, node, right, value, correlated, place)
+    return node, rows, values
+
+
+def _summed_up(
+    builder: Builder,
+    node: Node,
+    right: Node,
+    value: exp.Expr | None,
+    correlated: tuple[exp.Expr, ...],
+    place: exp.Expr,
+    extremes: tuple[str, ...] = (),
+) -> tuple[Node, exp.Expr, exp.Expr, list[exp.Expr]]:
+    """As `_counted`, also with the `min` or `max` of `value`, or both."""
     inner, outer, null_safe = _correlation(right, correlated, place)
     keys = [Item(builder.fresh("k"), expression, type_of(expression)) for expression in inner]
     argument = builder.fresh("v")
@@ -211,21 +238,26 @@ def _counted(
     items = (*keys, counted_value)
     alias = builder.fresh("s")
     call = Call(f"{alias}.values", "count", argument, BIGINT)
-    grouped = Aggregate(Project(right, items), tuple(key.name for key in keys), (count_rows_call(), call))
+    most = [Call(f"{alias}.{name}", name, argument, counted_value.type) for name in extremes]
+    grouped = Aggregate(Project(right, items), tuple(key.name for key in keys), (count_rows_call(), call, *most))
     counted = Project(
         grouped,
         (
             *(Item(key.name, typed_column(key.name, key.type), key.type) for key in keys),
             Item(f"{alias}.rows", column("_count"), BIGINT),
             Item(call.name, column(call.name), BIGINT),
+            *(Item(each.name, column(each.name), each.type) for each in most),
         ),
     )
+    found: list[exp.Expr] = [typed_column(each.name, each.type) for each in most]
     zero = exp.Literal.number(0)
-    counts = [exp.func("coalesce", typed_column(f"{alias}.{name}", BIGINT), zero.copy()) for name in ("rows", "values")]
+    counts: list[exp.Expr] = [
+        exp.func("coalesce", typed_column(f"{alias}.{name}", BIGINT), zero.copy()) for name in ("rows", "values")
+    ]
     if not keys:
-        return Join(node, counted, None), counts[0], counts[1]
+        return Join(node, counted, None), counts[0], counts[1], found
     condition = equalities(outer, [key.name for key in keys], null_safe)
-    return outer_join(node, counted, condition, LEFT, place), counts[0], counts[1]
+    return outer_join(node, counted, condition, LEFT, place), counts[0], counts[1], found
 
 
 def _correlation(
@@ -262,10 +294,14 @@ def lift(builder: Builder, node: Node, expression: exp.Expr) -> tuple[Node, exp.
         return node, expression
     holder = exp.Paren(this=expression.copy())
     # Qualified copies keep their annotations, from which the outputs get their types.
-    for part in list(holder.find_all(exp.Exists, exp.In, exp.Subquery, exp.Array)):
-        if part.find_ancestor(exp.Query) is not None or not _has_query(part):
+    done: set[int] = set()  # ids of nodes within quantified comparisons, which are built with these
+    for part in list(holder.find_all(exp.Exists, exp.In, exp.Subquery, exp.Array, *_FOR_SOME)):
+        if part.find_ancestor(exp.Query) is not None or not _has_query(part) or id(part) in done:
             continue
         match part:
+            case exp.EQ() | exp.NEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
+                done |= {id(each) for each in part.walk()}
+                node, value = _quantified_value(builder, node, part)
             case exp.Exists():
                 node, value = _exists_value(builder, node, part)
             case exp.In():
@@ -283,6 +319,9 @@ def lift(builder: Builder, node: Node, expression: exp.Expr) -> tuple[Node, exp.
 def _has_query(part: exp.Expr) -> bool:
     if isinstance(part, exp.Array):
         return len(part.expressions) == 1 and isinstance(part.expressions[0], exp.Query)
+    if isinstance(part, _FOR_SOME):
+        right = part.expression
+        return isinstance(right, exp.Any | exp.All) and isinstance(query_of(right.this), exp.Query)
     return not isinstance(part, exp.In) or part.args.get("query") is not None
 
 
@@ -325,10 +364,12 @@ def _boolean(node: exp.Expr) -> exp.Expr:
 
 
 def _in_value(builder: Builder, node: Node, in_: exp.In) -> tuple[Node, exp.Expr]:
+    left_parts = _tuple(in_.this)
+    if len(left_parts) > 1:
+        return _row_in_value(builder, node, in_, left_parts)
     right, outputs, correlated = _rows_and_outputs(builder, in_.args["query"])
-    if len(outputs) != 1:
-        raise refuse("IN with several columns, in this place,", in_)
-    node, (left,) = _lift_all(builder, node, _tuple(in_.this))
+    _check_width(left_parts, outputs)
+    node, (left,) = _lift_all(builder, node, left_parts)
     left = scalar(left)
     node, rows, values = _counted(builder, node, right, outputs[0], correlated, in_)
     again, again_outputs, again_correlated = _rows_and_outputs(builder, in_.args["query"])
@@ -342,6 +383,98 @@ def _in_value(builder: Builder, node: Node, in_: exp.In) -> tuple[Node, exp.Expr
         .when(exp.EQ(this=rows.copy(), expression=zero.copy()), exp.false())
         .when(unknown, exp.cast(exp.null(), "boolean"))
         .else_(exp.false())
+    )
+    return node, _boolean(case)
+
+
+# The most fields of a row in IN, where it may be NULL: it takes 3 ** fields aggregates.
+_MOST_FIELDS = 2
+
+
+def _row_in_value(builder: Builder, node: Node, in_: exp.In, left: list[exp.Expr]) -> tuple[Node, exp.Expr]:
+    """Return whether a row is among those of a subquery, NULL where that is unknown.
+
+    It is unknown if no row of the subquery matches, and one does in the fields that are not NULL on either side. Such
+    rows are counted for each way in which the fields can be equal, NULL in the subquery, or NULL in the row.
+    """
+    if len(left) > _MOST_FIELDS:
+        raise refuse(f"IN or NOT IN with more than {_MOST_FIELDS} columns, in this place,", in_)
+    node, left = _lift_all(builder, node, left)
+    left = [scalar(part) for part in left]
+    zero = exp.Literal.number(0)
+    matched: exp.Expr | None = None
+    unknown: list[exp.Expr] = []
+    for ways in itertools.product((_EQUAL, _NULL_IN_QUERY, _NULL_IN_ROW), repeat=len(left)):
+        right, outputs, correlated = _rows_and_outputs(builder, in_.args["query"])
+        _check_width(left, outputs)
+        fields = list(zip(ways, left, outputs, strict=True))
+        absent = [exp.Is(this=inner, expression=exp.null()) for way, _, inner in fields if way == _NULL_IN_QUERY]
+        rows = Filter(right, exp.and_(*absent, copy=False)) if absent else right
+        equal = (exp.EQ(this=outer.copy(), expression=inner) for way, outer, inner in fields if way == _EQUAL)
+        node, count, _ = _counted(builder, node, rows, None, (*equal, *correlated), in_)
+        is_there = exp.GT(this=count, expression=zero.copy())
+        if matched is None:  # the first way: all are equal
+            matched = is_there
+            continue
+        nulls = (exp.Is(this=outer.copy(), expression=exp.null()) for way, outer, _ in fields if way == _NULL_IN_ROW)
+        unknown.append(exp.and_(is_there, *nulls, copy=False))
+    assert matched is not None
+    case = exp.Case().when(matched, exp.true()).when(exp.or_(*unknown, copy=False), exp.cast(exp.null(), "boolean"))
+    return node, _boolean(case.else_(exp.false()))
+
+
+_EQUAL, _NULL_IN_QUERY, _NULL_IN_ROW = "equal", "null in query", "null in row"
+
+# Comparisons with some value, each with the extreme value that answers it; and their contraries, for ALL.
+_EXTREMES: dict[type[exp.Expr], tuple[str, ...]] = {
+    exp.LT: ("max",),
+    exp.LTE: ("max",),
+    exp.GT: ("min",),
+    exp.GTE: ("min",),
+    exp.NEQ: ("min", "max"),
+}
+_CONTRARY: dict[type[exp.Expr], type[exp.Expr]] = {
+    exp.EQ: exp.NEQ, exp.NEQ: exp.EQ, exp.LT: exp.GTE, exp.GTE: exp.LT, exp.GT: exp.LTE, exp.LTE: exp.GT,
+}  # fmt: skip
+_FOR_SOME = tuple(_CONTRARY)
+# Types whose least and greatest values compare as all values do.
+_ORDERED = frozenset(
+    ("smallint", "integer", "bigint", "numeric", "real", "double precision", "character varying", "text", "date",
+     "time without time zone", "timestamp without time zone", "timestamp with time zone", "boolean", "uuid")
+)  # fmt: skip
+
+
+def _quantified_value(builder: Builder, node: Node, comparison: exp.Expr) -> tuple[Node, exp.Expr]:
+    """Return `x < ANY (query)` or `x < ALL (query)`, by the least and the greatest value of the query.
+
+    ANY is true if it holds for one of these, false over no rows, else NULL if x or a value is NULL. ALL is that no
+    value has the contrary comparison.
+    """
+    quantifier = comparison.expression
+    is_all = isinstance(quantifier, exp.All)
+    kind = _CONTRARY[type(comparison)] if is_all else type(comparison)
+    if kind is exp.EQ:
+        node, value = _in_value(builder, node, exp.In(this=comparison.this, query=quantifier.this))
+        return node, _boolean(exp.Not(this=value)) if is_all else value
+    right, outputs, correlated = _rows_and_outputs(builder, quantifier.this)
+    _check_width([comparison.this], outputs)
+    node, (left,) = _lift_all(builder, node, [comparison.this])
+    left = scalar(left)
+    type_ = type_of(outputs[0])
+    if type_.dimensions or type_.name not in _ORDERED:
+        raise refuse(f"ANY or ALL of a subquery with values of type {type_.shown}", comparison)
+    node, rows, values, found = _summed_up(builder, node, right, outputs[0], correlated, comparison, _EXTREMES[kind])
+    holds = exp.or_(*(kind(this=left.copy(), expression=each) for each in found), copy=False)
+    no_rows = exp.EQ(this=rows, expression=exp.Literal.number(0))
+    unknown = exp.or_(
+        exp.Is(this=left.copy(), expression=exp.null()), exp.LT(this=values, expression=rows.copy()), copy=False
+    )
+    case = (
+        exp.Case()
+        .when(holds, exp.false() if is_all else exp.true())
+        .when(no_rows, exp.true() if is_all else exp.false())
+        .when(unknown, exp.cast(exp.null(), "boolean"))
+        .else_(exp.true() if is_all else exp.false())
     )
     return node, _boolean(case)
 
