@@ -97,3 +97,19 @@ def test_deviations_stay_floats(nexmark: Catalog) -> None:
                  query.replace("stddev(price) AS x, ", "")):  # fmt: skip
         for planner, type_ in ((9, DOUBLE), (PLANNER, QUOTIENT)):
             assert {c.type for c in made_by(planner, text, nexmark).columns if c.name in ("x", "y")} == {type_}
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("SELECT auction, price * 2 AS twice FROM bid WHERE twice > 10", 'column "twice" does not exist'),
+        ("SELECT auction, sum(price) AS s FROM bid GROUP BY auction HAVING s > 10", 'column "s" does not exist'),
+        ("SELECT auction AS a, a + 1 AS b FROM bid", 'column "a" does not exist'),
+        ("SELECT b.auction FROM bid b JOIN auction a WHERE a.id = b.auction", 'syntax error at or near "WHERE"'),
+    ],
+)
+def test_stored_definitions_keep_what_is_refused_now(nexmark: Catalog, query: str, message: str) -> None:
+    for planner in (1, PLANNER):
+        assert made_by(planner, query, nexmark).columns
+    with pytest.raises(Error, match=message):
+        plan(query, nexmark)

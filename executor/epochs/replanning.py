@@ -133,7 +133,7 @@ def made_anew(relation: Relation, catalog: Catalog) -> tuple[Relation, StreamPla
     if relation.is_sink and relation.created:
         message = "what a sink has delivered stays, and all would come again"
         raise Error(message, hint="Drop it and create it again.")
-    plan = plan_view(statement, catalog, Scope(relation.database, (relation.schema,)))
+    plan = plan_view(statement, catalog, Scope(relation.database, (relation.schema,), is_stored=True))
     job = catalog.job_by_id[relation.id]
     made = replace(
         relation,

@@ -56,8 +56,8 @@ from sparkwave.planner.bind.document_keys import may_hold_documents, with_docume
 from sparkwave.planner.bind.function_queries import is_source
 from sparkwave.planner.bind.merged_columns import columns_in, expand_stars
 from sparkwave.planner.bind.output_names import name_outputs
+from sparkwave.planner.bind.output_references import check_outputs_named
 from sparkwave.planner.bind.privileges import check, check_relation, holds, holds_any, permission_denied
-from sparkwave.planner.bind.sort_columns import check_sort_columns
 from sparkwave.planner.bind.sql_functions import calls, with_functions
 from sparkwave.planner.bind.table_references import resolve_references
 from sparkwave.planner.bind.untyped import holds_checked, with_literals_of
@@ -77,6 +77,7 @@ from sparkwave.planner.functions.written_json import with_json
 from sparkwave.planner.parse.named_windows import expand_named_windows
 from sparkwave.planner.parse.parameter_runs import ParameterRun, SqlRun, expanded, is_row_of_runs, parameter_numbers
 from sparkwave.planner.parse.set_returning import ROW_FUNCTIONS
+from sparkwave.planner.parse.strict import check_joins
 from sparkwave.planner.parse.trees import folded, is_cte, name_of, parse_tree, position_of
 from sparkwave.planner.statements import Name
 
@@ -235,12 +236,13 @@ def prepared(tree: exp.Expr, environment: Environment, typed: Typer) -> exp.Expr
 
     Columns have their sources; SQL functions and calls in FROM are expanded; literals that the engines would misread
     have types; tables of the past are marked. Raises Error 0A000 for a subquery with columns that differ only in case,
-    which DuckDB would confuse; and as `check_sort_columns` and `check_statement` do.
+    which DuckDB would confuse; and as `check_joins`, `check_outputs_named` and `check_statement` do.
     """
     refuse_change_logs(tree)
     for source in tree.find_all(exp.Subquery, exp.CTE):
         _check_cases(source)
-    check_sort_columns(tree, columns_in(environment.catalog, environment.scope))
+    check_joins(tree)
+    check_outputs_named(tree, columns_in(environment.catalog, environment.scope))
     tree = tree.copy()
     check_types(tree, environment, typed)
     tree = with_functions(tree, environment.catalog, environment.scope)

@@ -20,8 +20,9 @@ from sparkwave.catalog.types import Type
 from sparkwave.planner.bind.ambiguous import check_unambiguous, mark_bare
 from sparkwave.planner.bind.merged_columns import columns_in, compare_merged, mark_merges
 from sparkwave.planner.bind.output_names import name_selects
+from sparkwave.planner.bind.output_references import check_outputs_named
 from sparkwave.planner.bind.scopes import Scope, check_database, find, resolve, scope_of
-from sparkwave.planner.bind.sort_columns import check_sort_columns, qualify_sort_columns, without_positions
+from sparkwave.planner.bind.sort_columns import qualify_sort_columns, without_positions
 from sparkwave.planner.bind.sql_functions import with_functions
 from sparkwave.planner.bind.table_references import resolve_references
 from sparkwave.planner.bind.user_types import with_user_types
@@ -40,6 +41,7 @@ from sparkwave.planner.functions.written_json import with_json
 from sparkwave.planner.parse.constant_runs import expanded
 from sparkwave.planner.parse.from_items import from_items
 from sparkwave.planner.parse.set_returning import ROW_FUNCTIONS
+from sparkwave.planner.parse.strict import check_joins
 from sparkwave.planner.parse.trees import folded, name_of, position_of, source_names
 from sparkwave.planner.parse.type_text import user_type_name
 from sparkwave.planner.statements import Name
@@ -148,7 +150,8 @@ def annotated(query: exp.Query, catalog: Catalog, scope: Scope, check: Check = l
     """As `bind`, without expanding rows. `check` gets the query, and that of each view that it reads, as written."""
     query = query.copy()
     if not scope.is_stored:
-        check_sort_columns(query, columns_in(catalog, scope))
+        check_joins(query)
+        check_outputs_named(query, columns_in(catalog, scope))
     name_selects(query)
     query = with_functions(query, catalog, scope)
     with_json(with_written_numerics(query, scope.has_exact_numerics, scope.has_numeric_exponents), scope.has_json)

@@ -10,13 +10,6 @@ from sqlglot.optimizer.resolver import Resolver
 from sqlglot.optimizer.scope import traverse_scope
 from sqlglot.schema import Schema
 
-from sparkwave.catalog import errors
-from sparkwave.catalog.errors import Error
-from sparkwave.catalog.model import ROW_ID
-from sparkwave.planner.bind.merged_columns import ColumnsOf, columns_of_from
-from sparkwave.planner.bind.output_names import output_name
-from sparkwave.planner.parse.trees import folded, position_of
-
 
 def qualify_sort_columns(tree: exp.Query, schema: Schema) -> None:
     """Qualify the columns in expressions of ORDER BY that `qualify` has taken for outputs.
@@ -33,42 +26,6 @@ def qualify_sort_columns(tree: exp.Query, schema: Schema) -> None:
             if resolver is not None and column.parent_select is select:
                 with suppress(OptimizeError):  # ambiguous
                     column.set("table", resolver.get_table(column))
-
-
-def check_sort_columns(tree: exp.Expr, columns_of: ColumnsOf) -> None:
-    """Raise Error 42703 for an output's name within an expression of ORDER BY or DISTINCT ON, in a query as written.
-
-    There, as in PostgreSQL, an output is named only alone; the engines take it everywhere. A name that may be a column
-    of a FROM, of which some columns are unknown, is none.
-    """
-    for clause in tree.find_all(exp.Order, exp.Distinct):
-        select = clause.parent
-        on = clause if isinstance(clause, exp.Order) else clause.args.get("on")
-        if not isinstance(select, exp.Select) or on is None:
-            continue
-        keys = (key.this if isinstance(key, exp.Ordered) else key for key in on.expressions)
-        listed = [key for key in keys if not isinstance(key.unnest(), exp.Column)]
-        outputs = {output_name(item) for item in select.expressions} if listed else set()
-        for column in (column for key in listed for column in key.find_all(exp.Column)):
-            is_own = not column.table and column.find_ancestor(exp.Query) is select
-            if is_own and folded(column.this) in outputs and _is_no_column(folded(column.this), select, columns_of):
-                message = f'column "{folded(column.this)}" does not exist'
-                raise Error(message, errors.UNDEFINED_COLUMN, position=position_of(column))
-
-
-def _is_no_column(name: str, select: exp.Select, columns_of: ColumnsOf) -> bool:
-    """Return whether neither the FROM of a query nor that of a query around it has a column or table of a name."""
-    around: exp.Expr | None = select
-    while around is not None:
-        from_ = around.args.get("from_")
-        if isinstance(around, exp.Select) and from_ is not None:
-            found = columns_of_from(from_.this, around.args.get("joins") or [], columns_of)
-            if around.args.get("laterals") or found is None:
-                return False
-            if name == ROW_ID or any(name in (column.name, column.table) for column in found):
-                return False
-        around = around.parent
-    return True
 
 
 def without_positions(tree: exp.Expr) -> exp.Expr:

@@ -29,6 +29,17 @@ _CLAUSES = (
 )  # fmt: skip
 
 
+_UNCONDITIONED = "unconditioned"
+
+
+def check_joins(tree: exp.Expr) -> None:
+    """Raise Error 42601 for a JOIN without ON or USING, which definitions of earlier versions may have."""
+    for join in tree.find_all(exp.Join):
+        if _UNCONDITIONED in join.meta:
+            position, place = join.meta[_UNCONDITIONED]
+            raise Error(f"syntax error at {place}", errors.SYNTAX_ERROR, position=position)
+
+
 class StrictTokenizer(Postgres.Tokenizer):
     KEYWORDS: ClassVar = {word: kind for word, kind in Postgres.Tokenizer.KEYWORDS.items() if word not in _WORDS}
 
@@ -46,6 +57,18 @@ class StrictParser(PostgresParser):
         if consume_pipe:  # FROM before SELECT, or without SELECT
             self._stop()
         return super()._parse_from(joins, skip_from_token, consume_pipe)
+
+    def _parse_join(self, *args: Any, **options: Any) -> Any:
+        """Parse a join; one without the condition that it needs is marked, for `check_joins`."""
+        is_comma = self._match(TokenType.COMMA, advance=False)
+        join = super()._parse_join(*args, **options)
+        if join is None or is_comma or join.kind.upper() == "CROSS":
+            return join
+        if not any(map(join.args.get, ("on", "using", "method"))):
+            token = self._curr
+            near = "end of input" if not token else f'or near "{self.sql[token.start : token.end + 1]}"'
+            join.meta[_UNCONDITIONED] = token.start + 1 if token else len(self.sql) + 1, near
+        return join
 
     def _parse_connect(self, *args: Any, **options: Any) -> Any:
         return None
