@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error, not_found
-from sparkwave.catalog.model import Function
-from sparkwave.catalog.names import literal
+from sparkwave.catalog.model import Catalog, Function, Relation
+from sparkwave.catalog.names import literal, quote_if_needed
 from sparkwave.catalog.relation_details import with_article
 from sparkwave.catalog.system.system_views import is_system
 from sparkwave.catalog.types import BIGINT, BOOLEAN, INTEGER, TIMESTAMPTZ, VARCHAR, Type
@@ -18,6 +18,7 @@ from sparkwave.planner.batch.pg_names import IMPLICIT_SCHEMAS
 from sparkwave.planner.batch.query import Batch
 from sparkwave.planner.bind.binder import resolve
 from sparkwave.planner.bind.privileges import holds_any, permission_denied
+from sparkwave.planner.definitions.counting import drawn_by, next_of
 from sparkwave.planner.parse.describe import FRAGMENT, FRAGMENTS
 from sparkwave.planner.statements import Name, SetVariable, Show, ShowCreate, ShowVariable
 from sparkwave.server.reads import execution
@@ -314,8 +315,20 @@ def show_create(session: Session, statement: ShowCreate) -> Result:
     relation = resolve(session.context.store.catalog, session.scope, statement.name, statement.kind)
     if relation.kind != statement.kind:
         raise Error(f'"{statement.name}" is not {with_article(statement.kind)}', errors.WRONG_OBJECT_TYPE)
-    row = (relation.qualified_name, relation.shown or relation.definition)
+    row = (relation.qualified_name, _with_sequences(relation, session.context.store.catalog))
     return rows_result("SHOW_COMMAND", CREATE_COLUMNS, [row], (VARCHAR, VARCHAR))
+
+
+def _with_sequences(relation: Relation, catalog: Catalog) -> str:
+    """The definition of a relation as it can be run again: with identity columns, and sequences by their names."""
+    text = relation.shown or relation.definition
+    drawn = {id_ for column in relation.columns if (id_ := drawn_by(column.default)) is not None}
+    for sequence in (catalog.by_id[id_] for id_ in drawn if id_ in catalog.by_id):
+        name = literal(f"{quote_if_needed(sequence.schema)}.{quote_if_needed(sequence.name)}")
+        identity = sequence.sequence.identity if sequence.sequence.table == relation.id else None
+        counting = f"DEFAULT nextval({name})" if identity is None else f"GENERATED {identity} AS IDENTITY"
+        text = text.replace(f"DEFAULT {next_of(sequence.id)}", counting)
+    return text
 
 
 def show_variable(session: Session, statement: ShowVariable) -> Result:
