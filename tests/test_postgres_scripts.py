@@ -17,6 +17,7 @@ SCRIPTS: dict[str, tuple[str, ...]] = {
     "like": ("INSERT INTO like_domain VALUES (9)", "INSERT INTO all_of_domain VALUES (9)"),
     "on_commit": (),
     "names_of_outputs": (),
+    "smallints": (),
 }
 
 

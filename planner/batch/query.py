@@ -63,6 +63,7 @@ from sparkwave.planner.bind.table_references import resolve_references
 from sparkwave.planner.bind.untyped import holds_checked, with_literals_of
 from sparkwave.planner.bind.user_types import with_user_types
 from sparkwave.planner.bind.views import keep_arguments, reference
+from sparkwave.planner.bind.wide_literals import beside_constants, may_hold_smallints, widen
 from sparkwave.planner.build.change_logs import refuse_change_logs
 from sparkwave.planner.build.handled import check_windows
 from sparkwave.planner.build.session_frames import expand_sessions
@@ -288,6 +289,10 @@ def _with_types(tree: exp.Expr, environment: Environment, typed: Typer) -> exp.E
     reads_quotients = any(column.type == QUOTIENT for relation in read for column in relation.visible)
     reads_quotients = reads_quotients or any(is_quotient(cast.to) for cast in tree.find_all(exp.Cast))
     has_checked = holds_checked(tree, read)
+    if may_hold_smallints(tree, read):
+        pairs = beside_constants(tree)
+        others = typed(tree, [other for _, other in pairs]) if pairs else []
+        widen(zip((constant for constant, _ in pairs), others, strict=True))
     tree = with_literals_of(with_removals(tree, typed), typed, has_checked)
     if may_hold_documents(tree, read):
         with_document_keys(tree, lambda nodes: typed(tree, nodes))

@@ -22,7 +22,8 @@ class Scope:
     With `is_stored` the names are of a stored definition, in which earlier versions took names that are ambiguous.
     Without `has_json` json is another name of jsonb, without `has_flat_unnests` unnest gives inner arrays. Without
     `has_typed_outputs` a text beside numbers or booleans in a set operation makes texts of them. Without
-    `has_exact_functions` functions of numerics with digits have ten decimal places.
+    `has_exact_functions` functions of numerics with digits have ten decimal places, without `has_wide_literals` an
+    integer constant beside a smallint is a smallint.
     """
 
     database: str
@@ -37,6 +38,7 @@ class Scope:
     has_flat_unnests: bool = True
     has_typed_outputs: bool = True
     has_exact_functions: bool = True
+    has_wide_literals: bool = True
 
 
 def scope_of(relation: Relation) -> Scope:

@@ -23,6 +23,8 @@ from sparkwave.planner.bind.escapes import escape_outputs, escape_query, unescap
 from sparkwave.planner.bind.output_names import UNNAMED
 from sparkwave.planner.bind.untyped import SINCE as TYPED_OUTPUTS_SINCE
 from sparkwave.planner.bind.untyped import type_literals
+from sparkwave.planner.bind.wide_literals import SINCE as WIDE_LITERALS_SINCE
+from sparkwave.planner.bind.wide_literals import beside_constants, widen
 from sparkwave.planner.build.view_query import build
 from sparkwave.planner.build.window_close import on_window_close
 from sparkwave.planner.definitions.sinks import planned_sink, target_of
@@ -234,6 +236,7 @@ def _planned(
         has_flat_unnests=version >= FLAT_UNNESTS_SINCE,
         has_typed_outputs=version >= TYPED_OUTPUTS_SINCE,
         has_exact_functions=version >= EXACT_FUNCTIONS_SINCE,
+        has_wide_literals=version >= WIDE_LITERALS_SINCE,
     )
     root = _built(streaming, catalog, scope, version >= ESCAPED_SINCE)
     if streaming.emits_on_window_close:
@@ -269,6 +272,8 @@ def _built(streaming: Streaming, catalog: Catalog, scope: Scope, escapes: bool) 
     """Return the plan of a query with the wanted outputs."""
     bound = bind(streaming.query, catalog, scope)
     type_literals(bound, scope.has_typed_outputs)
+    if scope.has_wide_literals and widen(beside_constants(bound.tree)):
+        annotate_again(bound)
     has_spreads = with_numeric_spreads(bound.tree, type_of_part)
     if with_document_keys(bound.tree, list) or has_spreads:
         annotate_again(bound)

@@ -1,0 +1,13 @@
+CREATE TABLE small (id int PRIMARY KEY, a smallint, b int);
+INSERT INTO small VALUES (1, 32767, 5), (2, 5, 6), (3, NULL, 1);
+SELECT a + 1, a * 2, 1 - a, a % 3, a / 2, -a, (a + 1) + 1, a + b, a + 1.5, a + 100000, a + 3000000000 FROM small;
+SELECT a + a FROM small WHERE id = 2;
+SELECT a + a FROM small WHERE id = 1;
+SELECT a + 1::smallint FROM small;
+SELECT 32767::smallint + 1, 32767::int2 + (-1), pg_typeof(1::smallint + 1)::text, pg_typeof(1::smallint * 1.0)::text;
+SELECT sum(a * 1000) FROM small;
+SELECT id FROM small WHERE a + 1 > 32767;
+CREATE VIEW added AS SELECT id, a + 1 AS c FROM small;
+SELECT c + 1 FROM added;
+UPDATE small SET a = a - 1 WHERE id = 1 RETURNING a;
+UPDATE small SET a = a + 100 WHERE id = 1;
