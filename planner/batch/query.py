@@ -29,6 +29,7 @@ from sparkwave.planner.batch.correlated import with_outer_columns
 from sparkwave.planner.batch.grouping import expand_grouping
 from sparkwave.planner.batch.hashed_lists import hash_lists
 from sparkwave.planner.batch.index_selection import select_indexes
+from sparkwave.planner.batch.named_values import name_values, named_query
 from sparkwave.planner.batch.operand_checks import check_operands
 from sparkwave.planner.batch.origins import Origin, origins
 from sparkwave.planner.batch.parameters import infer_parameters, parameter_number
@@ -174,7 +175,7 @@ def plan_query(
     """
     check_reads(tree, environment)
     typed = typer(environment)
-    tree = hash_lists(prepared(tree, environment, typed), typed)
+    tree = hash_lists(prepared(named_query(tree), environment, typed), typed)
     relations, client_tree = _relations(tree, environment), tree
     found = origins(tree, relations)
     is_constant = all(isinstance(node, _CONSTANT) for node in tree.walk())
@@ -247,6 +248,7 @@ def prepared(tree: exp.Expr, environment: Environment, typed: Typer) -> exp.Expr
     tree = tree.copy()
     check_types(tree, environment, typed)
     tree = with_functions(tree, environment.catalog, environment.scope)
+    name_values(tree)
     for select in tree.find_all(exp.Select):
         if not select.expressions:  # DuckDB has no rows without columns
             select.set("expressions", [exp.alias_(exp.Literal.number(1), NO_COLUMN, quoted=True)])

@@ -38,12 +38,22 @@ _INTERNAL_TYPE_NAMES: dict[str, str] = {
 }
 # Functions of Sparkwave that replace a function.
 _OURS = {"_avg": "avg"}
+# Operators of which sqlglot makes functions. In definitions, stored ones included, they have these functions' names.
+_OPERATORS = (
+    exp.Pow, exp.StartsWith, exp.JSONBDeleteAtPath, exp.RegexpLike, exp.RegexpILike, exp.JSONBContains,
+    exp.JSONBContainsTopKey, exp.JSONBContainsAnyTopKeys, exp.JSONBContainsAllTopKeys, exp.ArrayContainsAll,
+    exp.ArrayOverlaps, exp.BitwiseXor,
+)  # fmt: skip
 _TRIMS = {"LEADING": "ltrim", "TRAILING": "rtrim"}
 
 
 def output_name(item: exp.Expr) -> str:
     """Return the name of a SELECT item: its alias, else the column, function or type in it, else `?column?`."""
-    return _derived_name(item) or NO_NAME
+    value = item.unalias()
+    while isinstance(value, exp.Paren | exp.Cast):
+        value = value.this
+    name = _weak_name(item) if isinstance(value, _OPERATORS) and not _is_named(item) else _derived_name(item)
+    return name or NO_NAME
 
 
 def name_outputs(query: exp.Expr, name: Callable[[exp.Expr], str | None] = output_name) -> None:
@@ -122,6 +132,8 @@ def _strong_name(item: exp.Expr | None) -> str | None:
             return "timezone"
         case exp.Trim():
             return _TRIMS.get(str(item.args.get("position")), "btrim")
+        case exp.Mod():  # the operator has no name
+            return item.meta.get("name")
         case exp.Func() if not isinstance(item, exp.Connector):
             return item.meta.get("name") or _function_name(item)
     return None

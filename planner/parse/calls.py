@@ -94,6 +94,7 @@ def _series(arguments: list[exp.Expr]) -> exp.Expr:
 
 _BUILDERS: dict[str, Callable[..., Any]] = {
     **{name: StrictParser.FUNCTIONS[name] for name in _NODES},
+    "MOD": lambda arguments: _named("mod", StrictParser.FUNCTIONS["MOD"](arguments)),
     "NOW": lambda arguments: _named("now", exp.CurrentTimestamp()),
     "GENERATE_SERIES": _series,
     "ALL": lambda arguments: exp.All(this=arguments[0] if arguments else exp.null()),

@@ -1,0 +1,12 @@
+VALUES (3), (2), (1) ORDER BY column1 LIMIT 2;
+SELECT column1, q.column2 FROM (VALUES (1, 'a')) AS q;
+SELECT column2 FROM (VALUES (1, 'a'), (2, 'b')) AS q (x) WHERE x > 1;
+VALUES (1) UNION ALL SELECT 3 ORDER BY column1;
+WITH c AS (VALUES (1, 2)) SELECT column2 FROM c;
+WITH c (a) AS (VALUES (1, 2)) SELECT a, column2 FROM c;
+CREATE TABLE valued (a int DEFAULT 4, b text);
+INSERT INTO valued (b, a) VALUES ('q', DEFAULT), ('r', 5);
+UPDATE valued SET b = v.column2 FROM (VALUES (5, 'new')) AS v WHERE valued.a = v.column1 RETURNING valued.a, valued.b;
+SELECT * FROM valued WHERE (a, b) IN (VALUES (4, 'q'));
+CREATE VIEW of_values AS VALUES (1, 'a');
+SELECT column2 FROM of_values;
