@@ -18,6 +18,13 @@ SCRIPTS: dict[str, tuple[str, ...]] = {
     "on_commit": (),
     "names_of_outputs": (),
     "names_of_values": (),
+    "primary_keys_in_group_by": (
+        "select customer.name, purchase.amount, count(*) from customer join purchase on purchase.cid = customer.id "
+        "group by customer.id",
+        "select x, y from pair group by x",
+        "select a, z from cc group by a",
+        "select cv.name from cv group by cv.id",
+    ),
     "smallints": (),
 }
 
@@ -49,3 +56,24 @@ def test_names_and_types_of_outputs(both: tuple[Connection, Connection], query: 
     )
     varchar_is_text = [(name, code if "VALUES" not in query or code != 1043 else 25) for name, code in found]
     assert varchar_is_text == expected
+
+
+def test_views_follow_what_depends_on_a_primary_key(in_process_server: Server) -> None:
+    query = """SELECT c.id, c.name || '!' AS name, count(o.id) AS n, sum(o.amount) AS s
+               FROM buyer c LEFT JOIN bought o ON o.cid = c.id GROUP BY c.id HAVING c.name <> 'none'"""
+    with in_process_server.connect() as client:
+        client.execute("CREATE TABLE buyer (id int PRIMARY KEY, name text)")
+        client.execute("CREATE TABLE bought (id int PRIMARY KEY, cid int, amount numeric)")
+        client.execute(f"CREATE MATERIALIZED VIEW buyers AS {query}".encode())
+        for statement in (
+            "INSERT INTO buyer VALUES (1, 'ann'), (2, 'bob'), (3, 'none'), (4, NULL)",
+            "INSERT INTO bought VALUES (1, 1, 5), (2, 1, 6), (3, 3, 7)",
+            "UPDATE buyer SET name = 'bobby' WHERE id IN (2, 3)",
+            "UPDATE bought SET cid = 2 WHERE id = 1",
+            "DELETE FROM buyer WHERE id = 1",
+        ):
+            client.execute(statement.encode())
+            client.execute("FLUSH")
+            expected = client.execute(query.encode()).fetchall()
+            assert sorted(client.execute("SELECT * FROM buyers").fetchall()) == sorted(expected)
+        assert sorted(expected) == [(2, "bobby!", 1, 5), (3, "bobby!", 1, 7)]

@@ -53,6 +53,7 @@ from sparkwave.planner.bind.binder import (
     row_id_columns,
     scope_of,
 )
+from sparkwave.planner.bind.dependent_columns import group_by_dependents
 from sparkwave.planner.bind.document_keys import may_hold_documents, with_document_keys
 from sparkwave.planner.bind.function_queries import is_source
 from sparkwave.planner.bind.merged_columns import columns_in, expand_stars
@@ -249,6 +250,7 @@ def prepared(tree: exp.Expr, environment: Environment, typed: Typer) -> exp.Expr
     check_types(tree, environment, typed)
     tree = with_functions(tree, environment.catalog, environment.scope)
     name_values(tree)
+    group_by_dependents(tree, environment.catalog, environment.scope)
     for select in tree.find_all(exp.Select):
         if not select.expressions:  # DuckDB has no rows without columns
             select.set("expressions", [exp.alias_(exp.Literal.number(1), NO_COLUMN, quoted=True)])

@@ -18,6 +18,7 @@ from sparkwave.catalog.errors import Error, not_found
 from sparkwave.catalog.model import ROW_ID, Catalog, Column, Relation
 from sparkwave.catalog.types import Type
 from sparkwave.planner.bind.ambiguous import check_unambiguous, mark_bare
+from sparkwave.planner.bind.dependent_columns import group_by_dependents
 from sparkwave.planner.bind.merged_columns import columns_in, compare_merged, mark_merges
 from sparkwave.planner.bind.output_names import name_selects
 from sparkwave.planner.bind.output_references import check_outputs_named
@@ -154,6 +155,8 @@ def annotated(query: exp.Query, catalog: Catalog, scope: Scope, check: Check = l
         check_outputs_named(query, columns_in(catalog, scope))
     name_selects(query)
     query = with_functions(query, catalog, scope)
+    if scope.has_dependent_columns:
+        group_by_dependents(query, catalog, scope)
     with_json(with_written_numerics(query, scope.has_exact_numerics, scope.has_numeric_exponents), scope.has_json)
     with_user_types(query, catalog, scope)
     if not scope.has_flat_unnests:

@@ -23,7 +23,8 @@ class Scope:
     Without `has_json` json is another name of jsonb, without `has_flat_unnests` unnest gives inner arrays. Without
     `has_typed_outputs` a text beside numbers or booleans in a set operation makes texts of them. Without
     `has_exact_functions` functions of numerics with digits have ten decimal places, without `has_wide_literals` an
-    integer constant beside a smallint is a smallint.
+    integer constant beside a smallint is a smallint. Without `has_dependent_columns` a primary key in GROUP BY stands
+    for itself alone.
     """
 
     database: str
@@ -39,6 +40,7 @@ class Scope:
     has_typed_outputs: bool = True
     has_exact_functions: bool = True
     has_wide_literals: bool = True
+    has_dependent_columns: bool = True
 
 
 def scope_of(relation: Relation) -> Scope:

@@ -7,6 +7,8 @@ from functools import lru_cache
 from sqlglot import exp
 
 from sparkwave.catalog.model import Catalog, Relation
+from sparkwave.planner.bind.dependent_columns import SINCE as DEPENDENTS_SINCE
+from sparkwave.planner.bind.dependent_columns import group_by_dependents
 from sparkwave.planner.bind.scopes import scope_of
 from sparkwave.planner.bind.sql_functions import with_functions
 from sparkwave.planner.bind.table_references import resolve_references
@@ -32,6 +34,8 @@ def reference(view: Relation, table: exp.Table, catalog: Catalog) -> exp.Subquer
     """
     scope = scope_of(view)
     definition = with_functions(_definition(view.definition).copy(), catalog, scope)
+    if view.planner >= DEPENDENTS_SINCE:
+        group_by_dependents(definition, catalog, scope)
     if view.planner < FLAT_UNNESTS_SINCE:
         without_flat_unnests(definition)
     query = with_user_types(with_json(definition, view.planner >= JSON_SINCE), catalog, scope)

@@ -17,6 +17,7 @@ from sparkwave.catalog.types import Type
 from sparkwave.planner.backfill.backfill_order import backfill_order
 from sparkwave.planner.backfill.strategy import DEFAULTS, BackfillSettings, choose
 from sparkwave.planner.bind.binder import Scope, annotate_again, bind, check_functions, scope_of
+from sparkwave.planner.bind.dependent_columns import SINCE as DEPENDENTS_SINCE
 from sparkwave.planner.bind.document_keys import with_document_keys
 from sparkwave.planner.bind.escapes import SINCE as ESCAPED_SINCE
 from sparkwave.planner.bind.escapes import escape_outputs, escape_query, unescape_outputs
@@ -237,6 +238,7 @@ def _planned(
         has_typed_outputs=version >= TYPED_OUTPUTS_SINCE,
         has_exact_functions=version >= EXACT_FUNCTIONS_SINCE,
         has_wide_literals=version >= WIDE_LITERALS_SINCE,
+        has_dependent_columns=version >= DEPENDENTS_SINCE,
     )
     root = _built(streaming, catalog, scope, version >= ESCAPED_SINCE)
     if streaming.emits_on_window_close:
