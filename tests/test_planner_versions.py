@@ -8,8 +8,8 @@ from test_queries_page import catalog, plan
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Catalog, Relation
 from sparkwave.catalog.types import DOUBLE, NUMERIC, QUOTIENT
-from sparkwave.planner.plan.rules import PLANNER
 from sparkwave.planner.plan.stream_plan import StreamPlan, plan_definition
+from sparkwave.planner.since import PLANNER
 
 FIRST_BIDS = """SELECT auction, price FROM (
                 SELECT auction, price, row_number() OVER (PARTITION BY auction ORDER BY date_time) AS place FROM bid)

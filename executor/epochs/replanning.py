@@ -26,8 +26,8 @@ from sparkwave.executor.sinks.deliveries import log_name
 from sparkwave.planner.bind.scopes import Scope
 from sparkwave.planner.parse.statement import parse_statement
 from sparkwave.planner.plan.fingerprint import Fingerprint, Stored, differences, fingerprint, load, same_tables
-from sparkwave.planner.plan.rules import PLANNER
 from sparkwave.planner.plan.stream_plan import StreamPlan, plan_view
+from sparkwave.planner.since import PLANNER
 from sparkwave.planner.statements import CreateStreaming
 
 logger = logging.getLogger(__name__)

@@ -17,6 +17,7 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error, not_found
 from sparkwave.catalog.model import ROW_ID, Catalog, Column, Relation
 from sparkwave.catalog.types import Type
+from sparkwave.planner import since
 from sparkwave.planner.bind.ambiguous import check_unambiguous, mark_bare
 from sparkwave.planner.bind.dependent_columns import group_by_dependents
 from sparkwave.planner.bind.merged_columns import columns_in, compare_merged, mark_merges
@@ -155,11 +156,13 @@ def annotated(query: exp.Query, catalog: Catalog, scope: Scope, check: Check = l
         check_outputs_named(query, columns_in(catalog, scope))
     name_selects(query)
     query = with_functions(query, catalog, scope)
-    if scope.has_dependent_columns:
+    if scope.planner >= since.DEPENDENT_COLUMNS:
         group_by_dependents(query, catalog, scope)
-    with_json(with_written_numerics(query, scope.has_exact_numerics, scope.has_numeric_exponents), scope.has_json)
+    has_exact_numerics = scope.planner >= since.EXACT_NUMERICS
+    with_written_numerics(query, has_exact_numerics, scope.planner >= since.NUMERIC_EXPONENTS)
+    with_json(query, scope.planner >= since.JSON_APART)
     with_user_types(query, catalog, scope)
-    if not scope.has_flat_unnests:
+    if scope.planner < since.FLAT_UNNESTS:
         without_flat_unnests(query)
     if miscounted(query) is None:
         check(query)
@@ -168,13 +171,13 @@ def annotated(query: exp.Query, catalog: Catalog, scope: Scope, check: Check = l
     ctes = frozenset(cte.alias for cte in tree.find_all(exp.CTE))
     _resolve_tables(tree, catalog, scope, tables, ctes, check)
     expanded(tree)
-    if not scope.has_exact_averages:
+    if scope.planner < since.EXACT_AVERAGES:
         for call in tree.find_all(exp.Avg):
             call.meta[OF_FLOATS] = True
-    if not scope.has_exact_numerics:
+    if not has_exact_numerics:
         for quotient in tree.find_all(exp.Div):
             quotient.meta[INEXACT] = True
-    if not scope.has_exact_functions:
+    if scope.planner < since.EXACT_FUNCTIONS:
         for spread in tree.find_all(*SPREADS):
             spread.meta[OF_FLOATS] = True
         for node in tree.walk():

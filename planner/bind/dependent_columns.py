@@ -14,8 +14,6 @@ from sparkwave.planner.functions.aggregates import aggregate_calls
 from sparkwave.planner.parse.from_items import from_items
 from sparkwave.planner.parse.trees import alias_of, folded, is_cte, name_of
 
-# The planner's version that has them.
-SINCE = 10
 _READ = ("expressions", "having", "order")
 _Sources = dict[str, Relation | None]
 

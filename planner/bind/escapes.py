@@ -12,9 +12,6 @@ from sparkwave.catalog.model import ROW_ID, Relation
 from sparkwave.planner.bind.binder import BoundQuery
 from sparkwave.planner.plan.nodes import Project
 
-# The version of the planner that escapes names, and later ones.
-SINCE = 3
-
 
 def escape_query(bound: BoundQuery) -> BoundQuery:
     """Escape every name of a column and an alias in a query, and the names of the relations' columns.

@@ -8,6 +8,7 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error, not_found
 from sparkwave.catalog.model import Catalog, Relation
 from sparkwave.catalog.names import DEFAULT_SCHEMA, TEMPORARY_SCHEMA, is_temporary_schema
+from sparkwave.planner.since import PLANNER
 from sparkwave.planner.statements import Name
 
 
@@ -16,31 +17,17 @@ class Scope:
     """Where unqualified names are looked up: in the schemas of `path`, one after the other.
 
     `temporary` is the session's schema of temporary tables, which is first in the path if there is one. `as_of` is the
-    id of the definition that contains the names: tables are as they were when it was made. Without `has_exact_averages`
-    avg() is always of double precision. Without `has_exact_numerics` a quotient of numerics has the scale of its
-    dividend, and numerics in arrays have DuckDB's scale. Without `has_numeric_exponents` 1e5 is of double precision.
-    With `is_stored` the names are of a stored definition, in which earlier versions took names that are ambiguous.
-    Without `has_json` json is another name of jsonb, without `has_flat_unnests` unnest gives inner arrays. Without
-    `has_typed_outputs` a text beside numbers or booleans in a set operation makes texts of them. Without
-    `has_exact_functions` functions of numerics with digits have ten decimal places, without `has_wide_literals` an
-    integer constant beside a smallint is a smallint. Without `has_dependent_columns` a primary key in GROUP BY stands
-    for itself alone.
+    id of the definition that contains the names: tables are as they were when it was made. With `is_stored` the names
+    are of a stored definition, in which earlier versions took names that are ambiguous. `planner` is the version of the
+    planner by whose rules a definition is read.
     """
 
     database: str
     path: tuple[str, ...] = (DEFAULT_SCHEMA,)
     temporary: str | None = None
     as_of: int | None = None
-    has_exact_averages: bool = True
-    has_exact_numerics: bool = True
-    has_numeric_exponents: bool = True
     is_stored: bool = False
-    has_json: bool = True
-    has_flat_unnests: bool = True
-    has_typed_outputs: bool = True
-    has_exact_functions: bool = True
-    has_wide_literals: bool = True
-    has_dependent_columns: bool = True
+    planner: int = PLANNER
 
 
 def scope_of(relation: Relation) -> Scope:

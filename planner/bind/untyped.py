@@ -32,7 +32,6 @@ from sparkwave.planner.bind.user_types import check_label
 from sparkwave.planner.parse.literals import engine_text
 from sparkwave.planner.parse.trees import folded, position_of
 
-SINCE = 9
 _PLACES = (
     exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Nullif, exp.In, exp.Between,
     exp.Coalesce, exp.Greatest, exp.Least, exp.Case, exp.If,
@@ -47,7 +46,7 @@ _READ_OTHERWISE = (BYTEA, DATE, TIMESTAMP, TIMESTAMPTZ, DOUBLE, JSON, JSONB)
 def type_literals(bound: BoundQuery, has_typed_outputs: bool = True) -> None:
     """Give the literals of a bound query their types, and type the expressions over them again.
 
-    Before the planner's version `SINCE` texts beside numbers or booleans in a set operation made texts of them.
+    Without `has_typed_outputs` texts beside numbers or booleans in a set operation made texts of them.
     """
     seen: Seen = {}
     has_checked = holds_checked(bound.tree, bound.tables.values())

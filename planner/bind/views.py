@@ -7,16 +7,14 @@ from functools import lru_cache
 from sqlglot import exp
 
 from sparkwave.catalog.model import Catalog, Relation
-from sparkwave.planner.bind.dependent_columns import SINCE as DEPENDENTS_SINCE
+from sparkwave.planner import since
 from sparkwave.planner.bind.dependent_columns import group_by_dependents
 from sparkwave.planner.bind.scopes import scope_of
 from sparkwave.planner.bind.sql_functions import with_functions
 from sparkwave.planner.bind.table_references import resolve_references
 from sparkwave.planner.bind.user_types import with_user_types
 from sparkwave.planner.build.time_windows import prepare_from
-from sparkwave.planner.functions.flat_unnest import SINCE as FLAT_UNNESTS_SINCE
 from sparkwave.planner.functions.flat_unnest import without_flat_unnests
-from sparkwave.planner.functions.written_json import SINCE as JSON_SINCE
 from sparkwave.planner.functions.written_json import with_json
 from sparkwave.planner.parse.statement import parse_statement
 from sparkwave.planner.parse.trees import folded, is_cte
@@ -34,11 +32,11 @@ def reference(view: Relation, table: exp.Table, catalog: Catalog) -> exp.Subquer
     """
     scope = scope_of(view)
     definition = with_functions(_definition(view.definition).copy(), catalog, scope)
-    if view.planner >= DEPENDENTS_SINCE:
+    if view.planner >= since.DEPENDENT_COLUMNS:
         group_by_dependents(definition, catalog, scope)
-    if view.planner < FLAT_UNNESTS_SINCE:
+    if view.planner < since.FLAT_UNNESTS:
         without_flat_unnests(definition)
-    query = with_user_types(with_json(definition, view.planner >= JSON_SINCE), catalog, scope)
+    query = with_user_types(with_json(definition, view.planner >= since.JSON_APART), catalog, scope)
     query = _as_subquery(resolve_references(query, catalog, scope), f"_view{view.id}_")
     for node in query.walk():
         if "start" in node.meta:

@@ -10,8 +10,6 @@ from sparkwave.catalog.model import Relation
 from sparkwave.catalog.types import SMALLINT
 from sparkwave.planner.functions.operators import type_of_part
 
-# The planner's version that has them.
-SINCE = 10
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
 _LARGEST = 2**31 - 1
 

@@ -15,8 +15,8 @@ from sparkwave.catalog.column_names import unescaped
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Catalog, Column, Relation
 from sparkwave.catalog.relation_details import Index, IndexKey, with_article
+from sparkwave.planner import since
 from sparkwave.planner.bind.binder import Scope, resolve_readable
-from sparkwave.planner.bind.escapes import SINCE as ESCAPED_SINCE
 from sparkwave.planner.bind.escapes import escape_relation
 from sparkwave.planner.bind.output_names import NO_NAME, output_name
 from sparkwave.planner.build.sort_keys import order_of
@@ -84,13 +84,13 @@ def index_query(
 
 def first_name(relation: Relation, made: Relation) -> str:
     """Return the name that a relation had when its only reader `made` was made; hidden keys have this name."""
-    known = escape_relation(relation) if made.planner >= ESCAPED_SINCE else relation
+    known = escape_relation(relation) if made.planner >= since.ESCAPED_NAMES else relation
     hidden = (column.lake_name for column in made.columns if column.is_hidden)
     names = (name.removesuffix(f".{key}") for name in hidden for key in known.key if name.endswith(f".{key}"))
     found = next(names, None)
     if found is None:
         return relation.name
-    return unescaped(found) if made.planner >= ESCAPED_SINCE else found
+    return unescaped(found) if made.planner >= since.ESCAPED_NAMES else found
 
 
 def with_names(index: Index, names: Mapping[str, str]) -> Index:

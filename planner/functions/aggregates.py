@@ -76,8 +76,8 @@ def is_aggregate(node: exp.Expr) -> bool:
     return isinstance(node, exp.AggFunc) or (isinstance(node, exp.Anonymous) and node.name.lower() in _BY_NAME)
 
 
-# Marks an avg() that is always of double precision, as without `Scope.has_exact_averages`, and one of SPREADS,
-# as without `Scope.has_exact_functions`.
+# Marks an avg() that is always of double precision, as before `since.EXACT_AVERAGES`, and one of SPREADS, as
+# before `since.EXACT_FUNCTIONS`.
 OF_FLOATS = "of floats"
 
 # The nodes for which `annotate_types` asks `result_type`.

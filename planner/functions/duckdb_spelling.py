@@ -379,7 +379,7 @@ def _quotient(dividend: exp.Expr, divisor: exp.Expr) -> exp.Expr:
 
 
 def _inexact_quotient(dividend: exp.Expr, divisor: exp.Expr) -> exp.Expr:
-    """Return a quotient as versions before `Scope.has_exact_numerics` computed it."""
+    """Return a quotient as it was before `since.EXACT_NUMERICS`."""
     integers = [inner for side in (dividend, divisor) if (inner := _integer_in(side, as_before=True)) is not None]
     return ours("divide_integers", *integers) if len(integers) == 2 else ours("divide_quotients", dividend, divisor)
 

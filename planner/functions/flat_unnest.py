@@ -1,6 +1,6 @@
 """unnest of an array of several dimensions gives all elements, as in PostgreSQL, where DuckDB's gives inner arrays.
 
-Before the planner's version `SINCE` it gave inner arrays, and it still does in the views that were defined then. So do
+Before `since.FLAT_UNNESTS` it gave inner arrays, and it still does in the views that were defined then. So do
 the set-returning functions that other functions become (`planner.parse.set_returning`), such as regexp_matches.
 """
 
@@ -12,8 +12,6 @@ from sqlglot import exp
 
 from sparkwave.planner.functions.operators import type_of_part
 from sparkwave.planner.parse.set_returning import WRITTEN_UNNEST
-
-SINCE = 8
 
 
 def without_flat_unnests(tree: exp.Expr) -> exp.Expr:

@@ -54,8 +54,8 @@ from sparkwave.planner.parse.trees import position_of
 
 Call = tuple[str, list[exp.Expr]]
 
-# Marks a quotient with the scale of its dividend, as without `Scope.has_exact_numerics`, and a function whose result
-# has ten decimal places, as without `Scope.has_exact_functions`.
+# Marks a quotient with the scale of its dividend, as before `since.EXACT_NUMERICS`, and a function whose result
+# has ten decimal places, as before `since.EXACT_FUNCTIONS`.
 INEXACT = "inexact"
 
 # Node classes, each with the function and the names of the node's arguments in the function's order.

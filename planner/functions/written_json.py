@@ -1,7 +1,7 @@
 """json apart from jsonb, as PostgreSQL has it: a text that is kept as it was written.
 
 DuckDB's `JSON` holds jsonb. json is a type of its own (`catalog.types.BASES`), so that DuckDB tells the two apart in
-every place. Before the planner's version `SINCE` json was another name of jsonb, and it still is in the views that were
+every place. Before `since.JSON_APART` json was another name of jsonb, and it still is in the views that were
 defined then.
 """
 
@@ -19,7 +19,6 @@ from sparkwave.planner.parse.trees import position_of
 
 T = TypeVar("T", bound=exp.Expr)
 
-SINCE = 7
 # Marks a call of a json function in a definition for which json is jsonb.
 IS_OF_JSONB = "of jsonb"
 # Functions that set-returning functions of json become (`planner.parse.set_returning`), and those of jsonb.

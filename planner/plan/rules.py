@@ -9,6 +9,7 @@ from typing import TypeGuard
 from sqlglot import exp
 
 from sparkwave.catalog.types import INTEGER
+from sparkwave.planner import since
 from sparkwave.planner.bind.binder import data_type
 from sparkwave.planner.build.builder import columns_in, names_of, typed_column
 from sparkwave.planner.delta.now import reads_now
@@ -51,20 +52,8 @@ from sparkwave.planner.plan.nodes import (
 from sparkwave.planner.plan.outputs import limit_outputs
 from sparkwave.planner.plan.sharing import share_states
 
-# A relation keeps the version that planned it first, because its stored rows fit no other plan.
-PLANNER = 10
-# In earlier versions, avg() of integers and numerics was of double precision.
-EXACT_AVERAGES_SINCE = 4
-# In earlier versions, quotients of numerics other than averages had ten decimal places, and cast array elements
-# three.
-EXACT_NUMERICS_SINCE = 5
-# In earlier versions, numbers with an exponent were of double precision.
-NUMERIC_EXPONENTS_SINCE = 6
-# In earlier versions, functions of numerics with digits, such as sqrt of numeric(10,2), had ten decimal places.
-EXACT_FUNCTIONS_SINCE = 10
 
-
-def apply_rules(root: Project, is_stored: bool = True, version: int = PLANNER) -> Project:
+def apply_rules(root: Project, is_stored: bool = True, version: int = since.PLANNER) -> Project:
     """Run the RULES of a version of the planner over a plan.
 
     `is_stored` tells whether its rows are stored or only sent on.

@@ -14,17 +14,14 @@ from sparkwave.catalog.model import Catalog, Column, Relation
 from sparkwave.catalog.names import INTERNAL_PREFIX
 from sparkwave.catalog.relation_details import Details
 from sparkwave.catalog.types import Type
+from sparkwave.planner import since
 from sparkwave.planner.backfill.backfill_order import backfill_order
 from sparkwave.planner.backfill.strategy import DEFAULTS, BackfillSettings, choose
 from sparkwave.planner.bind.binder import Scope, annotate_again, bind, check_functions, scope_of
-from sparkwave.planner.bind.dependent_columns import SINCE as DEPENDENTS_SINCE
 from sparkwave.planner.bind.document_keys import with_document_keys
-from sparkwave.planner.bind.escapes import SINCE as ESCAPED_SINCE
 from sparkwave.planner.bind.escapes import escape_outputs, escape_query, unescape_outputs
 from sparkwave.planner.bind.output_names import UNNAMED
-from sparkwave.planner.bind.untyped import SINCE as TYPED_OUTPUTS_SINCE
 from sparkwave.planner.bind.untyped import type_literals
-from sparkwave.planner.bind.wide_literals import SINCE as WIDE_LITERALS_SINCE
 from sparkwave.planner.bind.wide_literals import beside_constants, widen
 from sparkwave.planner.build.view_query import build
 from sparkwave.planner.build.window_close import on_window_close
@@ -34,11 +31,9 @@ from sparkwave.planner.delta.now import reads_now
 from sparkwave.planner.delta.nullability import never_null
 from sparkwave.planner.functions.aggregates import is_aggregate, with_numeric_spreads
 from sparkwave.planner.functions.duckdb_spelling import for_duckdb
-from sparkwave.planner.functions.flat_unnest import SINCE as FLAT_UNNESTS_SINCE
 from sparkwave.planner.functions.json_checks import check_key
 from sparkwave.planner.functions.operators import type_of_part
 from sparkwave.planner.functions.unstable import check_stable
-from sparkwave.planner.functions.written_json import SINCE as JSON_SINCE
 from sparkwave.planner.parse.statement import parse_statement
 from sparkwave.planner.parse.trees import position_of
 from sparkwave.planner.plan.nodes import (
@@ -61,11 +56,6 @@ from sparkwave.planner.plan.nodes import (
     walk,
 )
 from sparkwave.planner.plan.rules import (
-    EXACT_AVERAGES_SINCE,
-    EXACT_FUNCTIONS_SINCE,
-    EXACT_NUMERICS_SINCE,
-    NUMERIC_EXPONENTS_SINCE,
-    PLANNER,
     apply_rules,
     free_name,
 )
@@ -120,7 +110,7 @@ class StreamPlan:
     order: tuple[tuple[int, int], ...] = ()  # ids of upstreams: the first is read to its end before the second starts
     clustering: tuple[Order, ...] = ()  # the order in which rows are written together
     details: Details | None = None  # the properties of an index or a sink besides those of a relation
-    planner: int = PLANNER
+    planner: int = since.PLANNER
 
     @lazy
     def columns(self) -> tuple[Column, ...]:
@@ -128,7 +118,7 @@ class StreamPlan:
         columns: list[Column] = []
         for index, field in enumerate(self.root.fields):
             name = field.name
-            if self.planner >= ESCAPED_SINCE:
+            if self.planner >= since.ESCAPED_NAMES:
                 name = unescaped(name) if index < self.width else readable(name)
             if index >= self.width:
                 name = free_name(name, {column.name for column in columns})
@@ -227,20 +217,9 @@ def _planned(
 ) -> StreamPlan:
     streaming = streaming_of(statement, catalog, scope, made)
     options = read_options(streaming.options)
-    version = PLANNER if made is None else made.planner
-    scope = replace(
-        scope,
-        has_exact_averages=version >= EXACT_AVERAGES_SINCE,
-        has_exact_numerics=version >= EXACT_NUMERICS_SINCE,
-        has_numeric_exponents=version >= NUMERIC_EXPONENTS_SINCE,
-        has_json=version >= JSON_SINCE,
-        has_flat_unnests=version >= FLAT_UNNESTS_SINCE,
-        has_typed_outputs=version >= TYPED_OUTPUTS_SINCE,
-        has_exact_functions=version >= EXACT_FUNCTIONS_SINCE,
-        has_wide_literals=version >= WIDE_LITERALS_SINCE,
-        has_dependent_columns=version >= DEPENDENTS_SINCE,
-    )
-    root = _built(streaming, catalog, scope, version >= ESCAPED_SINCE)
+    version = since.PLANNER if made is None else made.planner
+    scope = replace(scope, planner=version)
+    root = _built(streaming, catalog, scope, version >= since.ESCAPED_NAMES)
     if streaming.emits_on_window_close:
         root = on_window_close(root)
     width = len(root.items)
@@ -265,7 +244,7 @@ def _planned(
 
 
 def _clustering(streaming: Streaming, version: int) -> tuple[Order, ...]:
-    if version < ESCAPED_SINCE:
+    if version < since.ESCAPED_NAMES:
         return streaming.clustering
     return tuple(replace(order, name=escaped(order.name)) for order in streaming.clustering)
 
@@ -273,8 +252,8 @@ def _clustering(streaming: Streaming, version: int) -> tuple[Order, ...]:
 def _built(streaming: Streaming, catalog: Catalog, scope: Scope, escapes: bool) -> Project:
     """Return the plan of a query with the wanted outputs."""
     bound = bind(streaming.query, catalog, scope)
-    type_literals(bound, scope.has_typed_outputs)
-    if scope.has_wide_literals and widen(beside_constants(bound.tree)):
+    type_literals(bound, scope.planner >= since.TYPED_OUTPUTS)
+    if scope.planner >= since.WIDE_LITERALS and widen(beside_constants(bound.tree)):
         annotate_again(bound)
     has_spreads = with_numeric_spreads(bound.tree, type_of_part)
     if with_document_keys(bound.tree, list) or has_spreads:

@@ -10,7 +10,7 @@ from sparkwave.catalog.names import is_temporary_schema
 from sparkwave.planner.batch.query import plan_query, relations_read
 from sparkwave.planner.bind.privileges import check_owner
 from sparkwave.planner.definitions.stored_definitions import settled
-from sparkwave.planner.plan.rules import PLANNER
+from sparkwave.planner.since import PLANNER
 from sparkwave.planner.statements import CreateView, Drop
 from sparkwave.server.reads import execution
 from sparkwave.server.session.session import Session

@@ -29,9 +29,9 @@ from sparkwave.planner.definitions.sinks import check_no_circle, check_target, l
 from sparkwave.planner.definitions.stored_definitions import settled
 from sparkwave.planner.explain.lines import notices
 from sparkwave.planner.plan.fingerprint import fingerprint
-from sparkwave.planner.plan.rules import PLANNER
 from sparkwave.planner.plan.stream_plan import StreamPlan
 from sparkwave.planner.plan.streaming_query import KINDS
+from sparkwave.planner.since import PLANNER
 from sparkwave.planner.statements import CreateIndex, CreateSink, CreateStreaming
 from sparkwave.server.session.session import Session
 from sparkwave.server.statements.named_connections import with_connection

@@ -1,0 +1,19 @@
+"""The versions of the planner, and since which of them a definition has another meaning, or another plan.
+
+A relation keeps the version that planned it first, because its stored rows fit no other plan.
+"""
+
+from __future__ import annotations
+
+PLANNER = 10  # that of new definitions
+
+ESCAPED_NAMES = 3  # columns of any name; before, a few names were refused
+EXACT_AVERAGES = 4  # avg() of integers and numerics is a numeric; before, it was of double precision
+EXACT_NUMERICS = 5  # quotients and elements of arrays are exact; before, they had the dividend's and DuckDB's scale
+NUMERIC_EXPONENTS = 6  # 1e5 is a numeric; before, it was of double precision
+JSON_APART = 7  # json is a type of its own; before, it was another name of jsonb
+FLAT_UNNESTS = 8  # unnest gives the elements of inner arrays; before, it gave the inner arrays
+TYPED_OUTPUTS = 9  # a text beside numbers in a set operation is a number; before, it made texts of them
+EXACT_FUNCTIONS = 10  # sqrt of numeric(10,2), and stddev of numerics, are exact; before, ten places and floats
+WIDE_LITERALS = 10  # an integer constant beside a smallint is an integer; before, it was a smallint
+DEPENDENT_COLUMNS = 10  # a primary key in GROUP BY stands for its table's columns; before, for itself alone
