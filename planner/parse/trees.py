@@ -122,8 +122,9 @@ class Sparkwave(Postgres):
             return _of_the_catalog(found) if isinstance(found, exp.DataType) else found
 
         def _parse_parameter(self) -> Any:
-            """Parse what follows `$` or `@`: the latter is an operator that binds less than `+`, the absolute value."""
-            if self._prev is not None and self._prev.text == "@":
+            """Parse a parameter, whose `$` may have become `@`, or the absolute value, which binds less than `+`."""
+            is_number = self._curr is not None and self._curr.token_type == TokenType.NUMBER
+            if self._prev.text == "@" and not (is_number and self._curr.start == self._prev.end + 1):
                 return self.expression(exp.Abs(this=self._parse_term()))
             return super()._parse_parameter()
 
