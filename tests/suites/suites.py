@@ -79,6 +79,7 @@ SUITES = {
             ),
             {"PYTHONPATH": str(Path(__file__).parent / "plugins")},
             before=("CREATE SCHEMA test_schema", "CREATE SCHEMA test_schema_2"),
+            test_seconds=60,  # the first test of a class makes all of its tables
         ),
     )
 }  # fmt: skip
