@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from postgres import beside
 from servers import Server
 
+from sparkwave.catalog.document_paths import define_paths
 from sparkwave.catalog.document_texts import define_documents
 from sparkwave.executor.spark.spark_engine import task_script
 
@@ -163,6 +164,7 @@ def test_averages_are_numeric_to_clients(both: tuple[Connection, Connection]) ->
 def macros() -> duckdb.DuckDBPyConnection:
     database = duckdb.connect()
     define_documents(database)
+    define_paths(database)
     database.execute(zlib.decompress(task_script()).decode())
     return database
 

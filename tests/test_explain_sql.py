@@ -12,6 +12,7 @@ from fuzz import standard
 from sqlglot import exp
 from test_explain import planned, tables
 
+from sparkwave.catalog.document_paths import define_paths
 from sparkwave.catalog.document_texts import define_documents
 from sparkwave.planner.delta import operator_sql
 from sparkwave.planner.explain.incremental import operator_delta
@@ -129,6 +130,7 @@ def test_each_operators_changes_lead_from_old_to_new(seed: int) -> None:
     with duckdb.connect() as connection:
         connection.execute("SET integer_division = true")
         define_documents(connection)
+        define_paths(connection)
         connection.execute(f"CREATE SCHEMA pg; {SCALAR.read_text()}")
         fill(connection, random.Random(seed))
         for number, node in enumerate(walk(plan.root), 1):

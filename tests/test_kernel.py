@@ -21,6 +21,7 @@ from postgres import Postgres
 from pyspark import cloudpickle
 from test_functions import GOLDEN, create_table_h, in_view
 
+from sparkwave.catalog.document_paths import define_paths
 from sparkwave.catalog.document_texts import define_documents
 from sparkwave.catalog.lake.ducklake import ENGINE_VERSION, Cursor, Lake
 from sparkwave.catalog.lake.places import remove_tree
@@ -207,6 +208,7 @@ def test_functions() -> None:
     database.execute("CREATE VIEW r1 AS FROM h")
     server = duckdb.connect()
     define_documents(server)
+    define_paths(server)
     server.execute(zlib.decompress(SETUP.script).decode())
     create_table_h(server)
     server.execute("CREATE VIEW r1 AS FROM h")

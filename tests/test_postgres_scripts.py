@@ -16,6 +16,7 @@ Connection = psycopg.Connection[Any]
 SCRIPTS: dict[str, tuple[str, ...]] = {
     "like": ("INSERT INTO like_domain VALUES (9)", "INSERT INTO all_of_domain VALUES (9)"),
     "on_commit": (),
+    "jsonpath": (),
     "names_of_outputs": (),
     "names_of_values": (),
     "primary_keys_in_group_by": (
@@ -77,3 +78,19 @@ def test_views_follow_what_depends_on_a_primary_key(in_process_server: Server) -
             expected = client.execute(query.encode()).fetchall()
             assert sorted(client.execute("SELECT * FROM buyers").fetchall()) == sorted(expected)
         assert sorted(expected) == [(2, "bobby!", 1, 5), (3, "bobby!", 1, 7)]
+
+
+def test_views_follow_what_paths_find(in_process_server: Server) -> None:
+    query = """SELECT id, jsonb_path_query_array(d, '$.b[*] ? (@.x > 1 || @ == 2)') AS found,
+               jsonb_path_exists(d, '$.a') AS is_there, jsonb_path_match(d, '$.a == 1') AS is_one FROM paths"""
+    each = "SELECT id, p FROM paths, jsonb_path_query(d, '$.b[*]') AS p"
+    with in_process_server.connect() as client:
+        client.execute("CREATE TABLE paths (id int PRIMARY KEY, d jsonb)")
+        client.execute(f"CREATE MATERIALIZED VIEW of_paths AS {query}".encode())
+        client.execute(f"CREATE MATERIALIZED VIEW of_each AS {each}".encode())
+        for document in ('{"a": 1, "b": [2, {"x": 5}]}', '{"b": [1]}', '{"a": 1}', None):
+            client.execute("INSERT INTO paths VALUES (1, %s), (2, NULL)", (document,))
+            client.execute("FLUSH")
+            for view, of in (("of_paths", query), ("of_each", each)):
+                expected = sorted(client.execute(of.encode()).fetchall(), key=str)
+                assert sorted(client.execute(f"SELECT * FROM {view}".encode()).fetchall(), key=str) == expected

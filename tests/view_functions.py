@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import duckdb
 
+from sparkwave.catalog.document_paths import define_paths
 from sparkwave.catalog.document_texts import define_documents
 from sparkwave.catalog.lake.ducklake import SETTINGS
 from sparkwave.catalog.system import system_views
@@ -16,5 +17,6 @@ def view_database() -> duckdb.DuckDBPyConnection:
         f"{SETTINGS.replace('GLOBAL', '')}; SET threads = 1; CREATE SCHEMA memory.pg; ATTACH ':memory:' AS lake"
     )
     define_documents(opened)
+    define_paths(opened)
     opened.execute(system_views.scalar_functions())
     return opened

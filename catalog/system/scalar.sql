@@ -1036,6 +1036,29 @@ CREATE OR REPLACE MACRO pg.jsonb_of_kind(j, kind, type) AS
            ::VARCHAR::JSON);
 CREATE OR REPLACE MACRO pg.json_at(j, path) AS if(len(path) = 0, j, json_extract(j, pg._pointer(path)));
 CREATE OR REPLACE MACRO pg.json_text_at(j, path) AS pg._unquoted(pg.json_at(j, path));
+-- What a jsonpath finds, as an array.
+CREATE OR REPLACE MACRO pg._at_path(j, p, v, s) AS list_transform(
+    [sparkwave_document_path(j::VARCHAR, p, v::VARCHAR, s)],
+    lambda r: if(starts_with(r, '!'), pg.raise(substr(r, 2, 5), substr(r, 8))::VARCHAR, r))[1];
+CREATE OR REPLACE MACRO pg.jsonb_path_query_array
+    (j, p) AS pg._at_path(j, p, '{}', false)::JSON,
+    (j, p, v) AS pg._at_path(j, p, v, false)::JSON,
+    (j, p, v, s) AS pg._at_path(j, p, v, s)::JSON;
+CREATE OR REPLACE MACRO pg.jsonb_path_query_first
+    (j, p) AS pg._at_path(j, p, '{}', false)::JSON -> 0,
+    (j, p, v) AS pg._at_path(j, p, v, false)::JSON -> 0,
+    (j, p, v, s) AS pg._at_path(j, p, v, s)::JSON -> 0;
+CREATE OR REPLACE MACRO pg.jsonb_path_exists
+    (j, p) AS pg._at_path(j, p, '{}', false) <> '[]',
+    (j, p, v) AS pg._at_path(j, p, v, false) <> '[]',
+    (j, p, v, s) AS pg._at_path(j, p, v, s) <> '[]';
+CREATE OR REPLACE MACRO pg._path_truth(found, s) AS CASE found WHEN '[true]' THEN true WHEN '[false]' THEN false
+    WHEN '[null]' THEN NULL
+    ELSE if(found IS NULL OR s, NULL, pg.raise('22038', 'single boolean result is expected')::BOOLEAN) END;
+CREATE OR REPLACE MACRO pg.jsonb_path_match
+    (j, p) AS pg._path_truth(pg._at_path(j, p, '{}', false), false),
+    (j, p, v) AS pg._path_truth(pg._at_path(j, p, v, false), false),
+    (j, p, v, s) AS pg._path_truth(pg._at_path(j, p, v, s), s);
 CREATE OR REPLACE MACRO pg.jsonb_exists(j, k) AS CASE WHEN k IS NOT NULL THEN
     json_exists(j, pg._pointer([k])) AND json_type(j) = 'OBJECT'
     OR json_type(j) = 'ARRAY' AND json_contains(j, to_json(k)) OR json_type(j) = 'VARCHAR' AND json_extract_string(j, '$') = k END;

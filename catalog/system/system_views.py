@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Collection, Iterable
 from importlib import resources
 
+from sparkwave.catalog.document_paths import define_paths
 from sparkwave.catalog.document_texts import define_documents
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import Cursor
@@ -161,6 +162,7 @@ def define_python_functions(cursor: Cursor, signal: Callable[[str, int, str], bo
     pg_cancel_backend and pg_terminate_backend call `signal(user, process id, "cancel" or "terminate")`.
     """
     define_documents(cursor)
+    define_paths(cursor)
     cursor.create_function("sparkwave_signal", signal, ["VARCHAR", "INTEGER", "VARCHAR"], "BOOLEAN", side_effects=True)
 
 

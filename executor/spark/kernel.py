@@ -27,6 +27,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from sparkwave.catalog.document_paths import define_paths
 from sparkwave.catalog.document_texts import define_documents
 
 T = TypeVar("T")
@@ -367,6 +368,7 @@ def _database(setup: Setup) -> Any:
         for name in setup.extensions:
             database.execute(f"LOAD {_literal(str(_extension(name)))}")
         define_documents(database)
+        define_paths(database)
         database.execute(zlib.decompress(setup.script).decode())
         for sql in setup.secrets:
             try:

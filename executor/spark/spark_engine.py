@@ -18,7 +18,7 @@ from pyspark.errors import PySparkException, PythonException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from sparkwave.catalog import document_texts, errors
+from sparkwave.catalog import document_paths, document_texts, errors
 from sparkwave.catalog.counters import EngineName
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import ENGINE_VERSION, SETTINGS, Cursor, Lake, at_one_moment, file_access
@@ -48,6 +48,7 @@ from sparkwave.executor.spark.task_share import Share
 from sparkwave.planner.plan.nodes import Scan
 from sparkwave.planner.plan.stream_plan import State
 
+cloudpickle.register_pickle_by_value(document_paths)
 cloudpickle.register_pickle_by_value(document_texts)
 cloudpickle.register_pickle_by_value(kernel)
 cloudpickle.register_pickle_by_value(python_calls)

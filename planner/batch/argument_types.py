@@ -47,6 +47,10 @@ _SIGNATURES = {
     "json_extract_path_text": "json text", "json_elements": "json", "json_element_texts": "json",
     "json_keys": "json text",
     "jsonb_typeof": "jsonb", "jsonb_array_length": "jsonb", "jsonb_exists": "jsonb text",
+    **dict.fromkeys(
+        ("jsonb_path_exists", "jsonb_path_match", "jsonb_path_query_array", "jsonb_path_query_first"),
+        "jsonb text jsonb boolean",
+    ),
     "jsonb_exists_any": "jsonb text[]", "jsonb_exists_all": "jsonb text[]", "jsonb_extract_path": "jsonb text",
     "jsonb_extract_path_text": "jsonb text", "json_at": "jsonb text", "json_text_at": "jsonb text",
     "array_length": "array int", "array_lower": "array int", "array_upper": "array int",

@@ -35,7 +35,8 @@ _NAMES = {
     (2, 3): "array_fill array_join array_position array_to_string date_trunc generate_series generate_subscripts "
     "lpad regexp_like regexp_match regexp_matches regexp_split_to_array regexp_split_to_table rpad string_to_array "
     "string_to_table substr substring",
-    (2, 4): "regexp_count width_bucket",
+    (2, 4): "jsonb_path_exists jsonb_path_match jsonb_path_query jsonb_path_query_array jsonb_path_query_first "
+    "regexp_count width_bucket",
     (2, 6): "regexp_substr",
     (2, _ANY): "concat_ws json_extract_path json_extract_path_text jsonb_extract_path jsonb_extract_path_text",
     (3, 3): "array_replace date_bin make_date make_time replace set_bit set_byte split_part translate",

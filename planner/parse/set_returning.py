@@ -17,12 +17,13 @@ class _Rows:
     """`arrays` are the functions that make an array of each column, `columns` their names in FROM.
 
     A column without a name gets the function's name, or its alias. `is_named` functions take the call's name as an
-    argument.
+    argument. `of` is a function of the call's arguments whose result the arrays are made of.
     """
 
     arrays: tuple[str, ...]
     columns: tuple[str, ...] = ()
     is_named: bool = False
+    of: str | None = None
 
 
 def _of_documents(type_: str) -> dict[str, _Rows]:
@@ -42,6 +43,7 @@ SET_RETURNING = {
     "regexp_split_to_table": _Rows(("regexp_split_to_array",)),
     "regexp_matches": _Rows(("regexp_all_matches",)),
     "generate_subscripts": _Rows(("array_subscripts",)),
+    "jsonb_path_query": _Rows(("jsonb_elements",), of="jsonb_path_query_array"),
 }
 ORDINALITY = "ordinality"
 # sqlglot's nodes of the functions whose rows are elements.
@@ -71,11 +73,16 @@ def with_unnests(tree: exp.Expr) -> exp.Expr:
 
 def _arrays(call: exp.Anonymous, rows: _Rows) -> list[exp.Expr]:
     arguments = [*call.expressions, *([exp.Literal.string(call.name.lower())] if rows.is_named else [])]
+    as_written = {**call.meta, WRITTEN: call.name.lower(), GIVEN: len(call.expressions)}
+    if rows.of is not None:
+        inner = exp.Anonymous(this=rows.of, expressions=[part.copy() for part in arguments])
+        inner.meta.update(as_written)
+        return [exp.Anonymous(this=name, expressions=[inner.copy()]) for name in rows.arrays]
     made: list[exp.Expr] = [
         exp.Anonymous(this=name, expressions=[part.copy() for part in arguments]) for name in rows.arrays
     ]
     for array in made:
-        array.meta.update(call.meta, **{WRITTEN: call.name.lower(), GIVEN: len(call.expressions)})
+        array.meta.update(as_written)
     return made
 
 
