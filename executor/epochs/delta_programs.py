@@ -22,7 +22,7 @@ from sparkwave.planner.delta.compiler import VIEW_CHANGES, compile_delta
 from sparkwave.planner.delta.nullability import never_null
 from sparkwave.planner.functions.emit import to_sql
 from sparkwave.planner.functions.raising import or_raise, raised, unguarded
-from sparkwave.planner.plan.nodes import WEIGHT
+from sparkwave.planner.plan.nodes import WEIGHT, Memo, TopN
 from sparkwave.planner.plan.stream_plan import StreamPlan
 
 P = ParamSpec("P")
@@ -96,10 +96,15 @@ class Added:
 
 @dataclass(frozen=True)
 class Whole(Added):
-    """All rows of a state or view, and the key that identifies a row in its table."""
+    """All rows of a state or view, and the key by which changes remove rows from its table.
+
+    All changes of a table have the same key, whether a program makes them or a computation in full (`Apply`). It
+    identifies a row unless `is_of_several`: then it is the partition, whose rows are removed and added together.
+    """
 
     key: tuple[str, ...]
     present: frozenset[str]
+    is_of_several: bool
 
 
 def _kept(made: Callable[Concatenate[StreamPlan, P], T]) -> Callable[Concatenate[StreamPlan, P], T]:
@@ -196,7 +201,9 @@ def whole(plan: StreamPlan) -> tuple[Whole, ...]:
     for item in first_rows(plan):
         node = nodes.get(item.target or "")
         key, present = (node.key, never_null(node)) if node is not None else (plan.key, plan.present)
-        found.append(Whole(*_texts(item), tuple(dict.fromkeys(key)), present))
+        is_of_several = isinstance(node, TopN | Memo)
+        key = node.partition if isinstance(node, TopN | Memo) else tuple(dict.fromkeys(key))
+        found.append(Whole(*_texts(item), key, present, is_of_several))
     return tuple(found)
 
 

@@ -14,8 +14,26 @@ from sparkwave.catalog.lake.translation import DuckDBError
 from sparkwave.catalog.model import Position
 from sparkwave.catalog.names import BUFFER, VIEWS_SCHEMA, LakeTable, quote
 from sparkwave.catalog.stores.compute_errors import ComputeErrors
-from sparkwave.executor.epochs.advance import Addition, Advance, Changes, Fill, View, by_changes, set_times
-from sparkwave.executor.epochs.delta_programs import Added, Check, Program, hash_of_row, new_checks, program, whole
+from sparkwave.executor.epochs.advance import (
+    Addition,
+    Advance,
+    Application,
+    Changes,
+    Fill,
+    View,
+    by_changes,
+    set_times,
+)
+from sparkwave.executor.epochs.delta_programs import (
+    Added,
+    Check,
+    Program,
+    Whole,
+    hash_of_row,
+    new_checks,
+    program,
+    whole,
+)
 from sparkwave.executor.epochs.script import Script, bound_checks, script, script_of_few, within
 from sparkwave.executor.epochs.versions import Version, rows_added, rows_at, rows_new, rows_old
 from sparkwave.executor.faults import error_of, is_nobodys, message_of
@@ -94,8 +112,13 @@ class DuckDBEngine:
                 bound[f"{item.state}_state"] = f"FROM {name}_whole"
             stored = self._stored(cursor, view, table)
             make_table(cursor, left, _difference(stored, f"{name}_whole", item.columns))
-            items.append(by_changes(table, item.key, item.present, item.columns, left))
-            counts.append(count_signs(cursor, left))
+            if item.is_of_several:
+                items.append(_by_partitions(table, item, name))
+                removed, added = (make_table(cursor, each, query) for each, query in _partitions(item, name, left))
+                counts.append((removed, added))
+            else:
+                items.append(by_changes(table, item.key, item.present, item.columns, left))
+                counts.append(count_signs(cursor, left))
         failed = _failed(cursor, self._of_changes(view, changes)) if are_bound else None
         return Advance(
             view, tuple(items), left, tuple(counts), sum_changes(cursor, left, hash_of_row(view.plan)), failed
@@ -217,6 +240,20 @@ def _make(cursor: Cursor, name: str, query: str, keys: int) -> int:
     finally:
         if is_listed:
             cursor.execute("RESET dynamic_or_filter_threshold")
+
+
+def _by_partitions(table: LakeTable, item: Whole, name: str) -> Application:
+    """Return the change of a table whose partitions are removed and added whole, by the tables of `_partitions`."""
+    added = Addition(table, f"{name}_added", item.columns)
+    return Application(item.key, item.present, f"{name}_removed", added, item.state)
+
+
+def _partitions(item: Whole, name: str, changes: str) -> tuple[tuple[str, str], tuple[str, str]]:
+    """Return two tables, as names with SQL: the keys of the changed partitions, and all computed rows of these."""
+    removed, added = f"{name}_removed", f"{name}_added"
+    keys = f"SELECT DISTINCT {', '.join(map(quote, item.key)) or '1 AS k0'} FROM {changes}"
+    same = " AND ".join(f"t.{quote(k)} IS NOT DISTINCT FROM r.{quote(k)}" for k in item.key) or "TRUE"
+    return (removed, keys), (added, f"SELECT t.* FROM {name}_whole AS t SEMI JOIN {removed} AS r ON {same}")
 
 
 def _difference(stored: str, computed: str, columns: Sequence[str]) -> str:

@@ -351,6 +351,7 @@ class SharedBuffer:
     def _add(self, cursor: Cursor, table: _Table, item: Application, snapshot: int, removed: int, added: int) -> None:
         """Apply a change to a table and note the keys."""
         pending = table.pending or self._made_pending(cursor, table, item)
+        assert pending.application.key == item.key, f"the keys of {table.stored} differ"
         has_begun = not table.has_changes
         if has_begun:
             table.snapshot = snapshot  # nothing has been stored since
