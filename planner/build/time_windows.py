@@ -61,18 +61,18 @@ def _name_series(tree: exp.Expr) -> None:
 
     A series of columns without their tables is written LATERAL, because sqlglot finds their tables only then.
     """
-    columns = list(tree.find_all(exp.Column))
-    named = {folded(column.args["table"]) for column in columns if column.table}
-    named |= {folded(column.this) for column in columns if isinstance(column.this, exp.Identifier)}
+    named = {folded(column.args["table"]) for column in tree.find_all(exp.Column) if column.table}
     for series in list(tree.find_all(exp.ExplodingGenerateSeries)):
         source = series.parent
         if not isinstance(source, exp.Table | exp.Lateral):
             continue
         alias = source.args.get("alias")
-        if isinstance(alias, exp.TableAlias) and alias.this is not None and folded(alias.this) in named:
-            alias.set("columns", alias.columns or [alias.this.copy()])
         is_joined = isinstance(source, exp.Table) and isinstance(source.parent, exp.Join)
-        if is_joined and any(not column.table for column in series.find_all(exp.Column)):
+        is_bare = is_joined and any(not column.table for column in series.find_all(exp.Column))
+        is_lateral = is_bare or isinstance(source, exp.Lateral)
+        if isinstance(alias, exp.TableAlias) and alias.this is not None and (is_lateral or folded(alias.this) in named):
+            alias.set("columns", alias.columns or [alias.this.copy()])
+        if is_bare:
             own = "generate_series"
             named_own = exp.TableAlias(this=exp.to_identifier(own), columns=[exp.to_identifier(own)])
             source.replace(exp.Lateral(this=series, alias=alias or named_own))

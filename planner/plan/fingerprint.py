@@ -18,7 +18,7 @@ from sqlglot import exp
 
 from sparkwave.catalog.types import JSONB, Type
 from sparkwave.planner.functions.operators import type_of_part
-from sparkwave.planner.plan.nodes import Aggregate, Field, Scan, walk
+from sparkwave.planner.plan.nodes import Aggregate, Field, Memo, Scan, TopN, walk
 from sparkwave.planner.plan.stream_plan import State, StreamPlan
 
 # The form of a fingerprint. Of two with different forms, only the stored tables are compared.
@@ -64,11 +64,18 @@ def _stored(columns: list[list[str]], key: list[str]) -> Stored:
     return Stored(tuple((name, type_) for name, type_ in columns), tuple(key))
 
 
+# Versions without this mark could leave states with partitions stale, so that views with such states are made anew.
+_PARTITIONS = "partitions"
+
+
 def fingerprint(plan: StreamPlan) -> Fingerprint:
     rows = Stored(_columns(plan.root.fields), plan.key)
     states = {state.name: _of_state(state) for state in plan.states if not state.in_view}
     operators = tuple(type(node).__name__ for node in walk(plan.root))
-    form = json.dumps([_form(plan.root), [[s.name, s.in_view, s.columns] for s in plan.states], plan.width])
+    parts = [_form(plan.root), [[s.name, s.in_view, s.columns] for s in plan.states], plan.width]
+    if any(not state.in_view and isinstance(state.node, TopN | Memo) for state in plan.states):
+        parts.append(_PARTITIONS)
+    form = json.dumps(parts)
     return Fingerprint(rows, states, operators, hashlib.sha256(form.encode()).hexdigest())
 
 
