@@ -13,8 +13,7 @@ from sqlglot import exp
 
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Relation
-from sparkwave.catalog.types import CHAR, TEXT, Type
-from sparkwave.planner.functions.scalar_functions import FUNCTIONS
+from sparkwave.catalog.types import CHAR, Type
 from sparkwave.planner.parse.from_items import from_items
 from sparkwave.planner.parse.trees import alias_of, column_type, folded
 
@@ -138,7 +137,7 @@ def _item(item: exp.Expr, sources: list[tuple[str, _Columns | None]]) -> _Column
         raise _Unknown
     alias = item.args["alias"] if isinstance(item, exp.Alias) else None
     if not isinstance(value, exp.Column):
-        return [(folded(alias) if alias is not None else "", _cast(value) or _text(value))]
+        return [(folded(alias) if alias is not None else "", _cast(value))]
     name = folded(alias if alias is not None else value.this)
     table = folded(value.args["table"]) if value.args.get("table") is not None else None
     for source, columns in sources:
@@ -164,31 +163,6 @@ def _cast(value: exp.Expr) -> Origin | None:
     except Error:
         return None
     return Origin(0, 0, type_) if type_.precision is not None or type_.named is not None else None
-
-
-_TEXT = Origin(0, 0, TEXT)
-# Calls whose result has the type of an argument, which may be varchar; and those of type name.
-_OF_ARGUMENTS = (
-    exp.Coalesce, exp.Greatest, exp.Least, exp.Nullif, exp.Case, exp.If, exp.AnyValue, exp.First, exp.Last,
-    exp.FirstValue, exp.LastValue, exp.NthValue, exp.Lag, exp.Lead, exp.Explode, exp.Unnest, exp.Cast, exp.Mode,
-    exp.CurrentUser, exp.SessionUser, exp.CurrentSchema, exp.CurrentDatabase, exp.CurrentCatalog,
-)  # fmt: skip
-_OF_NAMES = ("unnest", "mode", "any_value", "first_value", "last_value", "nth_value", "lag", "lead", "row", "cast")
-
-
-def _text(value: exp.Expr) -> Origin | None:
-    """Return the type text for an expression that has it if its values are texts; where varchar is possible, None."""
-    if isinstance(value, exp.Cast):
-        return _TEXT if value.to.this == exp.DType.TEXT else None
-    if isinstance(value, exp.Literal):
-        return _TEXT if value.is_string else None
-    if isinstance(value, exp.Paren):
-        return _text(value.this)
-    if isinstance(value, exp.Anonymous):
-        is_known = value.name.lower() in FUNCTIONS and value.name.lower() not in _OF_NAMES
-        return _TEXT if is_known else None
-    is_call = isinstance(value, exp.DPipe | exp.Func) and not isinstance(value, _OF_ARGUMENTS)
-    return _TEXT if is_call else None
 
 
 def _all(sources: list[_Columns | None]) -> _Columns:
