@@ -67,6 +67,10 @@ def _answer(document: str, path: str, variables: str, silent: bool) -> str:
             raise
     except PathError as error:
         return f"!{error.sqlstate} {error}"
+    except RecursionError:
+        return "!54001 stack depth limit exceeded"
+    except ValueError:  # a text with a wrong escape, or a number of thousands of digits
+        return "!42601 syntax error in jsonpath input"
 
 
 def _decoded(text: str) -> Any:
@@ -88,6 +92,7 @@ def _text(value: Any) -> str:
 # Trees of paths. A decorated function could not be sent to executors.
 _PARSED: dict[str, tuple[bool, Node]] = {}
 _MOST_PARSED = 1000
+_LONGEST = 10_000  # characters, since the time to parse a path grows with the square of its length
 
 
 def parsed(path: str) -> tuple[bool, Node]:
@@ -101,6 +106,8 @@ def parsed(path: str) -> tuple[bool, Node]:
 
 
 def _parse(path: str) -> tuple[bool, Node]:
+    if len(path) > _LONGEST:
+        raise PathError("54000", f"a jsonpath of more than {_LONGEST:,} characters is not supported")
     tokens: list[tuple[str, str]] = []
     position = 0
     while path[position:].strip():
