@@ -107,10 +107,13 @@ class Application:
         """
         return "=" if column in self.present else "IS NOT DISTINCT FROM"
 
+    def same(self, row: str, key: str) -> str:
+        """Return the SQL condition that a row has a key."""
+        return " AND ".join(f"{row}.{quote(k)} {self.equals(k)} {key}.{quote(k)}" for k in self.key) or "TRUE"
+
     def removal(self, table: str) -> str:
         """Return SQL that deletes the rows with the keys from a table."""
-        same = " AND ".join(f"t.{quote(k)} {self.equals(k)} r.{quote(k)}" for k in self.key) or "TRUE"
-        return f"DELETE FROM {table} AS t USING {self.removed} AS r WHERE {same}"
+        return f"DELETE FROM {table} AS t USING {self.removed} AS r WHERE {self.same('t', 'r')}"
 
 
 @dataclass(frozen=True)
@@ -361,20 +364,13 @@ def applications(view: View, made: Program, name: str) -> tuple[Application, ...
     return tuple(found)
 
 
-def by_changes(
-    table: LakeTable, key: Sequence[str], present: frozenset[str], columns: Sequence[str], changes: str
-) -> Application:
-    """Return the change of a table by `changes`, a relation of the cursor with a `_weight` column."""
+def own_application(view: View, changes: str) -> Application:
+    """Return the change of a view's own table by `changes`, a relation of the cursor with a `_weight` column."""
+    plan = view.plan
+    columns = tuple(field.name for field in plan.root.fields)
     removed, added = (
         f"(SELECT {', '.join(map(quote, listed))} FROM {changes} WHERE _weight {sign} 0)"
-        for listed, sign in ((key or ["_weight"], "<"), (columns, ">"))
+        for listed, sign in ((plan.key or ["_weight"], "<"), (columns, ">"))
     )
-    return Application(tuple(key), present, removed, Addition(table, added, tuple(columns)), changes=changes)
-
-
-def own_application(view: View, changes: str) -> Application:
-    """Return the change of a view's own table by its changed rows."""
-    plan = view.plan
-    return by_changes(
-        view.relation.lake_table, plan.key, plan.present, [field.name for field in plan.root.fields], changes
-    )
+    added_rows = Addition(view.relation.lake_table, added, columns)
+    return Application(plan.key, plan.present, removed, added_rows, changes=changes)

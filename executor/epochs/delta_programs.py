@@ -19,10 +19,9 @@ from sparkwave.planner.backfill.fragments import FillQuery, first_rows, more_row
 from sparkwave.planner.delta.checks import Check as PlannedCheck
 from sparkwave.planner.delta.checks import fill_checks
 from sparkwave.planner.delta.compiler import VIEW_CHANGES, compile_delta
-from sparkwave.planner.delta.nullability import never_null
 from sparkwave.planner.functions.emit import to_sql
 from sparkwave.planner.functions.raising import or_raise, raised, unguarded
-from sparkwave.planner.plan.nodes import WEIGHT, Memo, TopN
+from sparkwave.planner.plan.nodes import WEIGHT
 from sparkwave.planner.plan.stream_plan import StreamPlan
 
 P = ParamSpec("P")
@@ -92,19 +91,6 @@ class Added:
     columns: tuple[str, ...]
     query: str
     raising: str
-
-
-@dataclass(frozen=True)
-class Whole(Added):
-    """All rows of a state or view, and the key by which changes remove rows from its table.
-
-    All changes of a table have the same key, whether a program makes them or a computation in full (`Apply`). It
-    identifies a row unless `is_of_several`: then it is the partition, whose rows are removed and added together.
-    """
-
-    key: tuple[str, ...]
-    present: frozenset[str]
-    is_of_several: bool
 
 
 def _kept(made: Callable[Concatenate[StreamPlan, P], T]) -> Callable[Concatenate[StreamPlan, P], T]:
@@ -194,17 +180,9 @@ def checks_of(planned: Iterable[PlannedCheck]) -> tuple[Check, ...]:
 
 
 @_kept
-def whole(plan: StreamPlan) -> tuple[Whole, ...]:
+def whole(plan: StreamPlan) -> tuple[Added, ...]:
     """Return the queries that compute a view's states and then the view in full, over all rows of its inputs."""
-    nodes = {state.name: state.node for state in plan.states}
-    found = []
-    for item in first_rows(plan):
-        node = nodes.get(item.target or "")
-        key, present = (node.key, never_null(node)) if node is not None else (plan.key, plan.present)
-        is_of_several = isinstance(node, TopN | Memo)
-        key = node.partition if isinstance(node, TopN | Memo) else tuple(dict.fromkeys(key))
-        found.append(Whole(*_texts(item), key, present, is_of_several))
-    return tuple(found)
+    return tuple(Added(*_texts(item)) for item in first_rows(plan))
 
 
 def _texts(item: FillQuery) -> tuple[str | None, tuple[str, ...], str, str]:

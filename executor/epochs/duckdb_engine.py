@@ -21,14 +21,13 @@ from sparkwave.executor.epochs.advance import (
     Changes,
     Fill,
     View,
-    by_changes,
+    own_application,
     set_times,
 )
 from sparkwave.executor.epochs.delta_programs import (
     Added,
     Check,
     Program,
-    Whole,
     hash_of_row,
     new_checks,
     program,
@@ -39,6 +38,7 @@ from sparkwave.executor.epochs.versions import Version, rows_added, rows_at, row
 from sparkwave.executor.faults import error_of, is_nobodys, message_of
 from sparkwave.executor.memory.delta_tables import count_signs, fill_changes, fill_table, make_table, sum_changes
 from sparkwave.executor.spark.kernel import failed_rows, unless_raised
+from sparkwave.planner.delta.nullability import never_null
 
 logger = logging.getLogger(__name__)
 
@@ -112,13 +112,13 @@ class DuckDBEngine:
                 bound[f"{item.state}_state"] = f"FROM {name}_whole"
             stored = self._stored(cursor, view, table)
             make_table(cursor, left, _difference(stored, f"{name}_whole", item.columns))
-            if item.is_of_several:
-                items.append(_by_partitions(table, item, name))
-                removed, added = (make_table(cursor, each, query) for each, query in _partitions(item, name, left))
-                counts.append((removed, added))
-            else:
-                items.append(by_changes(table, item.key, item.present, item.columns, left))
+            if item.state is None:
+                items.append(own_application(view, left))
                 counts.append(count_signs(cursor, left))
+            else:
+                change = _of_state(view, item, name)
+                items.append(change)
+                counts.append(_fill_change(cursor, change, name, left))
         failed = _failed(cursor, self._of_changes(view, changes)) if are_bound else None
         return Advance(
             view, tuple(items), left, tuple(counts), sum_changes(cursor, left, hash_of_row(view.plan)), failed
@@ -242,18 +242,21 @@ def _make(cursor: Cursor, name: str, query: str, keys: int) -> int:
             cursor.execute("RESET dynamic_or_filter_threshold")
 
 
-def _by_partitions(table: LakeTable, item: Whole, name: str) -> Application:
-    """Return the change of a table whose partitions are removed and added whole, by the tables of `_partitions`."""
-    added = Addition(table, f"{name}_added", item.columns)
-    return Application(item.key, item.present, f"{name}_removed", added, item.state)
+def _of_state(view: View, item: Added, name: str) -> Application:
+    """Return the change of a state by the tables of `_fill_change`, with the key that programs have for it, too."""
+    [state] = (state for state in view.plan.states if state.name == item.state)
+    added = Addition(view.table_of(item.state), f"{name}_added", item.columns)
+    return Application(state.key, never_null(state.node), f"{name}_removed", added, state.name)
 
 
-def _partitions(item: Whole, name: str, changes: str) -> tuple[tuple[str, str], tuple[str, str]]:
-    """Return two tables, as names with SQL: the keys of the changed partitions, and all computed rows of these."""
-    removed, added = f"{name}_removed", f"{name}_added"
-    keys = f"SELECT DISTINCT {', '.join(map(quote, item.key)) or '1 AS k0'} FROM {changes}"
-    same = " AND ".join(f"t.{quote(k)} IS NOT DISTINCT FROM r.{quote(k)}" for k in item.key) or "TRUE"
-    return (removed, keys), (added, f"SELECT t.* FROM {name}_whole AS t SEMI JOIN {removed} AS r ON {same}")
+def _fill_change(cursor: Cursor, change: Application, name: str, changed: str) -> tuple[int, int]:
+    """Make the tables of a change: the keys of the changed rows, and all computed rows with these.
+
+    Returns their numbers of rows.
+    """
+    keys = f"SELECT DISTINCT {', '.join(map(quote, change.key)) or '1'} FROM {changed}"
+    rows = f"SELECT t.* FROM {name}_whole AS t SEMI JOIN {change.removed} AS r ON {change.same('t', 'r')}"
+    return make_table(cursor, change.removed, keys), make_table(cursor, change.added.rows, rows)
 
 
 def _difference(stored: str, computed: str, columns: Sequence[str]) -> str:

@@ -17,7 +17,7 @@ from sparkwave.catalog.names import quote
 from sparkwave.catalog.stores.store import Store
 from sparkwave.catalog.stores.view_checksums import Checksum, checksum_of
 from sparkwave.executor.epochs.advance import View, set_times
-from sparkwave.executor.epochs.delta_programs import Whole, whole
+from sparkwave.executor.epochs.delta_programs import Added, whole
 from sparkwave.executor.epochs.plans import Plans
 from sparkwave.executor.epochs.versions import rows_at
 
@@ -81,7 +81,7 @@ class Comparison:
 
 
 # Returns the SQL of the rows of a state or view, computed anew.
-Compute = Callable[[Whole], str]
+Compute = Callable[[Added], str]
 
 
 def check_view(store: Store, cursor: Cursor, plans: Plans, relation: Relation) -> ViewCheck:
@@ -107,7 +107,7 @@ def in_process(cursor: Cursor, view: View, here: Position) -> Compute:
         query = rows_at(scan, here.of(scan.relation))
         cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {scan.input}_new AS {query}")
 
-    def compute(item: Whole) -> str:
+    def compute(item: Added) -> str:
         if item.state is None:
             return f"({item.query})"
         cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {item.state}_state AS {item.query}")

@@ -68,11 +68,6 @@ class _Pending:
         """The bytes of the tables, with deleted rows, which DuckDB keeps."""
         return int(self.written_rows * self.width) + self.written * (len(self.application.key) + 1) * VALUE_BYTES
 
-    def same(self, row: str, key: str) -> str:
-        """Return the SQL condition that a row has a key."""
-        item = self.application
-        return " AND ".join(f"{row}.{quote(k)} {item.equals(k)} {key}.{quote(k)}" for k in item.key) or "TRUE"
-
 
 @dataclass(eq=False)
 class _Table:
@@ -115,7 +110,8 @@ class _Table:
             return f"FROM {self.copy.name}"
         if self.pending is None:
             return f"FROM {stored}"
-        unchanged = f"(FROM {stored}) AS t ANTI JOIN {self.pending.keys} AS k ON {self.pending.same('t', 'k')}"
+        same = self.pending.application.same("t", "k")
+        unchanged = f"(FROM {stored}) AS t ANTI JOIN {self.pending.keys} AS k ON {same}"
         return f"SELECT t.* FROM {unchanged} UNION ALL FROM {self.pending.rows}"
 
 
@@ -132,13 +128,14 @@ class _Part:
     def store(self, cursor: Cursor, give_way: Callable[[], None]) -> None:
         """Write the changes into the lake, in the cursor's transaction, in which they were frozen."""
         item, pending = self.pending.application, self.pending
+        same = item.same("t", "k")
         if self.has_gone:
             give_way()
             keys = ", ".join(map(quote, item.key)) or "1"
             gone = f"(SELECT DISTINCT {keys} FROM {pending.keys} WHERE {_GONE})"
-            cursor.execute(f"DELETE FROM {self.table.sql} AS t USING {gone} AS k WHERE {pending.same('t', 'k')}")
+            cursor.execute(f"DELETE FROM {self.table.sql} AS t USING {gone} AS k WHERE {same}")
         columns = ", ".join(map(quote, item.added.columns))
-        changed = f"{self.rows} AS t SEMI JOIN {pending.keys} AS k ON {pending.same('t', 'k')}"
+        changed = f"{self.rows} AS t SEMI JOIN {pending.keys} AS k ON {same}"
         give_way()
         cursor.execute(f"INSERT INTO {self.table.sql} ({columns}) SELECT {columns} FROM {changed}")
 
@@ -489,7 +486,7 @@ class SharedBuffer:
         pending.changes -= part.changes
         self._cursor.execute(f"DELETE FROM {pending.keys} WHERE {_NUMBER} < {number}")
         if pending.written_rows:
-            changed = f"EXISTS (SELECT 1 FROM {pending.keys} AS k WHERE {pending.same('t', 'k')})"
+            changed = f"EXISTS (SELECT 1 FROM {pending.keys} AS k WHERE {pending.application.same('t', 'k')})"
             self._cursor.execute(f"DELETE FROM {pending.rows} AS t WHERE NOT {changed}")
 
     # What views read

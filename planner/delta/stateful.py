@@ -47,7 +47,7 @@ def merge_groups(written: Steps, node: Aggregate, state: State, below: exp.Selec
     if not state.in_view:
         names = exp.select(*map(column, node.keys or (COUNT,))).from_(delta)
         merged = alive(node, f"{state.name}_merged")
-        written.applies.append(Apply(state.name, node.keys, never_null(node), names, merged))
+        written.applies.append(Apply(state.name, state.key, never_null(node), names, merged))
 
 
 def _group_changes(node: Aggregate, below: exp.Select, retracts: bool) -> exp.Select:
@@ -285,7 +285,7 @@ def _replace_partitions(node: TopN | Memo, state: State) -> Apply:
     listed = (exp.alias_(column(f"k{n}"), name, quoted=True) for n, name in enumerate(names or ("k0",)))
     removed = exp.select(*listed).from_(f"{state.name}_touched")
     merged = operator_sql.over(exp.select("*").from_(f"{state.name}_merged"), node.fields)
-    return Apply(state.name, names, never_null(node), removed, merged)
+    return Apply(state.name, state.key, never_null(node), removed, merged)
 
 
 def _stored(node: TopN, state: State) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from sqlglot import exp
 
 from sparkwave.catalog.types import JSONB, Type
 from sparkwave.planner.functions.operators import type_of_part
-from sparkwave.planner.plan.nodes import Aggregate, Field, Memo, Scan, TopN, walk
+from sparkwave.planner.plan.nodes import Field, Memo, Scan, TopN, walk
 from sparkwave.planner.plan.stream_plan import State, StreamPlan
 
 # The form of a fingerprint. Of two with different forms, only the stored tables are compared.
@@ -85,9 +85,7 @@ def _columns(listed: tuple[Field, ...]) -> Columns:
 
 def _of_state(state: State) -> Stored:
     names = dict(state.columns)
-    node = state.node
-    key = node.keys if isinstance(node, Aggregate) else node.partition
-    return Stored(_columns(node.fields), tuple(names[name] for name in key))
+    return Stored(_columns(state.node.fields), tuple(names[name] for name in state.key))
 
 
 def differences(stored: Fingerprint, now: Fingerprint) -> list[str]:

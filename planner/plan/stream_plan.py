@@ -84,6 +84,11 @@ class State:
         return None if self.in_view else self.name
 
     @property
+    def key(self) -> tuple[str, ...]:
+        """The fields by whose values changes remove rows: a group's or a partition's rows are written anew together."""
+        return self.node.keys if isinstance(self.node, Aggregate) else self.node.partition
+
+    @property
     def operator(self) -> str:
         """The suffix of the internal table's name, as in RisingWave."""
         match self.node:
