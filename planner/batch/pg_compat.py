@@ -164,10 +164,8 @@ def _table_function(table: exp.Table, context: Context) -> exp.Expr | None:
     """Rewrite a function in FROM. PostgreSQL names the column of one with single values after the table's alias."""
     name = table.this.name.lower() if isinstance(table.this, exp.Anonymous) else ""
     alias = table.args.get("alias")
-    rows = with_numeric_series(table.this)
-    if rows is not table.this:
-        name = "generate_series"
-        alias = alias or exp.TableAlias(this=exp.to_identifier(name), columns=[exp.to_identifier(name)])
+    if (rows := with_numeric_series(table.this)) is not table.this:
+        alias = alias or exp.TableAlias(this=exp.to_identifier("generate_series"))
         table.set("this", rows)
         table.set("alias", alias)
     if table.db.lower() in SCHEMAS:
@@ -181,8 +179,8 @@ def _table_function(table: exp.Table, context: Context) -> exp.Expr | None:
             bare.set("alias", None)
             query = exp.select("*", "row_number() OVER () AS ordinality").from_(bare)
             return exp.Subquery(this=query, alias=alias)
-    elif alias and not alias.columns and isinstance(table.this, exp.Explode | exp.ExplodingGenerateSeries):
-        alias.set("columns", [alias.this.copy()])
+    elif isinstance(table.this, exp.Explode | exp.ExplodingGenerateSeries):
+        _name_column(alias)
     if is_of_integers(table.this) and not table.args.get("ordinality"):
         name = "generate_series"
         rows = exp.Table(this=exp.Anonymous(this=name, expressions=list(table.this.iter_expressions())))
@@ -192,11 +190,15 @@ def _table_function(table: exp.Table, context: Context) -> exp.Expr | None:
 
 
 def _lateral_function(lateral: exp.Lateral, context: Context) -> exp.Expr:
-    alias = lateral.args.get("alias")
-    is_one = isinstance(lateral.this, exp.Unnest | exp.Explode | exp.ExplodingGenerateSeries)
-    if is_one and isinstance(alias, exp.TableAlias) and alias.this is not None and not alias.columns:
-        alias.set("columns", [alias.this.copy()])
+    if isinstance(lateral.this, exp.Unnest | exp.Explode | exp.ExplodingGenerateSeries):
+        _name_column(lateral.args.get("alias"))
     return lateral
+
+
+def _name_column(alias: exp.Expr | None) -> None:
+    """Let the alias of a function in FROM name its column, too, unless the alias names columns."""
+    if isinstance(alias, exp.TableAlias) and alias.this is not None and not alias.columns:
+        alias.set("columns", [alias.this.copy()])
 
 
 def _series(node: exp.ExplodingGenerateSeries, context: Context) -> exp.Expr | None:

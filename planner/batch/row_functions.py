@@ -10,6 +10,7 @@ from sqlglot.optimizer.annotate_types import annotate_types
 from sparkwave.catalog.types import BIGINT, INTEGER, NUMERIC, SMALLINT
 from sparkwave.planner.bind.output_names import FUNCTION_NODES, output_name
 from sparkwave.planner.functions.operators import METADATA, as_call, type_of_part
+from sparkwave.planner.functions.result_types import Known
 from sparkwave.planner.functions.scalar_functions import duckdb_call, of_each, ours
 from sparkwave.planner.functions.typed import data_type
 from sparkwave.planner.parse.set_returning import ORDINALITY, put_into_from
@@ -74,20 +75,24 @@ def is_of_integers(series: exp.Expr) -> bool:
     """Return whether a series is of integers, without tables: PostgreSQL's is of integer then, DuckDB's of bigint."""
     if not isinstance(series, exp.ExplodingGenerateSeries):
         return False
-    known = annotate_types(series.copy(), expression_metadata=METADATA, dialect="postgres")
-    return all(type_of_part(part) in (SMALLINT, INTEGER) for part in known.iter_expressions())
+    return all(type_ in (SMALLINT, INTEGER) for type_ in _types(series))
 
 
 def with_numeric_series(series: exp.Expr) -> exp.Expr:
     """Return the rows of a series of numerics, which DuckDB has none of; any other function as it is."""
     if not isinstance(series, exp.ExplodingGenerateSeries):
         return series
-    known = annotate_types(series.copy(), expression_metadata=METADATA, dialect="postgres")
-    types = [type_of_part(part) for part in known.iter_expressions()]
+    types = _types(series)
     if not any(type_ is not None and type_.name == NUMERIC.name and not type_.dimensions for type_ in types):
         return series
     step = series.args.get("step") or exp.Literal.number(1)
     return exp.Explode(this=ours("series_of_numerics", series.args["start"], series.args["end"], step))
+
+
+def _types(series: exp.Expr) -> list[Known]:
+    """Return the types of a series' arguments as far as they are known without tables."""
+    known = annotate_types(series.copy(), expression_metadata=METADATA, dialect="postgres")
+    return [type_of_part(part) for part in known.iter_expressions()]
 
 
 def bigint_as_integer(node: exp.Expr) -> exp.Expr:

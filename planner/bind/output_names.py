@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
+from sparkwave.planner.functions.scalar_functions import AS_NUMERIC
 from sparkwave.planner.parse.type_text import user_type
 
 NO_NAME = "?column?"
@@ -115,7 +116,7 @@ def _strong_name(item: exp.Expr | None) -> str | None:
     match item:
         case exp.Alias() | exp.Column():
             return item.output_name
-        case exp.Anonymous(this="_real_as_numeric"):
+        case exp.Anonymous() if item.name == AS_NUMERIC:
             return _strong_name(item.expressions[0])
         case exp.Paren() | exp.Collate() | exp.Bracket() | exp.Cast() | exp.Filter() | exp.Window() | exp.WithinGroup():
             return _strong_name(item.this)

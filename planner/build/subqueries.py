@@ -12,8 +12,6 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from sparkwave.catalog import errors
-from sparkwave.catalog.errors import Error
 from sparkwave.catalog.types import BIGINT, BOOLEAN
 from sparkwave.planner.bind.binder import data_type, retype, type_of
 from sparkwave.planner.build.builder import (
@@ -31,6 +29,7 @@ from sparkwave.planner.build.from_clause import build_from, outer_join
 from sparkwave.planner.build.sort_keys import order_of, sort_source
 from sparkwave.planner.functions.aggregates import aggregate_calls
 from sparkwave.planner.functions.result_types import array_type
+from sparkwave.planner.parse.row_comparisons import check_columns
 from sparkwave.planner.plan.nodes import (
     ANTI,
     COUNT,
@@ -137,7 +136,7 @@ def _body_of(builder: Builder, query: exp.Expr) -> Body | None:
 def _in(builder: Builder, node: Node, in_: exp.In) -> Node:
     right, outputs, correlated = _rows_and_outputs(builder, in_.args["query"])
     left = _tuple(in_.this)
-    _check_width(left, outputs)
+    check_columns(len(left), len(outputs))
     node, left = _lift_all(builder, node, left)
     pairs = [exp.EQ(this=scalar(one), expression=other) for one, other in zip(left, outputs, strict=True)]
     join = outer_join(node, right, exp.and_(*pairs, *correlated, copy=False), SEMI, in_)
@@ -151,7 +150,7 @@ def _not_in(builder: Builder, node: Node, in_: exp.In) -> Node:
     It is false on a match, else NULL when a NULL is on either side, unless there are no rows at all.
     """
     right, outputs, correlated = _rows_and_outputs(builder, in_.args["query"])
-    _check_width([in_.this], outputs)
+    check_columns(1, len(outputs))
     node, (left,) = _lift_all(builder, node, _tuple(in_.this))
     left = scalar(left)
     match = exp.EQ(this=left, expression=outputs[0])
@@ -166,13 +165,6 @@ def _not_in(builder: Builder, node: Node, in_: exp.In) -> Node:
         copy=False,
     )
     return Filter(counted, exp.or_(none, known, copy=False))
-
-
-def _check_width(left: list[exp.Expr], outputs: list[exp.Expr]) -> None:
-    """Raise Error 42601 for a subquery whose columns are not as many as the values that are compared with them."""
-    if len(left) != len(outputs):
-        message = f"subquery has too {'many' if len(outputs) > len(left) else 'few'} columns"
-        raise Error(message, errors.SYNTAX_ERROR)
 
 
 def _tuple(value: exp.Expr) -> list[exp.Expr]:
@@ -368,7 +360,7 @@ def _in_value(builder: Builder, node: Node, in_: exp.In) -> tuple[Node, exp.Expr
     if len(left_parts) > 1:
         return _row_in_value(builder, node, in_, left_parts)
     right, outputs, correlated = _rows_and_outputs(builder, in_.args["query"])
-    _check_width(left_parts, outputs)
+    check_columns(len(left_parts), len(outputs))
     node, (left,) = _lift_all(builder, node, left_parts)
     left = scalar(left)
     node, rows, values = _counted(builder, node, right, outputs[0], correlated, in_)
@@ -406,7 +398,7 @@ def _row_in_value(builder: Builder, node: Node, in_: exp.In, left: list[exp.Expr
     unknown: list[exp.Expr] = []
     for ways in itertools.product((_EQUAL, _NULL_IN_QUERY, _NULL_IN_ROW), repeat=len(left)):
         right, outputs, correlated = _rows_and_outputs(builder, in_.args["query"])
-        _check_width(left, outputs)
+        check_columns(len(left), len(outputs))
         fields = list(zip(ways, left, outputs, strict=True))
         absent = [exp.Is(this=inner, expression=exp.null()) for way, _, inner in fields if way == _NULL_IN_QUERY]
         rows = Filter(right, exp.and_(*absent, copy=False)) if absent else right
@@ -457,7 +449,7 @@ def _quantified_value(builder: Builder, node: Node, comparison: exp.Expr) -> tup
         node, value = _in_value(builder, node, exp.In(this=comparison.this, query=quantifier.this))
         return node, _boolean(exp.Not(this=value)) if is_all else value
     right, outputs, correlated = _rows_and_outputs(builder, quantifier.this)
-    _check_width([comparison.this], outputs)
+    check_columns(1, len(outputs))
     node, (left,) = _lift_all(builder, node, [comparison.this])
     left = scalar(left)
     type_ = type_of(outputs[0])

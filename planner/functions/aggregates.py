@@ -27,6 +27,7 @@ from sparkwave.catalog.types import (
     Type,
 )
 from sparkwave.planner.functions.array_aggregates import argument, over_array
+from sparkwave.planner.functions.scalar_functions import AS_NUMERIC
 from sparkwave.planner.functions.typed import data_type, sql_type
 from sparkwave.planner.functions.written_json import IS_OF_JSONB
 
@@ -63,8 +64,6 @@ _COUNTING: dict[type[exp.Expr], Type] = {
     exp.Ntile: INTEGER,
 }
 _OF_PAIRS = frozenset({"corr", "covarpop", "covarsamp"})
-# The function that makes a numeric of a float that is computed from numerics.
-AS_NUMERIC = "_real_as_numeric"
 # Standard deviations and variances.
 SPREADS = (exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance, exp.VariancePop)
 

@@ -59,6 +59,7 @@ from sparkwave.planner.functions.result_types import Known, array_type, field_pl
 from sparkwave.planner.functions.safe import HOLDS_ROWS, Rows, is_call, is_safe_cast, may_raise
 from sparkwave.planner.functions.safe_aggregates import counted_rows, defined, guarded, or_null
 from sparkwave.planner.functions.scalar_functions import (
+    AS_NUMERIC,
     ELEMENT,
     FUNCTIONS,
     OURS,
@@ -1127,7 +1128,7 @@ _BUILDERS: dict[str, Callable[[_Args], exp.Expr]] = {
     "substring": _substring,
     "regexp_substr": _regexp_substr,
     "regexp_match": _regexp_match,
-    "_real_as_numeric": _real_as_numeric,
+    AS_NUMERIC: _real_as_numeric,
     "regexp_all_matches": _regexp_all_matches,
     **{name: _with_document(name) for name in ("jsonb_set", "jsonb_insert")},
     "jsonb_without_path": lambda arguments: ours("jsonb_without_path", _document(arguments[0]), _path(arguments)),

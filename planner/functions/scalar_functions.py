@@ -59,6 +59,8 @@ from sparkwave.planner.functions.result_types import (
 Rule = Type | Callable[[tuple[Known, ...]], Known]
 
 OURS = "pg"
+# The function that makes a numeric of a float that is computed from numerics.
+AS_NUMERIC = "_real_as_numeric"
 IN_RANGE = "time_in_range"
 SAME = ""
 
@@ -336,7 +338,7 @@ FUNCTIONS: dict[str, Function] = {
     # Operators that differ in DuckDB; `planner.functions.operators` reads them as these functions.
     "subtract": F(subtraction),
     # An average: of a sum, a count and the decimal places of the values.
-    "_real_as_numeric": F(QUOTIENT),
+    AS_NUMERIC: F(QUOTIENT),
     "_avg": F(lambda types: QUOTIENT if len(types) == 3 else None),
     # The value of a scalar subquery, and its number of rows.
     "_only": F(first),

@@ -33,17 +33,11 @@ def _group_rows(select: exp.Select) -> None:
     if call.parent is select:
         name = call.meta.get("name") or ("unnest" if isinstance(call, exp.Explode) else "generate_series")
         call.replace(exp.alias_(call.copy(), name))
-    text = call.sql()
-    parts = [select.args.get(name) for name in ("expressions", "group", "having", "order")]
-    places = [
-        place
-        for part in parts
-        for root in (part if isinstance(part, list) else [part] if part is not None else [])
-        for place in list(root.find_all(type(call)))
-        if place.sql() == text
-    ]
-    for place in places:
-        place.replace(exp.column(_COLUMN, _TABLE))
+    parts = [*select.expressions, *map(select.args.get, ("group", "having", "order"))]
+    found = [place for part in parts if part is not None for place in part.find_all(type(call))]
+    for place in found:
+        if place == call:
+            place.replace(exp.column(_COLUMN, _TABLE))
     named = exp.TableAlias(this=exp.to_identifier(_TABLE), columns=[exp.to_identifier(_COLUMN)])
     rows: exp.Expr = exp.Table(this=call.copy(), alias=named)
     if isinstance(call, exp.Explode):

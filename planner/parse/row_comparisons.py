@@ -78,10 +78,14 @@ def all_null(fields: Iterable[exp.Expr], negate: bool) -> exp.Expr:
 def check_width(left: exp.Expr, query: exp.Expr | None) -> None:
     """Raise Error 42601 for a subquery of IN, ANY or ALL whose columns are not as many as the values on the left."""
     outputs = _outputs(query)
-    wanted = len(left.expressions) if isinstance(left, exp.Tuple) or is_row(left) else 1
-    if outputs is not None and len(outputs) != wanted:
-        message = f"subquery has too {'many' if len(outputs) > wanted else 'few'} columns"
-        raise Error(message, errors.SYNTAX_ERROR)
+    if outputs is not None:
+        check_columns(len(left.expressions) if isinstance(left, exp.Tuple) or is_row(left) else 1, len(outputs))
+
+
+def check_columns(values: int, outputs: int) -> None:
+    """Raise Error 42601 if a subquery has another number of outputs than the values that are compared with them."""
+    if values != outputs:
+        raise Error(f"subquery has too {'many' if outputs > values else 'few'} columns", errors.SYNTAX_ERROR)
 
 
 def _outputs(query: exp.Expr | None) -> list[exp.Expr] | None:
