@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
-from collections.abc import Iterator
+import weakref
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -12,12 +15,14 @@ from servers import Server, sparkwave
 from test_retention import forget, opened, run
 
 from sparkwave.catalog.lake import compaction
-from sparkwave.catalog.lake.ducklake import Lake
+from sparkwave.catalog.lake.ducklake import Cursor, Lake
 from sparkwave.catalog.lake.storage import Storage
 from sparkwave.catalog.names import system_table
+from sparkwave.executor.maintenance import check
 from sparkwave.executor.maintenance.backup import back_up_storage
 from sparkwave.executor.maintenance.check import Report, check_directory
 from sparkwave.executor.maintenance.compactor import compact_once
+from sparkwave.executor.maintenance.view_check import ViewCheck
 
 VIEWS = {
     "grouped": "SELECT g, count(*) AS n, sum(v) AS s, min(v) AS low, sum(f) AS f, avg(f) AS mean FROM t GROUP BY g",
@@ -25,6 +30,7 @@ VIEWS = {
     "of_view": "SELECT count(*) AS groups, max(n) AS largest FROM grouped",
     "top": "SELECT k, v FROM t ORDER BY v DESC, k LIMIT 5",
     "hourly": "SELECT window_start, count(*) AS n FROM TUMBLE(t, at, INTERVAL '1 hour') GROUP BY window_start",
+    "documents": "SELECT jsonb_build_object('g', g) AS doc, count(*) AS n FROM t GROUP BY 1",
     "latest": "SELECT k, at FROM t WHERE at > now() - INTERVAL '1 hour'",
 }
 
@@ -85,6 +91,25 @@ def test_a_whole_directory(data: Path) -> None:
     assert (report.findings, report.skipped, report.views) == ((), (), len(VIEWS) + 1)
     assert report.files > 5
     assert {p: p.stat().st_mtime_ns for p in data.rglob("*") if p.is_file() and p.name != "LOCK"} == before
+
+
+def test_functions_are_there_as_long_as_views_call_them(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """DuckDB frees a function in Python with the cursor that has defined it, and crashes in its next call, or not."""
+    define, compare, defined, checked = check.system_views.define_python_functions, check.check_view, [], []
+
+    def defining(cursor: Cursor, signal: Callable[[str, int, str], bool]) -> None:
+        defined.append(weakref.ref(cursor))
+        define(cursor, signal)
+
+    def comparing(*args: Any) -> ViewCheck:
+        gc.collect()
+        checked.append([cursor() is not None for cursor in defined])
+        return compare(*args)
+
+    monkeypatch.setattr(check.system_views, "define_python_functions", defining)
+    monkeypatch.setattr(check, "check_view", comparing)
+    check_directory(data, views=True)
+    assert checked == [[True]] * (len(VIEWS) + 1)
 
 
 def test_a_deleted_file(data: Path) -> None:

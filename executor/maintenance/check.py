@@ -96,20 +96,21 @@ def _check(lake: Lake, views: bool) -> Report:
 def _check_views(store: Store) -> list[ViewCheck]:
     plans, checked = Plans(), []
     catalog = store.catalog
-    cursor = store.lake.cursor()
-    system_views.define_python_functions(cursor, lambda user, process, signal: False)
-    system_views.install(cursor)  # they have functions that views may use
-    PythonFunctions(store)
-    for relation in catalog.in_dependency_order([job.id for job in catalog.jobs if job.id in catalog.by_id]):
-        if relation.is_sink:
-            continue
-        cursor = store.lake.cursor()  # its temporary relations are dropped with it
-        try:
-            checked.append(check_view(store, cursor, plans, relation))
-        except (Error, DuckDBError) as error:
-            reason = error.message if isinstance(error, Error) else translate(error).message
-            finding = f"{relation.kind} {relation.qualified_name}: it cannot be computed: {reason}"
-            checked.append(ViewCheck(relation.qualified_name, (finding,)))
-        finally:
-            cursor.close()
+    # DuckDB forgets the functions in Python with the cursor that has defined them, and would crash in a call.
+    with contextlib.closing(store.lake.cursor()) as definitions:
+        system_views.define_python_functions(definitions, lambda user, process, signal: False)
+        system_views.install(definitions)  # they have functions that views may use
+        PythonFunctions(store)
+        for relation in catalog.in_dependency_order([job.id for job in catalog.jobs if job.id in catalog.by_id]):
+            if relation.is_sink:
+                continue
+            cursor = store.lake.cursor()  # its temporary relations are dropped with it
+            try:
+                checked.append(check_view(store, cursor, plans, relation))
+            except (Error, DuckDBError) as error:
+                reason = error.message if isinstance(error, Error) else translate(error).message
+                finding = f"{relation.kind} {relation.qualified_name}: it cannot be computed: {reason}"
+                checked.append(ViewCheck(relation.qualified_name, (finding,)))
+            finally:
+                cursor.close()
     return checked
