@@ -38,7 +38,7 @@ def opened_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cont
 
 @pytest.fixture
 def parts(opened_once: tuple[Context, Client], monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Context, Client]]:
-    for limit in ("at_once.MOMENT_S", "at_once.PATIENCE_S", "one_commit.PATIENCE_S"):
+    for limit in ("at_once.MOMENT_S", "at_once.MOMENT_ON_SPARK_S", "at_once.PATIENCE_S", "one_commit.PATIENCE_S"):
         monkeypatch.setattr(f"sparkwave.executor.backfill.{limit}", 20.0)  # however busy the machine is
     yield opened_once
     context, client = opened_once

@@ -153,7 +153,7 @@ def test_what_is_little_takes_few_commits(
 
     In process, too: where a client waits, see tests/test_at_once.py.
     """
-    for limit in ("at_once.MOMENT_S", "at_once.PATIENCE_S", "one_commit.PATIENCE_S"):
+    for limit in ("at_once.MOMENT_S", "at_once.MOMENT_ON_SPARK_S", "at_once.PATIENCE_S", "one_commit.PATIENCE_S"):
         monkeypatch.setattr(f"sparkwave.executor.backfill.{limit}", 20.0)  # however busy the machine is
     context, client = parts
     run(client, f"SET background_ddl = {in_background}")
@@ -210,7 +210,7 @@ def test_a_commit_that_fails_to_say_so_keeps_its_files(
     parts: tuple[Context, Client], then: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A view whose commit has succeeded has its rows, whatever happens between the commit and the answer."""
-    monkeypatch.setattr("sparkwave.executor.backfill.at_once.MOMENT_S", 20.0)
+    monkeypatch.setattr("sparkwave.executor.backfill.at_once.MOMENT_ON_SPARK_S", 20.0)
     context, client = parts
     failed = []
 

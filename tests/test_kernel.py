@@ -29,7 +29,7 @@ from sparkwave.catalog.lake.row_ids import ALL, RowIds
 from sparkwave.catalog.lake.storage import Storage
 from sparkwave.catalog.model import ROW_ID, Column, Relation, row_id_column
 from sparkwave.catalog.types import INTEGER, VARCHAR, parse_type
-from sparkwave.executor.spark import kernel, lake_rows
+from sparkwave.executor.spark import kernel, lake_rows, spark_engine
 from sparkwave.executor.spark.kernel import Setup, Step, Task, read_answers
 from sparkwave.executor.spark.lake_files import table_files
 from sparkwave.executor.spark.lake_rows import table_rows
@@ -240,7 +240,9 @@ def test_tasks_are_sent_whole(tmp_path: Path) -> None:
             print(*batch.column(0).to_pylist(), sep="\\n")
         assert "sparkwave" not in sys.modules
     """
-    sent = cloudpickle.dumps(kernel.function(SETUP, [Task(steps, (0, 5_000_000)), bad]), pickle.DEFAULT_PROTOCOL)
+    tasks = [Task(steps, (0, 5_000_000)), bad]
+    function = kernel.function(spark_engine._kernel_code(), SETUP, tasks)
+    sent = cloudpickle.dumps(function, pickle.DEFAULT_PROTOCOL)
     done = subprocess.run(
         [sys.executable, "-P", "-c", program], input=sent, cwd=tmp_path, capture_output=True, check=False,
         env={"PYTHONPATH": "", "SPARK_LOCAL_DIRS": str(tmp_path)},

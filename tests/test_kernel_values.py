@@ -25,7 +25,7 @@ VALUES = (
     -{"9" * 19}.{"9" * 19}, 0.0000000001, '0001-01-01 00:00:00 BC', 'infinity', '4713-01-01 BC', '23:59:59.999999',
     '\\x00ff', 'NaN', 'Infinity', true)""",
     f"""(2, NULL, 0, '', -9223372036854775808, 0, '', INTERVAL '-178000000 years', 'null', NULL, ARRAY[]::int[], NULL,
-    -{NINES}, 0, -{"9" * 28}.{"9" * 10}, '-infinity', '-infinity', '-infinity', '00:00:00', '\\x', '-Infinity', '-0.0',
+    -{NINES}, 0, -{"9" * 19}.{"9" * 10}, '-infinity', '-infinity', '-infinity', '00:00:00', '\\x', '-Infinity', '-0.0',
     false)""",
     """(3, 2147483647, -2147483648, repeat('x', 3000000), 9223372036854775807, NULL, repeat('ü', 100000), INTERVAL '0',
     '[1.50, "\\u00e9"]', ROW(NULL, ROW(NULL, NULL)), NULL, ARRAY[NULL]::varchar[], 1, 1, 1, 'infinity',

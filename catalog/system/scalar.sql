@@ -212,9 +212,21 @@ CREATE OR REPLACE MACRO pg._long_average(x, n, s) AS
     lambda _v: {q: _v['q'], r: _v['r'] // _v['n'], l: _v['r'] % _v['n'], n: _v['n'], p: _v['p']}),
     lambda _v: pg._at_19(_v['q'], if(_v['p'] > 18, _v['r'] + (2 * _v['l'] >= _v['n'])::HUGEINT,
                                 pg._up(_v['r'], ('1' || repeat('0', 19 - _v['p']))::HUGEINT))))[1];
+-- The same for an integer: h and m are 9 digits each behind the point, r and l what remains.
+CREATE OR REPLACE MACRO pg._average_of_integer(x, n) AS
+    list_transform(list_transform([{
+        q: x // n, h: x % n * 1000000000 // n, r: x % n * 1000000000 % n, n: n,
+        p: pg._places(pg._quotient_weight(x, n) - if(x = 0, 3, 0), 0, 0)}],
+    lambda _v: {q: _v['q'], h: _v['h'], p: _v['p'], n: _v['n'],
+               m: _v['r'] * 1000000000 // _v['n'], l: _v['r'] * 1000000000 % _v['n'] * 10}),
+    lambda _v: pg._at_19(_v['q'], if(_v['p'] > 8, _v['h'], pg._up(_v['h'], pg._ten_to(9 - _v['p'])))::HUGEINT * 10000000000
+        + CASE WHEN _v['p'] > 18 THEN _v['m'] * 10 + _v['l'] // _v['n'] + (2 * (_v['l'] % _v['n']) >= _v['n'])::BIGINT
+               WHEN _v['p'] > 8 THEN pg._up(_v['m'] * 10 + _v['l'] // _v['n'], pg._ten_to(19 - _v['p']))
+               ELSE 0 END))[1];
 CREATE OR REPLACE MACRO pg._average(x, n, s, is_short) AS
     CASE WHEN is_short AND abs(x) < 1000000000000000 AND n < 2147483648
-         THEN if(x < 0, -1, 1) * pg._average_in_64(abs(x), n::BIGINT, s)
+         THEN if(x < 0, -1, 1) * if(s = 0, pg._average_of_integer(abs(x)::DECIMAL(18,0)::BIGINT, n::BIGINT),
+                                    pg._average_in_64(abs(x), n::BIGINT, s))
          ELSE if(x < 0, -1, 1) * pg._long_average(abs(x), n, s) END;
 -- Without s, the values are numerics without a precision; s is -1 for values with the type of an average.
 CREATE OR REPLACE MACRO pg._avg

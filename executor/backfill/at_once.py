@@ -32,8 +32,10 @@ from sparkwave.executor.faults import message_of
 
 logger = logging.getLogger(__name__)
 
-# A view that takes longer is created by a job, whose progress can be watched.
+# A view that takes longer is created by a job, whose progress can be watched. In process its rows are then computed
+# again; a step on Spark goes on, but storing its job takes a tenth of a second of two cores.
 MOMENT_S = 0.5
+MOMENT_ON_SPARK_S = 1.5
 
 # Stores a relation and its empty tables in the cursor's transaction.
 Add = Callable[[Cursor], Relation]
@@ -71,7 +73,7 @@ def finish(work: Work, coordinator: Coordinator, start: Start, rows: Rows, add: 
 
     Returns the stored view, or None if a job has to create it. Raises the errors of `add`.
     """
-    filled = work.ahead_within(MOMENT_S) if may_end_so(work) and work.job.rate_limit is None else None
+    filled = work.ahead_within(MOMENT_ON_SPARK_S) if may_end_so(work) and work.job.rate_limit is None else None
     if filled is None:
         return None
     (fill, cursor), snapshot = filled, start.epoch.snapshot

@@ -18,7 +18,7 @@ import types
 import uuid
 import zlib
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from itertools import accumulate
@@ -129,19 +129,36 @@ class TaskError(Exception):
         self.kind = kind
 
 
-def function(setup: Setup, tasks: Sequence[Task]) -> Callable[[Batches], Batches]:
-    """Return a function from the numbers of tasks to JSON: the files that each task has written, or DuckDB's error.
+def function(code: bytes, setup: Setup, tasks: Sequence[Task]) -> Callable[[Batches], Batches]:
+    """Return the function of a Spark job from the numbers of tasks to the results of `run`.
+
+    `code` is `run`, pickled with this module. A worker unpickles it once, which takes longer than most tasks; what is
+    sent with each job are values without classes of this module.
+    """
+    values = vars(setup), [{**vars(task), "steps": [vars(step) for step in task.steps]} for task in tasks]
+
+    def unpickled(numbers: Batches) -> Batches:
+        import pickle
+
+        kept: Any = sys.modules.setdefault("_sparkwave_kernel", types.ModuleType("_sparkwave_kernel"))
+        if getattr(kept, "code", None) != code:
+            kept.run, kept.code = pickle.loads(code), code
+        found: Batches = kept.run(numbers, *values)
+        return found
+
+    return unpickled
+
+
+def run(numbers: Batches, setup: Mapping[str, Any], tasks: Sequence[Mapping[str, Any]]) -> Batches:
+    """Yield JSON for each number of a task: the files that the task has written, or DuckDB's error.
 
     An error of the data is a result, because another attempt would fail in the same way.
     """
-
-    def run(numbers: Batches) -> Batches:
-        for batch in numbers:
-            for number in batch.column(0).to_pylist():
-                found = [json.dumps(item) for item in _answers(setup, tasks[number])]
-                yield pa.RecordBatch.from_arrays([_strings(found)], names=["answer"])
-
-    return run
+    for batch in numbers:
+        for number in batch.column(0).to_pylist():
+            task = Task(**{**tasks[number], "steps": tuple(Step(**step) for step in tasks[number]["steps"])})
+            found = [json.dumps(item) for item in _answers(Setup(**setup), task)]
+            yield pa.RecordBatch.from_arrays([_strings(found)], names=["answer"])
 
 
 def _strings(texts: Sequence[str]) -> pa.Array:

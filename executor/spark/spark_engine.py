@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pickle
 import re
 import uuid
 import zlib
@@ -57,7 +58,9 @@ cloudpickle.register_pickle_by_value(task_share)
 SparkError = (PySparkException, grpc.RpcError)
 
 # An input with fewer rows is written by the server as one Parquet file, which is cheaper than listing files.
-SMALL_INPUT_ROWS = 200_000
+SMALL_INPUT_ROWS = 50_000
+# So many jobs make Spark's own part of a job take half the time: Java compiles what has run often.
+WARM_UP_JOBS = 15
 _NONE: Mapping[str, Type] = {}
 # The step that writes the change of a view's rows.
 _LEFT = "left"
@@ -341,7 +344,10 @@ def warm_up(group: Group, lake: Lake) -> None:
     Raises DuckDBError and SparkError.
     """
     with group.session("warm_up") as session:
-        run_tasks(session, setup_of(lake, group.size), [Task(())] * group.size.slots * group.size.replicas)
+        setup = setup_of(lake, group.size)
+        run_tasks(session, setup, [Task(())] * group.size.slots * group.size.replicas)
+        for _ in range(WARM_UP_JOBS):
+            run_tasks(session, setup, [Task(())])
 
 
 def setup_of(lake: Lake, size: Size) -> Setup:
@@ -356,6 +362,11 @@ def task_script() -> bytes:
     return zlib.compress(f"{SETTINGS}; {scalar_functions()}".encode())
 
 
+@cache
+def _kernel_code() -> bytes:
+    return bytes(cloudpickle.dumps(kernel.run, pickle.DEFAULT_PROTOCOL))
+
+
 def run_tasks(session: SparkSession, setup: Setup, tasks: Sequence[Task]) -> Done:
     """Run tasks as one Spark job. Only the files that the result names count.
 
@@ -363,7 +374,7 @@ def run_tasks(session: SparkSession, setup: Setup, tasks: Sequence[Task]) -> Don
     """
     frame = session.range(0, len(tasks), 1, len(tasks))
     frame._cached_schema = _NUMBERS  # finding the schema would be another call
-    answers = frame.mapInArrow(kernel.function(setup, tasks), _ANSWERS).toArrow().column(0).to_pylist()
+    answers = frame.mapInArrow(kernel.function(_kernel_code(), setup, tasks), _ANSWERS).toArrow().column(0).to_pylist()
     try:
         return kernel.read_answers(answers)
     except kernel.TaskError as error:
