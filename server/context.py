@@ -42,7 +42,7 @@ from sparkwave.executor.sources.reader import Sources
 from sparkwave.executor.spark.applications import Size
 from sparkwave.executor.spark.capacity import of_this_machine, shortage
 from sparkwave.executor.spark.groups import Groups, GroupSettings, require_java
-from sparkwave.executor.spark.spark_engine import warm_up
+from sparkwave.executor.spark.spark_engine import run_in, warm_up
 from sparkwave.executor.spark.usage import Usage
 from sparkwave.executor.spark.warm_groups import WarmGroups
 from sparkwave.server.operations.config import Config
@@ -338,7 +338,9 @@ def _start(context: Context) -> None:
 def _warm_up(groups: Groups, lake: Lake) -> None:
     """Start Spark before the first view needs it."""
     try:
-        warm_up(groups.get(), lake)
+        group = groups.get()
+        warm_up(group, lake)
+        run_in(group, lake)
     except Error as error:
         if error.sqlstate != errors.QUERY_CANCELED:
             logger.warning("Spark is not ready: %s", error.message)

@@ -107,6 +107,11 @@ class Endpoint:
         finally:
             self._take_back(owner, lent)
 
+    @property
+    def has_idle_session(self) -> bool:
+        """Whether a session can be had that is connected already."""
+        return bool(self._idle_sessions)
+
     def _lend(self, owner: object) -> _Lent:
         with self._lock:
             lent = self._lent.get(owner)

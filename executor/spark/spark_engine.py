@@ -6,6 +6,7 @@ import contextlib
 import os
 import pickle
 import re
+import time
 import uuid
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -59,8 +60,7 @@ SparkError = (PySparkException, grpc.RpcError)
 
 # An input with fewer rows is written by the server as one Parquet file, which is cheaper than listing files.
 SMALL_INPUT_ROWS = 50_000
-# So many jobs make Spark's own part of a job take half the time: Java compiles what has run often.
-WARM_UP_JOBS = 15
+RUN_IN_JOBS, RUN_IN_PAUSE_S = 20, 0.5
 _NONE: Mapping[str, Type] = {}
 # The step that writes the change of a view's rows.
 _LEFT = "left"
@@ -344,10 +344,21 @@ def warm_up(group: Group, lake: Lake) -> None:
     Raises DuckDBError and SparkError.
     """
     with group.session("warm_up") as session:
-        setup = setup_of(lake, group.size)
-        run_tasks(session, setup, [Task(())] * group.size.slots * group.size.replicas)
-        for _ in range(WARM_UP_JOBS):
-            run_tasks(session, setup, [Task(())])
+        run_tasks(session, setup_of(lake, group.size), [Task(())] * group.size.slots * group.size.replicas)
+
+
+def run_in(group: Group, lake: Lake) -> None:
+    """Run empty jobs while a group is idle: Spark's own part of a job takes half the time once Java has compiled it.
+
+    They are few and far between, to leave the processor to others. Their failures do not matter.
+    """
+    setup = setup_of(lake, group.size)
+    with contextlib.suppress(Exception):
+        for _ in range(RUN_IN_JOBS):
+            time.sleep(RUN_IN_PAUSE_S)
+            if group.is_alive and group.endpoint.has_idle_session:
+                with group.session("run_in") as session:
+                    run_tasks(session, setup, [Task(())])
 
 
 def setup_of(lake: Lake, size: Size) -> Setup:
