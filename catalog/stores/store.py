@@ -72,16 +72,18 @@ _FIRST_FREE_OID = 16384
 _CATALOG_OIDS = range(1213, _FIRST_FREE_OID)
 
 _IDENTIFIERS = system_table("identifiers")
+# So many ids are stored as used at a time; those that are never given are lost at a restart.
+_IDS_AT_A_TIME = 32
 # The system tables with the progress of jobs and sources.
 PROGRESS = {
     "jobs", "slices", "finished_slices", "positions", "epoch", "events", "applications", "source_splits",
     "source_failures", "compute_errors", "view_checksums", "view_audits", "sequences", "measured_backfills",
 }  # fmt: skip
-# The system tables that `Store.catalog` is read from.
+# The system tables that a store holds in memory.
 LOADED = {
     "relations", "columns", "jobs", "schemas", "databases", "parameters", "users", "memberships", "grants",
     "default_grants", "subscriptions", "functions", "types", "sources", "secrets", "connections", "comments",
-    "states",
+    "states", "identifiers",
 }  # fmt: skip
 
 
@@ -96,7 +98,8 @@ class Store:
         self._columns: dict[int, tuple[Column, ...]] = {}
         self._commented: frozenset[int] = frozenset()  # the ids of objects with comments
         self._states: dict[int, list[str]] = {}  # the internal tables of jobs
-        self._next_id: int | None = None  # set once an id has been given: only this server gives ids
+        self._next_id = 0  # the least that this server may give, once it has given an id
+        self._first_unused = 0  # smaller ids are stored as used
         self.catalog = Catalog()
         self.version = 0  # grows with each change except the progress of jobs
         self._changed: dict[str, int] = {}  # the version of the last change of each system table
@@ -161,6 +164,8 @@ class Store:
             ):
                 if not tables.isdisjoint(changed):
                     found |= load()
+            if "identifiers" in changed:
+                [(self._first_unused,)] = self._cursor.execute(f"SELECT max(next_id) FROM {_IDENTIFIERS}").fetchall()
             if "comments" in changed:
                 self._commented = load_commented(self._cursor)
             if "states" in changed:
@@ -246,24 +251,22 @@ class Store:
 
         Clients see ids as OIDs, so the OIDs of PostgreSQL's own catalogs are skipped.
         """
-        id_ = self.new_id(cursor, least)
+        id_ = self.new_id(least)
         self.store_ids(cursor)
         return id_
 
-    def new_id(self, cursor: Cursor, least: int = 0) -> int:
+    def new_id(self, least: int = 0) -> int:
         """As `next_id`, for an object that is stored later, together with `store_ids`."""
         with self.lake.exclusive():
-            if self._next_id is None:
-                row = cursor.execute(f"SELECT max(next_id) FROM {_IDENTIFIERS}").fetchone()
-                assert row is not None
-                self._next_id = row[0]
+            self._next_id = self._next_id or self._first_unused
             id_ = _FIRST_FREE_OID if self._next_id in _CATALOG_OIDS else max(self._next_id, least)
             self._next_id = id_ + 1  # even if the object is never stored
         return id_
 
     def store_ids(self, cursor: Cursor) -> None:
-        """Store that all ids given so far are used."""
-        cursor.execute(f"INSERT INTO {_IDENTIFIERS} VALUES (?)", [self._next_id])
+        """Store that all ids given so far are used, and the next ones, unless that is stored already."""
+        if self._next_id > self._first_unused:
+            cursor.execute(f"INSERT INTO {_IDENTIFIERS} VALUES (?)", [self._next_id + _IDS_AT_A_TIME])
 
     def next_type_id(self, cursor: Cursor) -> int:
         """Return an id that is no OID of PostgreSQL's types; the next two ids are reserved too."""

@@ -281,7 +281,7 @@ class Jobs:
         rows = whole_rows(work, start) if not work.in_process else None
         if rows is None:
             return None
-        work.number(self._store.new_id(self._lake.cursor()))
+        work.number(self._store.new_id())
         whole_fill.start_ahead(work, start, rows)
         if work.job.is_background:
             return None
@@ -317,7 +317,7 @@ class Jobs:
             refuse_altering(now, now.by_id[relation.replaces])
         if not now.closure(relation.upstreams).isdisjoint(written):
             raise circular_dependency(relation.kind)
-        relation = replace(relation, id=relation.id or self._store.new_id(cursor))
+        relation = replace(relation, id=relation.id or self._store.new_id())
         self._store.store_ids(cursor)
         relation = self._store.create_relation(cursor, relation)
         for state in plan.states:
