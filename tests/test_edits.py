@@ -217,6 +217,30 @@ def test_between_two_epochs(tmp_path: Path) -> None:
         assert run(client, "AUDIT MATERIALIZED VIEW m")[0][1] == "PROVEN"
 
 
+def test_a_view_is_dropped_while_an_edit_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is to replace the view comes after DROP has looked for what depends on it; it goes, too."""
+    with opened(tmp_path, backfill_engine="auto", streaming_engine="duckdb") as (context, client):
+        run(client, "CREATE TABLE t (k int PRIMARY KEY, v int)")
+        run(client, "INSERT INTO t SELECT i, i FROM range(200) AS r(i)")
+        run(client, "CREATE MATERIALIZED VIEW m AS SELECT k, v FROM t WHERE v > 50")
+        run(client, "SET background_ddl = true")
+        run(client, "SET backfill_rate_limit = 0")
+        cancel = context.jobs.cancel
+        seen: list[tuple[int, ...]] = []
+
+        def meanwhile(ids: tuple[int, ...]) -> list[int]:
+            found = cancel(ids)
+            if not seen:
+                run(client, "ALTER MATERIALIZED VIEW m AS SELECT k, v * 2 AS v FROM t")
+            seen.append(ids)
+            return found
+
+        monkeypatch.setattr(context.jobs, "cancel", meanwhile)
+        run(Client(context, {"user": "root"}), "DROP MATERIALIZED VIEW m")
+        assert [len(ids) for ids in seen] == [0, 1]
+        assert [relation.name for relation in context.store.catalog.relations if not relation.is_table] == []
+
+
 @pytest.mark.long
 @pytest.mark.spark
 def test_in_slices_on_spark_with_a_kill(tmp_path: Path) -> None:

@@ -466,9 +466,22 @@ class Jobs:
         `also` runs in the same transaction, after the drop. Raises its errors, and Error 55000 when a relation that
         stays depends on them by now, by a foreign key unless `drops_references`.
         """
+        while made := self._drop(relations, also, drops_references):
+            relations = [*relations, *made]
+        for relation in relations:
+            self._plans.forget(relation.id)
+
+    def _drop(
+        self, relations: list[Relation], also: Callable[[Cursor], None], drops_references: bool
+    ) -> list[Relation]:
+        """Work as `drop`, but drop nothing where relations have come that will replace some; they are returned."""
         self.cancel(tuple(relation.id for relation in relations if not relation.created))
         with self._coordinator.barrier_lock, self._store.change() as cursor:
             ids = {relation.id for relation in relations}
+            made = [self._store.catalog.replacement(id_) for id_ in ids]
+            new = [relation for relation in made if relation is not None and relation.id not in ids]
+            if new:
+                return new
             self._check_unused(ids)
             self._drop_references(cursor, ids, drops_references)
             for relation in sorted(relations, key=lambda r: -r.id):
@@ -476,8 +489,7 @@ class Jobs:
                 if relation.id in self._store.catalog.by_id:
                     self._store.drop_relation(cursor, relation)
             also(cursor)
-        for relation in relations:
-            self._plans.forget(relation.id)
+        return []
 
     def _check_unused(self, ids: set[int]) -> None:
         new = [d for id_ in ids for d in self._store.catalog.dependents(id_) if d.id not in ids]
