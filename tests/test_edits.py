@@ -217,8 +217,12 @@ def test_between_two_epochs(tmp_path: Path) -> None:
         assert run(client, "AUDIT MATERIALIZED VIEW m")[0][1] == "PROVEN"
 
 
-def test_a_view_is_dropped_while_an_edit_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is to replace the view comes after DROP has looked for what depends on it; it goes, too."""
+@pytest.mark.parametrize("drop", ["MATERIALIZED VIEW m", "TABLE t CASCADE", "SCHEMA public CASCADE"])
+@pytest.mark.parametrize("begins", ["before", "meanwhile"])
+def test_a_view_is_dropped_while_it_is_edited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, drop: str, begins: str
+) -> None:
+    """What is to replace the view goes, too, also where it comes after DROP has looked for what depends on it."""
     with opened(tmp_path, backfill_engine="auto", streaming_engine="duckdb") as (context, client):
         run(client, "CREATE TABLE t (k int PRIMARY KEY, v int)")
         run(client, "INSERT INTO t SELECT i, i FROM range(200) AS r(i)")
@@ -228,17 +232,20 @@ def test_a_view_is_dropped_while_an_edit_begins(tmp_path: Path, monkeypatch: pyt
         cancel = context.jobs.cancel
         seen: list[tuple[int, ...]] = []
 
-        def meanwhile(ids: tuple[int, ...]) -> list[int]:
+        def edited(ids: tuple[int, ...]) -> list[int]:
             found = cancel(ids)
             if not seen:
                 run(client, "ALTER MATERIALIZED VIEW m AS SELECT k, v * 2 AS v FROM t")
             seen.append(ids)
             return found
 
-        monkeypatch.setattr(context.jobs, "cancel", meanwhile)
-        run(Client(context, {"user": "root"}), "DROP MATERIALIZED VIEW m")
-        assert [len(ids) for ids in seen] == [0, 1]
-        assert [relation.name for relation in context.store.catalog.relations if not relation.is_table] == []
+        if begins == "before":
+            edited(())
+        else:
+            monkeypatch.setattr(context.jobs, "cancel", edited)
+        run(Client(context, {"user": "root"}), f"DROP {drop}")
+        assert [relation for relation in context.store.catalog.relations if not relation.is_table] == []
+        assert begins == "before" or [len(ids) for ids in seen] == [0, 1]
 
 
 @pytest.mark.long

@@ -56,7 +56,7 @@ from sparkwave.planner.bind.binder import (
 from sparkwave.planner.bind.dependent_columns import group_by_dependents
 from sparkwave.planner.bind.document_keys import may_hold_documents, with_document_keys
 from sparkwave.planner.bind.function_queries import is_source
-from sparkwave.planner.bind.merged_columns import columns_in, expand_stars
+from sparkwave.planner.bind.merged_columns import columns_in, expand_natural, expand_stars
 from sparkwave.planner.bind.output_names import name_outputs
 from sparkwave.planner.bind.output_references import check_outputs_named
 from sparkwave.planner.bind.privileges import check, check_relation, holds, holds_any, permission_denied
@@ -245,8 +245,10 @@ def prepared(tree: exp.Expr, environment: Environment, typed: Typer) -> exp.Expr
     for source in tree.find_all(exp.Subquery, exp.CTE):
         _check_cases(source)
     check_joins(tree)
-    check_outputs_named(tree, columns_in(environment.catalog, environment.scope))
+    columns_of = columns_in(environment.catalog, environment.scope)
+    check_outputs_named(tree, columns_of)
     tree = tree.copy()
+    expand_natural(tree, columns_of)
     check_types(tree, environment, typed)
     tree = with_functions(tree, environment.catalog, environment.scope)
     name_values(tree)

@@ -20,7 +20,7 @@ from sparkwave.catalog.types import Type
 from sparkwave.planner import since
 from sparkwave.planner.bind.ambiguous import check_unambiguous, mark_bare
 from sparkwave.planner.bind.dependent_columns import group_by_dependents
-from sparkwave.planner.bind.merged_columns import columns_in, compare_merged, mark_merges
+from sparkwave.planner.bind.merged_columns import columns_in, compare_merged, expand_natural, mark_merges
 from sparkwave.planner.bind.output_names import name_selects
 from sparkwave.planner.bind.output_references import check_outputs_named
 from sparkwave.planner.bind.scopes import Scope, check_database, find, resolve, scope_of
@@ -154,6 +154,7 @@ def annotated(query: exp.Query, catalog: Catalog, scope: Scope, check: Check = l
     if not scope.is_stored:
         check_joins(query)
         check_outputs_named(query, columns_in(catalog, scope))
+    expand_natural(query, columns_in(catalog, scope))
     name_selects(query)
     query = with_functions(query, catalog, scope)
     if scope.planner >= since.DEPENDENT_COLUMNS:

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
-from sparkwave.planner.bind.merged_columns import ColumnsOf, columns_of_from
+from sparkwave.planner.bind.merged_columns import ColumnsOf, outputs_of
 from sparkwave.planner.bind.output_names import output_name
 from sparkwave.planner.parse.trees import folded, position_of, unsupported
 
@@ -24,7 +24,7 @@ def with_corresponding(tree: exp.Expr, columns_of: ColumnsOf) -> None:
             raise unsupported("an outer set operation", operation)
         if not operation.args.get("by_name"):
             continue
-        sides = [_outputs(side, columns_of) for side in (operation.this, operation.expression)]
+        sides = [outputs_of(side, columns_of, output_name) for side in (operation.this, operation.expression)]
         names = [folded(column.this) for column in operation.args.get("on") or ()] or _common(operation, sides)
         for name in names:
             if any(side is not None and name not in side for side in sides):
@@ -38,24 +38,6 @@ def with_corresponding(tree: exp.Expr, columns_of: ColumnsOf) -> None:
             operation.set(place, _picked(operation.args[place], names, side))
         for word in ("by_name", "on", "kind"):
             operation.set(word, None)
-
-
-def _outputs(query: exp.Expr, columns_of: ColumnsOf) -> list[str] | None:
-    """Return the names of a query's outputs; None where a `*` hides them."""
-    while isinstance(query, exp.Subquery | exp.SetOperation):
-        query = query.this
-    found: list[str] = []
-    for item in query.selects if isinstance(query, exp.Select) else ():
-        if not item.is_star:
-            found.append(output_name(item))
-            continue
-        source = query.args.get("from_")
-        columns = columns_of_from(source.this, query.args.get("joins") or [], columns_of) if source else None
-        if columns is None or item.args.get("except_"):
-            return None
-        table = folded(item.args["table"]) if isinstance(item, exp.Column) else ""
-        found += [column.name for column in columns if table in ("", column.table)]
-    return found
 
 
 def _common(operation: exp.SetOperation, sides: list[list[str] | None]) -> list[str]:

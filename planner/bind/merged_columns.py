@@ -24,7 +24,7 @@ _MERGES = "merges"
 
 
 def merges(join: exp.Join) -> bool:
-    return bool(join.args.get("using")) or join.method.upper() == "NATURAL"
+    return bool(join.args.get("using")) or _is_natural(join)
 
 
 def mark_merges(tree: exp.Expr) -> None:
@@ -53,6 +53,8 @@ def _where_unknown(join: exp.Join) -> str | None:
         return "in parentheses without an alias"
     if any(map(is_comma, joins[: join.index])):
         return "behind a comma in FROM"
+    if _is_natural(join):
+        return "of unknown columns"
     right = join.this
     is_in_parentheses = isinstance(right, exp.Subquery) and not right.alias and right.unnest().args.get("joins")
     return "with a join in parentheses without an alias" if is_in_parentheses else None
@@ -93,19 +95,40 @@ def _merged(name: str, tables: list[str]) -> exp.Expr:
 
 def columns_in(catalog: Catalog, scope: Scope) -> ColumnsOf:
     """Return the function that names the columns of a source in FROM; None where they are unknown."""
+    entered: list[exp.Expr] = []  # to end where a query reads itself
 
     def columns_of(source: exp.Expr) -> list[str] | None:
         if isinstance(source, exp.Table) and isinstance(source.this, exp.Identifier) and not is_cte(source):
             relation = find_read(catalog, scope, name_of(source))
             return [column.name for column in relation.visible] if relation is not None else None
         holder = cte_of(source) if isinstance(source, exp.Table) else source
-        query = holder.this if isinstance(holder, exp.Subquery | exp.CTE) else None
-        selects = query.selects if isinstance(query, exp.Query) else []
+        if not isinstance(holder, exp.Subquery | exp.CTE) or any(each is holder for each in entered):
+            return None
+        entered.append(holder)
+        names = outputs_of(holder.this, columns_of, _name_of)
+        entered.pop()
         given = holder.args["alias"].columns if isinstance(holder, exp.CTE) else []
-        names = [folded(name) for name in given] + [_name_of(select) for select in selects[len(given) :]]
-        return names if selects and all(names) and not any(select.is_star for select in selects) else None
+        return [*map(folded, given), *names[len(given) :]] if names and all(names[len(given) :]) else None
 
     return columns_of
+
+
+def outputs_of(query: exp.Expr, columns_of: ColumnsOf, name_of_output: Callable[[exp.Expr], str]) -> list[str] | None:
+    """Return the names of a query's outputs; None where a `*` hides them."""
+    while isinstance(query, exp.Subquery | exp.SetOperation):
+        query = query.this
+    found: list[str] = []
+    for item in query.selects if isinstance(query, exp.Select) else ():
+        if not item.is_star:
+            found.append(name_of_output(item))
+            continue
+        source = query.args.get("from_")
+        columns = columns_of_from(source.this, query.args.get("joins") or [], columns_of) if source else None
+        if columns is None or item.args.get("except_"):
+            return None
+        table = folded(item.args["table"]) if isinstance(item, exp.Column) else ""
+        found += [column.name for column in columns if table in ("", column.table)]
+    return found
 
 
 def _name_of(item: exp.Expr) -> str:
@@ -139,18 +162,60 @@ def columns_of_from(first: exp.Expr, joins: list[exp.Join], columns_of: ColumnsO
         if is_comma(join):
             before, own = before + own, right
             continue
-        names = [folded(name) for name in join.args.get("using") or ()]
-        if join.method.upper() == "NATURAL":
-            theirs = {column.name for column in right}
-            names = [column.name for column in own if column.name in theirs]
-        rest = [column for column in (*own, *right) if column.name not in names]
-        own = [exp.column(exp.to_identifier(name, quoted=True)) for name in names] + rest
+        own = _joined(own, right, _common(join, own, right))
     if own is None:
         return None
     found = before + own
     merged = [column.name for column in found if not column.table]
     every = [column.name for column in found]
     return found if all(every.count(name) == 1 for name in merged) else None
+
+
+def expand_natural(tree: exp.Expr, columns_of: ColumnsOf) -> None:
+    """Write natural joins with USING, or as cross joins without a common column, in the tree itself.
+
+    Hidden columns are not common. Where the columns of a side are unknown, the join stays as it is.
+    """
+    for select in list(tree.find_all(exp.Select)):
+        joins = select.args.get("joins") or []
+        if any(map(_is_natural, joins)):
+            own = _own(select.args["from_"].this, columns_of)
+            for join in joins:
+                right = _own(join.this, columns_of)
+                if is_comma(join) or own is None or right is None:
+                    own = right if is_comma(join) else None
+                    continue
+                names = _common(join, own, right)
+                if _is_natural(join):
+                    join.set("method", None)
+                    _merge(join, names)
+                own = _joined(own, right, names)
+
+
+def _merge(join: exp.Join, names: list[str]) -> None:
+    if names:
+        join.set("using", [exp.to_identifier(name, quoted=True) for name in names])
+    elif join.side:
+        join.set("on", exp.true())
+    else:
+        join.set("kind", "CROSS")
+
+
+def _is_natural(join: exp.Join) -> bool:
+    return join.method.upper() == "NATURAL"
+
+
+def _common(join: exp.Join, own: list[exp.Column], right: list[exp.Column]) -> list[str]:
+    """Return the names of the columns that a join merges."""
+    if _is_natural(join):
+        theirs = {column.name for column in right}
+        return [column.name for column in own if column.name in theirs]
+    return [folded(name) for name in join.args.get("using") or ()]
+
+
+def _joined(own: list[exp.Column], right: list[exp.Column], names: list[str]) -> list[exp.Column]:
+    rest = [column for column in (*own, *right) if column.name not in names]
+    return [exp.column(exp.to_identifier(name, quoted=True)) for name in names] + rest
 
 
 def _own(source: exp.Expr, columns_of: ColumnsOf) -> list[exp.Column] | None:

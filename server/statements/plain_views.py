@@ -153,7 +153,8 @@ def drop(session: Session, statement: Drop) -> Result:
 def with_dependents(session: Session, targets: list[Relation], cascade: bool) -> list[Relation]:
     """Return relations and their dependents, without the tables whose foreign keys reference them.
 
-    Without `cascade`, raises Error 2BP01 for dependents other than indexes, and for such foreign keys.
+    Without `cascade`, raises Error 2BP01 for such foreign keys, and for dependents other than indexes, sequences and
+    what is to replace a relation.
     """
     catalog = session.context.store.catalog
     found = {relation.id: relation for relation in targets}
@@ -162,7 +163,7 @@ def with_dependents(session: Session, targets: list[Relation], cascade: bool) ->
         relation = pending.pop()
         dependents = [d for d in catalog.dependents(relation.id) if d.id not in found]
         dependents += [s for s in catalog.sequences_of(relation) if s.id not in found]
-        others = [d for d in dependents if not (d.is_index or d.is_sequence)]
+        others = [d for d in dependents if not (d.is_index or d.is_sequence or d.replaces == relation.id)]
         if others and not cascade:
             users = [f"{d.kind} {d.qualified_name}" for d in others]
             raise used(relation.kind, users, "Use DROP ... CASCADE to drop the dependent objects too.")
@@ -174,8 +175,11 @@ def with_dependents(session: Session, targets: list[Relation], cascade: bool) ->
 
 
 def refuse_creating(dependents: list[Relation]) -> None:
-    """Raise Error 55006 for relations being created: CASCADE cancels no job, as in RisingWave."""
-    creating = [relation for relation in dependents if not relation.created]
+    """Raise Error 55006 for relations being created: CASCADE cancels no job, as in RisingWave.
+
+    What is to replace a relation is dropped with it.
+    """
+    creating = [relation for relation in dependents if not relation.created and relation.replaces is None]
     if creating:
         raise Error(
             f"cannot drop {len(creating)} streaming job(s) that are still being created; please cancel them first",

@@ -1,0 +1,13 @@
+CREATE TABLE s1.t (k int, c double precision);
+CREATE TABLE s1.u (g boolean, k int);
+CREATE TABLE s1.w (k int, z int);
+INSERT INTO s1.t VALUES (NULL, 0.5), (NULL, 3.75), (2, 0.5), (0, 1);
+INSERT INTO s1.u VALUES (false, 2), (NULL, 0), (true, 7);
+INSERT INTO s1.w VALUES (2, 1), (0, 2), (2, 2), (7, 1);
+CREATE MATERIALIZED VIEW s1.v1 AS SELECT * FROM s1.t NATURAL RIGHT JOIN s1.u;
+CREATE MATERIALIZED VIEW s1.v2 AS SELECT * FROM s1.t NATURAL JOIN s1.u NATURAL FULL JOIN s1.w;
+FLUSH;
+UPDATE s1.t SET k = 7 WHERE c = 0.5;
+DELETE FROM s1.u WHERE k = 0;
+INSERT INTO s1.w VALUES (9, 9);
+FLUSH;
