@@ -1,4 +1,4 @@
-"""DateStyle, IntervalStyle and client_encoding: every byte sent is PostgreSQL's."""
+"""DateStyle, IntervalStyle, bytea_output and client_encoding: every byte sent is PostgreSQL's."""
 
 from __future__ import annotations
 
@@ -213,3 +213,16 @@ def test_tags_of_risingwave(both: tuple[Connection, Connection]) -> None:
     assert ours.execute("CREATE TABLE tagged (a int)").statusmessage == "CREATE_TABLE"
     assert ours.execute("DROP TABLE tagged").statusmessage == "DROP_TABLE"
     assert postgres_tag("INSERT 0 1") == "INSERT 0 1"
+
+
+def test_bytes_escaped(both: tuple[Connection, Connection]) -> None:
+    values = r"('\x00415c7e7f20ff'::bytea, 1), ('\x', 2), (NULL, 3), ('\x61', 4)"
+    found = []
+    for connection in both:
+        connection.execute("SET bytea_output = 'escape'")
+        query = f"SELECT b, ARRAY[b, b], ROW(b) FROM (VALUES {values}) t(b, n) ORDER BY n"
+        with connection.cursor().copy(f"COPY ({query}) TO STDOUT") as copy:
+            copied = b"".join(copy)
+        found.append((sent(connection, query), copied))
+    assert found[0] == found[1]
+    assert b"\\\\000A\\\\\\\\~\\\\177 \\\\377" in found[0][1]

@@ -352,7 +352,7 @@ class Session:
         return (limit / 1000, error) if limit else None
 
     def reported(self) -> dict[str, str]:
-        """Return the parameters for ParameterStatus, the same object as long as no parameter has changed."""
+        """Return bytea_output and the parameters for ParameterStatus; the same object until a parameter changes."""
         defaults = self.context.store.catalog.parameters
         if self._reported is None or self._reported_defaults is not defaults:
             self._reported, self._reported_defaults = self._report(), defaults
@@ -369,6 +369,7 @@ class Session:
             "IntervalStyle": self.get("intervalstyle"),
             "integer_datetimes": "on",
             "server_encoding": "UTF8",
+            "bytea_output": self.get("bytea_output"),
         }
 
     def cancel(self, reason: str = "user request") -> None:

@@ -1,8 +1,7 @@
 """Converts Arrow arrays to Postgres' text output, a column at a time.
 
-Each type prints as by PostgreSQL's `*_out` functions under a `TextStyle`, with bytea_output hex and extra_float_digits
-1; see its docs, "Data Types". The Arrow type selects the printer, after `conform` has cast the array to the Arrow type
-of the SQL type.
+Each type prints as by PostgreSQL's `*_out` functions under a `TextStyle`, with extra_float_digits 1; see its docs,
+"Data Types". The Arrow type selects the printer, after `conform` has cast the array to the Arrow type of the SQL type.
 """
 
 from __future__ import annotations
@@ -350,6 +349,10 @@ def interval_parts(array: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]
 # Bytes
 
 _HEX = np.array([list(f"{byte:02x}".encode()) for byte in range(256)], np.uint8)
+# bytea_output = escape: each byte's text, padded, and the length of that text.
+_ESCAPES = ["\\\\" if byte == 0x5C else chr(byte) if 0x20 <= byte < 0x7F else f"\\{byte:03o}" for byte in range(256)]
+_ESCAPE = np.array([list(text.ljust(4).encode()) for text in _ESCAPES], np.uint8)
+_ESCAPE_LENGTH = np.array([len(text) for text in _ESCAPES])
 
 
 def fixed(data: bytes | memoryview, count: int, width: int) -> pa.Array:
@@ -358,15 +361,22 @@ def fixed(data: bytes | memoryview, count: int, width: int) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
 
 
-def _bytea(array: pa.Array, _type: Type, _style: TextStyle) -> pa.Array:
+def _bytea(array: pa.Array, _type: Type, style: TextStyle) -> pa.Array:
     array = pa.concat_arrays([array.cast(pa.binary())])  # drops an offset into shared buffers
     offsets = np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + len(array) + 1]
     data = np.frombuffer(array.buffers()[2] or b"", np.uint8)[offsets[0] : offsets[-1]]
-    ends = (offsets - offsets[0]) * 2
-    digits = pa.Array.from_buffers(
-        pa.string(), len(array), [None, pa.py_buffer(ends), pa.py_buffer(_HEX[data].tobytes())]
-    )
-    text = pc.binary_join_element_wise("\\x", digits, "")
+    if style.bytes == "escape":
+        lengths = _ESCAPE_LENGTH[data]
+        starts = np.concatenate(([0], np.cumsum(lengths)))
+        ends = starts[offsets - offsets[0]].astype(np.int32)
+        characters = _ESCAPE[data][np.arange(4) < lengths[:, None]]
+        text = pa.Array.from_buffers(pa.string(), len(array), [None, pa.py_buffer(ends), pa.py_buffer(characters)])
+    else:
+        ends = (offsets - offsets[0]) * 2
+        digits = pa.Array.from_buffers(
+            pa.string(), len(array), [None, pa.py_buffer(ends), pa.py_buffer(_HEX[data].tobytes())]
+        )
+        text = pc.binary_join_element_wise("\\x", digits, "")
     return pc.if_else(array.is_valid(), text, None) if array.null_count else text
 
 

@@ -1,4 +1,4 @@
-"""A session's style of text values: TimeZone, DateStyle, IntervalStyle and client_encoding."""
+"""A session's style of text values: TimeZone, DateStyle, IntervalStyle, client_encoding and bytea_output."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class TextStyle:
     """The variables that change how values print.
 
     `dates` (ISO, SQL, Postgres or German) and `order` (MDY, DMY or YMD) are the two halves of DateStyle. `intervals` is
-    postgres, postgres_verbose, sql_standard or iso_8601.
+    postgres, postgres_verbose, sql_standard or iso_8601. `bytes` is hex or escape.
     """
 
     zone: str = "UTC"
@@ -22,17 +22,23 @@ class TextStyle:
     order: str = "MDY"
     intervals: str = "postgres"
     encoding: Encoding = UTF8
+    bytes: str = "hex"
 
 
 DEFAULT_STYLE = TextStyle()
+# The one parameter of the style that clients are not told of.
+BYTEA_OUTPUT = "bytea_output"
 
 
 def style_of(parameters: Mapping[str, str]) -> TextStyle:
-    """Return the style of a session's reported parameters; a missing parameter has its default."""
-    return _style(*map(parameters.get, ("TimeZone", "DateStyle", "IntervalStyle", "client_encoding")))
+    """Return the style of a session's parameters; a missing parameter has its default."""
+    return _style(*map(parameters.get, ("TimeZone", "DateStyle", "IntervalStyle", "client_encoding", BYTEA_OUTPUT)))
 
 
 @lru_cache(maxsize=256)
-def _style(zone: str | None, dates: str | None, intervals: str | None, encoding: str | None) -> TextStyle:
+def _style(
+    zone: str | None, dates: str | None, intervals: str | None, encoding: str | None, output: str | None
+) -> TextStyle:
     date_style, _, order = (dates or "ISO, MDY").partition(", ")
-    return TextStyle(zone or "UTC", date_style, order, intervals or "postgres", ENCODINGS[encoding or "UTF8"])
+    known = ENCODINGS[encoding or "UTF8"]
+    return TextStyle(zone or "UTC", date_style, order, intervals or "postgres", known, output or "hex")
