@@ -119,3 +119,9 @@ def test_constants_stay_as_narrow_as_they_were(nexmark: Catalog) -> None:
     query = "SELECT auction, price::smallint + 1 AS x FROM bid"
     narrow, wide = (str(made_by(planner, query, nexmark).root.items[1].expression) for planner in (9, PLANNER))
     assert narrow != wide and "CAST(1 AS INT)" in wide and "CAST(1" not in narrow
+
+
+def test_variances_keep_their_names(nexmark: Catalog) -> None:
+    query = "SELECT auction, variance(price) FROM bid GROUP BY auction"
+    names = [made_by(version, query, nexmark).columns[1].name for version in (9, PLANNER)]
+    assert names == ["var_samp", "variance"]

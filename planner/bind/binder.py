@@ -21,7 +21,7 @@ from sparkwave.planner import since
 from sparkwave.planner.bind.ambiguous import check_unambiguous, mark_bare
 from sparkwave.planner.bind.dependent_columns import group_by_dependents
 from sparkwave.planner.bind.merged_columns import columns_in, compare_merged, expand_natural, mark_merges
-from sparkwave.planner.bind.output_names import name_selects
+from sparkwave.planner.bind.output_names import name_selects, without_written_names
 from sparkwave.planner.bind.output_references import check_outputs_named
 from sparkwave.planner.bind.scopes import Scope, check_database, find, resolve, scope_of
 from sparkwave.planner.bind.sort_columns import qualify_sort_columns, without_positions
@@ -155,6 +155,8 @@ def annotated(query: exp.Query, catalog: Catalog, scope: Scope, check: Check = l
         check_joins(query)
         check_outputs_named(query, columns_in(catalog, scope))
     expand_natural(query, columns_in(catalog, scope))
+    if scope.planner < since.WRITTEN_NAMES:
+        without_written_names(query)
     name_selects(query)
     query = with_functions(query, catalog, scope)
     if scope.planner >= since.DEPENDENT_COLUMNS:

@@ -57,6 +57,12 @@ def output_name(item: exp.Expr) -> str:
     return name or NO_NAME
 
 
+def without_written_names(query: exp.Expr) -> None:
+    """Give the unnamed outputs of a query, in place, the names that they had before `since.WRITTEN_NAMES`."""
+    for call in query.find_all(exp.Variance):
+        call.meta.pop("name", None)
+
+
 def name_outputs(query: exp.Expr, name: Callable[[exp.Expr], str | None] = output_name) -> None:
     """Name the unnamed outputs of a query, in place; outputs without a `name` stay unnamed."""
     while isinstance(query, exp.SetOperation | exp.Subquery):

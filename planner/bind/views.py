@@ -9,6 +9,7 @@ from sqlglot import exp
 from sparkwave.catalog.model import Catalog, Relation
 from sparkwave.planner import since
 from sparkwave.planner.bind.dependent_columns import group_by_dependents
+from sparkwave.planner.bind.output_names import name_selects, without_written_names
 from sparkwave.planner.bind.scopes import scope_of
 from sparkwave.planner.bind.sql_functions import with_functions
 from sparkwave.planner.bind.table_references import resolve_references
@@ -31,7 +32,11 @@ def reference(view: Relation, table: exp.Table, catalog: Catalog) -> exp.Subquer
     so that errors point into the user's statement.
     """
     scope = scope_of(view)
-    definition = with_functions(_definition(view.definition).copy(), catalog, scope)
+    definition = _definition(view.definition).copy()
+    if view.planner < since.WRITTEN_NAMES:
+        without_written_names(definition)
+    name_selects(definition)
+    definition = with_functions(definition, catalog, scope)
     if view.planner >= since.DEPENDENT_COLUMNS:
         group_by_dependents(definition, catalog, scope)
     if view.planner < since.FLAT_UNNESTS:

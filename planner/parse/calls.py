@@ -37,6 +37,11 @@ def _named(name: str, node: exp.Expr) -> exp.Expr:
     return node
 
 
+def _written(name: str) -> Callable[[list[exp.Expr]], exp.Expr]:
+    """Return the builder of a function that shares its node with another function."""
+    return lambda arguments: _named(name.lower(), StrictParser.FUNCTIONS[name](arguments))
+
+
 # Marks an ORDER BY with the gap of the sessions of its window (`planner.build.session_frames`).
 GAP = "gap"
 # Nodes around the call of an aggregate.
@@ -94,6 +99,7 @@ def _series(arguments: list[exp.Expr]) -> exp.Expr:
 
 _BUILDERS: dict[str, Callable[..., Any]] = {
     **{name: StrictParser.FUNCTIONS[name] for name in _NODES},
+    **{name: _written(name) for name in ("VARIANCE", "VAR_SAMP")},
     "MOD": lambda arguments: _named("mod", StrictParser.FUNCTIONS["MOD"](arguments)),
     "NOW": lambda arguments: _named("now", exp.CurrentTimestamp()),
     "GENERATE_SERIES": _series,

@@ -11,8 +11,9 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Catalog, Relation
 from sparkwave.catalog.relation_details import INDEX, MATERIALIZED_VIEW, SINK, Index
+from sparkwave.planner import since
 from sparkwave.planner.bind.binder import Scope, resolve
-from sparkwave.planner.bind.output_names import named_for_view
+from sparkwave.planner.bind.output_names import named_for_view, without_written_names
 from sparkwave.planner.definitions.indexes import clustering, first_name, index_of, index_query
 from sparkwave.planner.definitions.sinks import into_target, sink_options, target_of
 from sparkwave.planner.plan.nodes import Order, Project
@@ -45,8 +46,11 @@ def streaming_of(statement: CreateStreaming, catalog: Catalog, scope: Scope, mad
     """
     match statement:
         case CreateMaterializedView():
+            written = statement.query
+            if made is not None and made.planner < since.WRITTEN_NAMES:
+                without_written_names(written := written.copy())
             return Streaming(
-                statement.query if statement.columns else named_for_view(statement.query),
+                written if statement.columns else named_for_view(written),
                 statement.options,
                 lambda root: _renamed(root, statement.columns),
                 statement.emit_on_window_close,
