@@ -1065,7 +1065,9 @@ CREATE OR REPLACE MACRO pg.jsonb_path_query_first
 CREATE OR REPLACE MACRO pg.jsonb_path_exists
     (j, p) AS pg._at_path(j, p, '{}', false) <> '[]',
     (j, p, v) AS pg._at_path(j, p, v, false) <> '[]',
-    (j, p, v, s) AS pg._at_path(j, p, v, s) <> '[]';
+    (j, p, v, s) AS list_transform([sparkwave_document_path(j::VARCHAR, p, v::VARCHAR, false)], lambda r: CASE
+        WHEN s AND starts_with(r, '!2203') THEN NULL  -- an error of the path's values
+        WHEN starts_with(r, '!') THEN pg.raise(substr(r, 2, 5), substr(r, 8))::VARCHAR ELSE r END)[1] <> '[]';
 CREATE OR REPLACE MACRO pg._path_truth(found, s) AS CASE found WHEN '[true]' THEN true WHEN '[false]' THEN false
     WHEN '[null]' THEN NULL
     ELSE if(found IS NULL OR s, NULL, pg.raise('22038', 'single boolean result is expected')::BOOLEAN) END;

@@ -108,6 +108,17 @@ _BUILDERS: dict[str, Callable[..., Any]] = {
 }
 
 
+def _at_path(name: str) -> Callable[[Any, Any], exp.Expr]:
+    """Return the parser of an operator of jsonb and a jsonpath, which calls a function that raises no errors."""
+
+    def parsed(parser: Any, document: Any) -> exp.Expr:
+        token, path = parser._prev, parser._parse_bitwise()
+        arguments = [document, path, exp.Literal.string("{}"), exp.true()]
+        return _named("?column?", exp.Anonymous(this=name, expressions=arguments)).update_positions(token)
+
+    return parsed
+
+
 class CallParser(StrictParser):
     """Calls of all other functions keep their name and arguments as written."""
 
@@ -131,6 +142,12 @@ class CallParser(StrictParser):
         number, parameter = self._index, self._parse_id_var()
         body = self._parse_disjunction() if self._match(TokenType.PIPE) else None
         return element_lambda(parameter, body, number) if parameter and body else self._stop()
+
+    RANGE_PARSERS: ClassVar = {
+        **StrictParser.RANGE_PARSERS,
+        TokenType.AT_QMARK: _at_path("jsonb_path_exists"),
+        TokenType.DAT: _at_path("jsonb_path_match"),
+    }
 
     def _parse_trim(self) -> Any:
         """Parse TRIM, which may have all its arguments after FROM."""
