@@ -1256,6 +1256,18 @@ CREATE OR REPLACE MACRO pg.jsonb_object
     (a) AS if(len(a) % 2 = 1, pg.raise('2202E', 'array must have even number of elements')::VARCHAR::JSON,
               pg._object_of(a[1:len(a):2], a[2:len(a):2])),
     (keys, texts) AS pg._object_of(keys, texts);
+CREATE OR REPLACE MACRO pg._in_pairs(a) AS if(len(list_filter(a, lambda e: len(e) <> 2)) > 0,
+    [pg.raise('2202E', 'array must have two columns')::VARCHAR], flatten(a));
+CREATE OR REPLACE MACRO pg.jsonb_object_of_pairs(a) AS pg.jsonb_object(pg._in_pairs(a));
+CREATE OR REPLACE MACRO pg._json_object_of(keys, texts) AS CASE
+    WHEN len(keys) <> len(texts) THEN pg.raise('2202E', 'mismatched array dimensions')::VARCHAR
+    WHEN keys IS NOT NULL AND texts IS NOT NULL THEN '{' || array_to_string(list_transform(keys, lambda k, i:
+        to_json(pg._object_key(k))::VARCHAR || ' : ' || coalesce(to_json(texts[i])::VARCHAR, 'null')), ', ') || '}' END;
+CREATE OR REPLACE MACRO pg.json_object
+    (a) AS if(len(a) % 2 = 1, pg.raise('2202E', 'array must have even number of elements')::VARCHAR,
+              pg._json_object_of(a[1:len(a):2], a[2:len(a):2])),
+    (keys, texts) AS pg._json_object_of(keys, texts);
+CREATE OR REPLACE MACRO pg.json_object_of_pairs(a) AS pg.json_object(pg._in_pairs(a));
 CREATE OR REPLACE MACRO pg.jsonb_pretty(j) AS regexp_replace(regexp_replace(json_pretty(j),
     '(?m)^(\s*)("(?:\\.|[^"\\])*": )?\[\](,?)$', E'\\1\\2[\n\\1]\\3', 'g'),
     '(?m)^(\s*)("(?:\\.|[^"\\])*": )?\{\}(,?)$', E'\\1\\2{\n\\1}\\3', 'g');

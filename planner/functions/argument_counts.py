@@ -23,7 +23,7 @@ _NAMES = {
     "pg_typeof quote_ident quote_literal quote_nullable radians reverse scale sha1 sha256 sign sin sind sinh sqrt "
     "stddev stddev_pop stddev_samp sum tan tand tanh to_hex to_json to_jsonb trim_scale upper var_pop var_samp "
     "variance",
-    (1, 2): "age approx_percentile array_length array_to_json btrim json_strip_nulls jsonb_object "
+    (1, 2): "age approx_percentile array_length array_to_json btrim json_object json_strip_nulls jsonb_object "
     "jsonb_strip_nulls length log ltrim round row_to_json rtrim to_timestamp trunc",
     (1, 3): "lag lead",
     (1, _ANY): "concat format num_nonnulls num_nulls unnest",

@@ -808,6 +808,16 @@ def _texts(array: exp.Expr) -> exp.Expr:
     return exp.cast(texts, "VARCHAR[]", dialect="duckdb")
 
 
+def _object_of_texts(name: str, arguments: _Args) -> exp.Expr:
+    """Return an object of texts: keys and values in turn, in pairs, or in two arrays. Raises Error 2202E."""
+    sizes = [type_.dimensions if (type_ := type_of_part(argument)) is not None else 1 for argument in arguments]
+    if sizes == [2]:
+        return ours(f"{name}_of_pairs", exp.cast(arguments[0], "VARCHAR[][]", dialect="duckdb"))
+    if max(sizes) > 1:
+        raise Error("wrong number of array subscripts", errors.ARRAY_SUBSCRIPT_ERROR)
+    return ours(name, *map(_texts, arguments))
+
+
 def _document(argument: exp.Expr) -> exp.Expr:
     """Return a jsonb argument, which may be given as text."""
     return duckdb_call("json", argument) if argument.is_string else argument
@@ -1134,7 +1144,8 @@ _BUILDERS: dict[str, Callable[[_Args], exp.Expr]] = {
     "jsonb_without_path": lambda arguments: ours("jsonb_without_path", _document(arguments[0]), _path(arguments)),
     **{name: _of_document(name) for name in _OF_DOCUMENTS},
     **{name: _of_document(name, 1) for name in ("jsonb_values", "jsonb_value_texts")},
-    "jsonb_object": lambda arguments: ours("jsonb_object", *map(_texts, arguments)),
+    "json_object": lambda arguments: ours("json_from_lake", _object_of_texts("json_object", arguments)),
+    "jsonb_object": lambda arguments: _object_of_texts("jsonb_object", arguments),
     "normalize": _normalize,
     **{name: _of_bytes(name) for name in ("get_byte", "set_byte", "get_bit", "set_bit", "bit_count")},
     "make_interval": _make_interval,

@@ -275,7 +275,8 @@ FUNCTIONS: dict[str, Function] = {
     "jsonb_pretty": F(VARCHAR),
     "jsonb_insert": F(JSONB),
     "jsonb_strip_nulls": F(JSONB),
-    "jsonb_object": F(JSONB),
+    "json_object": F(JSON, reads_types=True),
+    "jsonb_object": F(JSONB, reads_types=True),
     # Sparkwave's own: keys to compare, sort and group documents by (`planner.bind.document_keys`).
     "jsonb_key": F(VARCHAR),
     "jsonb_keys_of_each": F(_TEXTS),

@@ -149,6 +149,15 @@ class CallParser(StrictParser):
         TokenType.DAT: _at_path("jsonb_path_match"),
     }
 
+    def _parse_json_object(self, agg: bool = False) -> Any:
+        """Parse json_object; with one or two values, which are no fields, it is PostgreSQL's function of arrays."""
+        index = self._index
+        values = [] if agg else self._parse_csv(self._parse_disjunction)
+        if values and all(values) and self._match(TokenType.R_PAREN, advance=False):
+            return exp.Anonymous(this="json_object", expressions=values)
+        self._retreat(index)
+        return super()._parse_json_object(agg)  # type: ignore[call-overload]
+
     def _parse_trim(self) -> Any:
         """Parse TRIM, which may have all its arguments after FROM."""
         position = self._prev.text.upper() if self._match_texts(self.TRIM_TYPES) else None
