@@ -225,10 +225,10 @@ def run(session: Session, statement: Statement, oids: tuple[int, ...], values: t
     return done
 
 
-def _parsed(sql: str) -> Statement:
+def _parsed(sql: str, order: str) -> Statement:
     """The statement of a text, which semicolons may follow. Raises Error 42601, also for several statements."""
     try:
-        return parse(sql)
+        return parse(sql, order)
     except Error as error:
         [(text, offset), *more] = split(sql)
         if more:
@@ -236,7 +236,7 @@ def _parsed(sql: str) -> Statement:
             raise Error(message, errors.SYNTAX_ERROR) from error
         if offset or text == sql:
             raise
-    return parse(text)
+    return parse(text, order)
 
 
 class Client:
@@ -276,7 +276,7 @@ class Client:
         if lookup is not None:
             atomic.check_failed(self._session, lookup.statement)
             return lookup
-        statement = _parsed(sql)
+        statement = _parsed(sql, self._session.date_order)
         atomic.check_failed(self._session, statement)
         return Prepared(self._session, statement, parameter_oids, sql)
 

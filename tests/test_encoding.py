@@ -343,7 +343,7 @@ def test_text_parameters(type: str, text: str, value: object) -> None:
         ("numeric", b"1,5", 0, "22P02"),
         ("uuid", b"x", 0, "22P02"),
         ("jsonb", b"{", 0, "22P02"),
-        ("date", b"2020-02-30", 0, "22007"),
+        ("date", b"2020-02-30", 0, "22008"),
         ("timestamp", b"yesterday noon", 0, "22007"),
         ("int[]", b"{1,2", 0, "22P02"),
         ("int[]", b"{1,x}", 0, "22P02"),

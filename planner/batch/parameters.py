@@ -22,6 +22,7 @@ from sparkwave.catalog.types import (
     INTEGER,
     INTERVAL,
     TEXT,
+    TIME,
     TIMESTAMP,
     TIMESTAMPTZ,
     Type,
@@ -33,7 +34,8 @@ from sparkwave.planner.functions.operators import as_call
 from sparkwave.planner.functions.result_types import Known, array_type, common
 from sparkwave.planner.parse.parameter_runs import parameter_numbers
 from sparkwave.planner.parse.row_values import is_row
-from sparkwave.planner.parse.trees import column_type
+from sparkwave.planner.parse.text_values import moment_text
+from sparkwave.planner.parse.trees import column_type, position_of
 
 # Results about a node that may contain thousands of parameters, kept for all of them.
 Seen = dict[tuple[int, object], Any]
@@ -89,6 +91,22 @@ def assigned_values(tree: exp.Expr, types: Callable[[str, int], Type | None]) ->
             for number in numbers:
                 found.setdefault(number, type_)
     return found
+
+
+def read_assigned(tree: exp.Expr, types: Callable[[str, int], Type | None], order: str) -> None:
+    """Write the dates and times that are assigned as texts in the engines' form, in place; `order` is that of dates.
+
+    The arguments are those of `assigned_values`. Raises Error 22007, 22008, 22009, 22023.
+    """
+    for name, place, value in list(_written(tree)):
+        text = value.unalias().unnest()
+        type_ = types(name, place) if text.is_string else None
+        if type_ in (DATE, TIME, TIMESTAMP, TIMESTAMPTZ):
+            try:
+                text.set("this", moment_text(text.name, type_, order))
+            except Error as error:
+                error.position = position_of(text)
+                raise
 
 
 def _written(tree: exp.Expr) -> Iterable[tuple[str, int, exp.Expr]]:

@@ -77,6 +77,7 @@ from sparkwave.planner.functions.operators import check_subscripts
 from sparkwave.planner.functions.typed import is_quotient, with_written_numerics
 from sparkwave.planner.functions.undefined import check_counts
 from sparkwave.planner.functions.written_json import with_json
+from sparkwave.planner.parse.literals import with_literals
 from sparkwave.planner.parse.named_windows import expand_named_windows
 from sparkwave.planner.parse.parameter_runs import ParameterRun, SqlRun, expanded, is_row_of_runs, parameter_numbers
 from sparkwave.planner.parse.set_returning import ROW_FUNCTIONS
@@ -299,7 +300,7 @@ def _with_types(tree: exp.Expr, environment: Environment, typed: Typer) -> exp.E
         pairs = beside_constants(tree)
         others = typed(tree, [other for _, other in pairs]) if pairs else []
         widen(zip((constant for constant, _ in pairs), others, strict=True))
-    tree = with_literals_of(with_removals(tree, typed), typed, has_checked)
+    tree = with_literals_of(with_removals(tree, typed), typed, has_checked, environment.scope.order)
     if may_hold_documents(tree, read):
         with_document_keys(tree, lambda nodes: typed(tree, nodes))
     return with_averages(tree, typed, reads_quotients)
@@ -347,7 +348,7 @@ def plan_arguments(values: tuple[exp.Expr, ...], types: tuple[Type, ...], enviro
         for parameter in value.find_all(exp.Parameter):
             raise Error(f"there is no parameter ${parameter.name}", errors.UNDEFINED_PARAMETER)
     casts = (exp.cast(value.copy(), data_type(type_)) for value, type_ in zip(values, types, strict=True))
-    return plan_query(exp.select(*casts), environment)
+    return plan_query(with_literals(exp.select(*casts), environment.scope.order), environment)
 
 
 def select_columns(name: Name, columns: tuple[str, ...]) -> exp.Select:

@@ -18,7 +18,7 @@ from sparkwave.catalog.model import Column, Relation
 from sparkwave.catalog.relation_details import ALWAYS
 from sparkwave.catalog.types import VARCHAR, Type
 from sparkwave.planner.batch.assigned_types import check_values
-from sparkwave.planner.batch.parameters import assigned_values
+from sparkwave.planner.batch.parameters import assigned_values, read_assigned
 from sparkwave.planner.batch.query import (
     Batch,
     Environment,
@@ -149,7 +149,13 @@ def plan_insert(
     if statement.source is not None and not target.lacks_columns:
         check_values(source, target, columns, typed)
     types = [column.type for column in columns]
-    assigned = assigned_values(source, lambda name, place: types[place] if place < len(types) else None)
+
+    def type_at(name: str, place: int) -> Type | None:
+        return types[place] if place < len(types) else None
+
+    assigned = assigned_values(source, type_at)
+    if not isinstance(source, exp.Values):
+        read_assigned(source, type_at, environment.scope.order)
     for row in source.find_all(exp.Tuple) if isinstance(source, exp.Values) else ():
         for value, column in zip(row.expressions, columns, strict=False):
             if is_default(value):
@@ -158,7 +164,9 @@ def plan_insert(
                 if not column.type.dimensions:
                     check_label(value.name, column.type, position_of(value))
                 to, name = _cast_to(column.type)
-                value.replace(exp.Cast(this=exp.Literal.string(engine_text(value.name, name)), to=to.copy()))
+                # An empty text stands for the texts of rows that are constants.
+                text = engine_text(value.name, name, environment.scope.order) if value.name else ""
+                value.replace(exp.Cast(this=exp.Literal.string(text), to=to.copy()))
             elif has_exponent(value) and column.type.name == "numeric":
                 value.replace(exp.cast(exp.Literal.string(value.sql()), data_type(column.type)))
             elif is_row(value):
@@ -212,6 +220,8 @@ def plan_change(
         check_values(tree, target, (), typed)
     tree = with_row_types(tree, environment.catalog, environment.scope)
     types = {column.name: column.type for column in target.visible}
+    if isinstance(statement, Update):
+        read_assigned(tree, lambda name, place: types.get(name), environment.scope.order)
     assigned_types = assigned_values(tree, lambda name, place: types.get(name)) if isinstance(statement, Update) else {}
     parameters = _parameters(tree, statement, target, environment, oids, assigned_types)
     values = assignments(tree.expressions, target) if isinstance(statement, Update) else {}

@@ -8,6 +8,7 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error, not_found
 from sparkwave.catalog.model import Catalog, Relation
 from sparkwave.catalog.names import DEFAULT_SCHEMA, TEMPORARY_SCHEMA, is_temporary_schema
+from sparkwave.planner.parse.moment_texts import MDY
 from sparkwave.planner.since import PLANNER
 from sparkwave.planner.statements import Name
 
@@ -19,7 +20,7 @@ class Scope:
     `temporary` is the session's schema of temporary tables, which is first in the path if there is one. `as_of` is the
     id of the definition that contains the names: tables are as they were when it was made. With `is_stored` the names
     are of a stored definition, in which earlier versions took names that are ambiguous. `planner` is the version of the
-    planner by whose rules a definition is read.
+    planner by whose rules a definition is read. `order` is the session's order of day, month and year in dates.
     """
 
     database: str
@@ -28,6 +29,7 @@ class Scope:
     as_of: int | None = None
     is_stored: bool = False
     planner: int = PLANNER
+    order: str = MDY
 
 
 def scope_of(relation: Relation) -> Scope:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from sqlglot import exp
 
-from sparkwave.catalog.errors import Error
+from sparkwave.catalog.errors import DATETIME_FIELD_OVERFLOW, Error
 from sparkwave.catalog.model import Relation
 from sparkwave.catalog.types import (
     BOOLEAN,
@@ -30,6 +30,7 @@ from sparkwave.planner.batch.typer import Typer
 from sparkwave.planner.bind.binder import BoundQuery, annotate_again, data_type
 from sparkwave.planner.bind.user_types import check_label
 from sparkwave.planner.parse.literals import engine_text
+from sparkwave.planner.parse.moment_texts import MDY
 from sparkwave.planner.parse.trees import folded, position_of
 
 _PLACES = (
@@ -58,8 +59,8 @@ def type_literals(bound: BoundQuery, has_typed_outputs: bool = True) -> None:
         annotate_again(bound)
 
 
-def with_literals_of(tree: exp.Expr, typed: Typer, has_checked: bool) -> exp.Expr:
-    """Type the literals of an untyped tree, changed in place."""
+def with_literals_of(tree: exp.Expr, typed: Typer, has_checked: bool, order: str) -> exp.Expr:
+    """Type the literals of an untyped tree, changed in place. `order` is that of dates in them."""
     literals = list(_untyped(tree, has_checked, has_typed_outputs=True))
     if not literals:
         return tree
@@ -67,7 +68,7 @@ def with_literals_of(tree: exp.Expr, typed: Typer, has_checked: bool) -> exp.Exp
     places = typed(tree, literals)
     types = [type_by_place(place, seen) if place is not None else None for place in places]
     for literal, type_ in zip(literals, types, strict=True):
-        _give(literal, type_)
+        _give(literal, type_, order)
     return tree
 
 
@@ -118,13 +119,23 @@ def _may_be_misread(text: str) -> bool:
     """Return whether a text is an array, a document, bytes, or a time that the engines need in another form."""
     if text.lstrip()[:1] in ("{", "[", "\\"):
         return True
-    try:
-        return text.strip()[:1].isdigit() and engine_text(text, "TIMESTAMPTZ") != text
-    except Error:
+    if not any(character.isdigit() for character in text):
         return False
+    try:
+        return engine_text(text, "TIMESTAMPTZ") != text
+    except Error as error:
+        return error.sqlstate == DATETIME_FIELD_OVERFLOW  # perhaps not in another order
 
 
-def _give(literal: exp.Expr, type_: Type | None) -> bool:
+def _engine_text(literal: exp.Expr, type_: str, order: str) -> str:
+    try:
+        return engine_text(literal.name, type_, order)
+    except Error as error:
+        error.position = position_of(literal)
+        raise
+
+
+def _give(literal: exp.Expr, type_: Type | None, order: str = MDY) -> bool:
     """Cast a literal to a type whose texts the engines misread, as a factor or as an output.
 
     Returns whether it is cast.
@@ -147,7 +158,7 @@ def _give(literal: exp.Expr, type_: Type | None) -> bool:
     text = (
         literal.name
         if type_.dimensions or type_ == JSONB
-        else engine_text(literal.name, to.sql(dialect="postgres").upper())
+        else _engine_text(literal, to.sql(dialect="postgres").upper(), order)
     )
     cast = exp.Cast(this=exp.Literal.string(text), to=to)
     literal.replace(cast)

@@ -1,29 +1,31 @@
 """Literals that the engines would misread, in a form that they read as PostgreSQL does.
 
 These are text literals that are cast, with PostgreSQL's errors, and numbers with an exponent. Dates, times and
-intervals change only where an engine would misread them; the engine reports the ones it refuses.
+intervals change only where an engine would misread them.
 """
 
 from __future__ import annotations
 
-import re
-
 from sqlglot import exp
 
-from sparkwave.catalog.types import TIME, parse_type
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.types import DATE, TIME, TIMESTAMP, TIMESTAMPTZ, parse_type
 from sparkwave.planner.parse.intervals import interval_text
-from sparkwave.planner.parse.text_values import day_text, decode_text
+from sparkwave.planner.parse.moment_texts import MDY
+from sparkwave.planner.parse.text_values import decode_text, moment_text
 
 _CHECKED = {"BOOLEAN", "SMALLINT", "INT", "BIGINT", "UUID", "BYTEA", "REAL", "DOUBLE PRECISION"}
 _DAYS = {"DATE", "TIMESTAMP", "TIMESTAMPTZ"}
-_FINE = re.compile(r"\.\d{7}")  # digits of a second that the engines truncate
-_COMPACT = re.compile(r"\s*(\d{4})(\d{2})(\d{2})(?=\s*$|[T ])")
+_MOMENTS = {"TIME": TIME, "DATE": DATE, "TIMESTAMP": TIMESTAMP, "TIMESTAMPTZ": TIMESTAMPTZ}
+_AWAY = {"today": 0, "tomorrow": 1, "yesterday": -1}  # days
 
 
-def with_literals(tree: exp.Expr) -> exp.Expr:
+def with_literals(tree: exp.Expr, order: str | None = None) -> exp.Expr:
     """Return the tree, changed in place, with the text of each cast literal in the engines' form.
 
-    Raises Error 22P02 or 22003 for a text that is no value of the type.
+    `order` is a session's order of dates. In a definition, which has none, it is MDY, and dates that cannot be read are
+    left to the engine. Raises Error 22P02 or 22003, or 22007 to 22009 for dates, for a text that is no value of the
+    type.
     """
     for escaped in list(tree.find_all(exp.ByteString)):  # E'..', whose escapes are read already
         escaped.replace(exp.Literal.string(escaped.name))
@@ -32,10 +34,36 @@ def with_literals(tree: exp.Expr) -> exp.Expr:
             _cast_items(cast.this, cast.to.expressions[0])
     for cast in tree.find_all(exp.Cast):
         if cast.this.is_string:
-            text = engine_text(cast.this.name, cast.to.sql(dialect="postgres").upper())
-            if text != cast.this.name:
-                cast.set("this", exp.Literal.string(text))
+            _read(cast, cast.to.sql(dialect="postgres").upper(), order)
     return tree
+
+
+def _read(cast: exp.Cast, type_: str, order: str | None) -> None:
+    now = _relative(cast.this.name, type_) if order is not None else None
+    if now is not None:
+        cast.set("this", now)
+        return
+    try:
+        text = engine_text(cast.this.name, type_, order or MDY)
+    except Error as error:
+        if order is None and type_ in _MOMENTS:
+            return
+        error.position = error.position or (cast.this.meta["start"] + 1 if "start" in cast.this.meta else None)
+        raise
+    if text != cast.this.name:
+        cast.set("this", exp.Literal.string(text))
+
+
+def _relative(text: str, type_: str) -> exp.Expr | None:
+    """Return the value of `now`, `today`, `tomorrow` or `yesterday`."""
+    word = text.strip().lower()
+    if word == "now" and type_ in _MOMENTS:
+        now = exp.CurrentTimestamp()
+        return exp.cast(now, "timestamp") if type_ == "TIME" else now
+    if word not in _AWAY or type_ not in _DAYS:
+        return None
+    away = exp.Add(this=exp.CurrentDate(), expression=exp.Literal.number(_AWAY[word])) if _AWAY[word] else None
+    return exp.Paren(this=away) if away is not None else exp.CurrentDate()
 
 
 def _cast_items(array: exp.Array, to: exp.Expr) -> None:
@@ -47,17 +75,15 @@ def _cast_items(array: exp.Array, to: exp.Expr) -> None:
             item.replace(exp.Cast(this=item.copy(), to=to.copy()))
 
 
-def engine_text(text: str, type_: str) -> str:
+def engine_text(text: str, type_: str, order: str = MDY) -> str:
     """Return a text of a type in the engines' form. Raises Error.
 
-    `type_` is the type's name as sqlglot writes PostgreSQL's, in upper case.
+    `type_` is the type's name as sqlglot writes PostgreSQL's, in upper case. `order` is that of dates.
     """
     if type_ == "INTERVAL":
         return interval_text(text)
-    if type_ == "TIME" and _FINE.search(text):
-        return str(decode_text(text, TIME))
-    if type_ in _DAYS:
-        return day_text(_COMPACT.sub(r"\1-\2-\3", text))
+    if type_ in _MOMENTS:
+        return moment_text(text, _MOMENTS[type_], order)
     if type_ not in _CHECKED:
         return text
     value = decode_text(text, parse_type(type_.lower()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from sqlglot import exp
 
@@ -82,9 +83,12 @@ from sparkwave.planner.statements import (
 )
 
 
-def parse_statement(sql: str) -> Statement:
-    """The statement in `sql` (one, without a semicolon). Raises Error 42601 or 0A000 with a position."""
-    reader = TokenReader(sql)
+def parse_statement(sql: str, order: str | None = None) -> Statement:
+    """The statement in `sql` (one, without a semicolon). Raises Error 42601 or 0A000 with a position.
+
+    `order` is a session's order of dates (MDY, DMY or YMD), by which the literals of queries and changes are read.
+    """
+    reader = TokenReader(sql, order)
     if reader.at_end:
         return Empty()
     parser = _BY_FIRST_WORD.get(reader.peek())
@@ -98,7 +102,7 @@ def parse_statement(sql: str) -> Statement:
 
 
 def _query(reader: TokenReader) -> Statement:
-    tree = parse_tree(reader.sql)
+    tree = parse_tree(reader.sql, order=reader.order)
     written = write_of(tree)  # WITH may begin a write as well
     if written is not None:
         return written
@@ -251,15 +255,15 @@ def _drop(
 
 
 def _explain(reader: TokenReader) -> Explain | ExplainJob:
-    return parse_explain(reader, parse_statement)
+    return parse_explain(reader, partial(parse_statement, order=reader.order))
 
 
 def _prepare(reader: TokenReader) -> Prepare:
-    return parse_prepare(reader, parse_statement)
+    return parse_prepare(reader, partial(parse_statement, order=reader.order))
 
 
 def _declare(reader: TokenReader) -> DeclareCursor | DeclareSubscriptionCursor:
-    return parse_declare(reader, parse_statement)
+    return parse_declare(reader, partial(parse_statement, order=reader.order))
 
 
 # Statements of PostgreSQL that do not exist here.

@@ -26,19 +26,26 @@ from sparkwave.catalog.errors import (
     PROGRAM_LIMIT_EXCEEDED,
     Error,
 )
-from sparkwave.catalog.types import BASES, VARCHAR, Type
+from sparkwave.catalog.types import VARCHAR, Type
 from sparkwave.planner.functions.composite_text import split_record
 from sparkwave.planner.parse.intervals import interval_text
+from sparkwave.planner.parse.moment_texts import MDY, iso_text, read_moment
+from sparkwave.planner.parse.moment_words import RELATIVE
 
 _EPOCH = datetime.datetime(1970, 1, 1)
 
 
-def decode_text(text: str, type: Type) -> object:
-    """Return the value that PostgreSQL's input function of the type reads. Raises Error 22P02, or 22007 for dates."""
+def decode_text(text: str, type: Type, order: str = MDY) -> object:
+    """Return the value that PostgreSQL's input function of the type reads, with DateStyle's `order` of dates.
+
+    Raises Error 22P02, or 22007, 22008, 22009 or 22023 for dates.
+    """
     if type.dimensions:
-        return _ArrayText(text, type).parse()
+        return _ArrayText(text, type, order).parse()
     if type.is_struct:
-        return _record(split_record(text), type)
+        return _record(split_record(text), type, order)
+    if type.name in _MOMENTS:
+        return _moment(text, type, order)
     if type.name == "enum":
         return _label(text, type)
     try:
@@ -46,7 +53,7 @@ def decode_text(text: str, type: Type) -> object:
     except (ValueError, InvalidOperation, RecursionError):
         if type.name in ("json", "jsonb"):
             raise Error("invalid input syntax for type json", INVALID_TEXT_REPRESENTATION) from None
-        code = INVALID_DATETIME_FORMAT if type.name in _DATETIMES else INVALID_TEXT_REPRESENTATION
+        code = INVALID_DATETIME_FORMAT if type.name == "interval" else INVALID_TEXT_REPRESENTATION
         raise Error(f'invalid input syntax for type {type}: "{text}"', code) from None
 
 
@@ -131,8 +138,8 @@ def _no_number(text: str) -> None:
     raise ValueError(text)
 
 
-# Words and eras that the engine understands and Python does not.
-_SPECIAL = re.compile(r"\s*(?:[+-]?infinity|epoch|now|today|tomorrow|yesterday)\s*$|.*\bBC\s*$|\s*\d{5,}-", re.I)
+# Words that the engine understands and Python does not.
+_SPECIAL = re.compile(r"\s*(?:[+-]?infinity|epoch)\s*$", re.I)
 # A year before Christ; DuckDB wants BC after the day.
 _BEFORE_CHRIST = re.compile(r"\s*(\d{4,}-\d{1,2}-\d{1,2})(.*?)\s*BC\s*", re.I)
 # DuckDB reads an offset or zone only after seconds, an offset without a space before it and with two digits of
@@ -156,6 +163,42 @@ def day_text(text: str) -> str:
     if day is not None and not _is_day(*map(int, day.groups())):
         raise Error(f'date/time field value out of range: "{text}"', DATETIME_FIELD_OVERFLOW)
     return _LONG_FRACTION.sub(_rounded, text)
+
+
+# Dates and times that the engines read as PostgreSQL does, or once `day_text` has changed them.
+_ISO_DAY = r"\d{4}-(?:0?[1-9]|1[0-2])-(?:0?[1-9]|[12]\d|3[01])"
+_ISO_CLOCK = r"(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d+)?)?"
+_ISO_ZONE = r"(?:\s*(?:Z|UTC|[+-](?:0?\d|1[0-5])(?::?[0-5]\d)?))?"
+ISO_DAY = rf"\s*{_ISO_DAY}(?:[T ]\s*{_ISO_CLOCK}{_ISO_ZONE})?\s*"
+ISO_TIME = r"\s*(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d{1,6})?)?\s*"
+_PLAIN_DAY = re.compile(rf"{ISO_DAY}(?:\s*BC\s*)?|\s*(?:infinity|-infinity|epoch)\s*", re.I)
+_PLAIN_TIME = re.compile(ISO_TIME)
+
+
+def moment_text(text: str, type: Type, order: str = MDY) -> str:
+    """Return the text of a date, timestamp or time in DuckDB's form, as it is if DuckDB reads it as PostgreSQL does.
+
+    Raises Error 22007, 22008, 22009 or 22023.
+    """
+    if type.name.startswith("time w"):
+        return text if _PLAIN_TIME.fullmatch(text) else iso_text(read_moment(text, type.name, order), type.name)
+    if _PLAIN_DAY.fullmatch(text):
+        return day_text(text)
+    return iso_text(read_moment(text, type.name, order), type.name)
+
+
+def _moment(text: str, type: Type, order: str) -> object:
+    """Return a date, time or datetime, or the engine's text of what Python cannot represent."""
+    if text.strip().lower() in RELATIVE:
+        return text.strip().lower()
+    try:
+        return _MOMENTS[type.name](text)
+    except ValueError:
+        written = iso_text(read_moment(text, type.name, order), type.name)
+    try:
+        return _MOMENTS[type.name](written)
+    except ValueError:
+        return written
 
 
 def _with_seconds(match: re.Match[str]) -> str:
@@ -236,7 +279,12 @@ def _time(text: str) -> datetime.time | str:
     return "24:00:00" if clock.days else (_EPOCH + clock).time()
 
 
-_DATETIMES = frozenset(name for name in BASES if name == "date" or name.startswith("time"))
+_MOMENTS: dict[str, Callable[[str], object]] = {
+    "date": _date,
+    "time without time zone": _time,
+    "timestamp without time zone": _timestamp,
+    "timestamp with time zone": _timestamptz,
+}
 _FROM_TEXT: dict[str, Callable[[str], object]] = {
     "boolean": _boolean,
     "smallint": _integer("smallint", -(2**15), 2**15 - 1),
@@ -249,10 +297,6 @@ _FROM_TEXT: dict[str, Callable[[str], object]] = {
     "character varying": str,
     "text": str,
     "bytea": _bytea,
-    "date": _date,
-    "time without time zone": _time,
-    "timestamp without time zone": _timestamp,
-    "timestamp with time zone": _timestamptz,
     "interval": interval_text,
     "json": _json,
     "jsonb": _json,
@@ -260,12 +304,12 @@ _FROM_TEXT: dict[str, Callable[[str], object]] = {
 }
 
 
-def _record(texts: Sequence[str | None], type: Type) -> dict[str, object]:
+def _record(texts: Sequence[str | None], type: Type, order: str) -> dict[str, object]:
     """Return a row by the names of its fields, in DuckDB's form."""
     if len(texts) != len(type.fields):
         raise Error(f"cannot cast a record of {len(texts)} fields to {type}", CANNOT_COERCE)
     pairs = zip(type.fields, texts, strict=True)
-    return {name: None if text is None else decode_text(text, field) for (name, field), text in pairs}
+    return {name: None if text is None else decode_text(text, field, order) for (name, field), text in pairs}
 
 
 def array_texts(text: str) -> list[Any]:
@@ -286,8 +330,8 @@ class _ArrayText:
 
     _ITEM = re.compile(rf'[{BLANKS}]*(?:"((?:[^"\\]|\\.)*)"|((?:[^",{{}}\\]|\\.)+))[{BLANKS}]*', re.DOTALL)
 
-    def __init__(self, text: str, type: Type) -> None:
-        self.text, self.type = text, type
+    def __init__(self, text: str, type: Type, order: str = MDY) -> None:
+        self.text, self.type, self.order = text, type, order
         self.element = replace(type, dimensions=0)
         bounds = re.match(r"\s*(?:((?:\[-?\d+:-?\d+\])+)\s*=\s*)?", text)
         assert bounds is not None
@@ -337,7 +381,7 @@ class _ArrayText:
         if bare is not None and bare.strip(BLANKS).upper() == "NULL":
             return None
         written = bare.strip(BLANKS) if quoted is None else quoted
-        return decode_text(re.sub(r"\\(.)", r"\1", written, flags=re.S), self.element)
+        return decode_text(re.sub(r"\\(.)", r"\1", written, flags=re.S), self.element, self.order)
 
     def _peek(self) -> str:
         while self.text[self.at : self.at + 1] in BLANKS and self.at < len(self.text):

@@ -69,8 +69,10 @@ def split_statements(sql: str) -> list[tuple[str, int]]:
 class TokenReader:
     """A cursor over the tokens of one statement. Every failure is a syntax error at the current token."""
 
-    def __init__(self, sql: str) -> None:
+    def __init__(self, sql: str, order: str | None = None) -> None:
+        """`order` is that of DateStyle, by which literals that are dates are read; None in a definition."""
         self.sql = sql
+        self.order = order
         self._tokens = tokenize(sql)
         self._index = 0
 

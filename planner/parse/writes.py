@@ -17,7 +17,7 @@ def parse_write(reader: TokenReader) -> Insert | Update | Delete | Merge:
     if reader.accept("DELETE"):  # sqlglot would accept it without FROM
         reader.expect("FROM")
     overrides, sql = _overriding(reader)
-    statement = write_of(parse_tree(sql))
+    statement = write_of(parse_tree(sql, order=reader.order))
     if statement is None:
         raise syntax_error(reader.sql, 0)
     return replace(statement, overrides_identity=True) if overrides and isinstance(statement, Insert) else statement

@@ -19,6 +19,7 @@ from sparkwave.catalog.types import Type
 from sparkwave.planner.batch.pg_compat import prepare_text
 from sparkwave.planner.batch.query import Batch, Environment
 from sparkwave.planner.parse.constant_rows import constant_rows
+from sparkwave.planner.parse.moment_texts import MDY
 from sparkwave.planner.parse.statement import parse_statement
 from sparkwave.planner.parse.tokens import split_statements
 from sparkwave.planner.statements import Insert, Statement
@@ -135,12 +136,15 @@ def split(sql: str) -> tuple[tuple[str, int], ...]:
     return _split(sql) if len(sql) <= LONGEST_TEXT else _split.__wrapped__(sql)
 
 
-def parse(sql: str) -> Statement:
-    """Return the statement of a text. It is shared and must not be changed. Raises Error."""
+def parse(sql: str, order: str = MDY) -> Statement:
+    """Return the statement of a text. It is shared and must not be changed. Raises Error.
+
+    `order` is the session's order of day, month and year in dates.
+    """
     found = constant_rows(sql)
     if found is None:
-        return parse_all(sql)
-    insert = parse_all(found.form)
+        return parse_all(sql, order)
+    insert = parse_all(found.form, order)
     return replace(insert, rows=found) if isinstance(insert, Insert) else insert
 
 
@@ -150,11 +154,11 @@ def _split(sql: str) -> tuple[tuple[str, int], ...]:
     return tuple((sql[offset : offset + len(text)], offset) for text, offset in pieces)
 
 
-def parse_all(sql: str) -> Statement:
+def parse_all(sql: str, order: str = MDY) -> Statement:
     """Parse like `parse`, but keeps every row of an INSERT in the parse tree."""
-    return _parse(sql) if len(sql) <= LONGEST_TEXT else _parse.__wrapped__(sql)
+    return _parse(sql, order) if len(sql) <= LONGEST_TEXT else _parse.__wrapped__(sql, order)
 
 
 @functools.lru_cache(maxsize=MOST_PLANS)
-def _parse(sql: str) -> Statement:
-    return parse_statement(prepare_text(sql))
+def _parse(sql: str, order: str) -> Statement:
+    return parse_statement(prepare_text(sql), order)

@@ -19,6 +19,7 @@ from sparkwave.catalog.errors import (
 )
 from sparkwave.catalog.lazy import lazy
 from sparkwave.catalog.types import TEXT, Type, type_of_oid
+from sparkwave.planner.parse.moment_texts import MDY
 from sparkwave.server.session.spool import Scroll, Spool
 from sparkwave.server.wire.client_encoding import UTF8, Encoding
 from sparkwave.server.wire.messages import Bind, spread_formats
@@ -55,7 +56,7 @@ class Statement:
             for oid, inferred in zip(self.parameter_oids, self.prepared.parameters, strict=True)
         )
 
-    def decode(self, bind: Bind, encoding: Encoding = UTF8) -> tuple[object, ...]:
+    def decode(self, bind: Bind, encoding: Encoding = UTF8, order: str = MDY) -> tuple[object, ...]:
         """Return the parameter values of a Bind.
 
         Raises Error 08P01 for a wrong number, 22P02 or 22P03 for a bad value.
@@ -69,7 +70,7 @@ class Statement:
             )
         formats = spread_formats(bind.formats, count, "parameter formats but {} parameters")
         values = zip(bind.values, formats, types, strict=True)
-        return tuple(decode_parameter(*value, encoding) for value in values)
+        return tuple(decode_parameter(*value, encoding, order) for value in values)
 
 
 class Rows:

@@ -220,6 +220,11 @@ class Session:
         return self.backend.query if self.backend else ""
 
     @property
+    def date_order(self) -> str:
+        """The order of day, month and year in dates, of DateStyle: MDY, DMY or YMD."""
+        return self.get("datestyle").partition(", ")[2]
+
+    @property
     def scope(self) -> Scope:
         """The user's database, and the schemas of `search_path` that exist and that the user has USAGE on.
 
@@ -235,7 +240,7 @@ class Session:
         names = (user.name if name == "$user" else name for name in parse_search_path(self.get("search_path")))
         own = (self.temporary_schema,) if self.temporary_schema is not None else ()
         path = tuple(dict.fromkeys((*own, *(name for name in names if counts(name)))))
-        return Scope(self.database, path, self.temporary_schema)
+        return Scope(self.database, path, self.temporary_schema, order=self.date_order)
 
     @property
     def environment(self) -> Environment:

@@ -228,10 +228,11 @@ class Conversation:
         self._send(m.PARSE_COMPLETE)
 
     def _on_bind(self, body: bytes) -> None:
-        bind = m.read_bind(body, self._encoding)
+        style = self._style()
+        bind = m.read_bind(body, style.encoding)
         statement = self._names.statement(bind.statement)
         self._names.free_portal(bind.portal)
-        portal = Portal(statement, statement.decode(bind, self._encoding), bind.result_formats)
+        portal = Portal(statement, statement.decode(bind, style.encoding, style.order), bind.result_formats)
         if len(bind.result_formats) > 1:  # one code fits any columns, so they need not be inferred yet
             portal.formats(statement.prepared.columns or ())
         self._names.portals[bind.portal] = portal

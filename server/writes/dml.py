@@ -61,7 +61,7 @@ LONGEST_SHARED = 1_000_000
 def plan(session: Session, statement: Insert | Update | Delete | Merge, oids: tuple[int, ...]) -> Batch:
     """Return DuckDB's text of a write; for an INSERT, the text of the query of its rows."""
     if isinstance(statement, Insert):
-        planned, _ = _planned(statement, _into(session, statement)[1])
+        planned, _ = _planned(statement, _into(session, statement)[1], session.date_order)
         return _plan_insert(session, planned, oids).batch
     return _plan_change(session, statement, oids)[1].batch
 
@@ -89,7 +89,7 @@ def _into(session: Session, statement: Insert) -> tuple[Relation, tuple[Column, 
     return target, target_columns(target, statement.columns)
 
 
-def _planned(statement: Insert, columns: tuple[Column, ...]) -> tuple[Insert, ConstantRows | None]:
+def _planned(statement: Insert, columns: tuple[Column, ...], order: str) -> tuple[Insert, ConstantRows | None]:
     """The statement to plan, and its constants apart from it, if they have a common form.
 
     All INSERTs of one form then share one plan, and no plan holds all their rows.
@@ -98,7 +98,7 @@ def _planned(statement: Insert, columns: tuple[Column, ...]) -> tuple[Insert, Co
     if constants is None:
         return statement, None
     fits = constants.fit(columns)
-    parsed = parse_all(constants.form if fits else constants.sql)
+    parsed = parse_all(constants.form if fits else constants.sql, order)
     assert isinstance(parsed, Insert)
     return parsed, constants if fits else None
 
@@ -147,7 +147,7 @@ def insert(session: Session, statement: Insert, oids: tuple[int, ...], values: t
     has the rows as stored.
     """
     target, columns = _into(session, statement)
-    statement, constants = _planned(statement, columns)
+    statement, constants = _planned(statement, columns, session.date_order)
     planned = _plan_insert(session, statement, oids)
     batch = planned.batch
     cursor = session.cursor()

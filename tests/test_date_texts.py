@@ -1,0 +1,137 @@
+"""Dates and times are read as PostgreSQL reads them, in each order of DateStyle."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from postgres import beside
+from servers import Server
+
+from sparkwave.catalog.errors import Error
+from sparkwave.planner.parse.moment_texts import iso_text, read_moment
+
+Connection = psycopg.Connection[Any]
+
+ORDERS = ("MDY", "DMY", "YMD")
+TYPES = ("date", "timestamp without time zone", "timestamp with time zone", "time without time zone")
+DATE_LIST = """1/8/1999;01/02/03;January 8, 1999;1999-Jan-08;Jan-08-1999;08-Jan-1999;99-Jan-08;08-Jan-99;Jan-08-99
+19990108;990108;1999.008;J2451187;January 8, 99 BC;8.1.1999;1999-01-08;1/18/1999;18/1/1999;99/1/18;1999/1/8;13/13/2000
+2000-02-30;2000-13-01;30-Feb-2001;Feb 29 2001;Feb 29 2000;0000-01-01;5-8-2001;1-1-1;Sat Jan 8 1999;8 January 1999
+1999 January 8
+99 8 Jan;January 1999;1999;Jan 8;1999-01;1.1;20000230;000101;99999;123456789;4714-11-24 BC;4714-11-23 BC;5874897-12-31
+5874898-01-01;294276-12-31;294277-01-01;1999-01-08 BC;J0;J2451187.5;julian 2451187;1999-008;2000-366;1999-366
+1999.366;99-008;1 8 1999;08 01 99;x;;2000-01-01x;2001-02-04 AD;1-Jan-1;01-Januar-1999;Sept 5 2001;5 sep. 2001
+on Jan 8 1999;2/29/2001;0/1/2001;1/0/2001;1/32/2001;1-2-3-4;1999-1-8-;+infinity;Jan 99999;(1999-01-08);jan8 1999
+Jan/8/1999;18.1.99;99.1.18;1999:01:08;12.5;32.5;00-01-01;Monday;infinity;-infinity;epoch;é"""
+DATES = DATE_LIST.replace("\n", ";").split(";")
+CLOCKS = """04:05;04:05:06;04:05:06.789;04:05 PM;04:05PM;12:00 AM;12:30 pm;13:00 PM;040506;0405;04:05:06-8
+04:05:06.789-8;04:05:06 -08:00;040506-08;04:05:06 PST;04:05:06 America/New_York;04:05 z;T040506;T04:05;24:00
+24:00:01;25:00;23:60
+23:59:60;23:59:60.5;23:59:61;04:05:06.9999999;04:05:06+16;04:05:06+15:59;04:05:06 Foo/Bar;04:05:06 foo;allballs
+04:05 MET DST;05:06.7;:05;04:;040506.789;04:05:06 +1:30:15;04:05:06 utc;04.05;4;04:05:06+0530;04:05:06 europe/paris
+04:05:06 AM PM;10:20 10:20;04:05 dst;2560;04:05:06 EDT;02:30 America/New_York;01:30 America/New_York"""
+CLOCK_TEXTS = CLOCKS.replace("\n", ";").split(";")
+DAYS = ("1999-01-08", "1/8/1999", "8-Jan-99", "990108", "J2451187", "January 8, 99 BC", "2001-04-01", "2001-10-28")
+WHOLE = ("Wed Dec 17 07:37:16 1997 PST", "Wed Dec 17 07:37:16 PST 1997", "12/17/1997 07:37:16.00 PST",
+         "Dec 17 073716 PST 1997", "2003-04-12 04:05:06 America/New_York")  # fmt: skip
+_WORDS = (
+    "1 8 31 99 1999 jan feb december 04:05 04:05:06.5 - / . , : pst pm am bc ad +08 -3 1-2-2003 2003-4-5 7.8.2009 J"
+)
+WORDS = _WORDS.split(" ")
+READ = """
+CREATE FUNCTION pg_temp.read(text text, type text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE found text; hint text;
+BEGIN EXECUTE format('SELECT %L::%s::text', text, type) INTO found; RETURN found;
+EXCEPTION WHEN others THEN
+    GET STACKED DIAGNOSTICS hint = pg_exception_hint;
+    RETURN sqlstate || ' ' || sqlerrm || ' ' || hint;
+END $$"""
+
+
+@pytest.fixture(scope="module")
+def both(in_process_server: Server) -> Iterator[tuple[Connection, Connection]]:
+    with beside(in_process_server) as clients:
+        yield clients
+
+
+def _texts() -> list[str]:
+    dice = random.Random(5)
+    texts = [*DATES, *CLOCK_TEXTS, *WHOLE]
+    texts += [text for day in DAYS for clock in CLOCK_TEXTS for text in (f"{day} {clock}", f"{clock} {day}")]
+    texts += [
+        f"{day}{behind}" for day in DATES if "inf" not in day and day != "epoch" for behind in (" 04:05:06", " 040506")
+    ]
+    texts += [" ".join(dice.choices(WORDS, k=dice.randint(2, 5))) for _ in range(300)]
+    return list(dict.fromkeys(texts))
+
+
+def _read(text: str, type_: str, order: str) -> str:
+    """What PostgreSQL prints for the value that is read, in UTC, or the error."""
+    try:
+        moment = read_moment(text, type_, order)
+    except Error as error:
+        return f"{error.sqlstate} {error.message} {error.hint or ''}"
+    found = iso_text(moment, type_).removesuffix("+00:00")
+    if type_ in TYPES[1:3] and moment.word == "epoch":
+        found += " 00:00:00"
+    if "." in found:
+        found = found.rstrip("0")
+    is_zoned = type_ == TYPES[2] and moment.word in (None, "epoch")
+    day, before, clock = found.partition(" (BC)")
+    return f"{day}{clock}{'+00' if is_zoned else ''}{' BC' if before else ''}"
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("type_", TYPES)
+def test_texts_are_read_as_postgresql_reads_them(both: tuple[Connection, Connection], type_: str, order: str) -> None:
+    _, postgres = both
+    postgres.execute("DROP FUNCTION IF EXISTS pg_temp.read")
+    postgres.execute(READ.encode())
+    postgres.execute(f"SET datestyle = 'ISO, {order}'; SET timezone = 'UTC'".encode())
+    texts = _texts()
+    query = "SELECT pg_temp.read(text, %s) FROM unnest(%s::text[]) WITH ORDINALITY AS t(text, n) ORDER BY n"
+    answers = [answer for (answer,) in postgres.execute(query, (type_, texts))]
+    found = [(text, _read(text, type_, order), answer) for text, answer in zip(texts, answers, strict=True)]
+    assert [each for each in found if each[1] != each[2]] == []
+
+
+PLACES = (
+    "SELECT '{0}'::date", "SELECT date '{0}'", "SELECT timestamp '{0} 04:05 PM'",
+    "SELECT count(*) FROM days WHERE d = '{0}'",
+    "SELECT count(*) FROM days WHERE d IN ('{0}', '2000-01-01')", "SELECT count(*) FROM days WHERE t < '{0} 23:00'",
+    "INSERT INTO days (id, d, t) VALUES (2, '{0}', '{0}') RETURNING d, t",
+    "INSERT INTO days (id, d, t) SELECT 3, '{0}', '{0} 3:04 pm' RETURNING d, t",
+    "UPDATE days SET t = '{0} 17:00' WHERE id = 3 RETURNING t", "EXECUTE given_{1}('{0}')",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_literals_and_parameters_are_read_in_the_sessions_order(
+    both: tuple[Connection, Connection], order: str
+) -> None:
+    for client in both:
+        client.execute(f"SET datestyle = 'ISO, {order}'".encode())
+        client.execute("DROP TABLE IF EXISTS days")
+        client.execute("CREATE TABLE days (id int PRIMARY KEY, d date, t timestamp)")
+        client.execute("INSERT INTO days VALUES (1, '2003-01-02', '2003-01-02 12:00')")
+        client.execute(f"PREPARE given_{order}(date) AS SELECT $1".encode())
+    for text in ("01/02/03", "Jan 2, 2003", "2-Jan-03", "20030102", "18/1/1999", "no date", "2003-13-01"):
+        here, there = (
+            [_answer(client, place.format(text, order)) for place in PLACES]
+            + [_answer(client, "SELECT %s::date", text)]
+            for client in both
+        )
+        assert here == there
+        for client in both:
+            client.execute("DELETE FROM days WHERE id > 1")
+
+
+def _answer(client: Connection, statement: str, *given: str) -> object:
+    try:
+        return client.execute(statement.encode(), given or None).fetchall()
+    except psycopg.Error as error:
+        return error.sqlstate, error.diag.message_primary, error.diag.message_hint
