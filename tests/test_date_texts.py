@@ -135,3 +135,23 @@ def _answer(client: Connection, statement: str, *given: str) -> object:
         return client.execute(statement.encode(), given or None).fetchall()
     except psycopg.Error as error:
         return error.sqlstate, error.diag.message_primary, error.diag.message_hint
+
+
+@pytest.mark.parametrize("form", ["text", "csv"])
+@pytest.mark.parametrize("order", ORDERS)
+def test_copy_reads_in_the_sessions_order(both: tuple[Connection, Connection], order: str, form: str) -> None:
+    rows = ("01/02/03|Jan 2 2003 4:05 pm|040506", "2003-01-02|2003-01-02 16:05:00|04:05:06", "4-Jan-03|20030102|4:05")
+    answers = []
+    for client in both:
+        client.execute(f"SET datestyle = 'ISO, {order}'; DROP TABLE IF EXISTS copied".encode())
+        client.execute("CREATE TABLE copied (d date, t timestamp, c time)")
+        found = []
+        for lines in (rows, ("2003-01-02||", "18/1/1999||"), ("1/18/1999||",), ("2003-13-01||",), ("|no time|",)):
+            statement = f"COPY copied FROM STDIN (FORMAT {form}, DELIMITER '|', NULL '')"
+            try:
+                with client.cursor() as cursor, cursor.copy(statement.encode()) as copy:
+                    copy.write("".join(f"{line}\n" for line in lines))
+            except psycopg.Error as error:
+                found.append((error.sqlstate, error.diag.message_primary, error.diag.context))
+        answers.append((found, client.execute("SELECT * FROM copied ORDER BY 1, 2, 3").fetchall()))
+    assert answers[0] == answers[1]

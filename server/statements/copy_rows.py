@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sparkwave.catalog.errors import (
     DATATYPE_MISMATCH,
@@ -22,10 +23,11 @@ from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.translation import DuckDBError, translate
 from sparkwave.catalog.model import Column, Relation
 from sparkwave.catalog.names import quote
-from sparkwave.catalog.types import BOOLEAN, DATE, INTERVAL, TIMESTAMP, TIMESTAMPTZ, VARCHAR, Type
+from sparkwave.catalog.types import BOOLEAN, DATE, INTERVAL, TIME, TIMESTAMP, TIMESTAMPTZ, VARCHAR, Type
 from sparkwave.planner.batch.query import find_relation, plan_query, select_columns
 from sparkwave.planner.batch.values import condition_text
 from sparkwave.planner.batch.write import INSERTED, resolve_target
+from sparkwave.planner.parse.text_values import ISO_DAY, ISO_TIME, moment_text
 from sparkwave.planner.statements import Copy
 from sparkwave.server.reads import execution
 from sparkwave.server.session.session import Session
@@ -129,7 +131,7 @@ class _TableSink:
     table: str = ""
 
     def write(self, batch: pa.RecordBatch) -> None:
-        arrays = batch.columns if self.options.is_binary else map(_lists, batch.columns, self.targets)
+        arrays = batch.columns if self.options.is_binary else map(self._readable, batch.columns, self.targets)
         renamed = pa.RecordBatch.from_arrays(list(arrays), names=[column.name for column in self.targets])
         values = ", ".join(map(self._value, self.targets))
         self.cursor.register("copied_rows", renamed)
@@ -140,6 +142,12 @@ class _TableSink:
             raise self._placed(translate(error), renamed, batch) from error
         finally:
             self.cursor.unregister("copied_rows")
+
+    def _readable(self, array: pa.Array, column: Column) -> pa.Array:
+        """Texts that DuckDB casts to the column's type as PostgreSQL does."""
+        if column.type in (DATE, TIME, TIMESTAMP, TIMESTAMPTZ):
+            return _moments(array, column.type, self.session.date_order)
+        return _lists(array, column)
 
     def _value(self, column: Column) -> str:
         """SQL that casts a copied column to the column's type."""
@@ -168,6 +176,12 @@ class _TableSink:
         """The error of a value, with its place."""
         what = "input value for enum" if column.type.labels else "input syntax for type"
         found = BadValue(f'invalid {what} {column.type}: "{value}"', INVALID_TEXT_REPRESENTATION)
+        if column.type in (DATE, TIME, TIMESTAMP, TIMESTAMPTZ):
+            try:
+                moment_text(str(value), column.type, self.session.date_order)
+            except Error as error:
+                found = BadValue(error.message, error.sqlstate, hint=error.hint)
+            return _at(found, row, column, value)
         try:
             self.cursor.execute(f"SELECT {self._value(column)} FROM copied_rows WHERE {quote(_ROW)} = {row}").fetchall()
         except DuckDBError as raised:
@@ -195,6 +209,24 @@ def _at(error: BadValue, row: int, column: Column, value: object) -> BadValue:
     """The error with the place of the value."""
     error.context, error.row = f'column {column.name}: "{value}"', row
     return error
+
+
+def _moments(array: pa.Array, type_: Type, order: str) -> pa.Array:
+    """Dates or times in DuckDB's form; those that it reads itself stay as they are."""
+    is_plain = pc.match_substring_regex(array, rf"^(?:{ISO_TIME if type_ == TIME else ISO_DAY})$", ignore_case=True)
+    if pc.all(is_plain).as_py() in (True, None):
+        return array
+    others = array.filter(pc.invert(is_plain)).unique()
+    read = pa.array([_read(text, type_, order) for text in others.to_pylist()], array.type)
+    return pc.coalesce(read.take(pc.index_in(array, others)), array)
+
+
+def _read(text: str, type_: Type, order: str) -> str:
+    """A date or time in DuckDB's form; what is none becomes a text that DuckDB refuses as well."""
+    try:
+        return moment_text(text, type_, order)
+    except Error:
+        return "?"
 
 
 def _lists(array: pa.Array, column: Column) -> pa.Array:
