@@ -5,7 +5,7 @@ A relation keeps the version that planned it first, because its stored rows fit 
 
 from __future__ import annotations
 
-PLANNER = 10  # that of new definitions
+PLANNER = 11  # that of new definitions
 
 ESCAPED_NAMES = 3  # columns of any name; before, a few names were refused
 EXACT_AVERAGES = 4  # avg() of integers and numerics is a numeric; before, it was of double precision
@@ -16,5 +16,5 @@ FLAT_UNNESTS = 8  # unnest gives the elements of inner arrays; before, it gave t
 TYPED_OUTPUTS = 9  # a text beside numbers in a set operation is a number; before, it made texts of them
 EXACT_FUNCTIONS = 10  # sqrt of numeric(10,2), and stddev of numerics, are exact; before, ten places and floats
 WIDE_LITERALS = 10  # an integer constant beside a smallint is an integer; before, it was a smallint
-WRITTEN_NAMES = 10  # an unnamed variance(x) is named variance; before, it was var_samp
 DEPENDENT_COLUMNS = 10  # a primary key in GROUP BY stands for its table's columns; before, for itself alone
+WRITTEN_NAMES = 11  # an unnamed variance(x) is named variance; before, it was var_samp
