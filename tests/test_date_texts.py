@@ -155,3 +155,35 @@ def test_copy_reads_in_the_sessions_order(both: tuple[Connection, Connection], o
                 found.append((error.sqlstate, error.diag.message_primary, error.diag.context))
         answers.append((found, client.execute("SELECT * FROM copied ORDER BY 1, 2, 3").fetchall()))
     assert answers[0] == answers[1]
+
+
+OTHERWISE = "has another meaning in the order MDY, in which definitions are read"
+
+
+@pytest.mark.parametrize("written", ["'{}'::date = d", "d = '{}'"])
+@pytest.mark.parametrize("kind", ["MATERIALIZED VIEW", "VIEW"])
+def test_a_definition_means_the_same_in_every_session(in_process_server: Server, kind: str, written: str) -> None:
+    """It is read in the order MDY; what a session's order reads otherwise is refused in this session."""
+    with in_process_server.connect() as client:
+        client.execute("CREATE TABLE dated (k int PRIMARY KEY, d date)")
+        client.execute("INSERT INTO dated VALUES (1, '2004-05-07'), (2, '2004-07-05')")
+        try:
+            for order, text, refused in (
+                ("DMY", "05/07/2004", OTHERWISE),
+                ("DMY", "13/07/2004", OTHERWISE),
+                ("YMD", "05/07/2004", "date/time field value out of range"),
+                ("MDY", "13/07/2004", "date/time field value out of range"),
+            ):
+                client.execute(f"SET datestyle = '{order}'")
+                with pytest.raises(psycopg.Error, match=refused) as raised:
+                    client.execute(f"CREATE {kind} read AS SELECT k FROM dated WHERE {written.format(text)}")
+                assert raised.value.diag.statement_position is not None
+            client.execute(f"CREATE {kind} read AS SELECT k FROM dated WHERE {written.format('05/07/2004')}")
+            for order in ORDERS:
+                client.execute(f"SET datestyle = '{order}'")
+                assert client.execute("SELECT k FROM read").fetchall() == [(1,)], order
+            client.execute("SET datestyle = 'DMY'")
+            client.execute(f"CREATE {kind} iso AS SELECT k FROM dated WHERE {written.format('2004-07-05')}")
+            assert client.execute("SELECT k FROM iso").fetchall() == [(2,)]
+        finally:
+            client.execute("DROP TABLE dated CASCADE")

@@ -6,7 +6,8 @@ The engines do so too, but read the text in their own way: they read no arrays, 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 
 from sqlglot import exp
 
@@ -29,7 +30,7 @@ from sparkwave.planner.batch.parameters import Seen, type_by_place
 from sparkwave.planner.batch.typer import Typer
 from sparkwave.planner.bind.binder import BoundQuery, annotate_again, data_type
 from sparkwave.planner.bind.user_types import check_label
-from sparkwave.planner.parse.literals import engine_text
+from sparkwave.planner.parse.literals import IS_NEW, definition_text, engine_text
 from sparkwave.planner.parse.moment_texts import MDY
 from sparkwave.planner.parse.trees import folded, position_of
 
@@ -44,17 +45,19 @@ _COMPARED = (exp.Predicate, exp.Nullif, exp.In)
 _READ_OTHERWISE = (BYTEA, DATE, TIMESTAMP, TIMESTAMPTZ, DOUBLE, JSON, JSONB)
 
 
-def type_literals(bound: BoundQuery, has_typed_outputs: bool = True) -> None:
-    """Give the literals of a bound query their types, and type the expressions over them again.
+def type_literals(bound: BoundQuery, has_typed_outputs: bool = True, order: str | None = None) -> None:
+    """Give the literals of a bound query of a definition their types, and type the expressions over them again.
 
-    Without `has_typed_outputs` texts beside numbers or booleans in a set operation made texts of them.
+    Without `has_typed_outputs` texts beside numbers or booleans in a set operation made texts of them. `order` is the
+    session's order of dates, for `definition_text`; None for a stored definition.
     """
     seen: Seen = {}
     has_checked = holds_checked(bound.tree, bound.tables.values())
     types = [
         (literal, type_by_place(literal, seen)) for literal in _untyped(bound.tree, has_checked, has_typed_outputs)
     ]
-    given = [_give(literal, type_) for literal, type_ in types]
+    read = partial(_in_definition, order=order)
+    given = [_give(literal, type_, read) for literal, type_ in types]
     if any(given):
         annotate_again(bound)
 
@@ -68,7 +71,7 @@ def with_literals_of(tree: exp.Expr, typed: Typer, has_checked: bool, order: str
     places = typed(tree, literals)
     types = [type_by_place(place, seen) if place is not None else None for place in places]
     for literal, type_ in zip(literals, types, strict=True):
-        _give(literal, type_, order)
+        _give(literal, type_, partial(_in_query, order=order))
     return tree
 
 
@@ -80,7 +83,7 @@ def with_literals_of_enums(tree: exp.Expr, enums: Mapping[str, Type]) -> None:
         parent = column.parent
         for sibling in list(parent.iter_expressions()) if isinstance(parent, _PLACES) else ():
             if sibling.is_string:
-                _give(sibling, type_)
+                _give(sibling, type_, partial(_in_definition, order=None))
     for column in columns:
         column.replace(exp.Cast(this=column.copy(), to=data_type(enums[folded(column.this)])))
 
@@ -127,15 +130,34 @@ def _may_be_misread(text: str) -> bool:
         return error.sqlstate == DATETIME_FIELD_OVERFLOW  # perhaps not in another order
 
 
-def _engine_text(literal: exp.Expr, type_: str, order: str) -> str:
+# Returns the text of a literal of a type in the engines' form; None where it is left to the engine.
+Read = Callable[[exp.Expr, str], str | None]
+
+
+def _in_query(literal: exp.Expr, type_: str, order: str) -> str:
+    is_new = literal.meta.get(IS_NEW)
+    return _placed(literal, definition_text if is_new else engine_text, type_, MDY if is_new is False else order)
+
+
+def _in_definition(literal: exp.Expr, type_: str, order: str | None) -> str | None:
+    if order is not None:
+        return _placed(literal, definition_text, type_, order)
     try:
-        return engine_text(literal.name, type_, order)
+        return engine_text(literal.name, type_)
+    except Error:
+        return None
+
+
+def _placed(literal: exp.Expr, read: Callable[[str, str, str], str], type_: str, order: str) -> str:
+    """Read a literal. Raises Error with its position."""
+    try:
+        return read(literal.name, type_, order)
     except Error as error:
         error.position = position_of(literal)
         raise
 
 
-def _give(literal: exp.Expr, type_: Type | None, order: str = MDY) -> bool:
+def _give(literal: exp.Expr, type_: Type | None, read: Read) -> bool:
     """Cast a literal to a type whose texts the engines misread, as a factor or as an output.
 
     Returns whether it is cast.
@@ -155,11 +177,9 @@ def _give(literal: exp.Expr, type_: Type | None, order: str = MDY) -> bool:
         check_label(literal.name, type_, position_of(literal))
         literal.replace(exp.Cast(this=literal.copy(), to=to))
         return True
-    text = (
-        literal.name
-        if type_.dimensions or type_ == JSONB
-        else _engine_text(literal, to.sql(dialect="postgres").upper(), order)
-    )
+    text = literal.name if type_.dimensions or type_ == JSONB else read(literal, to.sql(dialect="postgres").upper())
+    if text is None:
+        return False
     cast = exp.Cast(this=exp.Literal.string(text), to=to)
     literal.replace(cast)
     return True

@@ -8,24 +8,27 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from sparkwave.catalog.errors import Error
+from sparkwave.catalog.errors import FEATURE_NOT_SUPPORTED, Error
 from sparkwave.catalog.types import DATE, TIME, TIMESTAMP, TIMESTAMPTZ, parse_type
 from sparkwave.planner.parse.intervals import interval_text
 from sparkwave.planner.parse.moment_texts import MDY
+from sparkwave.planner.parse.moment_words import RELATIVE
 from sparkwave.planner.parse.text_values import decode_text, moment_text
 
+# Marks a text in the query of a plain view: True in a new view, False in a stored one.
+IS_NEW = "is_new"
 _CHECKED = {"BOOLEAN", "SMALLINT", "INT", "BIGINT", "UUID", "BYTEA", "REAL", "DOUBLE PRECISION"}
 _DAYS = {"DATE", "TIMESTAMP", "TIMESTAMPTZ"}
 _MOMENTS = {"TIME": TIME, "DATE": DATE, "TIMESTAMP": TIMESTAMP, "TIMESTAMPTZ": TIMESTAMPTZ}
 _AWAY = {"today": 0, "tomorrow": 1, "yesterday": -1}  # days
 
 
-def with_literals(tree: exp.Expr, order: str | None = None) -> exp.Expr:
+def with_literals(tree: exp.Expr, order: str | None = None, is_definition: bool = False) -> exp.Expr:
     """Return the tree, changed in place, with the text of each cast literal in the engines' form.
 
-    `order` is a session's order of dates. In a definition, which has none, it is MDY, and dates that cannot be read are
-    left to the engine. Raises Error 22P02 or 22003, or 22007 to 22009 for dates, for a text that is no value of the
-    type.
+    `order` is a session's order of dates; None in a stored definition, of which dates that cannot be read are left to
+    the engine. A new definition is read as by `definition_text`. Raises Error 22P02 or 22003, or 22007 to 22009 for
+    dates, for a text that is no value of the type.
     """
     for escaped in list(tree.find_all(exp.ByteString)):  # E'..', whose escapes are read already
         escaped.replace(exp.Literal.string(escaped.name))
@@ -34,17 +37,18 @@ def with_literals(tree: exp.Expr, order: str | None = None) -> exp.Expr:
             _cast_items(cast.this, cast.to.expressions[0])
     for cast in tree.find_all(exp.Cast):
         if cast.this.is_string:
-            _read(cast, cast.to.sql(dialect="postgres").upper(), order)
+            _read(cast, cast.to.sql(dialect="postgres").upper(), order, is_definition)
     return tree
 
 
-def _read(cast: exp.Cast, type_: str, order: str | None) -> None:
-    now = _relative(cast.this.name, type_) if order is not None else None
+def _read(cast: exp.Cast, type_: str, order: str | None, is_definition: bool) -> None:
+    now = _relative(cast.this.name, type_) if order is not None and not is_definition else None
     if now is not None:
         cast.set("this", now)
         return
+    read = definition_text if is_definition and order is not None else engine_text
     try:
-        text = engine_text(cast.this.name, type_, order or MDY)
+        text = read(cast.this.name, type_, order or MDY)
     except Error as error:
         if order is None and type_ in _MOMENTS:
             return
@@ -73,6 +77,26 @@ def _cast_items(array: exp.Array, to: exp.Expr) -> None:
     for item in array.expressions:
         if item.is_string:
             item.replace(exp.Cast(this=item.copy(), to=to.copy()))
+
+
+def definition_text(text: str, type_: str, order: str) -> str:
+    """Work as `engine_text` in a new definition, whose dates are read in the order MDY, whatever a session's is.
+
+    Raises Error 0A000 where the order of the session, `order`, makes another value of the text.
+    """
+    if type_ in _MOMENTS and text.strip().lower() in RELATIVE:
+        return text
+    own = engine_text(text, type_, order)
+    if type_ not in _MOMENTS or order == MDY:
+        return own
+    try:
+        is_same = engine_text(text, type_, MDY) == own
+    except Error:
+        is_same = False
+    if not is_same:
+        message = f'"{text}" has another meaning in the order MDY, in which definitions are read'
+        raise Error(message, FEATURE_NOT_SUPPORTED, hint=f"Write it as '{own}'.")
+    return own
 
 
 def engine_text(text: str, type_: str, order: str = MDY) -> str:

@@ -14,7 +14,7 @@ from sparkwave.planner.statements import CreateSink, Name
 def parse_streaming_query(reader: TokenReader, start: int, stop: int) -> tuple[exp.Query, bool]:
     """Return the query between two places, and whether EMIT ON WINDOW CLOSE follows it."""
     emits = reader.ending(start, stop, "EMIT", "ON", "WINDOW", "CLOSE")
-    query = parse_tree(reader.sql[: stop if emits is None else emits], start)
+    query = parse_tree(reader.sql[: stop if emits is None else emits], start, reader.order, is_definition=True)
     if isinstance(query, exp.Values):
         query = query_of(query)
     if not isinstance(query, exp.Query):

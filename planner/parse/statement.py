@@ -20,6 +20,7 @@ from sparkwave.planner.parse.explain import parse_explain
 from sparkwave.planner.parse.function import parse_create_function, parse_drop_function
 from sparkwave.planner.parse.grant import parse_drop_owned, parse_grant, parse_reassign_owned, parse_revoke
 from sparkwave.planner.parse.index import parse_create_index
+from sparkwave.planner.parse.literals import IS_NEW
 from sparkwave.planner.parse.prepare import parse_deallocate, parse_execute, parse_prepare
 from sparkwave.planner.parse.rename import parse_comment
 from sparkwave.planner.parse.schema import parse_create_schema, parse_drop_schema
@@ -210,7 +211,9 @@ def _create_view(reader: TokenReader) -> CreateView:
     columns = reader.parenthesised(reader.identifier) if reader.peek() == "(" else ()
     reader.expect("AS")
     offset = reader.offset
-    query = parse_tree(reader.sql, offset)
+    query = parse_tree(reader.sql, offset, reader.order, is_definition=True)
+    for text in query.find_all(exp.Literal):
+        text.meta[IS_NEW] = reader.order is not None
     if not isinstance(query, exp.Query | exp.Values):
         raise syntax_error(reader.sql, offset)
     definition = f"CREATE VIEW {name.sql}{column_list(columns)} AS {reader.sql[offset:].strip()}"

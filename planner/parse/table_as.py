@@ -28,7 +28,7 @@ def parse_create_table_as(reader: TokenReader, name: Name, if_not_exists: bool) 
     stop = len(reader.sql)
     without = reader.ending(offset, stop, "WITH", "NO", "DATA")
     end = reader.ending(offset, stop, "WITH", "DATA") if without is None else without
-    query = parse_tree(reader.sql if end is None else reader.sql[:end], offset)
+    query = parse_tree(reader.sql if end is None else reader.sql[:end], offset, reader.order)
     while isinstance(query, exp.Subquery) and {key for key, value in query.args.items() if value} == {"this"}:
         query = query.this
     if isinstance(query, exp.Values):

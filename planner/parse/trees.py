@@ -217,16 +217,17 @@ class Sparkwave(Postgres):
             return self._parse_interval_span(text, parse_function_unit) if is_plain else exp.cast(text, "interval")
 
 
-def parse_tree(sql: str, offset: int = 0, order: str | None = None) -> exp.Expr:
+def parse_tree(sql: str, offset: int = 0, order: str | None = None, is_definition: bool = False) -> exp.Expr:
     """Return one SQL statement from `offset` on as a sqlglot tree; positions in it count from the start of `sql`.
 
-    `order` is a session's order of dates; without it, as in definitions, it is MDY.
+    `order` and `is_definition` are as in `with_literals`.
     """
     padded = " " * offset + sql[offset:] if "\n" not in sql[:offset] else blank(sql[:offset]) + sql[offset:]
     try:
         tree = sqlglot.parse_one(padded, read=Sparkwave)
         check_size(tree)
-        tree = with_unnests(with_literals(with_row_comparisons(with_rows(_with_parameters(tree, sql))), order))
+        tree = with_row_comparisons(with_rows(_with_parameters(tree, sql)))
+        tree = with_unnests(with_literals(tree, order, is_definition))
         if "=>" in sql or ":=" in sql:
             tree = with_places(tree)
     except ParseError as error:

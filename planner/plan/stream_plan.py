@@ -257,7 +257,7 @@ def _clustering(streaming: Streaming, version: int) -> tuple[Order, ...]:
 def _built(streaming: Streaming, catalog: Catalog, scope: Scope, escapes: bool) -> Project:
     """Return the plan of a query with the wanted outputs."""
     bound = bind(streaming.query, catalog, scope)
-    type_literals(bound, scope.planner >= since.TYPED_OUTPUTS)
+    type_literals(bound, scope.planner >= since.TYPED_OUTPUTS, None if scope.is_stored else scope.order)
     if scope.planner >= since.WIDE_LITERALS and widen(beside_constants(bound.tree)):
         annotate_again(bound)
     has_spreads = with_numeric_spreads(bound.tree, type_of_part)
