@@ -56,10 +56,7 @@ EXPRESSIONS = (
     "json_object(ARRAY[s, 'b', s, NULL])", "json_object(ARRAY['k', s], ARRAY[NULL, p])", "json_object('{}'::text[])",
     "json_object('{a,b}')", "jsonb_object('{{a,b},{c,d}}'::text[][])", "json_object(ARRAY[['a', s], ['a', 'd']])",
     "json_object(string_to_array(b, '-'), string_to_array(b, '-'))",
-    "jsonb_build_object('a', a) @? '$.a ? (@ > 1)'", "jsonb_build_object('a', a) @@ '$.a > 1'",
-    "jsonb_build_object('a', a) @@ '$.a'", "jsonb_build_object('a', a) @? 'strict $.b'", "NULL::jsonb @? '$.a'",
-    "jsonb_path_exists(jsonb_build_object('a', a), 'strict $.b', '{}', true)", "format('%I %L', s || ' ', NULL::text)",
-    "NOT jsonb_build_object('a', a) @@ '$.a > 1' OR a = 1",
+    "jsonb_path_exists(jsonb_build_object('a', a), 'strict $.b', '{}', true)",
     "interval '1 day' + '2020-01-01'::timestamp", "a * 1e-3", "1.14514e-5", "pg_typeof(1e2)", "-1.5E1",
     "1e0",
     "iv - interval '00:00:01.2345678'", "interval '0.0000015' + iv", "time '00:00:00.0000007' + iv",
@@ -103,8 +100,6 @@ ERRORS = {
     "width_bucket(a, 0, 1, 0)": "2201G",
     "width_bucket('NaN'::float8, 0, 1, 3)": "2201G",
     "width_bucket(a, ARRAY[1, NULL])": "22004",
-    "format('%I', NULL)": "22004",
-    "format('%I', left(NULL, a))": "22004",
     **dict.fromkeys(("json_object(ARRAY[s, NULL], ARRAY[s, s])", "jsonb_object(ARRAY[NULL, s])"), "22004"),
     **dict.fromkeys(
         (
@@ -117,7 +112,6 @@ ERRORS = {
         ),
         "2202E",
     ),
-    "jsonb_build_object('a', a) @? '$.a ? ('": "42601",
     "array_fill(a, NULL)": "22004",
     "get_bit(s::bytea, 999)": "2202E",
     "'{a,,b}'::text[]": "22P02",

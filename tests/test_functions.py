@@ -161,7 +161,7 @@ def differences(
 def refusal(expression: str) -> str | None:
     """The SQLSTATE of an expression with a literal that is no value of its type: it is refused before it runs."""
     try:
-        parse_tree(f"SELECT {expression} AS x FROM h")
+        parse_tree(f"SELECT {expression} AS x FROM h", order="MDY")
     except Error as error:
         return error.sqlstate
     return None

@@ -240,6 +240,8 @@ FROM (VALUES
     (4008, 'jsonb_path_query_first', 'f', 'i', true, false, false, 'jsonb', 'jsonb text jsonb bool'),
     (3940, 'jsonb_extract_path_text', 'f', 'i', true, false, true, 'text', 'jsonb _text'),
     (3579, 'jsonb_insert', 'f', 'i', true, false, false, 'jsonb', 'jsonb _text jsonb bool'),
+    (3202, 'json_object', 'f', 'i', true, false, false, 'json', '_text'),
+    (3203, 'json_object', 'f', 'i', true, false, false, 'json', '_text _text'),
     (3263, 'jsonb_object', 'f', 'i', true, false, false, 'jsonb', '_text'),
     (3264, 'jsonb_object', 'f', 'i', true, false, false, 'jsonb', '_text _text'),
     (3270, 'jsonb_object_agg', 'a', 'i', false, false, false, 'jsonb', 'any any'),

@@ -605,8 +605,6 @@ CREATE OR REPLACE MACRO pg.quote_nullable(x) AS coalesce(pg.quote_literal(x), 'N
 CREATE OR REPLACE MACRO pg.quote_ident(s) AS
     CASE WHEN regexp_full_match(s, '[a-z_][a-z0-9_]*') THEN s ELSE '"' || replace(s, '"', '""') || '"' END;
 -- A text of format with at least this width, to the left of its spaces for a negative one.
-CREATE OR REPLACE MACRO pg.format_ident(s) AS
-    pg.quote_ident(coalesce(s::VARCHAR, pg.raise('22004', 'null values cannot be formatted as an SQL identifier')::VARCHAR));
 CREATE OR REPLACE MACRO pg.padded(s, width) AS concat(repeat(' ', width::BIGINT - length(coalesce(s, ''))), s,
     repeat(' ', -width::BIGINT - length(coalesce(s, ''))));
 

@@ -976,7 +976,7 @@ def _substring(arguments: _Args) -> exp.Expr:
     return ours("substring_similar", *arguments)
 
 
-_QUOTED = {"I": "format_ident", "L": "quote_nullable"}
+_QUOTED = {"I": "quote_ident", "L": "quote_nullable"}
 
 
 def _format(arguments: _Args) -> exp.Expr:
