@@ -108,15 +108,12 @@ _BUILDERS: dict[str, Callable[..., Any]] = {
 }
 
 
-def _at_path(name: str) -> Callable[[Any, Any], exp.Expr]:
-    """Return the parser of an operator of jsonb and a jsonpath, which calls a function that raises no errors."""
-
-    def parsed(parser: Any, document: Any) -> exp.Expr:
-        token, path = parser._prev, parser._parse_bitwise()
-        arguments = [document, path, exp.Literal.string("{}"), exp.true()]
-        return _named("?column?", exp.Anonymous(this=name, expressions=arguments)).update_positions(token)
-
-    return parsed
+def _has_path(parser: Any, document: Any) -> exp.Expr:
+    """Parse `@?` of jsonb and a jsonpath: a function that raises no errors."""
+    token, path = parser._prev, parser._parse_bitwise()
+    arguments = [document, path, exp.Literal.string("{}"), exp.true()]
+    call = exp.Anonymous(this="jsonb_path_exists", expressions=arguments)
+    return _named("?column?", call).update_positions(token)
 
 
 class CallParser(StrictParser):
@@ -143,11 +140,7 @@ class CallParser(StrictParser):
         body = self._parse_disjunction() if self._match(TokenType.PIPE) else None
         return element_lambda(parameter, body, number) if parameter and body else self._stop()
 
-    RANGE_PARSERS: ClassVar = {
-        **StrictParser.RANGE_PARSERS,
-        TokenType.AT_QMARK: _at_path("jsonb_path_exists"),
-        TokenType.DAT: _at_path("jsonb_path_match"),
-    }
+    RANGE_PARSERS: ClassVar = {**StrictParser.RANGE_PARSERS, TokenType.AT_QMARK: _has_path}
 
     def _parse_json_object(self, agg: bool = False) -> Any:
         """Parse json_object; with one or two values, which are no fields, it is PostgreSQL's function of arrays."""
