@@ -1049,9 +1049,10 @@ CREATE OR REPLACE MACRO pg.jsonb_of_kind(j, kind, type) AS
 CREATE OR REPLACE MACRO pg.json_at(j, path) AS if(len(path) = 0, j, json_extract(j, pg._pointer(path)));
 CREATE OR REPLACE MACRO pg.json_text_at(j, path) AS pg._unquoted(pg.json_at(j, path));
 -- What a jsonpath finds, as an array.
+CREATE OR REPLACE MACRO pg._unless_error(found) AS
+    if(starts_with(found, '!'), pg.raise(substr(found, 2, 5), substr(found, 8))::VARCHAR, found);
 CREATE OR REPLACE MACRO pg._at_path(j, p, v, s) AS list_transform(
-    [sparkwave_document_path(j::VARCHAR, p, v::VARCHAR, s)],
-    lambda r: if(starts_with(r, '!'), pg.raise(substr(r, 2, 5), substr(r, 8))::VARCHAR, r))[1];
+    [sparkwave_document_path(j::VARCHAR, p, v::VARCHAR, s)], lambda r: pg._unless_error(r))[1];
 CREATE OR REPLACE MACRO pg.jsonb_path_query_array
     (j, p) AS pg._at_path(j, p, '{}', false)::JSON,
     (j, p, v) AS pg._at_path(j, p, v, false)::JSON,
@@ -1063,9 +1064,8 @@ CREATE OR REPLACE MACRO pg.jsonb_path_query_first
 CREATE OR REPLACE MACRO pg.jsonb_path_exists
     (j, p) AS pg._at_path(j, p, '{}', false) <> '[]',
     (j, p, v) AS pg._at_path(j, p, v, false) <> '[]',
-    (j, p, v, s) AS list_transform([sparkwave_document_path(j::VARCHAR, p, v::VARCHAR, false)], lambda r: CASE
-        WHEN s AND starts_with(r, '!2203') THEN NULL  -- an error of the path's values
-        WHEN starts_with(r, '!') THEN pg.raise(substr(r, 2, 5), substr(r, 8))::VARCHAR ELSE r END)[1] <> '[]';
+    (j, p, v, s) AS list_transform([sparkwave_document_path(j::VARCHAR, p, v::VARCHAR, false)], lambda r:
+        if(s AND starts_with(r, '!2203'), NULL, pg._unless_error(r)))[1] <> '[]';  -- an error of the path's values
 CREATE OR REPLACE MACRO pg._path_truth(found, s) AS CASE found WHEN '[true]' THEN true WHEN '[false]' THEN false
     WHEN '[null]' THEN NULL
     ELSE if(found IS NULL OR s, NULL, pg.raise('22038', 'single boolean result is expected')::BOOLEAN) END;

@@ -140,13 +140,18 @@ def function(code: bytes, setup: Setup, tasks: Sequence[Task]) -> Callable[[Batc
     def unpickled(numbers: Batches) -> Batches:
         import pickle
 
-        kept: Any = sys.modules.setdefault("_sparkwave_kernel", types.ModuleType("_sparkwave_kernel"))
+        kept = _kept()
         if getattr(kept, "code", None) != code:
             kept.run, kept.code = pickle.loads(code), code
         found: Batches = kept.run(numbers, *values)
         return found
 
     return unpickled
+
+
+def _kept() -> Any:
+    """Return what has the attributes that a worker keeps for its next job."""
+    return sys.modules.setdefault("_sparkwave_kernel", types.ModuleType("_sparkwave_kernel"))
 
 
 def run(numbers: Batches, setup: Mapping[str, Any], tasks: Sequence[Mapping[str, Any]]) -> Batches:
@@ -364,7 +369,7 @@ def _database(setup: Setup) -> Any:
     """Return this process's database, a new one for another set-up."""
     import duckdb
 
-    kept: Any = sys.modules.setdefault("_sparkwave_kernel", types.ModuleType("_sparkwave_kernel"))
+    kept = _kept()
     if getattr(kept, "setup", None) != setup:
         spilled = f"{os.environ.get('SPARK_LOCAL_DIRS', '/tmp').split(',')[0]}/duckdb_{os.getpid()}"
         if not hasattr(kept, "guard"):

@@ -12,6 +12,7 @@ from sqlglot.schema import MappingSchema
 
 from sparkwave.catalog.errors import Error
 from sparkwave.planner.batch.row_structs import as_query
+from sparkwave.planner.bind.merged_columns import is_natural
 from sparkwave.planner.build.time_windows import prepare_from
 from sparkwave.planner.parse.trees import folded
 
@@ -65,9 +66,7 @@ def columns_read(
 
 def _read(query: exp.Expr) -> Iterator[tuple[exp.Table | None, str]]:
     """Yield each column that a qualified query reads, with its table; None for an unknown table."""
-    if any(join.method.upper() == "NATURAL" for join in query.find_all(exp.Join)) or query.find(
-        exp.Columns, exp.Pivot, exp.TableColumn
-    ):
+    if any(map(is_natural, query.find_all(exp.Join))) or query.find(exp.Columns, exp.Pivot, exp.TableColumn):
         yield None, ""
     for scope in traverse_scope(query):
         inner = scope.expression

@@ -22,7 +22,6 @@ from sparkwave.catalog.types import (
     INTEGER,
     INTERVAL,
     TEXT,
-    TIME,
     TIMESTAMP,
     TIMESTAMPTZ,
     Type,
@@ -34,8 +33,8 @@ from sparkwave.planner.functions.operators import as_call
 from sparkwave.planner.functions.result_types import Known, array_type, common
 from sparkwave.planner.parse.parameter_runs import parameter_numbers
 from sparkwave.planner.parse.row_values import is_row
-from sparkwave.planner.parse.text_values import moment_text
-from sparkwave.planner.parse.trees import column_type, position_of
+from sparkwave.planner.parse.text_values import MOMENTS, moment_text
+from sparkwave.planner.parse.trees import at, column_type
 
 # Results about a node that may contain thousands of parameters, kept for all of them.
 Seen = dict[tuple[int, object], Any]
@@ -101,12 +100,9 @@ def read_assigned(tree: exp.Expr, types: Callable[[str, int], Type | None], orde
     for name, place, value in list(_written(tree)):
         text = value.unalias().unnest()
         type_ = types(name, place) if text.is_string else None
-        if type_ in (DATE, TIME, TIMESTAMP, TIMESTAMPTZ):
-            try:
+        if type_ in MOMENTS:
+            with at(text):
                 text.set("this", moment_text(text.name, type_, order))
-            except Error as error:
-                error.position = position_of(text)
-                raise
 
 
 def _written(tree: exp.Expr) -> Iterable[tuple[str, int, exp.Expr]]:

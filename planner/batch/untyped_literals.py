@@ -9,12 +9,11 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from sparkwave.catalog.errors import Error
 from sparkwave.planner.batch.typer import Typer
 from sparkwave.planner.functions.assignment import NUMBERS, group_of
 from sparkwave.planner.functions.operators import type_of_part
 from sparkwave.planner.parse.text_values import decode_text
-from sparkwave.planner.parse.trees import position_of
+from sparkwave.planner.parse.trees import at
 
 _BINARY = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
 
@@ -31,11 +30,8 @@ def check_literals(tree: exp.Expr, typed: Typer) -> None:
         type_ = type_of_part(found) if found is not None else None
         if type_ is None or type_.dimensions or group_of(type_) not in (NUMBERS, "boolean", "uuid"):
             continue
-        try:
+        with at(literal):
             decode_text(literal.name, type_)
-        except Error as error:
-            error.position = position_of(literal)
-            raise
 
 
 def _partners(literal: exp.Literal) -> Iterator[exp.Expr]:

@@ -150,11 +150,11 @@ def _marked(star: exp.Dot) -> exp.Expr:
 
 def annotated(query: exp.Query, catalog: Catalog, scope: Scope, check: Check = lambda query: None) -> BoundQuery:
     """As `bind`, without expanding rows. `check` gets the query, and that of each view that it reads, as written."""
-    query = query.copy()
+    query, columns_of = query.copy(), columns_in(catalog, scope)
     if not scope.is_stored:
         check_joins(query)
-        check_outputs_named(query, columns_in(catalog, scope))
-    expand_natural(query, columns_in(catalog, scope))
+        check_outputs_named(query, columns_of)
+    expand_natural(query, columns_of)
     if scope.planner < since.WRITTEN_NAMES:
         without_written_names(query)
     name_selects(query)

@@ -24,7 +24,7 @@ _MERGES = "merges"
 
 
 def merges(join: exp.Join) -> bool:
-    return bool(join.args.get("using")) or _is_natural(join)
+    return bool(join.args.get("using")) or is_natural(join)
 
 
 def mark_merges(tree: exp.Expr) -> None:
@@ -53,7 +53,7 @@ def _where_unknown(join: exp.Join) -> str | None:
         return "in parentheses without an alias"
     if any(map(is_comma, joins[: join.index])):
         return "behind a comma in FROM"
-    if _is_natural(join):
+    if is_natural(join):
         return "of unknown columns"
     right = join.this
     is_in_parentheses = isinstance(right, exp.Subquery) and not right.alias and right.unnest().args.get("joins")
@@ -178,7 +178,7 @@ def expand_natural(tree: exp.Expr, columns_of: ColumnsOf) -> None:
     """
     for select in list(tree.find_all(exp.Select)):
         joins = select.args.get("joins") or []
-        if any(map(_is_natural, joins)):
+        if any(map(is_natural, joins)):
             own = _own(select.args["from_"].this, columns_of)
             for join in joins:
                 right = _own(join.this, columns_of)
@@ -186,7 +186,7 @@ def expand_natural(tree: exp.Expr, columns_of: ColumnsOf) -> None:
                     own = right if is_comma(join) else None
                     continue
                 names = _common(join, own, right)
-                if _is_natural(join):
+                if is_natural(join):
                     join.set("method", None)
                     _merge(join, names)
                 own = _joined(own, right, names)
@@ -201,13 +201,13 @@ def _merge(join: exp.Join, names: list[str]) -> None:
         join.set("kind", "CROSS")
 
 
-def _is_natural(join: exp.Join) -> bool:
+def is_natural(join: exp.Join) -> bool:
     return join.method.upper() == "NATURAL"
 
 
 def _common(join: exp.Join, own: list[exp.Column], right: list[exp.Column]) -> list[str]:
     """Return the names of the columns that a join merges."""
-    if _is_natural(join):
+    if is_natural(join):
         theirs = {column.name for column in right}
         return [column.name for column in own if column.name in theirs]
     return [folded(name) for name in join.args.get("using") or ()]

@@ -32,7 +32,7 @@ from sparkwave.planner.bind.binder import BoundQuery, annotate_again, data_type
 from sparkwave.planner.bind.user_types import check_label
 from sparkwave.planner.parse.literals import IS_NEW, definition_text, engine_text
 from sparkwave.planner.parse.moment_texts import MDY
-from sparkwave.planner.parse.trees import folded, position_of
+from sparkwave.planner.parse.trees import at, folded, position_of
 
 _PLACES = (
     exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Nullif, exp.In, exp.Between,
@@ -136,25 +136,19 @@ Read = Callable[[exp.Expr, str], str | None]
 
 def _in_query(literal: exp.Expr, type_: str, order: str) -> str:
     is_new = literal.meta.get(IS_NEW)
-    return _placed(literal, definition_text if is_new else engine_text, type_, MDY if is_new is False else order)
+    read = definition_text if is_new else engine_text
+    with at(literal):
+        return read(literal.name, type_, MDY if is_new is False else order)
 
 
 def _in_definition(literal: exp.Expr, type_: str, order: str | None) -> str | None:
     if order is not None:
-        return _placed(literal, definition_text, type_, order)
+        with at(literal):
+            return definition_text(literal.name, type_, order)
     try:
         return engine_text(literal.name, type_)
     except Error:
         return None
-
-
-def _placed(literal: exp.Expr, read: Callable[[str, str, str], str], type_: str, order: str) -> str:
-    """Read a literal. Raises Error with its position."""
-    try:
-        return read(literal.name, type_, order)
-    except Error as error:
-        error.position = position_of(literal)
-        raise
 
 
 def _give(literal: exp.Expr, type_: Type | None, read: Read) -> bool:

@@ -11,11 +11,10 @@ from typing import TypeVar
 
 from sqlglot import exp
 
-from sparkwave.catalog.errors import Error
 from sparkwave.catalog.types import JSON
 from sparkwave.planner.functions.typed import IS_JSONB, data_type
 from sparkwave.planner.parse.text_values import decode_text
-from sparkwave.planner.parse.trees import position_of
+from sparkwave.planner.parse.trees import at
 
 T = TypeVar("T", bound=exp.Expr)
 
@@ -43,11 +42,8 @@ def with_json(tree: T, is_apart: bool = True) -> T:
 def _check_literal(cast: exp.Expr | None) -> None:
     """Raise Error 22P02 for a literal that is cast to json and is none."""
     if isinstance(cast, exp.Cast) and cast.this.is_string:
-        try:
+        with at(cast.this):
             decode_text(cast.this.name, JSON)
-        except Error as error:
-            error.position = position_of(cast.this)
-            raise
 
 
 def _become_json(kind: exp.DataType) -> None:

@@ -66,8 +66,8 @@ def _relative(text: str, type_: str) -> exp.Expr | None:
         return exp.cast(now, "timestamp") if type_ == "TIME" else now
     if word not in _AWAY or type_ not in _DAYS:
         return None
-    away = exp.Add(this=exp.CurrentDate(), expression=exp.Literal.number(_AWAY[word])) if _AWAY[word] else None
-    return exp.Paren(this=away) if away is not None else exp.CurrentDate()
+    today, days = exp.CurrentDate(), _AWAY[word]
+    return exp.paren(exp.Add(this=today, expression=exp.Literal.number(days)), copy=False) if days else today
 
 
 def _cast_items(array: exp.Array, to: exp.Expr) -> None:

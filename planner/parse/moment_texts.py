@@ -215,15 +215,12 @@ def _moment(fields: list[tuple[str, str]], order: str, type_: str, text: str) ->
     prefix = ""
     for place, (kind, value) in enumerate(fields):
         if kind in ("string", "special"):
-            told = _word(parts, value)
-            following = fields[place + 1][0] if place + 1 < len(fields) else ""
-            if told == "time" and (not parts.known >= _YMD or following not in ("number", "time", "date")):
+            prefix = _prefix(parts, fields, place) or prefix
+            if prefix == "time" and not parts.known >= _YMD:
                 raise _Failure("format")
-            prefix = told or prefix
             continue
         if kind == "tz":
-            parts.offset = _zone_offset(value)
-            told_set = {"zone"}
+            told_set = _zone_field(parts, value)
         elif kind == "time":
             if prefix not in ("", "time"):
                 raise _Failure("format")
@@ -255,7 +252,24 @@ def _date_field(parts: _Parts, value: str, prefix: str) -> set[str]:
         if prefix not in ("", "time"):
             raise _Failure("format")
         return _clock_with_zone(parts, value, parts.known)
-    parts.zone = _zone(value)
+    return _zone_field(parts, value)
+
+
+def _prefix(parts: _Parts, fields: list[tuple[str, str]], place: int) -> str:
+    """Note what the word at a place says; a prefix is returned, and `T` needs a time behind it."""
+    told = _word(parts, fields[place][1])
+    following = fields[place + 1][0] if place + 1 < len(fields) else ""
+    if told == "time" and following not in ("number", "time", "date"):
+        raise _Failure("format")
+    return told
+
+
+def _zone_field(parts: _Parts, value: str) -> set[str]:
+    """Read an offset, or a zone's name."""
+    if value[0] in "+-":
+        parts.offset = _zone_offset(value)
+    else:
+        parts.zone = _zone(value)
     return {"zone"}
 
 
@@ -520,14 +534,10 @@ def _time(fields: list[tuple[str, str]], order: str) -> Moment:
                 _take(parts, set(_HMS))
                 parts.word = value
                 continue
-            told = _word(parts, value)
-            if told == "time" and (place + 1 == len(fields) or fields[place + 1][0] not in ("number", "time", "date")):
-                raise _Failure("format")
-            prefix = told or prefix
+            prefix = _prefix(parts, fields, place) or prefix
             continue
         if kind == "tz":
-            parts.offset = _zone_offset(value)
-            told_set = {"zone"}
+            told_set = _zone_field(parts, value)
         elif kind == "time":
             told_set = _clock(parts, value)
         elif kind == "date":
@@ -536,8 +546,7 @@ def _time(fields: list[tuple[str, str]], order: str) -> Moment:
             elif value[0] in _DIGITS:
                 told_set = _clock_with_zone(parts, value, parts.known | _YMD)
             else:
-                parts.zone = _zone(value)
-                told_set = {"zone"}
+                told_set = _zone_field(parts, value)
         elif prefix:
             told_set = _prefixed(parts, value, prefix)
             prefix = ""

@@ -26,12 +26,14 @@ from sparkwave.catalog.errors import (
     PROGRAM_LIMIT_EXCEEDED,
     Error,
 )
-from sparkwave.catalog.types import VARCHAR, Type
+from sparkwave.catalog.types import DATE, TIME, TIMESTAMP, TIMESTAMPTZ, VARCHAR, Type
 from sparkwave.planner.functions.composite_text import split_record
 from sparkwave.planner.parse.intervals import interval_text
 from sparkwave.planner.parse.moment_texts import MDY, iso_text, read_moment
 from sparkwave.planner.parse.moment_words import RELATIVE
 
+# The types of `moment_text`.
+MOMENTS = (DATE, TIME, TIMESTAMP, TIMESTAMPTZ)
 _EPOCH = datetime.datetime(1970, 1, 1)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -492,6 +493,16 @@ def position_of(node: exp.Expr) -> int | None:
     """Return the position of the node's first identifier, from 1; None when it has none."""
     starts = [found.meta["start"] for found in node.find_all(exp.Expr) if "start" in found.meta]
     return min(starts) + 1 if starts else None
+
+
+@contextmanager
+def at(node: exp.Expr) -> Iterator[None]:
+    """A context whose errors have the position of a node."""
+    try:
+        yield
+    except Error as error:
+        error.position = position_of(node)
+        raise
 
 
 def unsupported(what: str, node: exp.Expr) -> Error:

@@ -27,7 +27,7 @@ from sparkwave.catalog.types import BOOLEAN, DATE, INTERVAL, TIME, TIMESTAMP, TI
 from sparkwave.planner.batch.query import find_relation, plan_query, select_columns
 from sparkwave.planner.batch.values import condition_text
 from sparkwave.planner.batch.write import INSERTED, resolve_target
-from sparkwave.planner.parse.text_values import ISO_DAY, ISO_TIME, moment_text
+from sparkwave.planner.parse.text_values import ISO_DAY, ISO_TIME, MOMENTS, moment_text
 from sparkwave.planner.statements import Copy
 from sparkwave.server.reads import execution
 from sparkwave.server.session.session import Session
@@ -145,7 +145,7 @@ class _TableSink:
 
     def _readable(self, array: pa.Array, column: Column) -> pa.Array:
         """Texts that DuckDB casts to the column's type as PostgreSQL does."""
-        if column.type in (DATE, TIME, TIMESTAMP, TIMESTAMPTZ):
+        if column.type in MOMENTS:
             return _moments(array, column.type, self.session.date_order)
         return _lists(array, column)
 
@@ -176,7 +176,7 @@ class _TableSink:
         """The error of a value, with its place."""
         what = "input value for enum" if column.type.labels else "input syntax for type"
         found = BadValue(f'invalid {what} {column.type}: "{value}"', INVALID_TEXT_REPRESENTATION)
-        if column.type in (DATE, TIME, TIMESTAMP, TIMESTAMPTZ):
+        if column.type in MOMENTS:
             try:
                 moment_text(str(value), column.type, self.session.date_order)
             except Error as error:
