@@ -157,6 +157,33 @@ def test_copy_reads_in_the_sessions_order(both: tuple[Connection, Connection], o
     assert answers[0] == answers[1]
 
 
+WRITES = (
+    "INSERT INTO written (k, d) VALUES (1, '{}')",
+    "INSERT INTO written (k, d) VALUES (2, '{}'), (3, NULL)",
+    "INSERT INTO written (k, d) SELECT 4, '{}'",
+    "UPDATE written SET d = '{}' WHERE k = 3",
+    "UPDATE written SET (d, n) = ('{}', 5) WHERE k = 4",
+    "INSERT INTO written (k, d) VALUES (1, NULL) ON CONFLICT (k) DO UPDATE SET d = '{}', n = 1",
+    "MERGE INTO written t USING (VALUES (2), (9)) AS s (k) ON t.k = s.k WHEN MATCHED THEN UPDATE SET d = '{0}', n = 2 "
+    "WHEN NOT MATCHED THEN INSERT (k, d) VALUES (s.k, '{0}')",
+)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("text", ["01/02/03", "8-Jan-99", "13.02.2003", "today", "1/2/3/4"])
+def test_whatever_writes_reads_in_the_sessions_order(
+    both: tuple[Connection, Connection], text: str, order: str
+) -> None:
+    answers = []
+    for client in both:
+        client.execute(f"SET datestyle = 'ISO, {order}'")
+        client.execute("CREATE TABLE written (k int PRIMARY KEY, d date, n int)")
+        told = [_answer(client, write.format(text)) for write in WRITES]
+        answers.append((told, client.execute("SELECT k, d, n FROM written ORDER BY k").fetchall()))
+        client.execute("DROP TABLE written")
+    assert answers[0] == answers[1]
+
+
 OTHERWISE = "has another meaning in the order MDY, in which definitions are read"
 
 

@@ -55,7 +55,7 @@ def plan_merge(statement: Merge, target: Relation, environment: Environment, oid
         action = _action(when)
         if action is not None:
             actions.append(action)
-            values.append(_values(when.args["then"], action, target))
+            values.append(_values(when.args["then"], action, target, environment.scope.order))
         choice = choice.when(_condition(when, row), exp.Literal.number(len(actions) if action else 0))
     items = [named(choice.else_(exp.Literal.number(0)), WHEN_NAME), named(row, ROW)]
     for column in target.visible:
@@ -107,10 +107,10 @@ def _see_source_only(when: exp.When, source: str) -> None:
                 column.set("table", exp.to_identifier(source, quoted=True))
 
 
-def _values(then: exp.Expr, action: str, target: Relation) -> dict[str, exp.Expr]:
+def _values(then: exp.Expr, action: str, target: Relation, order: str) -> dict[str, exp.Expr]:
     """Return the values of the columns in a WHEN; for an INSERT those of all columns."""
     if action == "UPDATE":
-        return assignments(then.expressions, target)
+        return assignments(then.expressions, target, order)
     if action == "DELETE":
         return {}
     places = then.this.expressions if then.this is not None else []
@@ -126,4 +126,4 @@ def _values(then: exp.Expr, action: str, target: Relation) -> dict[str, exp.Expr
     if places and len(given) < len(columns):
         raise Error("INSERT has more target columns than expressions", errors.SYNTAX_ERROR)
     by_name = {column.name: value for column, value in zip(columns, given, strict=False)}
-    return {c.name: as_column(by_name.get(c.name, exp.var("DEFAULT")), c) for c in target.visible}
+    return {c.name: as_column(by_name.get(c.name, exp.var("DEFAULT")), c, order) for c in target.visible}

@@ -31,9 +31,10 @@ from sparkwave.planner.batch.argument_types import argument_type
 from sparkwave.planner.batch.typer import Typer, output_type, type_of_value
 from sparkwave.planner.functions.operators import as_call
 from sparkwave.planner.functions.result_types import Known, array_type, common
+from sparkwave.planner.parse.literals import moment_value
 from sparkwave.planner.parse.parameter_runs import parameter_numbers
 from sparkwave.planner.parse.row_values import is_row
-from sparkwave.planner.parse.text_values import MOMENTS, moment_text
+from sparkwave.planner.parse.text_values import MOMENTS
 from sparkwave.planner.parse.trees import at, column_type
 
 # Results about a node that may contain thousands of parameters, kept for all of them.
@@ -93,16 +94,16 @@ def assigned_values(tree: exp.Expr, types: Callable[[str, int], Type | None]) ->
 
 
 def read_assigned(tree: exp.Expr, types: Callable[[str, int], Type | None], order: str) -> None:
-    """Write the dates and times that are assigned as texts in the engines' form, in place; `order` is that of dates.
+    """Write the dates and times that an INSERT's query has as texts in the engines' form, in place.
 
-    The arguments are those of `assigned_values`. Raises Error 22007, 22008, 22009, 22023.
+    The arguments are those of `assigned_values`; `order` is that of dates. Raises Error 22007, 22008, 22009, 22023.
     """
     for name, place, value in list(_written(tree)):
         text = value.unalias().unnest()
         type_ = types(name, place) if text.is_string else None
         if type_ in MOMENTS:
             with at(text):
-                text.set("this", moment_text(text.name, type_, order))
+                text.replace(moment_value(text.name, type_, order))
 
 
 def _written(tree: exp.Expr) -> Iterable[tuple[str, int, exp.Expr]]:

@@ -25,16 +25,22 @@ from sparkwave.planner.functions.scalar_functions import ELEMENT
 from sparkwave.planner.functions.typed import with_written_numerics
 from sparkwave.planner.functions.written_json import with_json
 from sparkwave.planner.parse.generated import columns_read, expression_of
-from sparkwave.planner.parse.trees import folded, parse_tree, position_of, unsupported
+from sparkwave.planner.parse.literals import moment_value
+from sparkwave.planner.parse.moment_words import RELATIVE
+from sparkwave.planner.parse.text_values import MOMENTS, moment_text
+from sparkwave.planner.parse.trees import at, folded, parse_tree, position_of, unsupported
 from sparkwave.planner.parse.type_text import user_type_name
 
 
 def assignments(
-    items: list[exp.Expr], target: Relation, keeps: Callable[[Column, exp.Expr], bool] = lambda column, value: False
+    items: list[exp.Expr],
+    target: Relation,
+    order: str,
+    keeps: Callable[[Column, exp.Expr], bool] = lambda column, value: False,
 ) -> dict[str, exp.Expr]:
     """Return the value of each column in SET, cast to the column's type, without values that a column `keeps`.
 
-    Raises Error 42703, 42601, 0A000, 428C9.
+    Raises Error 42703, 42601, 0A000, 428C9, and those of `as_column`.
     """
     found: dict[str, exp.Expr] = {}
     for item in items:
@@ -58,7 +64,7 @@ def assignments(
                     "not allowed"
                 )
                 raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=position_of(place))
-            found[column.name] = as_column(value, column)
+            found[column.name] = as_column(value, column, order)
     return found
 
 
@@ -89,9 +95,18 @@ def _output(query: exp.Query, number: int) -> exp.Expr:
     return exp.select(exp.Column(this=names[number].copy())).from_(rows).subquery()
 
 
-def as_column(value: exp.Expr, column: Column) -> exp.Expr:
-    """Return a value cast to a column's type; DEFAULT is the column's default."""
-    return exp.cast((default_of(column) if is_default(value) else value).copy(), data_type(column.type))
+def as_column(value: exp.Expr, column: Column, order: str) -> exp.Expr:
+    """Return a value cast to a column's type; DEFAULT is the column's default. `order` is that of dates in texts.
+
+    Raises Error 22007, 22008, 22009, 22023 for a text that is no date or time.
+    """
+    text = value.unnest()
+    if is_default(value):
+        value = default_of(column)
+    elif text.is_string and column.type in MOMENTS:
+        with at(text):
+            value = moment_value(text.name, column.type, order)
+    return exp.cast(value.copy(), data_type(column.type))
 
 
 def is_default_at(row: exp.Expr, place: int) -> bool:
@@ -120,6 +135,8 @@ def default_of(column: Column) -> exp.Expr:
     default = with_json(with_written_numerics(parse_tree(f"SELECT {column.default or 'NULL'}"))).expressions[0]
     if isinstance(default, exp.Cast) and column.type.named is not None and user_type_name(default.to) is not None:
         default = default.this  # the cast to the column's type does the same
+    if default.is_string and column.type in MOMENTS and default.name.strip().lower() not in RELATIVE:
+        default = exp.Literal.string(moment_text(default.name, column.type))
     return exp.cast(default, data_type(column.type))
 
 

@@ -55,10 +55,11 @@ from sparkwave.planner.bind.table_references import resolve_references
 from sparkwave.planner.bind.user_types import check_label
 from sparkwave.planner.functions.typed import has_exponent
 from sparkwave.planner.parse.generated import columns_read
-from sparkwave.planner.parse.literals import engine_text
+from sparkwave.planner.parse.literals import engine_text, moment_value
 from sparkwave.planner.parse.parameter_runs import parameter_numbers, rows_of
 from sparkwave.planner.parse.row_values import is_row
-from sparkwave.planner.parse.trees import alias_of, folded, other_tables, position_of, unsupported
+from sparkwave.planner.parse.text_values import MOMENTS
+from sparkwave.planner.parse.trees import alias_of, at, folded, other_tables, position_of, unsupported
 from sparkwave.planner.statements import Delete, Insert, Name, Update
 
 # Temporary tables of the writing cursor: the rows to insert, and the rows to change.
@@ -164,9 +165,14 @@ def plan_insert(
                 if not column.type.dimensions:
                     check_label(value.name, column.type, position_of(value))
                 to, name = _cast_to(column.type)
-                # An empty text stands for the texts of rows that are constants.
-                text = engine_text(value.name, name, environment.scope.order) if value.name else ""
-                value.replace(exp.Cast(this=exp.Literal.string(text), to=to.copy()))
+                if not value.name:  # which stands for the texts of rows that are constants
+                    read: exp.Expr = exp.Literal.string("")
+                elif column.type in MOMENTS:
+                    with at(value):
+                        read = moment_value(value.name, column.type, environment.scope.order)
+                else:
+                    read = exp.Literal.string(engine_text(value.name, name))
+                value.replace(exp.Cast(this=read, to=to.copy()))
             elif has_exponent(value) and column.type.name == "numeric":
                 value.replace(exp.cast(exp.Literal.string(value.sql()), data_type(column.type)))
             elif is_row(value):
@@ -220,11 +226,9 @@ def plan_change(
         check_values(tree, target, (), typed)
     tree = with_row_types(tree, environment.catalog, environment.scope)
     types = {column.name: column.type for column in target.visible}
-    if isinstance(statement, Update):
-        read_assigned(tree, lambda name, place: types.get(name), environment.scope.order)
     assigned_types = assigned_values(tree, lambda name, place: types.get(name)) if isinstance(statement, Update) else {}
     parameters = _parameters(tree, statement, target, environment, oids, assigned_types)
-    values = assignments(tree.expressions, target) if isinstance(statement, Update) else {}
+    values = assignments(tree.expressions, target, environment.scope.order) if isinstance(statement, Update) else {}
     defaults = {folded(item.this.this) for item in tree.expressions if is_default(item.expression)} if values else set()
     for name in (values.keys() - defaults) & always_identity(target, environment):
         detail = f'Column "{name}" is an identity column defined as GENERATED ALWAYS.'

@@ -9,7 +9,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from sparkwave.catalog.errors import FEATURE_NOT_SUPPORTED, Error
-from sparkwave.catalog.types import DATE, TIME, TIMESTAMP, TIMESTAMPTZ, parse_type
+from sparkwave.catalog.types import DATE, TIME, TIMESTAMP, TIMESTAMPTZ, Type, parse_type
 from sparkwave.planner.parse.intervals import interval_text
 from sparkwave.planner.parse.moment_texts import MDY
 from sparkwave.planner.parse.moment_words import RELATIVE
@@ -56,6 +56,15 @@ def _read(cast: exp.Cast, type_: str, order: str | None, is_definition: bool) ->
         raise
     if text != cast.this.name:
         cast.set("this", exp.Literal.string(text))
+
+
+def moment_value(text: str, type_: Type, order: str) -> exp.Expr:
+    """Return a text of one of MOMENTS as a literal in the engines' form; of `now`, `today`, .. the value.
+
+    Raises Error 22007, 22008, 22009 or 22023.
+    """
+    [name] = (name for name, each in _MOMENTS.items() if each == type_)
+    return _relative(text, name) or exp.Literal.string(moment_text(text, type_, order))
 
 
 def _relative(text: str, type_: str) -> exp.Expr | None:
