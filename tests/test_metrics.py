@@ -110,7 +110,7 @@ def test_an_epoch(observed: Observed, session: psycopg.Connection[Any]) -> None:
 
 def test_nodes_and_lake(observed: Observed) -> None:
     found = observed.scrape()
-    assert (found.value("process_cpu_seconds_total", pod="sparkwave-server") or 0) > 0.5
+    assert (found.value("process_cpu_seconds_total", pod="sparkwave-server") or 0) > 0
     assert (found.value("process_resident_memory_bytes", pod="sparkwave-server") or 0) > 50 << 20
     disk = shutil.disk_usage(observed.server.data)
     assert found.value("sparkwave_data_disk_size_bytes") == disk.total
