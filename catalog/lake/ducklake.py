@@ -25,10 +25,12 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.counters import COMMIT_SECONDS, LAKE_COMMITS, LAKE_CONFLICTS
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake import identity
+from sparkwave.catalog.lake.duckdb_threads import Parallelism
 from sparkwave.catalog.lake.memory_transactions import rollback
 from sparkwave.catalog.lake.places import BucketPath, Place, below
 from sparkwave.catalog.lake.prepared_statements import DISABLED_OPTIMIZERS
 from sparkwave.catalog.lake.relocation import relocate
+from sparkwave.catalog.lake.row_estimates import RowEstimates
 from sparkwave.catalog.lake.storage import Lease, Storage, lock_directory
 from sparkwave.catalog.lake.translation import DISK_FULL, Cursor, disk_full, first_line, is_conflict
 from sparkwave.catalog.lake.vacuum import BLOCK_BYTES, vacuum
@@ -54,6 +56,8 @@ SETTINGS = (
     f"SET GLOBAL disabled_optimizers = '{','.join(DISABLED_OPTIMIZERS)}'"
 )
 FILE_SIZE = "64MB"
+# A read-only server looks this often for the sizes of tables.
+_READ_AGAIN_S = 10
 # Stands for all tables that a short transaction writes.
 _ANY_TABLE = LakeTable("", "")
 # Up to so many rows are as fast to write into the catalog, as an INSERT, as to a file, and faster to read.
@@ -116,10 +120,12 @@ class Lake:
             raise
         try:
             self.confirm_identity()
+            self.parallelism = Parallelism(self.cursor())
         except BaseException:
             self._connection.close()
             self._lock_file.close()
             raise
+        self.row_estimates = RowEstimates(self.cursor(), METADATA, self._changes_seen)
 
     @lazy
     def memory_bytes(self) -> int:
@@ -128,6 +134,10 @@ class Lake:
         assert row is not None
         number, unit = row[0].split()
         return int(float(number) * _UNITS[unit])
+
+    def _changes_seen(self) -> int:
+        """Return a number that grows with commits; where others commit, with time."""
+        return self.commits if not self.read_only else int(time.monotonic() / _READ_AGAIN_S)
 
     def _open(self, memory_limit: str | None, spill_limit: str | None, threads: int | None) -> Cursor:
         connection = self._connect(memory_limit, spill_limit, threads)

@@ -77,24 +77,26 @@ def define_shared(cursor: Cursor, statement: str) -> Cursor:
         _shared = object()
 
 
-def run(cursor: Cursor, statement: str) -> Cursor:
-    """Execute a statement over temporary tables (`make_temporary`) and tables of the buffer's epochs alone.
+def run(cursor: Cursor, *statements: str) -> Cursor:
+    """Execute statements over temporary tables (`make_temporary`) and tables of the buffer's epochs alone.
 
-    Once it has run twice, `prepare_due` prepares it. It must have no parameters, since with parameters it would be
-    planned each time.
+    Several are sent together, which saves the time of a call each, and the result is the last one's. Once a statement
+    has run twice, `prepare_due` prepares it. It must have no parameters, since with parameters it would be planned each
+    time.
     """
     prepared, now = _PREPARED.setdefault(cursor, _Prepared()), time.monotonic()
     if prepared.since is not _shared or len(prepared.names) > _MOST or now - prepared.began > _MOST_S:
         prepared.since, prepared.began, prepared.names, prepared.due = _shared, now, {}, {}
-    name = prepared.names.get(statement, _NEVER)
-    if name:
-        return cursor.execute(f"EXECUTE {name}")
-    has_run = statement in prepared.names
-    prepared.names.setdefault(statement, None)
-    done = cursor.execute(statement)
-    if has_run and name is None:
-        prepared.due[statement] = None
+    known = {text: prepared.names[text] for text in statements if text in prepared.names}
+    prepared.names |= {text: None for text in statements if text not in known}
+    done = cursor.execute("; ".join(f"EXECUTE {known[text]}" if known.get(text) else text for text in statements))
+    prepared.due |= {text: None for text, name in known.items() if name is None}
     return done
+
+
+def run_once(cursor: Cursor, *statements: str) -> Cursor:
+    """As `run`, for statements whose texts differ each time."""
+    return cursor.execute("; ".join(statements))
 
 
 def prepare_due(cursor: Cursor) -> None:

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from sparkwave.catalog import errors
 from sparkwave.catalog.counters import ADVANCE_SECONDS, EPOCH_ROWS, REFRESHES
 from sparkwave.catalog.errors import Error
+from sparkwave.catalog.lake.duckdb_threads import LARGE_ROWS
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.model import Relation
 from sparkwave.catalog.stores.store import Store
@@ -111,10 +112,21 @@ class Engines:
                 cursor, self._store.catalog, view, versions, feeds, read, reads_feeds=not is_full
             )
         started = time.monotonic()
-        advance = way(cursor, view, versions, changes)
+        with self._store.lake.parallelism.work(self._rows_read(view, changes, read) > LARGE_ROWS):
+            advance = way(cursor, view, versions, changes)
         self._refresh.took(view, changes.rows, is_full, reading_s + time.monotonic() - started)
         REFRESHES.labels(FULL if is_full else INCREMENTAL).inc()
         return advance
+
+    def _rows_read(self, view: View, changes: Changes, read: frozenset[str]) -> int:
+        """Return about how many rows the SQL that computes a view reads, by the names of its relations."""
+        estimates, plan = self._store.lake.row_estimates, view.plan
+        tables = {f"{state.name}_state": view.state_table(state) for state in plan.states}
+        for scan in plan.scans:
+            tables |= dict.fromkeys((f"{scan.input}_old", f"{scan.input}_new"), scan.relation.lake_table)
+        return changes.rows + sum(
+            estimates.of_table(table) for table in {tables[name] for name in read & tables.keys()}
+        )
 
     def is_small(self, cursor: Cursor, view: View, snapshot: int) -> bool:
         """Return whether the view's inputs have few enough rows to compute it in full as a last resort."""

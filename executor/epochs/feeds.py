@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 from sparkwave.catalog.lake.change_feed import count_inserted, keep_changes
 from sparkwave.catalog.lake.ducklake import ChangedTables, Cursor, Lake, first_row
+from sparkwave.catalog.lake.prepared_statements import run_once
 from sparkwave.catalog.model import Relation
 from sparkwave.executor.epochs.versions import listed, stored_columns
 from sparkwave.executor.memory.delta_tables import drop_tables, fill_table, forget_table
@@ -73,7 +74,7 @@ class Feeds:
             form = self._form(relation, made, old)
 
             def make(cursor: Cursor, table: str, query: str) -> None:
-                self._rows[name] = fill_table(cursor, table, query, form, Cursor.execute)
+                self._rows[name] = fill_table(cursor, table, query, form, run_once)
 
             try:
                 keep_changes(self._cursor, name, relation.lake_table, old, new, has_deletes, listed(made), make)

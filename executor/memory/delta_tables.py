@@ -40,18 +40,16 @@ def make_table(cursor: Cursor, name: str, query: str, form: object = None) -> in
     return count
 
 
-def fill_table(
-    cursor: Cursor, name: str, query: str, form: object, execute: Callable[[Cursor, str], Cursor] = run
-) -> int:
+def fill_table(cursor: Cursor, name: str, query: str, form: object, execute: Callable[..., Cursor] = run) -> int:
     """Store the rows of a query in a temporary table that may stay. Returns the number of rows.
 
     The table has the same columns as long as `form` is equal; with None it is made anew each time. `execute` runs the
-    query; pass `Cursor.execute` for a query whose text differs each time.
+    query; pass `run_once` for a query whose text differs each time.
     """
-    table = _emptied(cursor, name, form)
+    table = _kept(cursor, name, form)
     if table is None:
         return make_table(cursor, name, query, form)
-    row = first_row(execute(cursor, f"INSERT INTO {name} {query}"))
+    row = first_row(execute(cursor, f"DELETE FROM {name}", f"INSERT INTO {name} {query}"))
     assert row is not None
     _TABLES[cursor][name] = replace(table, rows=row[0])
     return row[0]
@@ -63,11 +61,12 @@ def fill_changes(cursor: Cursor, name: str, query: str, form: object, hashed: st
     Returns the numbers of removals and additions, and the sum of the SQL `hashed` (unsigned, 64 bits), modulo 2**64,
     in which a removal is subtracted.
     """
-    table = _emptied(cursor, name, form)
+    table = _kept(cursor, name, form)
     if table is None:
         make_table(cursor, name, query, form)
         return count_signs(cursor, name), sum_changes(cursor, name, hashed)
-    found = run(cursor, f'INSERT INTO {name} {query} RETURNING _weight, {hashed} AS "?hash"').fetchnumpy()
+    filling = f'INSERT INTO {name} {query} RETURNING _weight, {hashed} AS "?hash"'
+    found = run(cursor, f"DELETE FROM {name}", filling).fetchnumpy()
     weights, hashes = numpy.asarray(found["_weight"]), numpy.asarray(found["?hash"])
     _TABLES[cursor][name] = replace(table, rows=len(weights))
     removed = int(numpy.count_nonzero(weights < 0))
@@ -88,15 +87,14 @@ def sum_changes(cursor: Cursor, changes: str, hashed: str) -> int:
     return (row[0] or 0) % (1 << 64)
 
 
-def _emptied(cursor: Cursor, name: str, form: object) -> _Table | None:
-    """Return an emptied table that may be filled again, or None.
+def _kept(cursor: Cursor, name: str, form: object) -> _Table | None:
+    """Return a table that may be emptied and filled again, or None.
 
     It is forgotten until it is filled, so that a failure leads to a new table.
     """
     table = _TABLES.get(cursor, {}).pop(name, None)
     if table is None or form is None or table.form != form or table.gone > WORN_ROWS:
         return None
-    run(cursor, f"DELETE FROM {name}")
     return replace(table, rows=0, gone=table.gone + table.rows)
 
 

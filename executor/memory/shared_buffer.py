@@ -156,6 +156,11 @@ class Frozen:
     def tables(self) -> list[LakeTable]:
         return [part.table for part in self.parts]
 
+    @property
+    def changes(self) -> int:
+        """The number of removed and added rows."""
+        return sum(part.changes for part in self.parts)
+
     def store(self, cursor: Cursor, give_way: Callable[[], None]) -> None:
         """Write all but the epoch into the lake. `give_way` is called before each statement of a table."""
         for part in self.parts:
@@ -272,27 +277,32 @@ class SharedBuffer:
         """Publish the changes of views in an epoch. Nothing has changed when it raises DuckDBError."""
         self.newest = epoch
         with self._changing(cursor, epoch):
-            snapshot = self._lake.newest(cursor)
+            snapshot, statements = self._lake.newest(cursor), list[str]()
             for advance in advances:
                 for item, removed, added in self._steps(cursor, advance):
                     table = self._table(advance.view.relation, item.added.table)
-                    self._add(cursor, table, item, snapshot, removed, added)
+                    statements += self._add(cursor, table, item, snapshot, removed, added)
                 if advance.errors is not None:
                     self._errors.append((advance.view.relation.id, advance.errors))
                 self._checksums += advance.checksums
+            self._run(cursor, statements)
 
     def follow(self, cursor: Cursor, advances: Iterable[Advance], epoch: Epoch) -> None:
         """As `apply`, for changes that the lake has already, while no other changes are pending."""
         self.newest = epoch
         with self._changing(cursor, epoch):
-            snapshot = self._lake.newest(cursor)
+            snapshot, statements = self._lake.newest(cursor), list[str]()
             for advance in advances:
                 for item, removed, added in self._steps(cursor, advance):
                     table = self._tables.get(item.added.table)
                     if table is not None:
                         table.snapshot = snapshot
-                        if self._change_copy(cursor, table, item, removed, added) is None:
+                        copy = self._take_copy(table, removed, added)
+                        if copy is not None:
+                            statements += _change(copy.name, item, removed, added)
+                        else:
                             self._show_again(cursor, table)
+            self._run(cursor, statements)
 
     def _steps(self, cursor: Cursor, advance: Advance) -> list[tuple[Application, int, int]]:
         """Return the changes of an advance that are not empty.
@@ -345,28 +355,38 @@ class SharedBuffer:
                 self._show_again(cursor, table)
         return copy
 
-    def _add(self, cursor: Cursor, table: _Table, item: Application, snapshot: int, removed: int, added: int) -> None:
-        """Apply a change to a table and note the keys."""
+    def _add(
+        self, cursor: Cursor, table: _Table, item: Application, snapshot: int, removed: int, added: int
+    ) -> list[str]:  # fmt: skip
+        """Return the statements that apply a change to a table and note the keys."""
         pending = table.pending or self._made_pending(cursor, table, item)
         assert pending.application.key == item.key, f"the keys of {table.stored} differ"
         has_begun = not table.has_changes
         if has_begun:
             table.snapshot = snapshot  # nothing has been stored since
-        copy = self._change_copy(cursor, table, item, removed, added)
-        if copy is None:
-            _change(cursor, pending.rows, item, removed, added)
+        copy = self._take_copy(table, removed, added)
         listed = f"SELECT {_listed(item.key)}{_NEXT}"
         if item.changes is not None:
             keys = f"{listed}, _weight < 0 FROM {item.changes}"
         else:
             keys = f"{listed}, TRUE FROM {item.removed} UNION ALL {listed}, FALSE FROM {item.added.rows}"
-        run(cursor, f"INSERT INTO {pending.keys} {keys}")
         pending.changes += removed + added
         pending.written += removed + added
         pending.written_rows += added if copy is None else 0
         pending.has_gone |= removed > 0
         if (has_begun and copy is None) or not table.is_shown:
             self._show(cursor, table)
+        rows = copy.name if copy is not None else pending.rows
+        return [*_change(rows, item, removed, added), f"INSERT INTO {pending.keys} {keys}"]
+
+    def _run(self, cursor: Cursor, statements: list[str]) -> None:
+        """Run the statements that change tables, and make copies anew that are worn."""
+        if statements:
+            run(cursor, *statements)
+        for copy in (table.copy for table in self._every):
+            if copy is not None and copy.is_worn:
+                define_shared(cursor, f"CREATE OR REPLACE TABLE {copy.name} AS FROM {copy.name}")
+                copy.changed = 0
 
     def _made_pending(self, cursor: Cursor, table: _Table, item: Application) -> _Pending:
         self._names += 1
@@ -376,15 +396,11 @@ class SharedBuffer:
         _make(cursor, table.stored, pending)
         return pending
 
-    def _change_copy(self, cursor: Cursor, table: _Table, item: Application, removed: int, added: int) -> Copy | None:
-        """Change the copy of a table and return it; None if there is none."""
+    def _take_copy(self, table: _Table, removed: int, added: int) -> Copy | None:
+        """Return the copy of a table, which the caller will change; None if there is none."""
         copy = table.copy = self._copies.find(table.key)
         if copy is not None:
-            _change(cursor, copy.name, item, removed, added)
             copy.change(removed, added)
-            if copy.is_worn:
-                define_shared(cursor, f"CREATE OR REPLACE TABLE {copy.name} AS FROM {copy.name}")
-                copy.changed = 0
         return copy
 
     # Looking up
@@ -529,11 +545,9 @@ def state_owner(definition_id: int) -> tuple[str, int]:
     return "state", definition_id
 
 
-def _change(cursor: Cursor, name: str, item: Application, removed: int, added: int) -> None:
-    if removed:
-        run(cursor, item.removal(name))
-    if added:
-        run(cursor, item.added.insertion(name))
+def _change(name: str, item: Application, removed: int, added: int) -> list[str]:
+    """Return the statements that remove and add rows of a table."""
+    return [*([item.removal(name)] if removed else ()), *([item.added.insertion(name)] if added else ())]
 
 
 def _make_empty(cursor: Cursor, stored: LakeTable, pending: _Pending) -> None:

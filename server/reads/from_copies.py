@@ -30,7 +30,7 @@ def serve(session: Session, plan: Plan, values: tuple[object, ...]) -> Result | 
             return Result("SELECT", plan.columns, iter((rows,)), counts_rows=True)
     cursor, sql, given = session.cursor(), served.sql, list(values) if plan.batch.parameters else None
     try:
-        with session.running(cursor):
+        with session.running(cursor, plan.batch.sql):
             cursor.execute(sql, given)
     except DuckDBError:
         cursor.close()
@@ -41,4 +41,4 @@ def serve(session: Session, plan: Plan, values: tuple[object, ...]) -> Result | 
         return None  # the views in the buffer may be newer than the copies of the tables
     plan.columns = plan.columns or result_columns(cursor, plan.batch.origins)
     again = partial(execution.run_again, cursor, sql, given)
-    return execution.stream(session, cursor, "SELECT", plan.columns, again=again)
+    return execution.stream(session, cursor, "SELECT", plan.columns, again=again, sql=plan.batch.sql)

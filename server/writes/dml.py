@@ -151,7 +151,7 @@ def insert(session: Session, statement: Insert, oids: tuple[int, ...], values: t
     planned = _plan_insert(session, statement, oids)
     batch = planned.batch
     cursor = session.cursor()
-    with session.running(cursor):
+    with session.running(cursor, batch.sql):
         given = bindings(cursor, batch.sql, values)
         if planned.types is None:
             describe_with(cursor, batch.draws)
@@ -198,7 +198,7 @@ def change(
     target, planned = _plan_change(session, statement, oids)
     batch = planned.batch
     cursor = session.cursor()
-    with session.running(cursor):
+    with session.running(cursor, batch.sql):
         given = bindings(cursor, batch.sql, values)
         names: tuple[str, ...] = ()
         pace(session, target, 0)
