@@ -280,17 +280,13 @@ def _assemble(config: Config, lake: Lake, store: Store) -> Context:
         return False  # writers wait for each step, so each period has one step for each table
 
     history = History(lambda: read_counts(store, coordinator, jobs))
-
-    def counted(name: str, period_s: Callable[[], float], run_once: Callable[[], bool]) -> Periodic:
-        return Periodic(name, period_s, lake.parallelism.counting(run_once))
-
     background = (
-        counted("retention", lambda: retention.period_s, retention.run_once),
-        counted("orphans", lambda: orphans.period_s, orphans.run_once),
-        counted("measuring", lambda: PERIOD_S, jobs.measuring.run_once),
-        counted("compaction", lambda: int(parameter("compaction_interval_ms")) / 1000, compact),
-        counted("audits", lambda: AUDITS_PERIOD_S, audits.run_once),
-        counted("history", lambda: INTERVAL_SECONDS, history.run_once),
+        Periodic("retention", lambda: retention.period_s, retention.run_once),
+        Periodic("orphans", lambda: orphans.period_s, orphans.run_once),
+        Periodic("measuring", lambda: PERIOD_S, jobs.measuring.run_once),
+        Periodic("compaction", lambda: int(parameter("compaction_interval_ms")) / 1000, compact),
+        Periodic("audits", lambda: AUDITS_PERIOD_S, audits.run_once),
+        Periodic("history", lambda: INTERVAL_SECONDS, history.run_once),
     )
     serving = Serving(store, buffer, cache_bytes("serving_cache_mib"))
     serving.start()

@@ -25,7 +25,7 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.counters import COMMIT_SECONDS, LAKE_COMMITS, LAKE_CONFLICTS
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake import identity
-from sparkwave.catalog.lake.duckdb_threads import Parallelism
+from sparkwave.catalog.lake.duckdb_threads import Threads
 from sparkwave.catalog.lake.memory_transactions import rollback
 from sparkwave.catalog.lake.places import BucketPath, Place, below
 from sparkwave.catalog.lake.prepared_statements import DISABLED_OPTIMIZERS
@@ -120,7 +120,6 @@ class Lake:
             raise
         try:
             self.confirm_identity()
-            self.parallelism = Parallelism(self.cursor())
         except BaseException:
             self._connection.close()
             self._lock_file.close()
@@ -160,6 +159,7 @@ class Lake:
         if threads:
             config["threads"] = threads
         connection = duckdb.connect(config=config)
+        self.threads = Threads(connection.cursor())
         connection.execute(f"{SETTINGS}; ATTACH ':memory:' AS {BUFFER}; ATTACH ':memory:' AS {COPIES}")
         load_extensions(connection, self.storage)
         connection.execute("SET GLOBAL allow_unsigned_extensions = false")

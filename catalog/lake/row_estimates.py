@@ -7,18 +7,16 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
-from sparkwave.catalog.lake.duckdb_threads import LARGE_ROWS
 from sparkwave.catalog.lake.translation import Cursor, DuckDBError
 from sparkwave.catalog.locks import RankedLock
 from sparkwave.catalog.names import BUFFER, VIEWS_SCHEMA, LakeTable, name_in_memory
 
 # The counts are read again after a commit, but not more often than this.
 _AGE_S = 1.0
-# For a table without a count, and for a function that makes rows.
-_MANY = 1 << 40
 _NAME = r'"(?:[^"]|"")*"'
 _TABLE = re.compile(rf"\blake\.({_NAME}\.{_NAME})|\b{BUFFER}\.{VIEWS_SCHEMA}\.({_NAME})")
-_MAKES_ROWS = re.compile(r"\b(?:range|generate_series|read_\w+)\(", re.IGNORECASE)
+_MAKES_ROWS = re.compile(r"\b(?:range|generate_series)\(", re.IGNORECASE)
+_NUMBER = re.compile(r"\d+")
 
 
 class RowEstimates:
@@ -38,16 +36,11 @@ class RowEstimates:
         self._rows: Mapping[str, int] = {}
 
     def of(self, sql: str) -> int:
-        """Return about how many rows the tables have that a query's text names."""
-        if _MAKES_ROWS.search(sql):
-            return _MANY
+        """Return about how many rows the tables have that a query's text names, and series with numbers in it."""
         names = {stored or shown[1:-1].replace('""', '"') for stored, shown in _TABLE.findall(sql)}
         rows = self._present() if names else {}
-        return sum(rows.get(name, _MANY) for name in names)
-
-    def are_many(self, sql: str) -> bool:
-        """Return whether to run a query is large work (`catalog.lake.duckdb_threads`)."""
-        return self.of(sql) > LARGE_ROWS
+        made = max(map(int, _NUMBER.findall(sql)), default=0) if _MAKES_ROWS.search(sql) else 0
+        return made + sum(rows.get(name, 0) for name in names)
 
     def of_table(self, table: LakeTable) -> int:
         """Return about how many rows a table has."""

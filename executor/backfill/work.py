@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sparkwave.catalog.counters import STEP_RETRIES
-from sparkwave.catalog.lake.duckdb_threads import LARGE_ROWS
 from sparkwave.catalog.lake.ducklake import Cursor, Lake, at_one_moment
 from sparkwave.catalog.lake.places import Place, remove_tree
 from sparkwave.catalog.lake.translation import DuckDBError
@@ -486,8 +485,8 @@ class Work:
     def duckdb(self, cursor: Cursor) -> Iterator[DuckDBEngine]:
         """Yield the engine in process, on a cursor that a cancel interrupts."""
         self.controls.check()
-        is_large = self.upstream_rows > LARGE_ROWS
-        with self.controls.interruptible(cursor.interrupt), self.lake.parallelism.work(is_large):
+        self.lake.threads.provide(self.upstream_rows)
+        with self.controls.interruptible(cursor.interrupt):
             self._runs_again()
             yield DuckDBEngine()
 

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
 from sparkwave.catalog.counters import BARRIER_FAILURES
-from sparkwave.catalog.lake.duckdb_threads import LARGE_ROWS
 from sparkwave.catalog.lake.translation import DuckDBError, is_conflict, is_missing_table
 from sparkwave.catalog.locks import Rank, RankedRLock
 from sparkwave.catalog.names import LakeTable
@@ -126,8 +125,8 @@ class Checkpoints:
 
         with self._store.lake.late_transaction(self._cursor, tables):
             [frozen] = found
-            with self._store.lake.parallelism.work(frozen.changes > LARGE_ROWS):
-                frozen.store(self._cursor, self._give_way)
+            self._store.lake.threads.provide(frozen.changes)
+            frozen.store(self._cursor, self._give_way)
             self._give_way()
             self._store.set_epoch(self._cursor, frozen.epoch)
         self._buffer.stored(frozen)

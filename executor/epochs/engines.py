@@ -9,7 +9,6 @@ from contextlib import AbstractContextManager, contextmanager
 from sparkwave.catalog import errors
 from sparkwave.catalog.counters import ADVANCE_SECONDS, EPOCH_ROWS, REFRESHES
 from sparkwave.catalog.errors import Error
-from sparkwave.catalog.lake.duckdb_threads import LARGE_ROWS
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.model import Relation
 from sparkwave.catalog.stores.store import Store
@@ -111,9 +110,9 @@ class Engines:
             versions = self._lookups.versions(
                 cursor, self._store.catalog, view, versions, feeds, read, reads_feeds=not is_full
             )
+        self._store.lake.threads.provide(self._rows_read(view, changes, read))
         started = time.monotonic()
-        with self._store.lake.parallelism.work(self._rows_read(view, changes, read) > LARGE_ROWS):
-            advance = way(cursor, view, versions, changes)
+        advance = way(cursor, view, versions, changes)
         self._refresh.took(view, changes.rows, is_full, reading_s + time.monotonic() - started)
         REFRESHES.labels(FULL if is_full else INCREMENTAL).inc()
         return advance

@@ -250,8 +250,7 @@ class Serving:
     def _run(self) -> None:
         while (task := self._tasks.get()) is not None:
             try:
-                with self._lake.parallelism.work(is_large=False):
-                    task()
+                task()
             except Exception:
                 logger.warning("a copy could not be made or dropped; clients read the lake", exc_info=True)
 

@@ -49,9 +49,9 @@ def bindings(cursor: Cursor, sql: str, values: tuple[object, ...]) -> dict[str, 
 class Batches:
     """The record batches of a running query. Errors become Error; to close the batches ends the query.
 
-    `kept` is the snapshot that is pinned for the query, and `sql` its text. `again` runs the query anew: DuckDB (1.5.5)
-    reports about one error in 300 of a query of several threads as an interrupt, since the failing thread interrupts
-    the others, and the reading thread may see that first.
+    `kept` is the snapshot that is pinned for the query. `again` runs the query anew: DuckDB (1.5.5) reports about one
+    error in 300 of a query of several threads as an interrupt, since the failing thread interrupts the others, and the
+    reading thread may see that first.
     """
 
     def __init__(
@@ -61,10 +61,7 @@ class Batches:
         reader: pa.RecordBatchReader,
         kept: int | None,
         again: Callable[[], pa.RecordBatchReader] | None = None,
-        sql: str = "",
     ) -> None:
-        lake = session.context.lake
-        self._share = lake.parallelism.begin(sql != "" and lake.row_estimates.are_many(sql))
         self._session = session
         self._again = again
         self._has_begun = False
@@ -111,6 +108,5 @@ class Batches:
 
     def close(self) -> None:
         self._cursor.close()
-        self._session.context.lake.parallelism.end(self._share)
         self._session.context.lake.unpin(self._kept)
         self._kept = None

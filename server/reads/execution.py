@@ -87,7 +87,7 @@ def query(
                 drawn = cursor.to_arrow_table() if batch.draws else None
             if drawn is None:
                 sql = batch.indexed.sql if has_index and batch.indexed is not None else batch.sql
-                return stream(session, cursor, tag, columns, kept, lambda: run_again(cursor, sql, bound), batch.sql)
+                return stream(session, cursor, tag, columns, kept, lambda: run_again(cursor, sql, bound))
             _set_sequences(session, batch.draws, drawn)
             batches = Batches(session, cursor, drawn.to_reader(BATCH_ROWS), kept)
             return Result(tag, columns, batches, counts_rows=True)
@@ -169,15 +169,13 @@ def stream(
     columns: tuple[ResultColumn, ...],
     kept: int | None = None,
     again: Callable[[], pa.RecordBatchReader] | None = None,
-    sql: str = "",
 ) -> Result:
     """Return the rows of the query that a cursor has just run.
 
-    `kept` is a snapshot to unpin after the last row; `again` runs the query anew, and `sql` is its text, as in
-    `Batches`.
+    `kept` is a snapshot to unpin after the last row; `again` runs the query anew, as in `Batches`.
     """
     reader = cursor.to_arrow_reader(BATCH_ROWS)
-    return Result(tag, columns, Batches(session, cursor, reader, kept, again, sql), counts_rows=True)
+    return Result(tag, columns, Batches(session, cursor, reader, kept, again), counts_rows=True)
 
 
 def run_again(cursor: Cursor, sql: str, values: list[object] | dict[str, object] | None) -> pa.RecordBatchReader:

@@ -41,4 +41,4 @@ def serve(session: Session, plan: Plan, values: tuple[object, ...]) -> Result | 
         return None  # the views in the buffer may be newer than the copies of the tables
     plan.columns = plan.columns or result_columns(cursor, plan.batch.origins)
     again = partial(execution.run_again, cursor, sql, given)
-    return execution.stream(session, cursor, "SELECT", plan.columns, again=again, sql=plan.batch.sql)
+    return execution.stream(session, cursor, "SELECT", plan.columns, again=again)

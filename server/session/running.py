@@ -6,7 +6,6 @@ import threading
 from typing import Protocol
 
 from sparkwave.catalog.errors import QUERY_CANCELED, Error
-from sparkwave.catalog.lake.duckdb_threads import Parallelism
 from sparkwave.catalog.locks import RankedLock
 from sparkwave.server.session.alarm import ALARMS
 
@@ -93,16 +92,13 @@ class RunningStatement:
 
 
 class RunningCursor:
-    """While entered, a cancel interrupts the cursor, and its work counts for `catalog.lake.duckdb_threads`."""
+    """While entered, a cancel interrupts the cursor."""
 
-    def __init__(self, running: Running, cursor: Interruptible, parallelism: Parallelism, is_large: bool) -> None:
+    def __init__(self, running: Running, cursor: Interruptible) -> None:
         self._running, self._cursor = running, cursor
-        self._parallelism, self._is_large = parallelism, is_large
 
     def __enter__(self) -> None:
         self._running.add(self._cursor)
-        self._share = self._parallelism.begin(self._is_large)
 
     def __exit__(self, *_: object) -> None:
-        self._parallelism.end(self._share)
         self._running.remove(self._cursor)

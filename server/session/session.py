@@ -424,14 +424,15 @@ class Session:
 
     # Running DuckDB.
 
-    def running(self, cursor: Interruptible, sql: str = "", is_large: bool = False) -> RunningCursor:
+    def running(self, cursor: Interruptible, sql: str = "") -> RunningCursor:
         """Return a context in which a cancel interrupts `cursor`, or other interruptible work.
 
-        The work is large if told so, or if the tables in `sql` have many rows (`catalog.lake.duckdb_threads`).
+        If the tables in `sql` have many rows, DuckDB has all of its threads from now on.
         """
         lake = self.context.lake
-        is_large = is_large or (sql != "" and lake.row_estimates.are_many(sql))
-        return RunningCursor(self._running, cursor, lake.parallelism, is_large)
+        if sql:
+            lake.threads.provide(lake.row_estimates.of(sql))
+        return RunningCursor(self._running, cursor)
 
     def note_numbers(self, last: dict[int, int]) -> None:
         """Keep the last number that a statement has taken of each sequence, by id, for `currval` and `lastval`."""

@@ -191,7 +191,7 @@ class _TableSink:
         return _at(found, row, column, value)
 
     def finish(self) -> int:
-        with self.session.running(self.cursor, is_large=True):
+        with self.session.running(self.cursor):
             environment = self.session.environment
             compute_defaults(
                 environment, self.cursor, self.target, self.targets, partial(execution.drawing, self.session)
