@@ -380,6 +380,7 @@ class Coordinator:
     @contextmanager
     def _tidying(self) -> Iterator[None]:
         """While entered, an epoch is computed; its temporary tables are dropped afterwards, whether or not it fails."""
+        self._engines.make_room()
         try:
             yield
         finally:

@@ -156,7 +156,9 @@ class DuckDBEngine:
                 bound[name] = f"FROM {self._stored(cursor, view, view.state_table(state))}"
         for scan in view.plan.scans:
             version = versions[scan.input]
-            bound |= {f"{scan.input}_old": rows_old(scan, version), f"{scan.input}_new": rows_new(scan, version)}
+            for name, rows in ((f"{scan.input}_old", rows_old), (f"{scan.input}_new", rows_new)):
+                if name in read:
+                    bound[name] = rows(scan, version)
             if version.added_rows != NONE:
                 bound[f"{scan.input}_changes"] = rows_added(scan, version)
         return bound

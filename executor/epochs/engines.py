@@ -149,6 +149,10 @@ class Engines:
             advance = self._duckdb.recompute(cursor, view, versions, changes, are_bound=False)
         return advance if advance.has_changes else None
 
+    def make_room(self) -> None:
+        """Before an epoch: forget the copies that there is no room for."""
+        self._copies.trim()
+
     def tidy(self, cursor: Cursor) -> None:
         """After an epoch: drop the temporary tables of its steps, and the copies of dropped relations."""
         relations = self._store.catalog.relations

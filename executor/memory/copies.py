@@ -91,11 +91,14 @@ class Copies:
 
     def get(self, key: Key) -> Copy | None:
         """Return a copy, or None, and record that it is read."""
-        self._make_room(0, math.inf)  # copies may have grown, or the budget may have shrunk
         copy = self._copies.get(key)
         if copy is not None:
             copy.read_at = time.monotonic()
         return copy
+
+    def trim(self) -> None:
+        """Forget copies that the budget has no room for: copies may have grown, or the budget may have shrunk."""
+        self._make_room(0, math.inf)
 
     @property
     def is_over(self) -> bool:
