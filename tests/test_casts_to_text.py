@@ -122,3 +122,15 @@ def test_names_of_relations_as_arguments(both: tuple[Connection, Connection]) ->
 def test_interval_parameters(both: tuple[Connection, Connection], text: str) -> None:
     ours, theirs = (connection.execute("SELECT %s::interval::text", (text,)).fetchall() for connection in both)
     assert ours == theirs
+
+
+def test_nested_calls(both: tuple[Connection, Connection]) -> None:
+    """DuckDB took a minute to plan three levels."""
+    query = "SELECT concat_ws('-', initcap(s), concat(n, (concat_ws('+', f, concat(d, lower(s)))))) FROM t ORDER BY k"
+    ours, theirs = both
+    assert ours.execute(query).fetchall() == theirs.execute(query).fetchall()
+    ours.execute(
+        f"CREATE MATERIALIZED VIEW nested AS {query.replace(' FROM', ' AS text, k FROM').partition(' ORDER')[0]}"
+    )
+    assert ours.execute("SELECT text FROM nested ORDER BY k").fetchall() == theirs.execute(query).fetchall()
+    ours.execute("DROP MATERIALIZED VIEW nested")
