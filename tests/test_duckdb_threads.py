@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -29,10 +30,10 @@ def lake(tmp_path: Path) -> Iterator[Lake]:
 
 def test_threads_stay_once_they_are_there(lake: Lake) -> None:
     assert threads(lake) == 1
-    lake.threads.provide(1000)
+    lake.threads.provide(lambda: 1000)
     assert threads(lake) == 1
-    lake.threads.provide(1_000_000)
-    lake.threads.provide(1)
+    lake.threads.provide(lambda: 1_000_000)
+    lake.threads.provide(lambda: 1)
     assert threads(lake) == 3
 
 
@@ -76,6 +77,6 @@ def test_large_statements_have_all_threads(tmp_path: Path, statement: str) -> No
         with context.lake.transaction(cursor := context.lake.cursor()):
             stored = context.store.catalog.find("dev", "public", "many").lake_name
             cursor.execute(f"INSERT INTO {stored} SELECT range FROM range(300000)")
-        context.lake.row_estimates._read_at = 0
+        context.lake.row_estimates._read_at = -math.inf
         run(statement)
         assert threads(context.lake) == 3

@@ -8,6 +8,8 @@ present task, and waits for ever if that task queries DuckLake's catalog.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sparkwave.catalog.lake.translation import Cursor
 from sparkwave.catalog.locks import RankedLock
 
@@ -26,9 +28,9 @@ class Threads:
         self._has_all = self.most == 1
         cursor.execute("SET threads = 1")
 
-    def provide(self, rows: int) -> None:
-        """Start all threads if work over so many rows is large."""
-        if rows > LARGE_ROWS and not self._has_all:
+    def provide(self, rows: Callable[[], int]) -> None:
+        """Start all threads if work over so many rows is large. The rows are counted only as long as it matters."""
+        if not self._has_all and rows() > LARGE_ROWS:
             with self._lock:
                 self._cursor.execute(f"SET threads = {self.most}")
                 self._has_all = True

@@ -56,8 +56,6 @@ SETTINGS = (
     f"SET GLOBAL disabled_optimizers = '{','.join(DISABLED_OPTIMIZERS)}'"
 )
 FILE_SIZE = "64MB"
-# A read-only server looks this often for the sizes of tables.
-_READ_AGAIN_S = 10
 # Stands for all tables that a short transaction writes.
 _ANY_TABLE = LakeTable("", "")
 # Up to so many rows are as fast to write into the catalog, as an INSERT, as to a file, and faster to read.
@@ -124,7 +122,7 @@ class Lake:
             self._connection.close()
             self._lock_file.close()
             raise
-        self.row_estimates = RowEstimates(self.cursor(), METADATA, self._changes_seen)
+        self.row_estimates = RowEstimates(self.cursor(), METADATA)
 
     @lazy
     def memory_bytes(self) -> int:
@@ -133,10 +131,6 @@ class Lake:
         assert row is not None
         number, unit = row[0].split()
         return int(float(number) * _UNITS[unit])
-
-    def _changes_seen(self) -> int:
-        """Return a number that grows with commits; where others commit, with time."""
-        return self.commits if not self.read_only else int(time.monotonic() / _READ_AGAIN_S)
 
     def _open(self, memory_limit: str | None, spill_limit: str | None, threads: int | None) -> Cursor:
         connection = self._connect(memory_limit, spill_limit, threads)

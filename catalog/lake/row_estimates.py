@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 
 from sparkwave.catalog.lake.translation import Cursor, DuckDBError
 from sparkwave.catalog.locks import RankedLock
 from sparkwave.catalog.names import BUFFER, VIEWS_SCHEMA, LakeTable, name_in_memory
 
-# The counts are read again after a commit, but not more often than this.
+# The counts are read again, when they are asked for, after so long.
 _AGE_S = 1.0
 _NAME = r'"(?:[^"]|"")*"'
 _TABLE = re.compile(rf"\blake\.({_NAME}\.{_NAME})|\b{BUFFER}\.{VIEWS_SCHEMA}\.({_NAME})")
@@ -22,9 +23,9 @@ _NUMBER = re.compile(r"\d+")
 class RowEstimates:
     """Keeps the counts of all tables of a lake. Deleted rows count as long as DuckLake counts them."""
 
-    def __init__(self, cursor: Cursor, metadata: str, commits: Callable[[], int]) -> None:
-        """`metadata` names the database of DuckLake's catalog; `commits` returns a number that grows with commits."""
-        self._cursor, self._commits = cursor, commits
+    def __init__(self, cursor: Cursor, metadata: str) -> None:
+        """`metadata` names the database of DuckLake's catalog."""
+        self._cursor = cursor
         self._query = (
             "SELECT schema_name, table_name, record_count "
             f"FROM {metadata}.ducklake_table_stats JOIN {metadata}.ducklake_table t USING (table_id) "
@@ -32,7 +33,7 @@ class RowEstimates:
             "WHERE t.end_snapshot IS NULL AND s.end_snapshot IS NULL"
         )
         self._lock = RankedLock()
-        self._read_at, self._read_after = 0.0, -1
+        self._read_at = -math.inf
         self._rows: Mapping[str, int] = {}
 
     def of(self, sql: str) -> int:
@@ -47,9 +48,9 @@ class RowEstimates:
         return self._present().get(name_in_memory(table), 0)
 
     def _present(self) -> Mapping[str, int]:
-        if self._read_after != self._commits() and time.monotonic() - self._read_at > _AGE_S:
+        if time.monotonic() - self._read_at > _AGE_S:
             with self._lock:
-                self._read_after, self._read_at = self._commits(), time.monotonic()
+                self._read_at = time.monotonic()
                 with suppress(DuckDBError):  # the older counts are estimates, too
                     found = self._cursor.execute(self._query).fetchall()
                     self._rows = {name_in_memory(LakeTable(schema, name)): rows for schema, name, rows in found}

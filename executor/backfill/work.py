@@ -485,7 +485,7 @@ class Work:
     def duckdb(self, cursor: Cursor) -> Iterator[DuckDBEngine]:
         """Yield the engine in process, on a cursor that a cancel interrupts."""
         self.controls.check()
-        self.lake.threads.provide(self.upstream_rows)
+        self.lake.threads.provide(lambda: self.upstream_rows)
         with self.controls.interruptible(cursor.interrupt):
             self._runs_again()
             yield DuckDBEngine()

@@ -125,7 +125,7 @@ class Checkpoints:
 
         with self._store.lake.late_transaction(self._cursor, tables):
             [frozen] = found
-            self._store.lake.threads.provide(frozen.changes)
+            self._store.lake.threads.provide(lambda: frozen.changes)
             frozen.store(self._cursor, self._give_way)
             self._give_way()
             self._store.set_epoch(self._cursor, frozen.epoch)

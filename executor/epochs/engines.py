@@ -110,7 +110,7 @@ class Engines:
             versions = self._lookups.versions(
                 cursor, self._store.catalog, view, versions, feeds, read, reads_feeds=not is_full
             )
-        self._store.lake.threads.provide(self._rows_read(view, changes, read))
+        self._store.lake.threads.provide(lambda: self._rows_read(view, changes, read))
         started = time.monotonic()
         advance = way(cursor, view, versions, changes)
         self._refresh.took(view, changes.rows, is_full, reading_s + time.monotonic() - started)

@@ -801,11 +801,17 @@ def _output(value: exp.Expr) -> exp.Expr:
 def _is_text(spelled: exp.Expr) -> bool:
     """Return whether a call in DuckDB's spelling, perhaps within TRY, is one of a function that returns a text."""
     call = spelled.unnest()
-    call = call.expression if isinstance(call, exp.Dot) else call
+    is_ours = isinstance(call, exp.Dot)
+    call = call.expression if is_ours else call
     if not isinstance(call, exp.Anonymous):
         return False
     name = call.name.lower()
-    return _is_text(call.expressions[0]) if name == "try" else name in FUNCTIONS and FUNCTIONS[name].result == VARCHAR
+    if name == "try":
+        return _is_text(call.expressions[0])
+    function = FUNCTIONS.get(name)  # DuckDB's own encode() makes a blob
+    if function is None or function.result != VARCHAR:
+        return False
+    return name in ("concat", "concat_ws") or is_ours == (function.duckdb == OURS)
 
 
 def _path(arguments: _Args) -> exp.Expr:

@@ -431,7 +431,7 @@ class Session:
         """
         lake = self.context.lake
         if sql:
-            lake.threads.provide(lake.row_estimates.of(sql))
+            lake.threads.provide(lambda: lake.row_estimates.of(sql))
         return RunningCursor(self._running, cursor)
 
     def note_numbers(self, last: dict[int, int]) -> None:
