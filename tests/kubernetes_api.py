@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from sparkwave.executor.spark.applications import SPARK_HOME
+from sparkwave.executor.spark.spark_home import INSTALLED
 
 EXECUTOR = Path(__file__).parent.parent / "deploy" / "kubernetes" / "executor.sh"
 Object = dict[str, Any]
@@ -140,7 +140,7 @@ class Cluster:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env={**inherited, "SPARK_HOME": str(SPARK_HOME), **given},
+                env={**inherited, "SPARK_HOME": str(INSTALLED), **given},
                 start_new_session=True,
             )
         self._processes[name] = process

@@ -15,7 +15,8 @@ from kubernetes_api import Cluster, Object
 from servers import Server, free_port, refused, wait_until
 from test_serverless import APPLICATIONS, ON, fill, is_right, view
 
-from sparkwave.executor.spark.applications import SPARK_HOME, Application, Size, check_master, command, nodes_of
+from sparkwave.executor.spark.applications import Application, Size, check_master, command, nodes_of
+from sparkwave.executor.spark.spark_home import INSTALLED
 
 
 def settings(command_line: list[str]) -> dict[str, str]:
@@ -109,10 +110,10 @@ def cluster(tmp_path: Path) -> Iterator[str]:
     with open(log, "ab") as out:
         started = [
             subprocess.Popen(
-                [str(SPARK_HOME / "bin" / "spark-class"), *line],
+                [str(INSTALLED / "bin" / "spark-class"), *line],
                 stdout=out,
                 stderr=out,
-                env={**os.environ, "SPARK_HOME": str(SPARK_HOME), "SPARK_LOG_DIR": str(tmp_path)},
+                env={**os.environ, "SPARK_HOME": str(INSTALLED), "SPARK_LOG_DIR": str(tmp_path)},
             )
             for line in commands
         ]

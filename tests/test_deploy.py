@@ -20,7 +20,7 @@ from postgres import Postgres
 from psycopg.conninfo import conninfo_to_dict
 from servers import PATIENCE_SECONDS, Server, free_port, rows, wait_until
 
-from sparkwave.executor.spark.applications import SPARK_HOME
+from sparkwave.executor.spark.spark_home import INSTALLED
 from sparkwave.server.operations.config import Config, load_config
 from sparkwave.server.session.variables import find
 
@@ -175,10 +175,10 @@ def cluster(tmp_path: Path) -> Iterator[Callable[[str], dict[str, str]]]:
         for name in ("spark-master", "spark-worker"):
             service = SERVICES[name]
             program, *arguments = moved(service["command"]).split()
-            environment = {**os.environ, **service.get("environment", {}), "SPARK_HOME": str(SPARK_HOME)}
+            environment = {**os.environ, **service.get("environment", {}), "SPARK_HOME": str(INSTALLED)}
             with open(log, "ab") as out:
                 process = subprocess.Popen(
-                    [str(SPARK_HOME / "bin" / program), *arguments], stdout=out, stderr=out, env=environment
+                    [str(INSTALLED / "bin" / program), *arguments], stdout=out, stderr=out, env=environment
                 )
             stack.callback(process.wait, 20)
             stack.callback(process.terminate)

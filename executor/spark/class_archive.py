@@ -1,8 +1,8 @@
 """An archive of Spark's classes, loaded and verified ahead of time.
 
-`python -m sparkwave.executor.spark.class_archive` writes the archive beside Spark's jars. With it (JEP 350, dynamic
-class-data sharing) an application is ready for its first rows in less than half the time. The JVM ignores an archive
-that does not fit its version or its class path.
+`python -m sparkwave.executor.spark.class_archive` writes the archive beside the links to Spark's jars. With it (JEP
+350, dynamic class-data sharing) an application is ready for its first rows in less than half the time. The JVM ignores
+an archive that does not fit its version or its class path.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from sparkwave.catalog.lake.ducklake import ENGINE_VERSION
-from sparkwave.executor.spark.applications import CLASS_ARCHIVE, Application, Size, command, environment
+from sparkwave.executor.spark.applications import Application, Size, command, environment
 from sparkwave.executor.spark.endpoint import answers, connect, free_port
 from sparkwave.executor.spark.kernel import Setup, Step, Task
 from sparkwave.executor.spark.spark_engine import run_tasks, task_script
+from sparkwave.executor.spark.spark_home import CLASS_ARCHIVE, make_light
 
 READY_SECONDS = 120
 # The JVM writes the archive when it ends.
@@ -29,6 +30,7 @@ END_SECONDS = 300
 
 def create() -> None:
     """Write the archive, which takes half a minute. Raises OSError where it cannot be written, and TimeoutError."""
+    make_light()
     with tempfile.TemporaryDirectory() as scratch:
         made = CLASS_ARCHIVE.with_suffix(".new")
         app = Application("class-archive", Size(2, 1024), free_port(), Path(scratch))

@@ -183,13 +183,13 @@ class Endpoint:
 def connect(port: int) -> SparkSession:
     """Return a new session on a Spark Connect server of this machine.
 
-    Few retries, because an unreachable server is soon dead and steps are tried again; the library's policy would try
-    for ten minutes.
+    A call is one stream of answers and is not retried: an unreachable server is soon dead, steps are tried again, and
+    the answers of two attempts would name the files of both. To attach to a call again after a cut of the network, the
+    library's way, would be two calls more.
     """
-    from pyspark.sql.connect.client.retries import DefaultPolicy
-
     session = SparkSession.builder.remote(f"sc://127.0.0.1:{port}").create()
-    session.client.set_retry_policies([DefaultPolicy(max_retries=2, initial_backoff=100, max_backoff=400)])
+    session.client.disable_reattachable_execute()
+    session.client.set_retry_policies([])
     return session
 
 

@@ -477,7 +477,8 @@ class Groups:
             self._add_event(cursor, PROVISIONING, name, order.job_id, None)
         settings = self._settings
         spark = {**settings.spark, **(settings.serverless_spark if row.is_serverless else {})}
-        application = Application(name, size, port, self._scratch / name, settings.master, spark)
+        stays = not row.is_serverless
+        application = Application(name, size, port, self._scratch / name, settings.master, spark, stays)
         log_file = self._lake.directory / "logs" / f"{name}.log"
         endpoint = Endpoint(application, BACKGROUND if row.is_serverless else NORMAL, log_file)
         jobs = int(order.job_id is not None)
