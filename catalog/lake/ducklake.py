@@ -478,8 +478,12 @@ class Lake:
 
         Keys are (lake schema, table); a value is True if rows were deleted or updated.
         """
+        return self.tables_of(cursor, changes_made(cursor, after, upto))
+
+    def tables_of(self, cursor: Cursor, changes: Iterable[Change]) -> ChangedTables:
+        """Return the tables whose rows changed, as `changed_tables`."""
         kinds: dict[int, bool] = {}
-        for change in changes_made(cursor, after, upto):
+        for change in changes:
             if change.kind in ROW_CHANGES:
                 kinds[change.table_id] = kinds.get(change.table_id, False) or ROW_CHANGES[change.kind]
         if unknown := kinds.keys() - self._table_names.keys():

@@ -24,8 +24,9 @@ from sparkwave.catalog.lake.ducklake import (
 from sparkwave.catalog.names import LakeTable, quote
 
 # The changes that leave all their rows in the catalog. Any other change, also a later one, may move rows.
-_INLINED = ("inlined_insert", "inlined_delete")
-_CATALOG_COLUMNS = "row_id", "begin_snapshot", "end_snapshot"
+INLINED = ("inlined_insert", "inlined_delete")
+# The columns of DuckLake's own in a table of inlined rows.
+CATALOG_COLUMNS = "row_id", "begin_snapshot", "end_snapshot"
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ def inlined_rows(cursor: Cursor, table: LakeTable, after: int, upto: int, has_de
     if located is None or len(names) != 1:  # rows of other shapes have other columns
         return InlinedRows()
     number, [name] = located[0], names
-    if any(c.table_id == number and c.kind not in _INLINED for c in changes_made(cursor, after, NEWEST)):
+    if any(c.table_id == number and c.kind not in INLINED for c in changes_made(cursor, after, NEWEST)):
         return InlinedRows()
     came = _relation(name, "begin_snapshot", after, upto)
     if not has_deletes or _has_lost_rows_of_files(cursor, number, after, upto):
@@ -54,7 +55,7 @@ def inlined_rows(cursor: Cursor, table: LakeTable, after: int, upto: int, has_de
 
 
 def _relation(name: str, column: str, after: int, upto: int) -> str:
-    columns = ", ".join(_CATALOG_COLUMNS)
+    columns = ", ".join(CATALOG_COLUMNS)
     return (
         f"(SELECT * EXCLUDE ({columns}), row_id AS rowid, {column} AS snapshot_id FROM {METADATA}.{quote(name)} "
         f"WHERE {column} > {after} AND {column} <= {upto})"

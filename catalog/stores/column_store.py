@@ -24,12 +24,12 @@ _STORED = (
 )
 
 
-def load_columns(cursor: Cursor, ids: Collection[int]) -> dict[int, tuple[Column, ...]]:
-    """Return the columns of the relations with these ids."""
+def load_columns(cursor: Cursor, ids: Collection[int], stored: str = _TABLE) -> dict[int, tuple[Column, ...]]:
+    """Return the columns of the relations with these ids, from SQL of the relation `columns`."""
     found: dict[int, list[Column]] = {id_: [] for id_ in ids}
     listed = ", ".join(map(str, ids))
     for id_, _, name, type_, is_hidden, not_null, default, generated, lake_name, since, names, until in cursor.execute(
-        f"SELECT {_STORED} FROM {_TABLE} WHERE relation_id IN ({listed}) ORDER BY relation_id, position"
+        f"SELECT {_STORED} FROM {stored} WHERE relation_id IN ({listed}) ORDER BY relation_id, position"
     ).fetchall():
         former = tuple(zip(names or (), until or (), strict=True))
         column = Column(name, parse_type(type_), is_hidden, not_null, default, generated, lake_name, since or 0, former)

@@ -54,12 +54,13 @@ class AlreadyDone(Exception):
     """A repeated step had been committed before, whatever failed after the commit."""
 
 
-def load_jobs(cursor: Cursor) -> tuple[Job, ...]:
+def load_jobs(cursor: Cursor, stored: str = system_table("jobs")) -> tuple[Job, ...]:
+    """Return all jobs, from SQL of the relation `jobs`."""
     rows = cursor.execute(
         "SELECT id, status, is_background, is_serverless, resource_group, strategy, snapshot, error, time_us, "
         "rate_limit, parallelism, backfill_parallelism, backfill_order, waiting, specific_group, delivered, "
         "deliver_from, views_at, if(waiting IS NULL, waiting_since, NULL) "
-        f"FROM {system_table('jobs')} ORDER BY id"
+        f"FROM {stored} ORDER BY id"
     ).fetchall()
     jobs = (Job(*row) for row in rows)
     return tuple(replace(job, order=tuple((before, after) for before, after in job.order)) for job in jobs)

@@ -17,7 +17,8 @@ from typing import Any
 from sparkwave.catalog import errors
 from sparkwave.catalog.column_names import escaped
 from sparkwave.catalog.errors import Error
-from sparkwave.catalog.lake.ducklake import Cursor, Lake, at_one_moment, first_row, is_kept
+from sparkwave.catalog.lake.ducklake import Cursor, Lake, at_one_moment, changes_made, first_row, is_kept
+from sparkwave.catalog.lake.system_rows import SystemRows
 from sparkwave.catalog.model import (
     CREATED,
     NO_BARRIERS,
@@ -95,6 +96,7 @@ class Store:
         self.lake = lake
         self.cipher = open_cipher(key_file or lake.directory / KEY_FILE)
         self._cursor = lake.cursor()
+        self._rows = SystemRows(("relations", "columns", "jobs"))  # those that each CREATE changes
         self._columns: dict[int, tuple[Column, ...]] = {}
         self._commented: frozenset[int] = frozenset()  # the ids of objects with comments
         self._states: dict[int, list[str]] = {}  # the internal tables of jobs
@@ -124,9 +126,12 @@ class Store:
         with self.lake.exclusive():
             snapshot = self.lake.newest(self._cursor)
             if is_kept(self._cursor, self._snapshot, snapshot):
-                changes = self.lake.changed_tables(self._cursor, self._snapshot, snapshot)
-                changed = {table for schema, table in changes if schema == SYSTEM_SCHEMA}
+                changes = changes_made(self._cursor, self._snapshot, snapshot)
+                self._rows.follow(changes)
+                tables = self.lake.tables_of(self._cursor, changes)
+                changed = {table for schema, table in tables if schema == SYSTEM_SCHEMA}
             else:  # another server has written meanwhile and expired those snapshots
+                self._rows.forget()
                 changed = LOADED
             if self.lake.read_only and "columns" in changed:
                 self._columns = {}  # only the writer knows whose columns have changed
@@ -160,7 +165,7 @@ class Store:
                 ({"sources"}, lambda: {"sources": load_sources(self._cursor)}),
                 ({"secrets"}, lambda: {"secrets": load_secrets(self._cursor)}),
                 ({"connections"}, lambda: {"connections": load_connections(self._cursor)}),
-                ({"jobs"}, lambda: {"jobs": load_jobs(self._cursor)}),
+                ({"jobs"}, lambda: {"jobs": load_jobs(self._cursor, self._rows.relation(self._cursor, "jobs"))}),
             ):
                 if not tables.isdisjoint(changed):
                     found |= load()
@@ -186,7 +191,7 @@ class Store:
             "append_only, watermark_column, watermark_delay_us, owner, lake_schema, lake_name, "
             f"coalesce(conflict, '{OVERWRITE}'), coalesce(version_columns, []), coalesce(dropped_columns, []), "
             "shown, details, replaces, defined_by, coalesce(planner, 1), fingerprint, streaming "
-            f"FROM {system_table('relations')} ORDER BY id"
+            f"FROM {self._rows.relation(self._cursor, 'relations')} ORDER BY id"
         ).fetchall()
         self._load_columns({row[0] for row in rows})
         relations = tuple(
@@ -233,7 +238,7 @@ class Store:
         self._columns = {id_: columns for id_, columns in self._columns.items() if id_ in ids}
         new = ids - set(self._columns)
         if new:
-            self._columns |= load_columns(self._cursor, new)
+            self._columns |= load_columns(self._cursor, new, self._rows.relation(self._cursor, "columns"))
 
     @contextlib.contextmanager
     def change(self, cursor: Cursor | None = None, writes: Iterable[LakeTable] = ()) -> Iterator[Cursor]:
