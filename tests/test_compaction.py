@@ -14,10 +14,10 @@ from marking import long_but
 from servers import DUCKDB_THREADS
 from test_retention import opened, run
 
-from sparkwave.catalog.lake import change_feed, compaction
+from sparkwave.catalog.lake import change_feed, compaction, table_contents
 from sparkwave.catalog.lake.change_feed import keep_changes, table_changes
 from sparkwave.catalog.lake.compaction import File, Table, tables_to_compact
-from sparkwave.catalog.lake.ducklake import INLINED_ROWS, METADATA, Cursor, Lake
+from sparkwave.catalog.lake.ducklake import INLINED_ROWS, METADATA, Cursor, Lake, at_one_moment
 from sparkwave.catalog.lake.expiry import expire
 from sparkwave.catalog.lake.storage import Storage
 from sparkwave.catalog.lake.translation import DuckDBError
@@ -78,6 +78,9 @@ def test_nothing_is_noticed(lake: Lake, eager: None, seed: int, monkeypatch: pyt
     assert min(done["flush"], done["drop"], done["rewrite"], done["merge"]) > 0, done
     for snapshot, rows in known.items():
         assert contents(cursor, f" AT (VERSION => {snapshot})") == rows
+        with at_one_moment(cursor):
+            found = table_contents.contents(cursor, [TABLE], snapshot)[TABLE]
+            assert table_contents.count_rows(cursor, TABLE, found) == rows.total()
     for _ in range(40):
         after, upto = sorted(chosen.sample(sorted(known), 2))
         net = dict(known[upto])

@@ -18,9 +18,10 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sparkwave.catalog.lake.ducklake import METADATA, Cursor, inlined_deletes, inlined_tables, locate
+from sparkwave.catalog.lake.ducklake import METADATA, Cursor
 from sparkwave.catalog.lake.places import Place
 from sparkwave.catalog.lake.row_ids import ROW_ID_COLUMN, SNAPSHOT_COLUMN, RowIds
+from sparkwave.catalog.lake.table_contents import Contents, contents
 from sparkwave.catalog.lazy import lazy
 from sparkwave.catalog.model import Column, Relation
 from sparkwave.catalog.names import literal, quote
@@ -82,80 +83,68 @@ class TableFiles:
         return [*found, *others]
 
 
-def table_files(cursor: Cursor, relation: Relation, snapshot: int, scratch: Place) -> TableFiles:
-    """Return a table's files at a snapshot. Writes the catalog's inline rows into the directory `scratch`."""
-    located = locate(cursor, relation.lake_table, snapshot)
-    assert located is not None, f"{relation.qualified_name} is not in snapshot {snapshot}"
-    table_id, directory = located
-    live = f"begin_snapshot <= {snapshot} AND (end_snapshot IS NULL OR end_snapshot > {snapshot})"
-    rows = cursor.execute(
-        "SELECT if(path_is_relative, ? || path, path), row_id_start, record_count "
-        f"FROM {METADATA}.ducklake_data_file WHERE table_id = ? AND {live} ORDER BY row_id_start",
-        [directory, table_id],
-    ).fetchall()
-    added = _added(cursor, relation, table_id, live)
-    columns = FOOTERS.columns(cursor, [path for path, _, _ in rows])
+def table_files(
+    cursor: Cursor, relation: Relation, snapshot: int, scratch: Place, found: Contents | None = None
+) -> TableFiles:
+    """Return a table's files at a snapshot. Writes the catalog's inline rows into the directory `scratch`.
+
+    `found` are the table's contents at the snapshot, if they are known.
+    """
+    if found is None:
+        found = contents(cursor, [relation.lake_table], snapshot).get(relation.lake_table)
+    assert found is not None, f"{relation.qualified_name} is not in snapshot {snapshot}"
+    added = _added(relation, found)
+    columns = FOOTERS.columns(cursor, [file.path for file in found.files])
     defaults = dict(added.values())
     files = []
-    for path, start, count in rows:
-        found = columns[path]
-        missing = frozenset(name for id_, (name, _) in added.items() if id_ not in found)
-        files.append(DataFile(path, start, count, ROW_ID_COLUMN in found, SNAPSHOT_COLUMN in found, missing))
-    deletes = _deletes(cursor, table_id, directory, live, snapshot, scratch / "deletes.parquet")
-    inlined = _inlined(cursor, relation, table_id, live, defaults, scratch / "inlined.parquet")
+    for file in found.files:
+        held = columns[file.path]
+        missing = frozenset(name for id_, (name, _) in added.items() if id_ not in held)
+        has_ids, has_snapshots = ROW_ID_COLUMN in held, SNAPSHOT_COLUMN in held
+        files.append(DataFile(file.path, file.row_id_start, file.rows, has_ids, has_snapshots, missing))
+    deletes = _deletes(cursor, found, scratch / "deletes.parquet")
+    inlined = _inlined(cursor, relation, found, defaults, scratch / "inlined.parquet")
     return TableFiles(snapshot, tuple(files), deletes, inlined, defaults)
 
 
-def _added(cursor: Cursor, relation: Relation, table_id: int, live: str) -> dict[int, tuple[str, str]]:
+def _added(relation: Relation, found: Contents) -> dict[int, tuple[str, str]]:
     """Return the columns that were added to the table: by id the name, and the value of older rows as SQL."""
     types = {column.lake_name: column.type.in_lake() for column in relation.stored}
-    made = f"(SELECT min(begin_snapshot) FROM {METADATA}.ducklake_table WHERE table_id = ?)"
-    rows = cursor.execute(
-        f"SELECT column_id, column_name, initial_default FROM {METADATA}.ducklake_column "
-        f"WHERE table_id = ? AND parent_column IS NULL AND begin_snapshot > {made} AND {live}",
-        [table_id, table_id],
-    ).fetchall()
     return {
-        id_: (n, f"CAST({'NULL' if value is None else literal(value)} AS {types[n]})")
-        for id_, n, value in rows
-        if n in types
+        column.id: (
+            column.name,
+            f"CAST({'NULL' if column.default is None else literal(column.default)} AS {types[column.name]})",
+        )
+        for column in found.added
+        if column.name in types
     }
 
 
-def _deletes(cursor: Cursor, table_id: int, directory: str, live: str, snapshot: int, target: Place) -> Place | None:
-    listed = cursor.execute(
-        f"SELECT if(path_is_relative, ? || path, path) FROM {METADATA}.ducklake_delete_file "
-        f"WHERE table_id = ? AND {live}",
-        [directory, table_id],
-    ).fetchall()
-    paths = [path for (path,) in listed]
-    columns = FOOTERS.columns(cursor, paths)
+def _deletes(cursor: Cursor, found: Contents, target: Place) -> Place | None:
+    columns = FOOTERS.columns(cursor, found.delete_files)
     parts = []
-    for condition in ("", f"WHERE {SNAPSHOT_COLUMN} <= {snapshot}"):
-        files = [path for path in paths if (SNAPSHOT_COLUMN in columns[path]) == bool(condition)]
+    for condition in ("", f"WHERE {SNAPSHOT_COLUMN} <= {found.snapshot}"):
+        files = [path for path in found.delete_files if (SNAPSHOT_COLUMN in columns[path]) == bool(condition)]
         if files:
             read = f"read_parquet([{', '.join(map(literal, files))}])"
             parts.append(f"SELECT parse_filename(file_path) AS file_name, pos FROM {read} {condition}")
-    inlined = inlined_deletes(cursor, table_id)
-    if inlined is not None:
-        parts.append(
-            f"SELECT parse_filename(path) AS file_name, d.row_id AS pos FROM {METADATA}.{inlined} d "
-            f"JOIN (FROM {METADATA}.ducklake_data_file WHERE table_id = {table_id} AND {live}) f "
-            f"ON f.data_file_id = d.file_id WHERE d.begin_snapshot <= {snapshot}"
-        )
+    if found.deletes is not None:
+        parts.append(f"SELECT parse_filename(path) AS file_name, pos FROM ({found.deleted})")
     return _write(cursor, parts, target)
 
 
 def _inlined(
-    cursor: Cursor, relation: Relation, table_id: int, live: str, defaults: Mapping[str, str], target: Place
+    cursor: Cursor, relation: Relation, found: Contents, defaults: Mapping[str, str], target: Place
 ) -> Place | None:
     parts = []
-    for name in inlined_tables(cursor, table_id):
+    for name in found.inlined:
         table = f"{METADATA}.{quote(name)}"
+        if not cursor.execute(f"SELECT 1 FROM {table} WHERE {found.live} LIMIT 1").fetchall():
+            continue
         described = cursor.execute(f"SELECT * FROM {table} LIMIT 0").description or ()
         present = {column: str(type_) for column, type_, *_ in described}
         columns = ", ".join(_inlined_column(column, present, defaults) for column in relation.stored)
-        parts.append(f"SELECT {columns}, row_id AS {ROW_ID_COLUMN} FROM {table} WHERE {live}")
+        parts.append(f"SELECT {columns}, row_id AS {ROW_ID_COLUMN} FROM {table} WHERE {found.live}")
     return _write(cursor, parts, target)
 
 
