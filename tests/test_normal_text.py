@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from sparkwave.planner.definitions.stored_definitions import on_one_line
 from sparkwave.planner.parse.normal_text import normalised
 from sparkwave.planner.parse.statement import parse_statement
 from sparkwave.planner.statements import CreateStreaming, CreateView
@@ -50,9 +49,9 @@ def test_text(text: str, expected: str) -> None:
 def test_a_definition_is_read_back_as_itself(statement: str) -> None:
     made = parse_statement(statement)
     assert isinstance(made, CreateView | CreateStreaming)
-    line = on_one_line(made.definition)
+    line = normalised(made.definition)
     again = parse_statement(line)
     assert isinstance(again, CreateView | CreateStreaming)
     assert "\n" not in line
-    assert on_one_line(again.definition) == line
+    assert normalised(again.definition) == line
     assert getattr(again, "query", None) == getattr(made, "query", None)

@@ -61,23 +61,15 @@ def settled(definition: str, schema: str, environment: Environment) -> str:
         system = system_schema(name.name, environment.scope.path, environment.is_system)
         return (system, name.name) if system in environment.scope.path else None
 
-    return on_one_line(_with_schemas(_rewritten(definition, schema, target), schema, environment))
-
-
-def on_one_line(definition: str) -> str:
-    """Return a definition in normal form (`normalised`), or as it is if it would mean anything else."""
-    query = _query_in(definition)
-    return normalised(definition, lambda text: _query_in(text) == query)
-
-
-def _query_in(definition: str) -> exp.Expr | None:
-    statement = parse_statement(definition)
-    return _query(statement) if isinstance(statement, CreateView | CreateStreaming) else None
+    return normalised(_with_schemas(_rewritten(definition, schema, target), schema, environment))
 
 
 def _with_schemas(definition: str, schema: str, environment: Environment) -> str:
     """Return the definition with schemas for the SQL functions and users' types of other schemas."""
-    statement, catalog, scope = parse_statement(definition), environment.catalog, environment.scope
+    catalog, scope = environment.catalog, environment.scope
+    if not catalog.functions and not catalog.types:
+        return definition
+    statement = parse_statement(definition)
     query = _query(statement) if isinstance(statement, CreateView | CreateStreaming) else None
     if query is None:
         return definition

@@ -7,7 +7,6 @@ change what they mean.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 from sqlglot.tokens import Token, TokenType
 
@@ -57,12 +56,12 @@ _TIGHT_BEFORE = frozenset((")", "]", ",", ".", "::", ";"))
 _TIGHT_BEHIND = frozenset(("(", "[", ".", "::"))
 
 
-def normalised(text: str, is_same: Callable[[str], bool] = lambda text: True) -> str:
+def normalised(text: str) -> str:
     """Return a part of a statement as one line; the text itself, without blanks around it, where that is not the same.
 
     Two texts that the parser reads as one because a line ends between them stay on two lines.
     """
-    tokens, stripped = [t for t in tokenize(text) if t.token_type != TokenType.SEMICOLON], text.strip()
+    tokens, stripped = _tokens(text), text.strip()
     parts: list[str] = []
     for index, token in enumerate(tokens):
         if index:
@@ -76,9 +75,18 @@ def normalised(text: str, is_same: Callable[[str], bool] = lambda text: True) ->
         parts.append(written.upper() if _is_keyword(tokens, index) else written)
     line = "".join(parts)
     try:
-        return line if is_same(line) else stripped
+        return line if list(map(_read, _tokens(line))) == list(map(_read, tokens)) else stripped
     except Error:
         return stripped
+
+
+def _tokens(text: str) -> list[Token]:
+    return [token for token in tokenize(text) if token.token_type != TokenType.SEMICOLON]
+
+
+def _read(token: Token) -> tuple[TokenType, str]:
+    """Return what the parser reads of a token; names that are not quoted are in any case."""
+    return token.token_type, token.text if token.token_type in _QUOTED else " ".join(token.text.upper().split())
 
 
 def _between(before: Token, after: Token, gap: str) -> str:
