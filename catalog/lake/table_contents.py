@@ -1,7 +1,7 @@
 """What the lake's catalog tells of tables at a snapshot: data files, delete files, added columns, inlined rows.
 
-One query tells it of several tables, because DuckDB plans a query of the catalog for longer than it runs it. From
-DuckLake's specification 1.0: `ducklake_data_file`, `ducklake_delete_file`, `ducklake_column`,
+Five queries tell it of any number of tables, because DuckDB plans a query of the catalog for longer than it runs it.
+From DuckLake's specification 1.0: `ducklake_data_file`, `ducklake_delete_file`, `ducklake_column`,
 `ducklake_inlined_data_tables`; a file with `partial_max` has rows of several snapshots up to this one.
 """
 
@@ -69,57 +69,51 @@ def _live(snapshot: int) -> str:
 
 def contents(cursor: Cursor, tables: Collection[LakeTable], snapshot: int) -> dict[LakeTable, Contents]:
     """Return the contents of the tables that exist at a snapshot, read in the cursor's transaction."""
-    live, found = _live(snapshot), dict[LakeTable, Contents]()
-    rows = cursor.execute(
-        f"""
-        WITH located AS (
-            SELECT table_id, s.schema_name, t.table_name, if(t.path_is_relative,
-                if(s.path_is_relative, m.value || s.path, s.path) || t.path, t.path) AS directory
-            FROM {METADATA}.ducklake_table t
-            JOIN {METADATA}.ducklake_schema s USING (schema_id)
-            JOIN {METADATA}.ducklake_metadata m ON m.key = 'data_path'
-            WHERE (s.schema_name, t.table_name) IN ({", ".join(_key(table) for table in tables)})
-            AND greatest(s.begin_snapshot, t.begin_snapshot) <= {snapshot}
-            AND coalesce(least(s.end_snapshot, t.end_snapshot) > {snapshot}, true)
-        ), stored AS (
-            SELECT table_id, 'file' AS kind, path, path_is_relative, row_id_start AS number, record_count AS rows,
-                partial_max, NULL AS value
-            FROM {METADATA}.ducklake_data_file WHERE {live}
-            UNION ALL
-            SELECT table_id, 'delete', path, path_is_relative, NULL, NULL, NULL, NULL
-            FROM {METADATA}.ducklake_delete_file WHERE {live}
-            UNION ALL
-            SELECT table_id, 'column', column_name, false, column_id, NULL, NULL, initial_default
-            FROM {METADATA}.ducklake_column WHERE parent_column IS NULL AND {live}
-            AND begin_snapshot > (SELECT min(begin_snapshot) FROM {METADATA}.ducklake_table t
-                WHERE t.table_id = ducklake_column.table_id)
-            UNION ALL
-            SELECT table_id, 'inlined', table_name, false, NULL, NULL, NULL, NULL
-            FROM {METADATA}.ducklake_inlined_data_tables
-        )
-        SELECT schema_name, table_name, table_id, kind, if(path_is_relative, directory || path, path), number, rows,
-            partial_max, value
-        FROM located LEFT JOIN stored USING (table_id) ORDER BY number
-        """
+    located = _located(cursor, tables, snapshot)
+    if not located:
+        return {}
+    found = {number: Contents(number, snapshot, deletes=inlined_deletes(cursor, number)) for number in located}
+    directories = {number: directory for number, (_, directory) in located.items()}
+    of_tables = f"table_id IN ({', '.join(map(str, located))})"
+    live = f"{of_tables} AND {_live(snapshot)}"
+    for number, path, is_relative, start, rows, partial_max in cursor.execute(
+        "SELECT table_id, path, path_is_relative, row_id_start, record_count, partial_max "
+        f"FROM {METADATA}.ducklake_data_file WHERE {live} ORDER BY row_id_start"
+    ).fetchall():
+        path = directories[number] + path if is_relative else path
+        found[number].files.append(StoredFile(path, start, rows, partial_max))
+    for number, path, is_relative in cursor.execute(
+        f"SELECT table_id, path, path_is_relative FROM {METADATA}.ducklake_delete_file WHERE {live}"
+    ).fetchall():
+        found[number].delete_files.append(directories[number] + path if is_relative else path)
+    columns = cursor.execute(
+        f"SELECT table_id, column_id, column_name, initial_default, begin_snapshot, {_live(snapshot)} "
+        f"FROM {METADATA}.ducklake_column WHERE {of_tables} AND parent_column IS NULL ORDER BY begin_snapshot"
     ).fetchall()
-    for schema, name, table_number, kind, text, number, count, partial_max, value in rows:
-        table = LakeTable(schema, name)
-        if table not in found:
-            found[table] = Contents(table_number, snapshot, deletes=inlined_deletes(cursor, table_number))
-        match kind:
-            case "file":
-                found[table].files.append(StoredFile(text, number, count, partial_max))
-            case "delete":
-                found[table].delete_files.append(text)
-            case "column":
-                found[table].added.append(AddedColumn(number, text, value))
-            case "inlined":
-                found[table].inlined.append(text)
-    return found
+    made: dict[int, int] = {}
+    for number, id_, name, default, begin, is_live in columns:
+        if begin > made.setdefault(number, begin) and is_live:
+            found[number].added.append(AddedColumn(id_, name, default))
+    for number, name in cursor.execute(
+        f"SELECT table_id, table_name FROM {METADATA}.ducklake_inlined_data_tables WHERE {of_tables}"
+    ).fetchall():
+        found[number].inlined.append(name)
+    return {located[number][0]: of_table for number, of_table in found.items()}
 
 
-def _key(table: LakeTable) -> str:
-    return f"({literal(table.schema)}, {literal(table.name)})"
+def _located(cursor: Cursor, tables: Collection[LakeTable], snapshot: int) -> dict[int, tuple[LakeTable, str]]:
+    """Return tables by the lake's numbers, with the directories of their files, as `ducklake.locate`."""
+    listed = ", ".join(f"({literal(table.schema)}, {literal(table.name)})" for table in tables)
+    rows = cursor.execute(
+        "SELECT t.table_id, s.schema_name, t.table_name, if(t.path_is_relative, "
+        "if(s.path_is_relative, m.value || s.path, s.path) || t.path, t.path) "
+        f"FROM {METADATA}.ducklake_table t JOIN {METADATA}.ducklake_schema s USING (schema_id) "
+        f"JOIN {METADATA}.ducklake_metadata m ON m.key = 'data_path' "
+        f"WHERE (s.schema_name, t.table_name) IN ({listed}) "
+        f"AND greatest(s.begin_snapshot, t.begin_snapshot) <= {snapshot} "
+        f"AND coalesce(least(s.end_snapshot, t.end_snapshot) > {snapshot}, true)"
+    ).fetchall()
+    return {number: (LakeTable(schema, name), directory) for number, schema, name, directory in rows}
 
 
 def count_rows(cursor: Cursor, table: LakeTable, found: Contents) -> int:
