@@ -14,6 +14,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -110,6 +111,7 @@ class Lake:
         self.instance = uuid.uuid4().hex[:8]
         self.pinned: list[int] = []  # snapshots that clients go on reading
         self._keepers = 0
+        self._ahead = ThreadPoolExecutor(1, thread_name_prefix="read-ahead")
         self._committed = threading.Condition()
         self.commits = 0  # number of committed transactions, for `wait_for_commit`
         self.commit_time_us = 0  # the newest commit's recorded time
@@ -230,6 +232,7 @@ class Lake:
         if isinstance(self.data_path, Path):  # a bucket may be unreachable, and the older record stays valid
             with contextlib.suppress(Error, duckdb.Error):
                 self.confirm_identity()
+        self._ahead.shutdown()
         with self._commit_lock:
             self._connection.close()
             self._lock_file.close()
@@ -249,6 +252,16 @@ class Lake:
     def cursor(self) -> Cursor:
         """Return a new connection, with its own temporary relations and transaction."""
         return self._connection.cursor()
+
+    def read_schema_ahead(self) -> None:
+        """Begin to read the lake's schema on a thread of its own, else the next query waits for DuckLake to read it."""
+
+        def read() -> None:
+            with contextlib.suppress(duckdb.Error), contextlib.closing(self.cursor()) as cursor:
+                cursor.execute(f"FROM {system_table('epoch')} LIMIT 0")
+
+        with contextlib.suppress(RuntimeError):  # the lake is closing
+            self._ahead.submit(read)
 
     @contextlib.contextmanager
     def keeping_files(self) -> Iterator[None]:

@@ -249,6 +249,7 @@ class Store:
         with self.lake.exclusive():
             with self.lake.transaction(cursor or self.lake.cursor(), writes) as opened:
                 yield opened
+            self.lake.read_schema_ahead()
             self.reload()
 
     def next_id(self, cursor: Cursor, least: int = 0) -> int:
