@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import zlib
 from collections.abc import Iterator
 from decimal import ROUND_DOWN, ROUND_HALF_UP, Context, Decimal
 from typing import Any
@@ -18,7 +17,8 @@ from servers import Server
 
 from sparkwave.catalog.document_paths import define_paths
 from sparkwave.catalog.document_texts import define_documents
-from sparkwave.executor.spark.spark_engine import task_script
+from sparkwave.catalog.lake.ducklake import SETTINGS
+from sparkwave.catalog.system.system_views import scalar_functions
 
 Connection = psycopg.Connection[Any]
 NUMERIC, TEXT, VARCHAR = 1700, 25, 1043
@@ -165,7 +165,7 @@ def macros() -> duckdb.DuckDBPyConnection:
     database = duckdb.connect()
     define_documents(database)
     define_paths(database)
-    database.execute(zlib.decompress(task_script()).decode())
+    database.execute(f"{SETTINGS}; {scalar_functions()}")
     return database
 
 

@@ -104,13 +104,18 @@ def in_batch(connection: duckdb.DuckDBPyConnection, expression: str) -> tuple[Ty
 
 
 def in_view(connection: duckdb.DuckDBPyConnection, expression: str) -> tuple[Type, list[str | None]]:
+    return ask(connection, *query_in_view(expression))
+
+
+def query_in_view(expression: str) -> tuple[str, Type]:
+    """Return a view's query of an expression, as `ask` takes it, and the expression's type."""
     tree = parse_tree(f"SELECT {expression} AS x FROM h WHERE true ORDER BY n")
     bound = bind(tree, Catalog((H,)), Scope("dev"))
     type_literals(bound)
     with_document_keys(bound.tree, list)
     type_ = type_of(bound.tree.selects[0])
     sql = to_sql(bound.tree)
-    return ask(connection, sql.replace("{", "{{").replace("}", "}}").replace("WHERE TRUE", "WHERE {}"), type_)
+    return sql.replace("{", "{{").replace("}", "}}").replace("WHERE TRUE", "WHERE {}"), type_
 
 
 def same_value(found: str | None, expected: str | None, kind: str) -> bool:

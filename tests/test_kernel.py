@@ -6,10 +6,10 @@ import contextlib
 import json
 import os
 import pickle
+import re
 import subprocess
 import sys
 import traceback
-import zlib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +19,7 @@ import duckdb
 import pytest
 from postgres import Postgres
 from pyspark import cloudpickle
-from test_functions import GOLDEN, create_table_h, in_view
+from test_functions import GOLDEN, ask, create_table_h, in_view, query_in_view
 
 from sparkwave.catalog.document_paths import define_paths
 from sparkwave.catalog.document_texts import define_documents
@@ -28,16 +28,17 @@ from sparkwave.catalog.lake.places import remove_tree
 from sparkwave.catalog.lake.row_ids import ALL, RowIds
 from sparkwave.catalog.lake.storage import Storage
 from sparkwave.catalog.model import ROW_ID, Column, Relation, row_id_column
+from sparkwave.catalog.system.system_views import needed_functions, scalar_functions
 from sparkwave.catalog.types import INTEGER, VARCHAR, parse_type
 from sparkwave.executor.spark import kernel, lake_rows, spark_engine
 from sparkwave.executor.spark.kernel import Setup, Step, Task, read_answers
 from sparkwave.executor.spark.lake_files import table_files
 from sparkwave.executor.spark.lake_rows import table_rows
-from sparkwave.executor.spark.spark_engine import task_script
+from sparkwave.executor.spark.spark_engine import TASK_SCRIPT
 
 A, S, B = Column("a", INTEGER), Column("s", VARCHAR), Column("b", INTEGER)
 T = Relation(1, "dev", "public", "t", "table", (A, S, row_id_column()), (ROW_ID,), "", True)
-SETUP = Setup(ENGINE_VERSION, 1, 256, (), task_script())
+SETUP = Setup(ENGINE_VERSION, 1, 256, (), TASK_SCRIPT)
 
 
 @pytest.fixture
@@ -209,13 +210,30 @@ def test_functions() -> None:
     server = duckdb.connect()
     define_documents(server)
     define_paths(server)
-    server.execute(zlib.decompress(SETUP.script).decode())
+    server.execute(f"{SETUP.script}; {scalar_functions()}")
     create_table_h(server)
     server.execute("CREATE VIEW r1 AS FROM h")
     expressions = [expression for expression, (kind, _) in GOLDEN.items() if kind != "?"][::6]
     for expression in expressions:
-        assert in_view(database, expression) == in_view(server, expression), expression
+        query, type_ = query_in_view(expression)
+        kernel._define(database, needed_functions([query]))
+        assert ask(database, query, type_) == in_view(server, expression), expression
     assert len(expressions) > 100
+
+
+@pytest.mark.parametrize("first", range(4))
+def test_a_function_comes_with_what_it_calls(first: int) -> None:
+    names = re.findall(r"MACRO memory\.pg\.(\w+)", scalar_functions())
+    assert len(names) > 400
+    for name in names[first * 10 :: 40]:
+        with duckdb.connect() as database:
+            define_documents(database)
+            define_paths(database)
+            database.execute(TASK_SCRIPT)
+            for statement in needed_functions([f'SELECT "memory"."pg".{name}(x)']):
+                database.execute(statement)
+            found = database.execute("SELECT count(*) FROM duckdb_functions() WHERE function_name = ?", [name])
+            assert found.fetchall() != [(0,)], name
 
 
 def test_tasks_are_sent_whole(tmp_path: Path) -> None:
@@ -240,7 +258,7 @@ def test_tasks_are_sent_whole(tmp_path: Path) -> None:
             print(*batch.column(0).to_pylist(), sep="\\n")
         assert "sparkwave" not in sys.modules
     """
-    tasks = [Task(steps, (0, 5_000_000)), bad]
+    tasks = [Task(steps, (0, 5_000_000), functions=needed_functions(step.query for step in steps)), bad]
     function = kernel.function(spark_engine._kernel_code(), SETUP, tasks)
     sent = cloudpickle.dumps(function, pickle.DEFAULT_PROTOCOL)
     done = subprocess.run(
@@ -341,14 +359,14 @@ def test_a_tree_to_which_somebody_adds_is_removed(tmp_path: Path, monkeypatch: p
 
 
 def test_another_version_is_refused(tmp_path: Path) -> None:
-    setup = Setup("1.0.0", 1, 256, (), task_script())
+    setup = Setup("1.0.0", 1, 256, (), TASK_SCRIPT)
     with pytest.raises(RuntimeError, match=r"this node has duckdb .*, and the server has 1\.0\.0"):
         kernel._answers(setup, Task((Step("x", "SELECT 1 AS x", made(tmp_path / "x")),)))
 
 
 def test_secrets_are_not_shown() -> None:
-    assert "hidden" not in repr(Setup("1", 1, 1, (), b"", ("hidden",)))
-    bad = Setup(ENGINE_VERSION, 1, 256, (), task_script(), ("CREATE SECRET s (TYPE s3, SECRET 'hidden' and more)",))
+    assert "hidden" not in repr(Setup("1", 1, 1, (), "", ("hidden",)))
+    bad = Setup(ENGINE_VERSION, 1, 256, (), TASK_SCRIPT, ("CREATE SECRET s (TYPE s3, SECRET 'hidden' and more)",))
     with pytest.raises(RuntimeError, match="the keys of the files cannot be used") as raised:
         kernel._database(bad)
     assert "hidden" not in "".join(traceback.format_exception(raised.value))

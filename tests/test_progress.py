@@ -16,7 +16,7 @@ from sparkwave.catalog.lake.ducklake import ENGINE_VERSION
 from sparkwave.executor.backfill.progress import Progress
 from sparkwave.executor.spark import kernel
 from sparkwave.executor.spark.kernel import Setup, Step, Task
-from sparkwave.executor.spark.spark_engine import task_script
+from sparkwave.executor.spark.spark_engine import TASK_SCRIPT
 
 # About six seconds of a core over 3 million rows.
 HASHES = 8
@@ -39,7 +39,7 @@ def test_a_task_says_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     slow = f"SELECT max(list_sum(list_transform(range(20), x -> x + i))) AS m FROM read_parquet('{tmp_path}/read')"
     (tmp_path / "b").mkdir()
     steps = (Step("a", slow), Step("b", slow, f"{tmp_path}/b"))
-    setup = Setup(ENGINE_VERSION, 1, 256, (), task_script())
+    setup = Setup(ENGINE_VERSION, 1, 256, (), TASK_SCRIPT)
     answers = kernel._answers(setup, Task(steps, says=f"{tmp_path}/says"))
     assert [answer["rows"] for answer in answers] == [1]
     assert said == sorted(said) and len(set(said)) > 4
@@ -50,7 +50,7 @@ def test_a_task_says_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_nobody_listens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A task does its work where it cannot say how far it is; it ends when DuckDB has an error."""
     monkeypatch.setattr(kernel, "SAY_SECONDS", 0.001)
-    setup = Setup(ENGINE_VERSION, 1, 256, (), task_script())
+    setup = Setup(ENGINE_VERSION, 1, 256, (), TASK_SCRIPT)
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
     slow = "SELECT sum(i) AS s FROM range(20000000) AS r (i)"

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Collection, Iterable
+from functools import cache
 from importlib import resources
 
 from sparkwave.catalog.document_paths import define_paths
@@ -31,6 +32,8 @@ SCHEMAS: dict[str, tuple[str, int]] = {
 }
 FUNCTION_SCHEMA = "pgf"
 SCALAR_SCHEMA = "pg"
+# Comes before the functions of queries and views.
+SCALAR_SETUP = f"CREATE SCHEMA IF NOT EXISTS memory.{SCALAR_SCHEMA}"
 
 # In this order: a file uses definitions of the files before it.
 _FILES = (
@@ -42,6 +45,7 @@ _SCRIPTS: dict[str, str] = {
 }
 _OURS = re.compile(r"(?<![\w.])(pgc|infs|rwc|pgf|pg)\.(\w*)")
 _DEFINITION = re.compile(r"^CREATE OR REPLACE (?:VIEW|TABLE|MACRO) (\w+)\.(\w+)", re.MULTILINE)
+_WORD = re.compile(r"\w+")
 _STORED = re.compile(rf"\blake\.{SYSTEM_SCHEMA}\.(\w+)")
 
 
@@ -187,7 +191,31 @@ def _define(cursor: Cursor, fixed: str) -> None:
 
 def scalar_functions() -> str:
     """Return SQL that creates the functions of queries and views, in a database without a lake."""
-    return f"CREATE SCHEMA IF NOT EXISTS memory.{SCALAR_SCHEMA}; {_qualified(_SCRIPTS['scalar'])}"
+    return "; ".join([SCALAR_SETUP, *(text for text, _ in _scalar_macros().values())])
+
+
+def needed_functions(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return the statements that create the functions of `scalar_functions` that queries may call, in order.
+
+    Any word of a query that is the name of a function counts, as does what these functions call.
+    """
+    macros, needed = _scalar_macros(), set[str]()
+    found = {word for text in texts for word in _WORD.findall(text)} & macros.keys()
+    while found:
+        needed |= found
+        found = {name for known in found for name in macros[known][1]} - needed
+    return tuple(text for name, (text, _) in macros.items() if name in needed)
+
+
+@cache
+def _scalar_macros() -> dict[str, tuple[str, frozenset[str]]]:
+    """Return by name the statement that creates a function, and the functions that it calls."""
+    texts = re.split(r"^(?=CREATE OR REPLACE)", re.sub(r"--.*", "", _SCRIPTS["scalar"]), flags=re.MULTILINE)[1:]
+    calls = [[name for _, name in _OURS.findall(text)] for text in texts]
+    return {
+        name: (_qualified(text.strip().removesuffix(";")), frozenset(called))
+        for text, (name, *called) in zip(texts, calls, strict=True)
+    }
 
 
 def refresh(cursor: Cursor, changed: Collection[str] | None = None) -> None:

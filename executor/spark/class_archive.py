@@ -20,7 +20,7 @@ from sparkwave.catalog.lake.ducklake import ENGINE_VERSION
 from sparkwave.executor.spark.applications import Application, Size, command, environment
 from sparkwave.executor.spark.endpoint import answers, connect, free_port
 from sparkwave.executor.spark.kernel import Setup, Step, Task
-from sparkwave.executor.spark.spark_engine import run_tasks, task_script
+from sparkwave.executor.spark.spark_engine import TASK_SCRIPT, run_tasks
 from sparkwave.executor.spark.spark_home import CLASS_ARCHIVE, make_light
 
 READY_SECONDS = 120
@@ -57,7 +57,7 @@ def create() -> None:
 
 def _use(session: SparkSession, scratch: Path) -> None:
     """Use the classes as backfills do, by tasks that run DuckDB."""
-    setup = Setup(ENGINE_VERSION, 1, 256, (), task_script())
+    setup = Setup(ENGINE_VERSION, 1, 256, (), TASK_SCRIPT)
     for number in range(3):
         step = Step("rows", f"SELECT i, 'x' || i AS s FROM range({number}000) r(i)", str(scratch))
         run_tasks(session, setup, [Task((step,)), Task((step,))])

@@ -1,8 +1,8 @@
 """The code of a Spark task: DuckDB runs SQL over Parquet files and writes Parquet files.
 
 The whole module is sent to executors, so it imports nothing of this package but what is sent with it. Executors need
-duckdb, of the server's version, and pyarrow. A worker process keeps its database for the next task, because creating
-the macros alone takes longer than most tasks.
+duckdb, of the server's version, and pyarrow. A worker process keeps its database, with the functions that earlier tasks
+have needed, for the next task: to create all functions takes longer than most tasks.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import sys
 import threading
 import types
 import uuid
-import zlib
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -52,14 +51,14 @@ SAY_SECONDS = 0.5
 class Setup:
     """The set-up of a worker's database: DuckDB's version, its resources, and settings as in the server.
 
-    `extensions` are names. `script` is compressed SQL. `secrets` is SQL that must not be shown.
+    `extensions` are names, `script` and `secrets` SQL, of which the latter must not be shown.
     """
 
     version: str
     threads: int
     memory_mib: int
     extensions: tuple[str, ...]
-    script: bytes
+    script: str
     secrets: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
@@ -87,14 +86,15 @@ class Task:
 
     `checks` are pairs of queries: one counts the rows for which an expression failed, one fails at such a row. The
     checks are skipped if the raising queries, which are tried first, succeed. `says` is a file to which the task writes
-    the finished part of its steps, from 0 to 1, again and again. `prepare` is called with the database first. The task
-    runs within `beside`.
+    the finished part of its steps, from 0 to 1, again and again. `functions` are statements that create what the
+    queries call, and `prepare` is called with the database first. The task runs within `beside`.
     """
 
     steps: tuple[Step, ...]
     times: tuple[int, int] | None = None
     checks: tuple[tuple[str, str], ...] = ()
     says: str | None = None
+    functions: tuple[str, ...] = ()
     prepare: Callable[[Any], None] | None = None
     beside: Callable[[], AbstractContextManager[None]] | None = None
 
@@ -199,6 +199,7 @@ def _answered(setup: Setup, task: Task) -> list[dict[str, Any]]:
     if duckdb.__version__ != setup.version:
         raise RuntimeError(f"this node has duckdb {duckdb.__version__}, and the server has {setup.version}")
     database = _database(setup)
+    _define(database, task.functions)
     if task.prepare is not None:
         task.prepare(database)
     try:
@@ -391,14 +392,23 @@ def _database(setup: Setup) -> Any:
             database.execute(f"LOAD {_literal(str(_extension(name)))}")
         define_documents(database)
         define_paths(database)
-        database.execute(zlib.decompress(setup.script).decode())
+        database.execute(setup.script)
         for sql in setup.secrets:
             try:
                 database.execute(sql)
             except duckdb.Error as error:  # the text has a part of the SQL
                 raise RuntimeError(f"the keys of the files cannot be used: {type(error).__name__}") from None
-        kept.database, kept.setup = database, setup
+        kept.database, kept.setup, kept.functions = database, setup, set()
     return kept.database
+
+
+def _define(database: Any, functions: Iterable[str]) -> None:
+    """Create the functions that this process's database lacks."""
+    known: set[str] = _kept().functions
+    for statement in functions:
+        if statement not in known:
+            database.execute(statement)
+            known.add(statement)
 
 
 def _removed_at_end(directory: str) -> subprocess.Popen[bytes]:

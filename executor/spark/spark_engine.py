@@ -8,7 +8,6 @@ import pickle
 import re
 import time
 import uuid
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -31,7 +30,7 @@ from sparkwave.catalog.lake.translation import DISK_FULL, disk_full, error_named
 from sparkwave.catalog.model import Position
 from sparkwave.catalog.names import LakeTable, literal
 from sparkwave.catalog.stores.compute_errors import ComputeErrors
-from sparkwave.catalog.system.system_views import scalar_functions
+from sparkwave.catalog.system.system_views import SCALAR_SETUP, needed_functions
 from sparkwave.catalog.types import BIGINT, Type
 from sparkwave.executor.backfill.slicing import RowCount, row_count
 from sparkwave.executor.epochs.advance import Addition, Advance, Changes, Fill, View
@@ -67,6 +66,8 @@ Known = Callable[[LakeTable, int], Contents | None]
 _NONE: Mapping[str, Type] = {}
 # The step that writes the change of a view's rows.
 _LEFT = "left"
+# SQL of the settings of a task's database.
+TASK_SCRIPT = f"{SETTINGS}; {SCALAR_SETUP}"
 _NUMBERS = StructType([StructField("id", LongType(), False)])
 _ANSWERS = StructType([StructField("answer", StringType(), False)])
 
@@ -282,9 +283,11 @@ class SparkEngine:
         """Return a task; without a number it does not report its progress."""
         says = self.says(number) if number is not None else None
         asked = tuple(check.queries for check in checks)
-        texts = [step.query for step in steps] + [text for queries in asked for text in queries]
+        texts = [text for step in steps for text in (step.query, step.raising or "")]
+        texts += [text for queries in asked for text in queries]
         beside = self.share.followed if self.share is not None else None
-        return Task(tuple(steps), self.times, asked, str(says) if says else None, self.prepare(texts), beside)
+        functions, prepare = needed_functions(texts), self.prepare(texts)
+        return Task(tuple(steps), self.times, asked, str(says) if says else None, functions, prepare, beside)
 
     def _run_tasks(self, tasks: Sequence[Task]) -> Done:
         """Run tasks as one Spark job.
@@ -373,13 +376,7 @@ def run_in(group: Group, lake: Lake) -> None:
 def setup_of(lake: Lake, size: Size) -> Setup:
     """Return the set-up that makes the database of a task equal to the server's."""
     extensions, secrets = file_access(lake.storage.root)
-    return Setup(ENGINE_VERSION, size.cores, size.task_mib, extensions, task_script(), secrets)
-
-
-@cache
-def task_script() -> bytes:
-    """Return compressed SQL of the settings and functions that a task needs."""
-    return zlib.compress(f"{SETTINGS}; {scalar_functions()}".encode())
+    return Setup(ENGINE_VERSION, size.cores, size.task_mib, extensions, TASK_SCRIPT, secrets)
 
 
 @cache
