@@ -339,7 +339,7 @@ def _warm_up(groups: Groups, lake: Lake) -> None:
     """Start Spark before the first view needs it."""
     try:
         group = groups.get()
-        warm_up(group, lake)
+        warm_up(group, lake, group.size.all_slots)
         run_in(group, lake)
     except Error as error:
         if error.sqlstate != errors.QUERY_CANCELED:

@@ -25,11 +25,12 @@ class JobGroup:
         controls: Controls,
         wait_because: Callable[[str | None], None],
         reads: Callable[[], frozenset[int]],
+        warm_up: Callable[[Group], None],
     ) -> None:
-        """`reads` returns the ids of the relations that the job reads."""
+        """`reads` returns the ids of the relations that the job reads. `warm_up` is called with a new group."""
         self._store, self._groups, self._serverless_size = store, groups, serverless_size
         self._job, self._controls, self._wait_because = job, controls, wait_because
-        self._reads = reads
+        self._reads, self._warm_up = reads, warm_up
         self._own: Group | None = None
         self._lock = RankedLock(Rank.JOB_GROUP)
 
@@ -55,6 +56,8 @@ class JobGroup:
 
     def _borrow(self, job: Job) -> Group:
         group = self._groups.borrow(self._order(), lambda: self._controls.is_stopping)
+        if group.uses == 1:
+            self._warm_up(group)
         with self._store.change() as cursor:
             set_job_group(cursor, job.id, group.name)
         self._wait_because(None)
@@ -66,8 +69,7 @@ class JobGroup:
     @property
     def slots(self) -> int:
         """The number of steps that the group runs at a time."""
-        size = self.get().size
-        return size.slots * size.replicas
+        return self.get().size.all_slots
 
     @property
     def shares(self) -> int:

@@ -41,8 +41,8 @@ from sparkwave.executor.epochs.duckdb_engine import DuckDBEngine
 from sparkwave.executor.epochs.versions import Version
 from sparkwave.executor.faults import message_of
 from sparkwave.executor.spark.applications import Size
-from sparkwave.executor.spark.groups import Groups
-from sparkwave.executor.spark.spark_engine import SparkEngine, SparkError, spark_engine
+from sparkwave.executor.spark.groups import Group, Groups
+from sparkwave.executor.spark.spark_engine import SparkEngine, SparkError, spark_engine, warm_up
 from sparkwave.executor.spark.task_share import Share
 from sparkwave.executor.spark.workers import actors_of
 from sparkwave.planner.backfill.strategy import SNAPSHOT
@@ -134,6 +134,7 @@ class Work:
             self.controls,
             self.wait_because,
             lambda: frozenset(self.relation.upstreams),
+            self._warm_up,
         )
         self._groups = groups
         self._waiting: str | None = job.waiting
@@ -467,6 +468,15 @@ class Work:
     def actors(self) -> int:
         """The number of parallel parts of the job's work."""
         return 1 if self.in_process else actors_of(self.job, self.group.get().size.all_cores)
+
+    def _warm_up(self, group: Group) -> None:
+        """Let a new group load Spark's classes and start a worker for this job, while the server plans the slices."""
+
+        def run() -> None:
+            with suppress(Exception):  # the job's own steps fail in the same way, and tell
+                warm_up(group, self.lake, group.size.replicas, self)
+
+        threading.Thread(target=in_this_context(run), name=f"job-{self.id}-warm-up", daemon=True).start()
 
     @contextmanager
     def spark(

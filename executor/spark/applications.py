@@ -59,6 +59,10 @@ class Size:
         return max(min(self.cores, 2, (self.memory_mib - self.heap_mib) // _SHARE_MIB), 1)
 
     @property
+    def all_slots(self) -> int:
+        return self.slots * self.replicas
+
+    @property
     def heap_mib(self) -> int:
         """A node's memory for the JVM, which sees no rows, in MiB."""
         return min(max(self.memory_mib // 4, _HEAP_MIB[0]), _HEAP_MIB[1])

@@ -350,13 +350,13 @@ def spark_engine(
         remove_tree(scratch)
 
 
-def warm_up(group: Group, lake: Lake) -> None:
-    """Start a session of a group and its workers, each with a database, so that the first steps begin at once.
+def warm_up(group: Group, lake: Lake, tasks: int, owner: object = "warm_up") -> None:
+    """Start a session of a group, and workers with a database for `tasks` tasks, so that the first steps begin at once.
 
-    Raises DuckDBError and SparkError.
+    Engines of the same owner use the session. Raises DuckDBError and SparkError.
     """
-    with group.session("warm_up") as session:
-        run_tasks(session, setup_of(lake, group.size), [Task(())] * group.size.slots * group.size.replicas)
+    with group.session(owner) as session:
+        run_tasks(session, setup_of(lake, group.size), [Task(())] * tasks)
 
 
 def run_in(group: Group, lake: Lake) -> None:

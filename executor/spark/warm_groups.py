@@ -70,5 +70,5 @@ class WarmGroups:
         """Start up to `number` groups, fewer if `wanted` changes meanwhile. Returns their number."""
         for _ in range(number):
             group = self._groups.prepare(wanted[0], lambda: self._stopping.is_set() or self._wanted() != wanted)
-            warm_up(group, self._lake)
+            warm_up(group, self._lake, group.size.all_slots)
         return number
