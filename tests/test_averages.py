@@ -14,11 +14,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from postgres import beside
 from servers import Server
+from view_functions import create_functions
 
-from sparkwave.catalog.document_paths import define_paths
-from sparkwave.catalog.document_texts import define_documents
 from sparkwave.catalog.lake.ducklake import SETTINGS
-from sparkwave.catalog.system.system_views import scalar_functions
 
 Connection = psycopg.Connection[Any]
 NUMERIC, TEXT, VARCHAR = 1700, 25, 1043
@@ -163,9 +161,8 @@ def test_averages_are_numeric_to_clients(both: tuple[Connection, Connection]) ->
 @pytest.fixture(scope="module")
 def macros() -> duckdb.DuckDBPyConnection:
     database = duckdb.connect()
-    define_documents(database)
-    define_paths(database)
-    database.execute(f"{SETTINGS}; {scalar_functions()}")
+    database.execute(SETTINGS)
+    create_functions(database)
     return database
 
 

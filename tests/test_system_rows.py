@@ -65,21 +65,16 @@ def test_rows_are_those_of_the_lake(lake: Lake) -> None:
     assert _names(reader.cursor, reader.relation()) >= {"b", "it's"}
 
 
-def test_rows_in_files_are_left_to_ducklake(lake: Lake) -> None:
+FLUSH = f"CALL ducklake_flush_inlined_data('lake', schema_name => 'sparkwave', table_name => '{TABLE}')"
+ALTER = f"ALTER TABLE {system_table(TABLE)} ADD COLUMN added INTEGER"
+
+
+@pytest.mark.parametrize("moving", [FLUSH, ALTER], ids=["rows in files", "another shape"])
+def test_the_rest_is_left_to_ducklake(lake: Lake, moving: str) -> None:
     reader = Reader(lake)
     run(lake, INSERT + "('a', 100, 5)")
     reader.check(True)
-    run(lake, f"CALL ducklake_flush_inlined_data('lake', schema_name => 'sparkwave', table_name => '{TABLE}')")
-    reader.check(False)
-    run(lake, INSERT + "('b', 101, 6)")
-    reader.check(False)
-
-
-def test_another_shape_is_left_to_ducklake(lake: Lake) -> None:
-    reader = Reader(lake)
-    run(lake, INSERT + "('a', 100, 5)")
-    reader.check(True)
-    run(lake, f"ALTER TABLE {system_table(TABLE)} ADD COLUMN added INTEGER")
+    run(lake, moving)
     reader.check(False)
     run(lake, INSERT + "('b', 101, 6)")
     reader.check(False)

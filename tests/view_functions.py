@@ -7,16 +7,19 @@ import duckdb
 from sparkwave.catalog.document_paths import define_paths
 from sparkwave.catalog.document_texts import define_documents
 from sparkwave.catalog.lake.ducklake import SETTINGS
-from sparkwave.catalog.system import system_views
+from sparkwave.catalog.system.system_views import SCALAR_SETUP, scalar_functions
 
 
 def view_database() -> duckdb.DuckDBPyConnection:
     """An empty database in memory, of one thread."""
     opened = duckdb.connect()
-    opened.execute(
-        f"{SETTINGS.replace('GLOBAL', '')}; SET threads = 1; CREATE SCHEMA memory.pg; ATTACH ':memory:' AS lake"
-    )
-    define_documents(opened)
-    define_paths(opened)
-    opened.execute(system_views.scalar_functions())
+    opened.execute(f"{SETTINGS.replace('GLOBAL', '')}; SET threads = 1; ATTACH ':memory:' AS lake")
+    create_functions(opened)
     return opened
+
+
+def create_functions(database: duckdb.DuckDBPyConnection) -> None:
+    """Create all functions of queries and views."""
+    define_documents(database)
+    define_paths(database)
+    database.execute("; ".join([SCALAR_SETUP, *(statement for statement, _ in scalar_functions().values())]))

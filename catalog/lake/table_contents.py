@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from sparkwave.catalog.lake.ducklake import METADATA, Cursor, at_version, first_row, inlined_deletes
-from sparkwave.catalog.names import LakeTable, literal, quote
+from sparkwave.catalog.lake.ducklake import METADATA, Cursor, at_version, first_row, inlined_deletes, located
+from sparkwave.catalog.names import LakeTable, quote
 
 
 @dataclass(frozen=True)
@@ -69,12 +69,12 @@ def _live(snapshot: int) -> str:
 
 def contents(cursor: Cursor, tables: Collection[LakeTable], snapshot: int) -> dict[LakeTable, Contents]:
     """Return the contents of the tables that exist at a snapshot, read in the cursor's transaction."""
-    located = _located(cursor, tables, snapshot)
-    if not located:
+    places = located(cursor, tables, snapshot)
+    if not places:
         return {}
-    found = {number: Contents(number, snapshot, deletes=inlined_deletes(cursor, number)) for number in located}
-    directories = {number: directory for number, (_, directory) in located.items()}
-    of_tables = f"table_id IN ({', '.join(map(str, located))})"
+    directories = dict(places.values())
+    found = {number: Contents(number, snapshot, deletes=inlined_deletes(cursor, number)) for number in directories}
+    of_tables = f"table_id IN ({', '.join(map(str, directories))})"
     live = f"{of_tables} AND {_live(snapshot)}"
     for number, path, is_relative, start, rows, partial_max in cursor.execute(
         "SELECT table_id, path, path_is_relative, row_id_start, record_count, partial_max "
@@ -98,22 +98,7 @@ def contents(cursor: Cursor, tables: Collection[LakeTable], snapshot: int) -> di
         f"SELECT table_id, table_name FROM {METADATA}.ducklake_inlined_data_tables WHERE {of_tables}"
     ).fetchall():
         found[number].inlined.append(name)
-    return {located[number][0]: of_table for number, of_table in found.items()}
-
-
-def _located(cursor: Cursor, tables: Collection[LakeTable], snapshot: int) -> dict[int, tuple[LakeTable, str]]:
-    """Return tables by the lake's numbers, with the directories of their files, as `ducklake.locate`."""
-    listed = ", ".join(f"({literal(table.schema)}, {literal(table.name)})" for table in tables)
-    rows = cursor.execute(
-        "SELECT t.table_id, s.schema_name, t.table_name, if(t.path_is_relative, "
-        "if(s.path_is_relative, m.value || s.path, s.path) || t.path, t.path) "
-        f"FROM {METADATA}.ducklake_table t JOIN {METADATA}.ducklake_schema s USING (schema_id) "
-        f"JOIN {METADATA}.ducklake_metadata m ON m.key = 'data_path' "
-        f"WHERE (s.schema_name, t.table_name) IN ({listed}) "
-        f"AND greatest(s.begin_snapshot, t.begin_snapshot) <= {snapshot} "
-        f"AND coalesce(least(s.end_snapshot, t.end_snapshot) > {snapshot}, true)"
-    ).fetchall()
-    return {number: (LakeTable(schema, name), directory) for number, schema, name, directory in rows}
+    return {table: found[number] for table, (number, _) in places.items()}
 
 
 def count_rows(cursor: Cursor, table: LakeTable, found: Contents) -> int:

@@ -189,17 +189,12 @@ def _define(cursor: Cursor, fixed: str) -> None:
     _execute(cursor, *(_SCRIPTS[name] for name in _FILES[place + 1 :]))
 
 
-def scalar_functions() -> str:
-    """Return SQL that creates the functions of queries and views, in a database without a lake."""
-    return "; ".join([SCALAR_SETUP, *(text for text, _ in _scalar_macros().values())])
-
-
 def needed_functions(texts: Iterable[str]) -> tuple[str, ...]:
-    """Return the statements that create the functions of `scalar_functions` that queries may call, in order.
+    """Return the statements that create the functions that queries and views may call, in order, after `SCALAR_SETUP`.
 
     Any word of a query that is the name of a function counts, as does what these functions call.
     """
-    macros, needed = _scalar_macros(), set[str]()
+    macros, needed = scalar_functions(), set[str]()
     found = {word for text in texts for word in _WORD.findall(text)} & macros.keys()
     while found:
         needed |= found
@@ -208,8 +203,8 @@ def needed_functions(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 @cache
-def _scalar_macros() -> dict[str, tuple[str, frozenset[str]]]:
-    """Return by name the statement that creates a function, and the functions that it calls."""
+def scalar_functions() -> dict[str, tuple[str, frozenset[str]]]:
+    """Return by name the statement that creates a function of queries and views, and the functions that it calls."""
     texts = re.split(r"^(?=CREATE OR REPLACE)", re.sub(r"--.*", "", _SCRIPTS["scalar"]), flags=re.MULTILINE)[1:]
     calls = [[name for _, name in _OURS.findall(text)] for text in texts]
     return {

@@ -7,14 +7,14 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sparkwave.catalog.counters import STEP_RETRIES
 from sparkwave.catalog.lake.ducklake import Cursor, Lake, at_one_moment
 from sparkwave.catalog.lake.places import Place, remove_tree
-from sparkwave.catalog.lake.table_contents import Contents, contents, count_rows
+from sparkwave.catalog.lake.table_contents import contents, count_rows
 from sparkwave.catalog.lake.translation import DuckDBError
 from sparkwave.catalog.lazy import lazy
 from sparkwave.catalog.log_context import in_this_context
@@ -36,6 +36,7 @@ from sparkwave.executor.backfill.controls import Controls, ControlsChanged
 from sparkwave.executor.backfill.job_group import JobGroup
 from sparkwave.executor.backfill.pace import WHOLE, Pace
 from sparkwave.executor.backfill.progress import NO_ROWS, Progress, Rows
+from sparkwave.executor.backfill.slicing import row_count
 from sparkwave.executor.epochs.advance import Changes, Engine, Fill, View
 from sparkwave.executor.epochs.duckdb_engine import DuckDBEngine
 from sparkwave.executor.epochs.versions import Version
@@ -53,8 +54,6 @@ logger = logging.getLogger(__name__)
 
 # A step that fails is tried this often in all; then the job fails with the last error.
 ATTEMPTS = 3
-# Seconds for which a list of files is not read again. Files that were replaced are deleted minutes later.
-KNOWN_SECONDS = 10.0
 
 # The rows that a step has computed to be added, and the cursor that has them.
 Filled = tuple[Fill, Cursor]
@@ -113,7 +112,6 @@ class Work:
         self._fresh: Start | None = None
         self._ahead: Future[Filled] | None = None
         self._counted: dict[tuple[LakeTable, int], int] = {}  # rows of tables at snapshots
-        self._known = 0.0, dict[LakeTable, Contents]()  # the contents of tables, and when they were read
         # For measuring: the start (monotonic), the seconds until the group was there, and its cores; a job that was
         # resumed, retried or held back tells nothing about the time of others.
         self.began, self.start_s, self.cores = time.monotonic(), 0.0, 0
@@ -449,20 +447,15 @@ class Work:
 
     def row_count(self, cursor: Cursor, relation: Relation, snapshot: int) -> int:
         """As `executor.backfill.slicing.row_count`. All inputs are counted together, and the counts are kept."""
-        if (relation.lake_table, snapshot) not in self._counted:
-            tables = {relation.lake_table, *(scan.relation.lake_table for scan in self.filling.plan.scans)}
-            own = self.lake.cursor()
-            with at_one_moment(own):
+        counted = relation.lake_table, snapshot
+        if counted not in self._counted:
+            tables = {scan.relation.lake_table for scan in self.filling.plan.scans}
+            with closing(self.lake.cursor()) as own, at_one_moment(own):  # `cursor` may be in a transaction
                 found = contents(own, tables, snapshot)
                 self._counted |= {(table, snapshot): count_rows(own, table, found[table]) for table in found}
-            self._known = time.monotonic(), found
-        return self._counted[relation.lake_table, snapshot]
-
-    def contents(self, table: LakeTable, snapshot: int) -> Contents | None:
-        """Return a table's contents at a snapshot if they were read just now: files may be replaced, and deleted."""
-        read_at, found = self._known
-        known = found.get(table) if time.monotonic() < read_at + KNOWN_SECONDS else None
-        return known if known is not None and known.snapshot == snapshot else None
+        if counted not in self._counted:  # no input, or dropped just now, which DuckLake tells
+            self._counted[counted] = row_count(cursor, relation, snapshot)
+        return self._counted[counted]
 
     @property
     def actors(self) -> int:
@@ -491,7 +484,7 @@ class Work:
         group = self.group.get()
         share = Share(str(self._share)) if self._share is not None and self.shares_a_machine else None
         engine_of_group = spark_engine(
-            group, self.lake, name, data, self.controls.check_step, self.row_count, self.contents, self, share
+            group, self.lake, name, data, self.controls.check_step, self.row_count, self, share
         )
         with (
             self._groups.calls.watched(

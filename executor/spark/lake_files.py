@@ -83,15 +83,9 @@ class TableFiles:
         return [*found, *others]
 
 
-def table_files(
-    cursor: Cursor, relation: Relation, snapshot: int, scratch: Place, found: Contents | None = None
-) -> TableFiles:
-    """Return a table's files at a snapshot. Writes the catalog's inline rows into the directory `scratch`.
-
-    `found` are the table's contents at the snapshot, if they are known.
-    """
-    if found is None:
-        found = contents(cursor, [relation.lake_table], snapshot).get(relation.lake_table)
+def table_files(cursor: Cursor, relation: Relation, snapshot: int, scratch: Place) -> TableFiles:
+    """Return a table's files at a snapshot. Writes the catalog's inline rows into the directory `scratch`."""
+    found = contents(cursor, [relation.lake_table], snapshot).get(relation.lake_table)
     assert found is not None, f"{relation.qualified_name} is not in snapshot {snapshot}"
     added = _added(relation, found)
     columns = FOOTERS.columns(cursor, [file.path for file in found.files])

@@ -25,7 +25,6 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import ENGINE_VERSION, SETTINGS, Cursor, Lake, at_one_moment, file_access
 from sparkwave.catalog.lake.places import Place, remove_tree
 from sparkwave.catalog.lake.row_ids import ALL, NONE, RowIds
-from sparkwave.catalog.lake.table_contents import Contents
 from sparkwave.catalog.lake.translation import DISK_FULL, disk_full, error_named, translate
 from sparkwave.catalog.model import Position
 from sparkwave.catalog.names import LakeTable, literal
@@ -61,8 +60,6 @@ SparkError = (PySparkException, grpc.RpcError)
 # An input with fewer rows is written by the server as one Parquet file, which is cheaper than listing files.
 SMALL_INPUT_ROWS = 50_000
 RUN_IN_JOBS, RUN_IN_PAUSE_S = 20, 0.5
-# Returns the contents of a table at a snapshot, if they are known.
-Known = Callable[[LakeTable, int], Contents | None]
 _NONE: Mapping[str, Type] = {}
 # The step that writes the change of a view's rows.
 _LEFT = "left"
@@ -87,8 +84,6 @@ class SparkEngine:
     # Called before each computation on Spark; raises to give up.
     check: Callable[[], None] = lambda: None
     count: RowCount = row_count
-    # Returns what is known of a table at a snapshot.
-    known: Known = lambda table, snapshot: None
     # Returns what a task with these texts of SQL needs in its database.
     prepare: Callable[[Iterable[str]], Prepare | None] = lambda texts: None
     # The share of their machines that tasks are to take; all without one.
@@ -158,8 +153,7 @@ class SparkEngine:
         """As `read`, over the files of the lake."""
         key = scan.relation.lake_table, snapshot
         if key not in self._listed:
-            target = self.scratch / uuid.uuid4().hex
-            self._listed[key] = table_files(cursor, scan.relation, snapshot, target, self.known(*key))
+            self._listed[key] = table_files(cursor, scan.relation, snapshot, self.scratch / uuid.uuid4().hex)
         return table_rows(self._listed[key], scan.relation, scan.columns, rows)
 
     def advance(self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes) -> Advance:
@@ -328,7 +322,6 @@ def spark_engine(
     data: Place | None = None,
     check: Callable[[], None] = lambda: None,
     count: RowCount = row_count,
-    known: Known = lambda table, snapshot: None,
     owner: object = None,
     share: Share | None = None,
 ) -> Iterator[SparkEngine]:
@@ -343,9 +336,7 @@ def spark_engine(
         with group.session(object() if owner is None else owner) as session:
             functions = python_functions(lake)
             prepare = functions.in_tasks if functions is not None else lambda texts: None
-            yield SparkEngine(
-                group, session, setup_of(lake, group.size), scratch, data, check, count, known, prepare, share
-            )
+            yield SparkEngine(group, session, setup_of(lake, group.size), scratch, data, check, count, prepare, share)
     finally:
         remove_tree(scratch)
 
