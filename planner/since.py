@@ -5,7 +5,7 @@ A relation keeps the version that planned it first, because its stored rows fit 
 
 from __future__ import annotations
 
-PLANNER = 11  # that of new definitions
+PLANNER = 12  # that of new definitions
 
 ESCAPED_NAMES = 3  # columns of any name; before, a few names were refused
 EXACT_AVERAGES = 4  # avg() of integers and numerics is a numeric; before, it was of double precision
@@ -17,4 +17,5 @@ TYPED_OUTPUTS = 9  # a text beside numbers in a set operation is a number; befor
 EXACT_FUNCTIONS = 10  # sqrt of numeric(10,2), and stddev of numerics, are exact; before, ten places and floats
 WIDE_LITERALS = 10  # an integer constant beside a smallint is an integer; before, it was a smallint
 DEPENDENT_COLUMNS = 10  # a primary key in GROUP BY stands for its table's columns; before, for itself alone
+EXACT_DIGITS = 12  # computed numerics keep more than ten digits after the point; before, they were rounded
 WRITTEN_NAMES = 11  # an unnamed variance(x) is named variance; before, it was var_samp

@@ -12,7 +12,7 @@ from sparkwave.catalog.types import BOOLEAN, INTEGER, NUMERIC, Type
 from sparkwave.planner.batch.typer import Typer
 from sparkwave.planner.batch.values import is_default
 from sparkwave.planner.functions.assignment import check_assigned
-from sparkwave.planner.functions.operators import type_of_part
+from sparkwave.planner.functions.typed import type_of_part
 from sparkwave.planner.parse.trees import folded
 
 _Pair = tuple[Column, exp.Expr]

@@ -1,8 +1,9 @@
 """avg(), sum() and sqrt() in clients' statements: an average of integers and numerics comes from the sum and the count.
 
 DuckDB's avg() is of double precision, its sum() of integers has 128 bits, and sqrt() and the like know no numerics. So
-a statement with one of them, or that reads an avg(), is typed. The types of quotients and of expressions with them are
-noted on the statement's own tree, where `duckdb_spelling` reads them, because DuckDB would keep fewer digits.
+a statement with one of them or a product, or that reads an avg(), is typed. The types of numerics with many digits
+after the point, of arithmetic with numerics, and of expressions with them are noted on the statement's own tree, where
+`duckdb_spelling` reads them, because DuckDB would keep fewer digits.
 """
 
 from __future__ import annotations
@@ -21,26 +22,33 @@ from sparkwave.planner.functions.aggregates import (
     whole_call,
     with_numeric_spreads,
 )
-from sparkwave.planner.functions.operators import as_call, type_of_part
+from sparkwave.planner.functions.digits import has_many_places
+from sparkwave.planner.functions.operators import as_call
 from sparkwave.planner.functions.result_types import Known
 from sparkwave.planner.functions.scalar_functions import REAL_FUNCTIONS
-from sparkwave.planner.functions.typed import data_type
+from sparkwave.planner.functions.typed import data_type, type_of_part
 from sparkwave.planner.parse.trees import selects_of
 
 _Types = dict[int, Known]  # by the ids of nodes
 
 
-def with_averages(tree: exp.Expr, typed: Typer, reads_quotients: bool) -> exp.Expr:
-    """Replace the averages of an untyped tree, changed in place."""
+def with_averages(tree: exp.Expr, typed: Typer, has_places: bool) -> exp.Expr:
+    """Replace the averages of an untyped tree, changed in place.
+
+    `has_places` tells whether it may have other numerics with more than ten digits after the point.
+    """
     nodes = list(tree.walk())
-    if not reads_quotients and not any(map(_is_exact, nodes)):
+    if not has_places and not any(map(_is_exact, nodes)):
         return tree
     pairs = zip(nodes, typed(tree, nodes), strict=True)
     types = {id(node): type_of_part(place) for node, place in pairs if place is not None}
     for select in tree.find_all(exp.Select):
         _type_order(select, types)
     for node in nodes:
-        if _type(node, types) == QUOTIENT:
+        type_ = _type(node, types)
+        if type_ is None or type_.name != "numeric":
+            continue
+        if has_many_places(type_) or isinstance(node, _ARITHMETIC):
             _note(node, types)
     for node in nodes:
         if isinstance(node, exp.SetOperation) and not isinstance(node.parent, exp.SetOperation):
@@ -56,8 +64,11 @@ def with_averages(tree: exp.Expr, typed: Typer, reads_quotients: bool) -> exp.Ex
     return tree
 
 
+_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Mod)
+
+
 def _is_exact(node: exp.Expr) -> bool:
-    if isinstance(node, (exp.Avg, exp.Sum, exp.Div, *SPREADS)):
+    if isinstance(node, (exp.Avg, exp.Sum, exp.Div, exp.Mul, exp.Mod, *SPREADS)):
         return True
     call = as_call(node)
     return call is not None and call[0] in REAL_FUNCTIONS
@@ -87,8 +98,8 @@ def _type(node: exp.Expr, types: _Types) -> Known:
 
 
 def _note(node: exp.Expr, types: _Types) -> None:
-    """Note that a node is a quotient, and the types of the expressions over it and beside it."""
-    if isinstance(node, exp.Cast):
+    """Note the types of a node, of its parent, and of the expressions beside it."""
+    if isinstance(node, exp.Cast) and _type(node, types) == QUOTIENT:
         node.set("to", data_type(QUOTIENT))
     parts, parent = [node], node.parent
     if isinstance(parent, exp.If) and isinstance(parent.parent, exp.Case):
@@ -96,7 +107,7 @@ def _note(node: exp.Expr, types: _Types) -> None:
     if isinstance(parent, exp.Condition):
         parts += [parent, *parent.iter_expressions()]
         parts += [branch.args["true"] for branch in parent.args["ifs"]] if isinstance(parent, exp.Case) else []
-    if isinstance(node, exp.Div):
+    if isinstance(node, (exp.Div, *_ARITHMETIC)):
         parts += node.iter_expressions()
     for part in parts:
         type_ = _type(part, types)

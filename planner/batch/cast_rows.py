@@ -10,8 +10,7 @@ from sqlglot import exp
 
 from sparkwave.catalog.types import BIGINT
 from sparkwave.planner.batch.typer import Typer
-from sparkwave.planner.functions.operators import type_of_part
-from sparkwave.planner.functions.typed import data_type
+from sparkwave.planner.functions.typed import data_type, type_of_part
 
 
 def with_cast_rows(tree: exp.Expr, typed: Typer) -> exp.Expr:

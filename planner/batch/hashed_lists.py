@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from sparkwave.catalog.types import Type
 from sparkwave.planner.batch.typer import Typer
-from sparkwave.planner.functions.operators import type_of_part
+from sparkwave.planner.functions.typed import type_of_part
 from sparkwave.planner.parse.constant_runs import ConstantRun, as_rows
 
 

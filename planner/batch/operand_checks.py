@@ -16,7 +16,7 @@ from sparkwave.catalog.model import Relation
 from sparkwave.catalog.types import BOOLEAN, Type
 from sparkwave.planner.batch.typer import Typer
 from sparkwave.planner.functions.assignment import DOCUMENTS, MOMENTS, NUMBERS, TEXTS, group_of
-from sparkwave.planner.functions.operators import type_of_part
+from sparkwave.planner.functions.typed import type_of_part
 from sparkwave.planner.parse.constant_runs import ConstantRun
 from sparkwave.planner.parse.trees import column_type, folded, position_of
 

@@ -16,7 +16,7 @@ from sparkwave.catalog.lazy import lazy
 from sparkwave.catalog.model import INTERNAL_TABLE, NO_COLUMN, ROW_ID, Catalog, Column, Relation
 from sparkwave.catalog.names import BUFFER, COPIES, VIEWS_SCHEMA, LakeTable, name_in_memory
 from sparkwave.catalog.relation_details import SEQUENCE
-from sparkwave.catalog.types import QUOTIENT, TEXT, Type
+from sparkwave.catalog.types import TEXT, Type
 from sparkwave.catalog.users import User
 from sparkwave.planner.batch import pg_compat
 from sparkwave.planner.batch.accepted import check_statement
@@ -71,6 +71,7 @@ from sparkwave.planner.build.handled import check_windows
 from sparkwave.planner.build.session_frames import expand_sessions
 from sparkwave.planner.build.time_windows import expand_windows
 from sparkwave.planner.functions.aggregates import canonical
+from sparkwave.planner.functions.digits import has_many_places
 from sparkwave.planner.functions.duckdb_spelling import for_duckdb
 from sparkwave.planner.functions.flat_unnest import flatten, unnested
 from sparkwave.planner.functions.operators import check_subscripts
@@ -293,8 +294,8 @@ def _with_types(tree: exp.Expr, environment: Environment, typed: Typer) -> exp.E
         pass
     tree = with_cast_rows(tree, typed)
     read = _relations(tree, environment).values()
-    reads_quotients = any(column.type == QUOTIENT for relation in read for column in relation.visible)
-    reads_quotients = reads_quotients or any(is_quotient(cast.to) for cast in tree.find_all(exp.Cast))
+    has_places = any(has_many_places(column.type) for relation in read for column in relation.visible)
+    has_places = has_places or any(is_quotient(cast.to) for cast in tree.find_all(exp.Cast))
     has_checked = holds_checked(tree, read)
     if may_hold_smallints(tree, read):
         pairs = beside_constants(tree)
@@ -303,7 +304,7 @@ def _with_types(tree: exp.Expr, environment: Environment, typed: Typer) -> exp.E
     tree = with_literals_of(with_removals(tree, typed), typed, has_checked, environment.scope.order)
     if may_hold_documents(tree, read):
         with_document_keys(tree, lambda nodes: typed(tree, nodes))
-    return with_averages(tree, typed, reads_quotients)
+    return with_averages(tree, typed, has_places)
 
 
 def typer(environment: Environment) -> Typer:

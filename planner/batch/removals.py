@@ -7,7 +7,7 @@ from sqlglot import exp
 from sparkwave.catalog.types import JSONB
 from sparkwave.planner.batch.typer import Columns, NameTables, Typer
 from sparkwave.planner.bind.output_names import NO_NAME
-from sparkwave.planner.functions.operators import type_of_part
+from sparkwave.planner.functions.typed import type_of_part
 
 
 def with_removals(tree: exp.Expr, typed: Typer) -> exp.Expr:

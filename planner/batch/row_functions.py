@@ -9,10 +9,10 @@ from sqlglot.optimizer.annotate_types import annotate_types
 
 from sparkwave.catalog.types import BIGINT, INTEGER, NUMERIC, SMALLINT
 from sparkwave.planner.bind.output_names import FUNCTION_NODES, output_name
-from sparkwave.planner.functions.operators import METADATA, as_call, type_of_part
+from sparkwave.planner.functions.operators import METADATA, as_call
 from sparkwave.planner.functions.result_types import Known
 from sparkwave.planner.functions.scalar_functions import duckdb_call, of_each, ours
-from sparkwave.planner.functions.typed import data_type
+from sparkwave.planner.functions.typed import data_type, type_of_part
 from sparkwave.planner.parse.set_returning import ORDINALITY, put_into_from
 from sparkwave.planner.parse.trees import folded
 

@@ -18,8 +18,9 @@ from sparkwave.planner.batch.row_functions import expand_series
 from sparkwave.planner.batch.row_structs import as_query
 from sparkwave.planner.bind.sort_columns import without_positions
 from sparkwave.planner.build.time_windows import prepare_from
-from sparkwave.planner.functions.operators import METADATA, type_of_part
+from sparkwave.planner.functions.operators import METADATA
 from sparkwave.planner.functions.result_types import Known, common
+from sparkwave.planner.functions.typed import type_of_part
 
 # The types of a relation's columns by name.
 Columns = Mapping[str, Type]

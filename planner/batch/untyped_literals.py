@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from sparkwave.planner.batch.typer import Typer
 from sparkwave.planner.functions.assignment import NUMBERS, group_of
-from sparkwave.planner.functions.operators import type_of_part
+from sparkwave.planner.functions.typed import type_of_part
 from sparkwave.planner.parse.text_values import decode_text
 from sparkwave.planner.parse.trees import at
 

@@ -13,8 +13,7 @@ from sqlglot import exp
 from sparkwave.catalog.model import Relation
 from sparkwave.catalog.types import JSONB, Type
 from sparkwave.planner.functions.json_checks import COMPARISONS
-from sparkwave.planner.functions.operators import type_of_part
-from sparkwave.planner.functions.typed import data_type
+from sparkwave.planner.functions.typed import data_type, type_of_part
 from sparkwave.planner.parse.constant_runs import ConstantRun
 from sparkwave.planner.parse.constant_runs import expanded as with_each_constant
 from sparkwave.planner.parse.parameter_runs import ParameterRun

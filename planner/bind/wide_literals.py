@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from sparkwave.catalog.model import Relation
 from sparkwave.catalog.types import SMALLINT
-from sparkwave.planner.functions.operators import type_of_part
+from sparkwave.planner.functions.typed import type_of_part
 
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
 _LARGEST = 2**31 - 1

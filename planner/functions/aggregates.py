@@ -27,6 +27,7 @@ from sparkwave.catalog.types import (
     Type,
 )
 from sparkwave.planner.functions.array_aggregates import argument, over_array
+from sparkwave.planner.functions.result_types import keeps_digits
 from sparkwave.planner.functions.scalar_functions import AS_NUMERIC
 from sparkwave.planner.functions.typed import data_type, sql_type
 from sparkwave.planner.functions.written_json import IS_OF_JSONB
@@ -220,7 +221,8 @@ def average_type(type_: Type | None) -> Type:
         return INTERVAL
     if type_ is None or not type_.is_numeric or type_.is_float:
         return DOUBLE
-    return QUOTIENT if type_.is_integer or type_.digits[1] <= QUOTIENT.digits[1] else DOUBLE
+    is_exact = type_.is_integer or type_.digits[1] <= QUOTIENT.digits[1] or keeps_digits()
+    return QUOTIENT if is_exact else DOUBLE
 
 
 def whole_call(call: exp.Expr) -> exp.Expr:

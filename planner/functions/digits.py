@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from sparkwave.catalog.types import DEFAULT_NUMERIC
-from sparkwave.planner.functions.typed import sql_type
+from sparkwave.catalog import errors
+from sparkwave.catalog.types import DEFAULT_NUMERIC, QUOTIENT, QUOTIENT_NUMERIC, Type
+from sparkwave.planner.functions.result_types import computed, digits_around, keeps_digits, widest
+from sparkwave.planner.functions.typed import sql_type, type_of_part
+from sparkwave.planner.parse.trees import position_of
 
 # The digits of a 64-bit decimal in DuckDB.
 INT64_DIGITS = 18
@@ -22,23 +25,74 @@ def digits(node: exp.Expr) -> tuple[int, int] | None:
     if isinstance(node, exp.Literal):
         whole, _, fraction = node.name.partition(".")
         return (len(whole) + len(fraction), len(fraction)) if not node.is_string else None
-    if isinstance(node, exp.Add | exp.Sub | exp.Mul):
-        sides = [digits(side) for side in node.iter_expressions()]
-        known = [side for side in sides if side is not None]
-        if len(known) != len(sides):
-            return None
-        if isinstance(node, exp.Mul):
-            return min(sum(width for width, _ in known), DEFAULT_NUMERIC[0]), sum(scale for _, scale in known)
-        scale = max(scale for _, scale in known)
-        return min(max(width - own for width, own in known) + scale + 1, DEFAULT_NUMERIC[0]), scale
+    values = chosen(node) or (list(node.iter_expressions()) if isinstance(node, exp.Add | exp.Sub | exp.Mul) else [])
+    if values:
+        known = [digits(value) for value in values]
+        return digits_of_both(node, [own for own in known if own is not None]) if None not in known else None
     type_ = sql_type(node.to if isinstance(node, exp.Cast) else node.type)
-    if type_ is None or type_.dimensions or not isinstance(node, exp.Column | exp.Cast):
+    return digits_of(type_) if isinstance(node, exp.Column | exp.Cast) else None
+
+
+def digits_of_both(node: exp.Expr, known: list[tuple[int, int]]) -> tuple[int, int]:
+    """Return width and scale of the decimal that an operator, CASE or COALESCE needs for parts with such digits."""
+    if isinstance(node, exp.Mul):
+        width, scale = (sum(counts) for counts in zip(*known, strict=True))
+    else:
+        scale = max(scale for _, scale in known)
+        width = max(width - own for width, own in known) + scale + isinstance(node, exp.Add | exp.Sub)
+    return min(width, DEFAULT_NUMERIC[0]), scale
+
+
+def digits_of(type_: Type | None) -> tuple[int, int] | None:
+    """Return width and scale of DuckDB's decimal for a type; None for one that has no exact numbers."""
+    if type_ is None or type_.dimensions:
         return None
     if type_.is_integer:
         return {"smallint": 5, "integer": 10}.get(type_.name, 19), 0
-    if type_.name != "numeric":
+    return type_.digits if type_.name == "numeric" else None
+
+
+def has_many_places(type_: Type) -> bool:
+    """Return whether a type is of numerics with more digits after the point than those of DEFAULT_NUMERIC."""
+    return type_.name == "numeric" and type_.digits[1] > DEFAULT_NUMERIC[1]
+
+
+def type_of_numerics(node: exp.Add | exp.Sub | exp.Mul) -> Type | None:
+    """Return the type of a sum, difference or product of exact numbers, one a numeric; None for other operators.
+
+    A product has all digits of its factors after the point, if it has at most 19 of them, or a factor has more, or all
+    its digits are at most 38. Other products are rounded as an unconstrained numeric is.
+
+    Raises Error 0A000 for a product with more than 38 digits after the point.
+    """
+    types = [type_of_part(side) for side in node.iter_expressions()]
+    if not keeps_digits() or not any(type_ is not None and type_.name == "numeric" for type_ in types):
         return None
-    return (type_.precision, type_.scale or 0) if type_.precision is not None else DEFAULT_NUMERIC
+    known = [around for side in node.iter_expressions() if (around := _around(side)) is not None]
+    if len(known) != len(types):
+        return None
+    if not isinstance(node, exp.Mul):
+        return QUOTIENT if QUOTIENT in types else widest(known)
+    whole, scale = (sum(counts) for counts in zip(*known, strict=True))
+    most, usual = QUOTIENT_NUMERIC
+    if scale > usual and whole + scale > most:
+        if max(scale for _, scale in known) <= usual:
+            return computed(0, usual)
+        if scale > most:
+            raise errors.too_many_places(position_of(node))
+    return computed(whole, scale)
+
+
+def _around(node: exp.Expr) -> tuple[int, int] | None:
+    """Return the most digits of an exact number before and after the point; None where they are unknown."""
+    if isinstance(node, exp.Literal) and not node.is_string:
+        whole, _, fraction = node.name.partition(".")
+        return len(whole.lstrip("0")), len(fraction)
+    type_ = type_of_part(node)
+    if type_ is None or (declared := digits_of(type_)) is None:
+        return None
+    known = digits(node) if not isinstance(node, exp.Column) else None
+    return digits_around(type_) if known is None or known[1] > declared[1] else (known[0] - known[1], known[1])
 
 
 def narrow_digits(node: exp.Expr) -> tuple[int, int] | None:

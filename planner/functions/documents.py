@@ -5,9 +5,10 @@ from __future__ import annotations
 from sqlglot import exp
 
 from sparkwave.catalog.types import JSON, QUOTIENT, Type
-from sparkwave.planner.functions.operators import as_call, type_of_part
+from sparkwave.planner.functions.operators import as_call
 from sparkwave.planner.functions.scalar_functions import ELEMENT, duckdb_call, of_each, ours
 from sparkwave.planner.functions.struct_spelling import field_at, is_there
+from sparkwave.planner.functions.typed import type_of_part
 
 _BUILDERS = frozenset(
     {"to_jsonb", "jsonb_build_array", "jsonb_build_object", "to_json", "json_build_array", "json_build_object"}

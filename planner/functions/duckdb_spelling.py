@@ -38,7 +38,7 @@ from sparkwave.catalog.types import (
 from sparkwave.planner.batch.pg_casts import array_items, array_of, depth, escaped, nested_items
 from sparkwave.planner.functions import units
 from sparkwave.planner.functions.date_patterns import moment_text, strftime_format
-from sparkwave.planner.functions.digits import INT64_DIGITS, NARROW, digits
+from sparkwave.planner.functions.digits import INT64_DIGITS, NARROW, digits, digits_of, digits_of_both, has_many_places
 from sparkwave.planner.functions.documents import in_document
 from sparkwave.planner.functions.interval_patterns import interval_chars
 from sparkwave.planner.functions.json_spelling import (
@@ -53,7 +53,7 @@ from sparkwave.planner.functions.json_spelling import (
 )
 from sparkwave.planner.functions.jsonb_contains import contains
 from sparkwave.planner.functions.number_patterns import is_number_format, number_read, number_text
-from sparkwave.planner.functions.operators import INEXACT, as_call, type_of_part
+from sparkwave.planner.functions.operators import INEXACT, as_call
 from sparkwave.planner.functions.python_call import PythonCall, in_form
 from sparkwave.planner.functions.result_types import Known, array_type, field_place, holds_struct, is_numeric
 from sparkwave.planner.functions.safe import HOLDS_ROWS, Rows, is_call, is_safe_cast, may_raise
@@ -70,7 +70,7 @@ from sparkwave.planner.functions.scalar_functions import (
     worked_out_once,
 )
 from sparkwave.planner.functions.struct_spelling import cast_to_struct, field_at, rows_of_arrays, text_of
-from sparkwave.planner.functions.typed import data_type, sql_type
+from sparkwave.planner.functions.typed import data_type, sql_type, type_of_part
 from sparkwave.planner.functions.undefined import undefined
 from sparkwave.planner.parse.constant_runs import expanded
 from sparkwave.planner.parse.lambdas import ElementLambda
@@ -172,7 +172,7 @@ def _for_duckdb(node: exp.Expr, lenient: bool) -> exp.Expr | None:
         return ours(_SHIFTS[type(node)], node.this, node.expression)
     if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Div | exp.Mod | exp.Neg):
         return _arithmetic(node, lenient)
-    if isinstance(node, exp.Case | exp.Coalesce | exp.Array) and type_of_part(node) in (QUOTIENT, array_type(QUOTIENT)):
+    if isinstance(node, exp.Case | exp.Coalesce | exp.Array):
         return _of_quotients(node)
     if isinstance(node, exp.JSONExtract | exp.JSONExtractScalar):
         return _json_extract(node)
@@ -185,8 +185,8 @@ def _for_duckdb(node: exp.Expr, lenient: bool) -> exp.Expr | None:
         return None
     name, arguments = call
     function = FUNCTIONS[name]
-    if name in _OF_QUOTIENTS and arguments and type_of_part(node) == QUOTIENT:
-        return _function_of_quotients(name, arguments)
+    if name in _OF_QUOTIENTS and arguments and (type_ := type_of_part(node)) is not None and has_many_places(type_):
+        return _function_of_quotients(name, arguments, type_)
     build = _BUILDERS.get(name)
     if build is not None:
         try:
@@ -293,19 +293,18 @@ def _arithmetic(node: exp.Expr, lenient: bool) -> exp.Expr | None:
         for side in list(node.iter_expressions()):
             if type_of_part(side) == TIME:
                 side.replace(ours("interval_of_time", side.copy()))
-    if isinstance(node, exp.Sub):
+    if isinstance(node, exp.Add | exp.Sub | exp.Mul) and type_ is not None and type_.name == "numeric":
+        new = _exact(node)
+    elif isinstance(node, exp.Sub):
         is_plain = _is_number(node.this) or _is_number(node.expression)
         is_known = known in ([DATE, DATE], [TIME, TIME])
         if is_known or (type_ in (None, INTEGER) and not is_plain and None in known):
             new = ours("subtract", node.this, node.expression)
     elif isinstance(node, exp.Mod):
-        if type_ == QUOTIENT:
-            return exp.Mod(this=_as_quotient(node.this), expression=_as_quotient(node.expression))
+        if type_ is not None and has_many_places(type_):
+            return exp.Mod(**{key: _in_type(side, type_) for key, side in node.args.items()})
         if not _is_number(node.expression):
             new = ours("modulo", node.this, node.expression)
-    elif isinstance(node, exp.Mul):
-        if type_ is not None and type_.name == "numeric":
-            new = _product(node)
     elif isinstance(node, exp.Div) and type_ == QUOTIENT:
         return (_inexact_quotient if node.meta.get(INEXACT) else _quotient)(node.this, node.expression)
     elif isinstance(node, exp.Div):
@@ -420,8 +419,8 @@ def _of_literal(node: exp.Add | exp.Sub) -> exp.Expr | None:
     )
 
 
-def _as_quotient(value: exp.Expr) -> exp.Expr:
-    return value if type_of_part(value) == QUOTIENT else exp.cast(value.copy(), data_type(QUOTIENT))
+def _in_type(value: exp.Expr, type_: Type) -> exp.Expr:
+    return value if type_of_part(value) == type_ else exp.cast(value.copy(), data_type(type_))
 
 
 def _of_quotients(node: exp.Expr) -> exp.Expr | None:
@@ -429,16 +428,18 @@ def _of_quotients(node: exp.Expr) -> exp.Expr | None:
 
     This happens beside a value with 28 digits before the point.
     """
-    if type_of_part(node) not in (QUOTIENT, array_type(QUOTIENT)):
+    wanted = type_of_part(node)
+    if wanted is None or not has_many_places(wanted):
         return None
+    element = replace(wanted, dimensions=0)
     values = list(node.iter_expressions())
     if isinstance(node, exp.Case):
         values = [branch.args["true"] for branch in node.args["ifs"]]
         values += [default] if (default := node.args.get("default")) is not None else []
     for value in values:
         type_ = type_of_part(value)
-        if type_ is not None and type_.name == "numeric" and type_ != QUOTIENT:
-            value.replace(_as_quotient(value))
+        if type_ is not None and type_.name == "numeric" and type_ != element:
+            value.replace(_in_type(value, element))
     return node
 
 
@@ -449,9 +450,9 @@ _OF_NUMERIC = {"exp": "exp_of_numeric", "log": "log_of_numeric", "power": "power
 _OF_QUOTIENTS = _ROUNDINGS | REAL_FUNCTIONS | {"sign", "modulo"}
 
 
-def _function_of_quotients(name: str, arguments: _Args) -> exp.Expr:
+def _function_of_quotients(name: str, arguments: _Args, type_: Type) -> exp.Expr:
     if name == "modulo":
-        made: exp.Expr = exp.Mod(this=_as_quotient(arguments[0]), expression=_as_quotient(arguments[1]))
+        made: exp.Expr = exp.Mod(this=_in_type(arguments[0], type_), expression=_in_type(arguments[1], type_))
     elif name in REAL_FUNCTIONS:
         made = _digits(
             _of_floats(_OF_NUMERIC.get(name, name), [exp.cast(argument, "double") for argument in arguments])
@@ -460,7 +461,7 @@ def _function_of_quotients(name: str, arguments: _Args) -> exp.Expr:
         made = duckdb_call(name, *arguments)
         if len(arguments) == 2:
             return made
-    return exp.cast(made, data_type(QUOTIENT))
+    return exp.cast(made, data_type(type_))
 
 
 def _digits(value: exp.Expr) -> exp.Expr:
@@ -479,25 +480,27 @@ def _of_floats(name: str, arguments: _Args) -> exp.Expr:
     return worked_out_once(duckdb_call("row", *arguments), lambda both: ours(name, *fields(both)))
 
 
-def _product(node: exp.Mul) -> exp.Expr:
-    """Return a product of numerics.
+def _exact(node: exp.Add | exp.Sub | exp.Mul) -> exp.Expr:
+    """Return a sum, difference or product of numerics.
 
-    If both factors fit 18 digits DuckDB keeps it in 18, so one factor is made wider.
+    If both sides fit 18 digits DuckDB keeps the result in 18, so one side is made wider.
     """
-    if type_of_part(node) == QUOTIENT:
-        sides = [type_of_part(side) for side in node.iter_expressions()]
-        is_exact = any(side is not None and side.is_integer for side in sides)
-        return node if is_exact else ours("multiply_quotients", *node.iter_expressions())
-    known = digits(node)
-    if known is None or known[1] > DEFAULT_NUMERIC[1]:
-        is_plain = _is_number(node.this) or _is_number(node.expression)
-        return node if is_plain else ours("multiply", node.this, node.expression)
-    if known[0] <= INT64_DIGITS or node.meta.get(NARROW):
+    sides: list[exp.Expr] = list(node.iter_expressions())
+    known = [digits(side) for side in sides]
+    both = [own or digits_of(type_of_part(side)) for own, side in zip(known, sides, strict=True)]
+    declared = [own for own in both if own is not None]
+    if len(declared) != len(sides) or node.meta.get(NARROW):
         return node
-    left = digits(node.this)
-    assert left is not None
-    wide = exp.DataType.build(f"DECIMAL({DEFAULT_NUMERIC[0]}, {left[1]})", dialect="duckdb")
-    return exp.Mul(this=exp.Cast(this=node.this, to=wide), expression=node.expression)
+    width, scale = digits_of_both(node, declared)
+    result = type_of_part(node)
+    if isinstance(node, exp.Mul) and result in (QUOTIENT, NUMERIC) and scale > result.digits[1]:
+        return ours("multiply_quotients" if result == QUOTIENT else "multiply", *sides)
+    if width <= INT64_DIGITS or any(own is not None and own[0] > INT64_DIGITS for own in known):
+        return node
+    place = known.index(None) if None in known else 0
+    wide = exp.DataType.build(f"DECIMAL({DEFAULT_NUMERIC[0]}, {declared[place][1]})", dialect="duckdb")
+    sides[place] = exp.Cast(this=sides[place], to=wide)
+    return type(node)(this=sides[0], expression=sides[1])
 
 
 def _json_extract(node: exp.Expr) -> exp.Expr:

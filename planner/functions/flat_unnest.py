@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from sqlglot import exp
 
-from sparkwave.planner.functions.operators import type_of_part
+from sparkwave.planner.functions.typed import type_of_part
 from sparkwave.planner.parse.set_returning import WRITTEN_UNNEST
 
 

@@ -9,8 +9,8 @@ from sqlglot import exp
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.types import Type
-from sparkwave.planner.functions.operators import type_of_part
 from sparkwave.planner.functions.result_types import Known, holds_json
+from sparkwave.planner.functions.typed import type_of_part
 from sparkwave.planner.functions.undefined import called, undefined_call
 from sparkwave.planner.parse.trees import position_of
 

@@ -12,10 +12,9 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.types import INTEGER, JSON, JSONB, NUMERIC, VARCHAR, Type
 from sparkwave.planner.batch.pg_casts import nested_items
 from sparkwave.planner.functions.documents import in_document
-from sparkwave.planner.functions.operators import type_of_part
 from sparkwave.planner.functions.result_types import Known
 from sparkwave.planner.functions.scalar_functions import ELEMENT, duckdb_call, of_each, ours
-from sparkwave.planner.functions.typed import data_type
+from sparkwave.planner.functions.typed import data_type, type_of_part
 from sparkwave.planner.parse.trees import position_of
 
 _Args = list[exp.Expr]

@@ -16,8 +16,8 @@ from sqlglot import exp
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.types import JSONB, Type
-from sparkwave.planner.functions.operators import type_of_part
 from sparkwave.planner.functions.scalar_functions import duckdb_call, ours
+from sparkwave.planner.functions.typed import type_of_part
 from sparkwave.planner.parse.trees import position_of
 
 # The digits that DECIMAL(38,10) holds exactly.

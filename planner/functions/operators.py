@@ -31,6 +31,7 @@ from sparkwave.catalog.types import (
 )
 from sparkwave.planner.functions import aggregates
 from sparkwave.planner.functions.aggregates import TYPED_HERE, is_aggregate
+from sparkwave.planner.functions.digits import type_of_numerics
 from sparkwave.planner.functions.python_call import PythonCall, result_of
 from sparkwave.planner.functions.result_types import (
     Known,
@@ -38,6 +39,7 @@ from sparkwave.planner.functions.result_types import (
     arithmetic,
     array_type,
     common,
+    computed,
     concatenation,
     division,
     field_place,
@@ -46,7 +48,7 @@ from sparkwave.planner.functions.result_types import (
     part_of_document,
 )
 from sparkwave.planner.functions.scalar_functions import ALIASES, FUNCTIONS, OF_JSONB, Rule
-from sparkwave.planner.functions.typed import data_type, sql_type
+from sparkwave.planner.functions.typed import data_type, sql_type, type_of_part
 from sparkwave.planner.functions.written_json import IS_OF_JSONB
 from sparkwave.planner.parse.constant_runs import ConstantRun
 from sparkwave.planner.parse.lambdas import ElementLambda
@@ -115,7 +117,7 @@ def _literal(node: exp.Expr) -> Known:
     if node.args.get("is_string"):
         return VARCHAR
     if not node.name.isdigit():
-        return NUMERIC
+        return computed(0, len(node.name.partition(".")[2]))
     return INTEGER if int(node.name) < 2**31 else BIGINT if int(node.name) < 2**63 else NUMERIC
 
 
@@ -172,6 +174,15 @@ class _Of:
         return self.rule(tuple(type_of_part(part) for part in node.iter_expressions()))
 
 
+@dataclass(frozen=True)
+class _Exact(_Of):
+    """As `_Of`, for operators whose numerics have as many digits as their parts need."""
+
+    def __call__(self, node: exp.Expr) -> Known:
+        assert isinstance(node, exp.Add | exp.Sub | exp.Mul)
+        return type_of_numerics(node) or super().__call__(node)
+
+
 def _quotient(node: exp.Expr) -> Known:
     rule = multiplication if node.meta.get(INEXACT) else division
     return rule(tuple(type_of_part(part) for part in node.iter_expressions()))
@@ -189,9 +200,9 @@ _RULES: dict[type[exp.Expr], Callable[[exp.Expr], Known]] = {
     ConstantRun: _run,
     exp.Paren: _Of(first),
     exp.Neg: _Of(first),
-    exp.Add: _Of(addition),
-    exp.Sub: _Of(FUNCTIONS["subtract"].result),
-    exp.Mul: _Of(multiplication),
+    exp.Add: _Exact(addition),
+    exp.Sub: _Exact(FUNCTIONS["subtract"].result),
+    exp.Mul: _Exact(multiplication),
     exp.Div: _quotient,
     exp.Mod: _Of(arithmetic),
     exp.BitwiseAnd: _Of(common),
@@ -219,13 +230,6 @@ _RULES: dict[type[exp.Expr], Callable[[exp.Expr], Known]] = {
     exp.CurrentTimestamp: _Of(TIMESTAMPTZ),
     exp.Localtimestamp: _Of(TIMESTAMP),
 }
-
-
-def type_of_part(node: exp.Expr) -> Known:
-    """Return the type of an annotated node; None for NULL and a string literal, which take the type of their place."""
-    if isinstance(node, exp.Literal) and node.is_string:
-        return None
-    return sql_type(node.type)
 
 
 def result_type(node: exp.Expr) -> Known:

@@ -6,6 +6,9 @@ returns None when the result's type is unknown.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 
 from sqlglot import exp
@@ -22,6 +25,7 @@ from sparkwave.catalog.types import (
     JSONB,
     NUMERIC,
     QUOTIENT,
+    QUOTIENT_NUMERIC,
     REAL,
     SMALLINT,
     TIME,
@@ -37,6 +41,48 @@ Known = Type | None
 # From narrow to wide: Postgres' implicit casts go to the right.
 NUMBERS = ("smallint", "integer", "bigint", "numeric", "real", "double precision")
 TIMES = ("date", "timestamp without time zone", "timestamp with time zone")
+
+
+# Whether computed numerics keep the digits of their parts; not while a definition of an earlier version is planned.
+_KEEPS_DIGITS: ContextVar[bool] = ContextVar("keeps_digits", default=True)
+
+
+@contextmanager
+def keeping_digits(keeps: bool) -> Iterator[None]:
+    """Let computed numerics keep more than ten digits after the point, as since `since.EXACT_DIGITS`, or not."""
+    before = _KEEPS_DIGITS.set(keeps)
+    try:
+        yield
+    finally:
+        _KEEPS_DIGITS.reset(before)
+
+
+def keeps_digits() -> bool:
+    return _KEEPS_DIGITS.get()
+
+
+def computed(whole: int, scale: int) -> Type:
+    """Return the type of a computed numeric with at most so many digits before and after the point."""
+    if scale <= DEFAULT_NUMERIC[1] or not keeps_digits():
+        return NUMERIC
+    precision, most = QUOTIENT_NUMERIC
+    return QUOTIENT if scale <= most and whole <= precision - most else Type("numeric", precision, scale)
+
+
+def digits_around(type_: Type) -> tuple[int, int]:
+    """Return the most digits of an exact number before and after the point.
+
+    An unconstrained numeric counts as one with 19 before it, because few have more.
+    """
+    if type_.is_integer:
+        return {"smallint": 5, "integer": 10}.get(type_.name, 19), 0
+    precision, scale = type_.digits
+    return min(precision - scale, 19) if type_.is_unconstrained else precision - scale, scale
+
+
+def widest(known: list[tuple[int, int]]) -> Type:
+    """Return the type of numerics that have so many digits before and after the point."""
+    return computed(max(whole for whole, _ in known), max(scale for _, scale in known))
 
 
 def common(types: tuple[Known, ...]) -> Known:
@@ -56,13 +102,15 @@ def _wider(left: Type, right: Type) -> Type:
     if QUOTIENT in (left, right) and _is_exact(left) and _is_exact(right):
         return QUOTIENT
     if left.name == right.name and left.dimensions == right.dimensions:
-        return left if left == right else left.without_digits
+        if left == right or left.name != "numeric":
+            return left if left == right else left.without_digits
+        return replace(widest([digits_around(left), digits_around(right)]), dimensions=left.dimensions)
     if left.dimensions or right.dimensions:
         return left
     for ladder in (NUMBERS, TIMES):
         if left.name in ladder and right.name in ladder:
             wider = max(left, right, key=lambda type_: ladder.index(type_.name))
-            return NUMERIC if wider.name == "numeric" else wider
+            return widest([digits_around(left), digits_around(right)]) if wider.name == "numeric" else wider
     return right if left.is_text else left
 
 
@@ -114,12 +162,14 @@ def number(types: tuple[Known, ...]) -> Known:
     wide = _numeric(types)
     if wide is None:
         return DOUBLE
-    return QUOTIENT if (wide.scale or 0) > DEFAULT_NUMERIC[1] else NUMERIC
+    if not keeps_digits():
+        return QUOTIENT if wide.digits[1] > DEFAULT_NUMERIC[1] else NUMERIC
+    return _without_digits(wide)
 
 
 def _without_digits(numeric: Type) -> Type:
-    """Return numeric with room for any computed decimal places."""
-    return QUOTIENT if numeric == QUOTIENT else NUMERIC
+    """Return numeric with room for the digits of one."""
+    return QUOTIENT if numeric == QUOTIENT else computed(*digits_around(numeric))
 
 
 def real_number(types: tuple[Known, ...]) -> Known:
@@ -238,7 +288,7 @@ def division(types: tuple[Known, ...]) -> Known:
 
 
 def arithmetic(types: tuple[Known, ...]) -> Known:
-    """Return the common type of numbers. A numeric result has room for any scale, not that of the operands."""
+    """Return the common type of numbers."""
     if any(type_ is not None and not is_numeric(type_) for type_ in types):
         return None
     wide = common(types)

@@ -14,10 +14,10 @@ from sqlglot import exp
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.types import DEFAULT_NUMERIC, Type
 from sparkwave.planner.functions.aggregates import is_aggregate
-from sparkwave.planner.functions.operators import as_call, type_of_part
+from sparkwave.planner.functions.operators import as_call
 from sparkwave.planner.functions.python_call import PythonCall
 from sparkwave.planner.functions.result_types import Known
-from sparkwave.planner.functions.typed import sql_type
+from sparkwave.planner.functions.typed import sql_type, type_of_part
 from sparkwave.planner.parse.text_values import decode_text
 
 # Nodes that are no values, that never raise, or in whose place TRY is impossible.

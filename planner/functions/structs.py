@@ -14,9 +14,10 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.types import Type
 from sparkwave.planner.functions.documents import makes_document
-from sparkwave.planner.functions.operators import as_call, type_of_part
+from sparkwave.planner.functions.operators import as_call
 from sparkwave.planner.functions.python_call import PythonCall
 from sparkwave.planner.functions.result_types import Known, field_place, holds_struct
+from sparkwave.planner.functions.typed import type_of_part
 from sparkwave.planner.parse.row_values import is_row
 from sparkwave.planner.parse.trees import position_of
 

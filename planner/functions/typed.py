@@ -108,6 +108,13 @@ def _with_struct(kind: exp.DataType) -> Type | None:
     return struct_type(fields)
 
 
+def type_of_part(node: exp.Expr) -> Type | None:
+    """Return the type of an annotated node; None for NULL and a string literal, which take the type of their place."""
+    if isinstance(node, exp.Literal) and node.is_string:
+        return None
+    return sql_type(node.type)
+
+
 def with_written_numerics(tree: exp.Expr, in_arrays: bool = True, have_exponents: bool = True) -> exp.Expr:
     """Return the tree, changed in place, where `numeric` in a user's cast has the digits of a QUOTIENT.
 

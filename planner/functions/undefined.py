@@ -9,8 +9,9 @@ from sqlglot import exp
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.planner.functions.argument_counts import takes
-from sparkwave.planner.functions.operators import as_call, type_of_part
+from sparkwave.planner.functions.operators import as_call
 from sparkwave.planner.functions.scalar_functions import ALIASES
+from sparkwave.planner.functions.typed import type_of_part
 from sparkwave.planner.parse.set_returning import GIVEN, WRITTEN
 from sparkwave.planner.parse.trees import position_of
 

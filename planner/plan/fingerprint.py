@@ -17,7 +17,7 @@ from enum import Enum
 from sqlglot import exp
 
 from sparkwave.catalog.types import JSONB, Type
-from sparkwave.planner.functions.operators import type_of_part
+from sparkwave.planner.functions.typed import type_of_part
 from sparkwave.planner.plan.nodes import Field, Memo, Scan, TopN, walk
 from sparkwave.planner.plan.stream_plan import State, StreamPlan
 
