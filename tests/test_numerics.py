@@ -183,6 +183,58 @@ def test_a_quotient_that_rows_are_grouped_by(both: tuple[Connection, Connection]
     assert len(found) > 5
 
 
+WIDE = (
+    "f + f", "f - g", "g + i", "h + h", "f + a", "-f", "f * 2", "i * f", "g * g", "g * s", "s * s * s * s", "h * 2",
+    "f * 1.0000000001", "i * 1.000000000001", "a * 1.000000000001", "a * a", "i + 0.123456789012345", "f + n",
+    "(a * s) * g", "-(f * g)", "s * (1 - s) * (1 + s)", "b * 1.1", "1e-12 * i", "f % g", "h % g", "mod(f, 2)",
+    "a * 0.001 * 0.001 * 0.001 * 0.001", "round(a, 1)", "round(s, 6)", "round(a)", "ceil(a)", "floor(f)", "sign(a)",
+    "trunc(h, 20)", "round(a * s, 2) * s", "round(a * s, 2) * round(s, 1)", "round(i * 0.5)", "abs(h)", "abs(a)",
+    "0.123456789012345", "coalesce(a, a) * coalesce(a, a)", "(a * s) * (s * s)",
+)  # fmt: skip
+WIDE_TOTALS = (
+    "sum(f * g)", "sum(g * g)", "sum(s * s * s * s)", "sum(i * 1.000000000001)", "sum(a * s)", "sum(a * a)",
+    "max(f * g)", "sum(a * s * g)", "sum(f) * 2", "sum(b * 1.5) * sum(b * 1.5)", "min(s * s * s * s)", "sum(h)",
+)  # fmt: skip
+# The digits after the point differ among the rows in PostgreSQL, or are more than 19.
+MIXED = ("f * f", "n * f", "coalesce(f, 0)", "CASE WHEN i > 0 THEN f ELSE g END", "greatest(f, g)", "n * 1.5")
+
+
+def test_computed_numerics_have_the_digits_of_postgresql(both: tuple[Connection, Connection]) -> None:
+    """Products of more than 18 digits, more than ten places, and zeros at the end; in queries and in views."""
+    here, there = both
+    for client in both:
+        client.execute("""CREATE TABLE wide (i int, b bigint, f numeric(20,15), g numeric(12,11), h numeric(38,30),
+                                             a numeric(15,2), n numeric, s numeric(6,4))""")
+        client.execute("""INSERT INTO wide VALUES (7, 123456789012, 12345.123456789012345, 1.12345678901,
+                                                   1.123456789012345678901234567891, 123456789012.45, 3.1, 99.9999),
+            (2, 3, 0.000000000000001, 0.00000000001, 0.000000000000000000000000000001, 0.01, 0.1, 0.0001),
+            (NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)""")
+    texts = [(expression, "i, ", " ORDER BY i") for expression in WIDE] + [(total, "", "") for total in WIDE_TOTALS]
+    queries = [f"SELECT {first}({expression})::text FROM wide{order}" for expression, first, order in texts]
+    for number, (expression, first, _) in enumerate(texts):
+        here.execute(f"CREATE MATERIALIZED VIEW wide{number} AS SELECT {first}{expression} AS x FROM wide".encode())
+    for number, expression in enumerate(MIXED):
+        query = f"SELECT i, {expression} AS x FROM wide WHERE i > 0"
+        here.execute(f"CREATE MATERIALIZED VIEW mixed{number} AS {query}".encode())
+        expected = _rounded(there, query)
+        assert expected == _rounded(here, query) == _rounded(here, f"SELECT * FROM mixed{number}"), expression
+    for client in both:
+        client.execute("INSERT INTO wide SELECT -i, -b, -f, -g, -h, -a, -n, -s FROM wide WHERE i = 7")
+    here.execute("FLUSH")
+    for number, (query, (expression, first, order)) in enumerate(zip(queries, texts, strict=True)):
+        expected = there.execute(query.encode()).fetchall()
+        assert here.execute(query.encode()).fetchall() == expected, expression
+        view = f"SELECT {first}x::text FROM wide{number}{order}"
+        assert here.execute(view.encode()).fetchall() == expected, expression
+
+
+def test_products_with_too_many_places_are_refused(both: tuple[Connection, Connection]) -> None:
+    query = "SELECT a * a AS x FROM (VALUES (1.5::numeric(38,30))) AS t (a)"
+    for statement in (query, f"CREATE MATERIALIZED VIEW squares AS {query}"):
+        with pytest.raises(psycopg.errors.FeatureNotSupported, match="more than 38 digits after the point"):
+            both[0].execute(statement.encode())
+
+
 def _rounded(client: Connection, query: str) -> list[tuple[Decimal | None, ...]]:
     """The rows, in the order of the first column, with 19 places."""
     with localcontext() as context:

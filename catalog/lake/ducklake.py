@@ -14,10 +14,10 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from weakref import WeakKeyDictionary
 
 import duckdb
@@ -32,6 +32,7 @@ from sparkwave.catalog.lake.places import BucketPath, Place, below
 from sparkwave.catalog.lake.prepared_statements import DISABLED_OPTIMIZERS
 from sparkwave.catalog.lake.relocation import relocate
 from sparkwave.catalog.lake.row_estimates import RowEstimates
+from sparkwave.catalog.lake.schema_gate import GatedCursor, SchemaGate
 from sparkwave.catalog.lake.storage import Lease, Storage, lock_directory
 from sparkwave.catalog.lake.translation import DISK_FULL, Cursor, disk_full, first_line, is_conflict
 from sparkwave.catalog.lake.vacuum import BLOCK_BYTES, vacuum
@@ -111,7 +112,9 @@ class Lake:
         self.instance = uuid.uuid4().hex[:8]
         self.pinned: list[int] = []  # snapshots that clients go on reading
         self._keepers = 0
-        self._ahead = ThreadPoolExecutor(1, thread_name_prefix="read-ahead")
+        self._gate = SchemaGate()
+        self._schema_reader = ThreadPoolExecutor(1, thread_name_prefix="schema")
+        self._schema_read: Future[None] | None = None  # of the last change of the schema
         self._committed = threading.Condition()
         self.commits = 0  # number of committed transactions, for `wait_for_commit`
         self.commit_time_us = 0  # the newest commit's recorded time
@@ -232,7 +235,7 @@ class Lake:
         if isinstance(self.data_path, Path):  # a bucket may be unreachable, and the older record stays valid
             with contextlib.suppress(Error, duckdb.Error):
                 self.confirm_identity()
-        self._ahead.shutdown()
+        self._schema_reader.shutdown()
         with self._commit_lock:
             self._connection.close()
             self._lock_file.close()
@@ -250,18 +253,27 @@ class Lake:
         return self.staging_path / f"{purpose}_{self.instance}_{uuid.uuid4().hex[:8]}"
 
     def cursor(self) -> Cursor:
-        """Return a new connection, with its own temporary relations and transaction."""
+        """Return a new connection, with its own temporary relations and transaction.
+
+        Its statements wait while the schema changes (`catalog.lake.schema_gate`).
+        """
+        return cast(Cursor, GatedCursor(self._connection.cursor(), self._gate))
+
+    def cursor_under_lock(self) -> Cursor:
+        """As `cursor`, for a thread that holds the commit lock: its statements do not wait."""
         return self._connection.cursor()
 
-    def read_schema_ahead(self) -> None:
-        """Begin to read the lake's schema on a thread of its own, else the next query waits for DuckLake to read it."""
-
-        def read() -> None:
-            with contextlib.suppress(duckdb.Error), contextlib.closing(self.cursor()) as cursor:
+    def _read_schema(self) -> None:
+        try:
+            with contextlib.suppress(duckdb.Error), contextlib.closing(self._connection.cursor()) as cursor:
                 cursor.execute(f"FROM {system_table('epoch')} LIMIT 0")
+        finally:
+            self._gate.open()
 
-        with contextlib.suppress(RuntimeError):  # the lake is closing
-            self._ahead.submit(read)
+    def _wait_for_schema(self) -> None:
+        """Wait until the present schema is read: what a transaction refers to is not replaced from then on."""
+        if self._schema_read is not None:
+            self._schema_read.result()
 
     @contextlib.contextmanager
     def keeping_files(self) -> Iterator[None]:
@@ -300,6 +312,7 @@ class Lake:
             held.enter_context(self.holding(*shared))
             held.enter_context(self._commit_lock)
             self._note(held, _ANY_TABLE)
+            self._wait_for_schema()
             cursor.execute("BEGIN")
             try:
                 yield cursor
@@ -338,6 +351,7 @@ class Lake:
         """Work as `table_transaction`, but asks for the tables after BEGIN, before it reads the lake."""
         began = time.time()
         written: Collection[LakeTable] = ()
+        self._wait_for_schema()
         cursor.execute("BEGIN")
         try:
             written = tables()
@@ -366,14 +380,30 @@ class Lake:
         if self.lease is not None:
             self.lease.check()
         self.commit_time_us = time_us
-        with self._end_lock, COMMIT_SECONDS.time():
+        with self._end_lock, COMMIT_SECONDS.time(), self._reading_schema_after(cursor):
             self._newest = None
-            cursor.execute("COMMIT")
+            cursor.commit()
             self._newest = newest
         LAKE_COMMITS.inc()
         with self._committed:
             self.commits += 1
             self._committed.notify_all()
+
+    @contextlib.contextmanager
+    def _reading_schema_after(self, cursor: Cursor) -> Iterator[None]:
+        """A context of a COMMIT, in which no other query reads a new schema; then a thread of its own begins to."""
+        if not isinstance(cursor, GatedCursor) or not cursor.changes_schema:
+            yield
+            return
+        self._gate.close()
+        try:
+            cursor.changes_schema = False
+            yield
+        finally:
+            try:
+                self._schema_read = self._schema_reader.submit(self._read_schema)
+            except RuntimeError:  # the lake is closing
+                self._gate.open()
 
     def wait_for_commit(self, commits: int, seconds: float, is_over: Callable[[], bool] = lambda: False) -> None:
         """Wait for more than `commits` transactions, or so many seconds, or until `is_over` (`wake`)."""

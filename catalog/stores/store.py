@@ -95,7 +95,7 @@ class Store:
         """Raise Error F0000 when the file with the key of secrets is unfit; None is the file in the data directory."""
         self.lake = lake
         self.cipher = open_cipher(key_file or lake.directory / KEY_FILE)
-        self._cursor = lake.cursor()
+        self._cursor = lake.cursor_under_lock()
         self._rows = SystemRows(("relations", "columns", "jobs"))  # those that each CREATE changes
         self._columns: dict[int, tuple[Column, ...]] = {}
         self._commented: frozenset[int] = frozenset()  # the ids of objects with comments
@@ -249,7 +249,6 @@ class Store:
         with self.lake.exclusive():
             with self.lake.transaction(cursor or self.lake.cursor(), writes) as opened:
                 yield opened
-            self.lake.read_schema_ahead()
             self.reload()
 
     def next_id(self, cursor: Cursor, least: int = 0) -> int:

@@ -13,7 +13,7 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Relation
 from sparkwave.catalog.types import QUOTIENT, Type
 from sparkwave.planner.bind.binder import data_type, type_of
-from sparkwave.planner.functions.result_types import common
+from sparkwave.planner.functions.result_types import common, keeps_digits
 from sparkwave.planner.functions.structs import same_names
 from sparkwave.planner.parse.trees import Sparkwave, position_of
 from sparkwave.planner.plan.nodes import Field, Item, Node, Project, Scan, column, transform
@@ -169,7 +169,8 @@ def common_type(types: list[Type | None], node: exp.Expr) -> Type:
     if all(type_ == known[0] for type_ in known):
         return known[0]
     if all(type_.is_numeric for type_ in known):
-        if QUOTIENT in known and (together := common(tuple(known))) is not None:
+        together = common(tuple(known)) if keeps_digits() or QUOTIENT in known else None
+        if together is not None:
             return together
         widest = max(known, key=lambda type_: _WIDTH.index(type_.name))
         same = [type_ for type_ in known if type_.name == widest.name]
@@ -184,9 +185,11 @@ def common_type(types: list[Type | None], node: exp.Expr) -> Type:
         if found is not None and all(same_names(type_, found) for type_ in known):
             return found
     elif len({(type_.name, type_.dimensions) for type_ in known}) == 1:
-        return Type(known[0].name, dimensions=known[0].dimensions)
+        found = common(tuple(known)) if keeps_digits() else None
+        return found or Type(known[0].name, dimensions=known[0].dimensions)
+    other = next(type_ for type_ in known if type_ != known[0])
     raise Error(
-        f"types {known[0]} and {next(t for t in known if t != known[0])} cannot be matched",
+        f"types {known[0].without_digits} and {other.without_digits} cannot be matched",
         errors.DATATYPE_MISMATCH,
         position=position_of(node),
     )

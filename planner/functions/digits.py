@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.types import DEFAULT_NUMERIC, QUOTIENT, QUOTIENT_NUMERIC, Type
-from sparkwave.planner.functions.result_types import computed, digits_around, keeps_digits, widest
+from sparkwave.planner.functions.result_types import computed, keeps_digits
 from sparkwave.planner.functions.typed import sql_type, type_of_part
 from sparkwave.planner.parse.trees import position_of
 
@@ -72,15 +72,15 @@ def type_of_numerics(node: exp.Add | exp.Sub | exp.Mul) -> Type | None:
     if len(known) != len(types):
         return None
     if not isinstance(node, exp.Mul):
-        return QUOTIENT if QUOTIENT in types else widest(known)
+        return QUOTIENT if QUOTIENT in types else computed(max(scale for _, scale in known))
     whole, scale = (sum(counts) for counts in zip(*known, strict=True))
     most, usual = QUOTIENT_NUMERIC
     if scale > usual and whole + scale > most:
         if max(scale for _, scale in known) <= usual:
-            return computed(0, usual)
+            return QUOTIENT
         if scale > most:
             raise errors.too_many_places(position_of(node))
-    return computed(whole, scale)
+    return computed(scale)
 
 
 def _around(node: exp.Expr) -> tuple[int, int] | None:
@@ -91,8 +91,10 @@ def _around(node: exp.Expr) -> tuple[int, int] | None:
     type_ = type_of_part(node)
     if type_ is None or (declared := digits_of(type_)) is None:
         return None
-    known = digits(node) if not isinstance(node, exp.Column) else None
-    return digits_around(type_) if known is None or known[1] > declared[1] else (known[0] - known[1], known[1])
+    width, scale = digits(node) or declared
+    if scale > declared[1]:  # it is rounded
+        width, scale = declared
+    return width - scale, scale
 
 
 def narrow_digits(node: exp.Expr) -> tuple[int, int] | None:

@@ -64,6 +64,7 @@ from sparkwave.planner.functions.scalar_functions import (
     FUNCTIONS,
     OURS,
     REAL_FUNCTIONS,
+    ROUNDINGS,
     duckdb_call,
     of_each,
     ours,
@@ -185,7 +186,8 @@ def _for_duckdb(node: exp.Expr, lenient: bool) -> exp.Expr | None:
         return None
     name, arguments = call
     function = FUNCTIONS[name]
-    if name in _OF_QUOTIENTS and arguments and (type_ := type_of_part(node)) is not None and has_many_places(type_):
+    type_ = type_of_part(node) if name in _OF_QUOTIENTS and arguments else None
+    if type_ is not None and (has_many_places(type_) or (name in ROUNDINGS and type_.precision is not None)):
         return _function_of_quotients(name, arguments, type_)
     build = _BUILDERS.get(name)
     if build is not None:
@@ -443,11 +445,9 @@ def _of_quotients(node: exp.Expr) -> exp.Expr | None:
     return node
 
 
-# Functions of numerics that DuckDB has for any decimal.
-_ROUNDINGS = frozenset({"round", "trunc", "ceil", "floor"})
 # Those whose floats overflow and underflow in other words than numerics, or have fewer digits.
 _OF_NUMERIC = {"exp": "exp_of_numeric", "log": "log_of_numeric", "power": "power_of_numeric"}
-_OF_QUOTIENTS = _ROUNDINGS | REAL_FUNCTIONS | {"sign", "modulo"}
+_OF_QUOTIENTS = ROUNDINGS | REAL_FUNCTIONS | {"modulo"}
 
 
 def _function_of_quotients(name: str, arguments: _Args, type_: Type) -> exp.Expr:
@@ -459,8 +459,6 @@ def _function_of_quotients(name: str, arguments: _Args, type_: Type) -> exp.Expr
         )
     else:
         made = duckdb_call(name, *arguments)
-        if len(arguments) == 2:
-            return made
     return exp.cast(made, data_type(type_))
 
 

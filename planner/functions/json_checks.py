@@ -89,7 +89,7 @@ def _check_comparison(node: exp.Expr) -> None:
 
 
 def _written(type_: Known) -> str:
-    return str(type_) if type_ is not None else "unknown"
+    return str(type_.without_digits) if type_ is not None else "unknown"
 
 
 def _check_order(node: exp.Expr) -> None:
@@ -130,7 +130,7 @@ def _check_meeting(node: exp.Expr) -> None:
         other = next((type_ for type_ in types if type_ != found), None)
         if found is not None and other is not None:
             second = found if types[0] == other else other
-            message = f"{_MEET[type(node)]} types {types[0]} and {second} cannot be matched"
+            message = f"{_MEET[type(node)]} types {_written(types[0])} and {_written(second)} cannot be matched"
             raise Error(message, errors.DATATYPE_MISMATCH, position=position_of(node))
         if found is not None and isinstance(node, exp.SetOperation) and node.args.get("distinct"):
             raise _not_found("equality operator", node)

@@ -60,7 +60,9 @@ def _is_wide(node: exp.Expr | None) -> bool:
     if not isinstance(node, exp.Cast) or isinstance(node, exp.TryCast):
         return False
     type_ = sql_type(node.to)
-    return type_ is not None and type_.name == "numeric" and not type_.dimensions and type_.precision is None
+    return (
+        type_ is not None and type_.name == "numeric" and not type_.dimensions and type_.digits[0] == DEFAULT_NUMERIC[0]
+    )
 
 
 def _narrow_item(item: exp.Expr, sums: list[exp.Sum]) -> None:

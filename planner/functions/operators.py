@@ -44,10 +44,11 @@ from sparkwave.planner.functions.result_types import (
     division,
     field_place,
     first,
+    keeps_digits,
     multiplication,
     part_of_document,
 )
-from sparkwave.planner.functions.scalar_functions import ALIASES, FUNCTIONS, OF_JSONB, Rule
+from sparkwave.planner.functions.scalar_functions import ALIASES, FUNCTIONS, OF_JSONB, ROUNDINGS, Rule
 from sparkwave.planner.functions.typed import data_type, sql_type, type_of_part
 from sparkwave.planner.functions.written_json import IS_OF_JSONB
 from sparkwave.planner.parse.constant_runs import ConstantRun
@@ -117,7 +118,7 @@ def _literal(node: exp.Expr) -> Known:
     if node.args.get("is_string"):
         return VARCHAR
     if not node.name.isdigit():
-        return computed(0, len(node.name.partition(".")[2]))
+        return computed(len(node.name.partition(".")[2]))
     return INTEGER if int(node.name) < 2**31 else BIGINT if int(node.name) < 2**63 else NUMERIC
 
 
@@ -140,7 +141,7 @@ def check_subscripts(nodes: Iterable[exp.Expr]) -> None:
     for node in nodes:
         type_ = type_of_part(node.this.unnest())
         if type_ is not None and type_ != JSONB and not type_.dimensions:
-            message = f"cannot subscript type {type_} because it does not support subscripting"
+            message = f"cannot subscript type {type_.without_digits} because it does not support subscripting"
             raise Error(message, errors.DATATYPE_MISMATCH, position=position_of(node))
 
 
@@ -241,9 +242,18 @@ def result_type(node: exp.Expr) -> Known:
         if isinstance(rule, Type):
             return rule
         types = tuple(type_of_part(part) for part in arguments)
+        value = types[0] if types else None
+        if name in ROUNDINGS and keeps_digits() and value is not None and value.name == "numeric":
+            return _rounded(value, arguments[1:])
         found = rule(types)
         return NUMERIC if node.meta.get(INEXACT) and found == QUOTIENT and QUOTIENT not in types else found
     return _RULES[type(node)](node)
+
+
+def _rounded(type_: Type, places: list[exp.Expr]) -> Type:
+    """Return the type of a numeric that is rounded to so many places, to none by default."""
+    written = places[0].unnest() if places else exp.Literal.number(0)
+    return computed(max(written.to_py(), 0) if written.is_int else type_.digits[1])
 
 
 def is_known(call: exp.Anonymous) -> bool:

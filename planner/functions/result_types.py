@@ -25,7 +25,6 @@ from sparkwave.catalog.types import (
     JSONB,
     NUMERIC,
     QUOTIENT,
-    QUOTIENT_NUMERIC,
     REAL,
     SMALLINT,
     TIME,
@@ -61,28 +60,14 @@ def keeps_digits() -> bool:
     return _KEEPS_DIGITS.get()
 
 
-def computed(whole: int, scale: int) -> Type:
-    """Return the type of a computed numeric with at most so many digits before and after the point."""
-    if scale <= DEFAULT_NUMERIC[1] or not keeps_digits():
-        return NUMERIC
-    precision, most = QUOTIENT_NUMERIC
-    return QUOTIENT if scale <= most and whole <= precision - most else Type("numeric", precision, scale)
+def computed(scale: int) -> Type:
+    """Return the type of a computed numeric with at most so many digits after the point."""
+    return Type("numeric", DEFAULT_NUMERIC[0], scale) if keeps_digits() else NUMERIC
 
 
-def digits_around(type_: Type) -> tuple[int, int]:
-    """Return the most digits of an exact number before and after the point.
-
-    An unconstrained numeric counts as one with 19 before it, because few have more.
-    """
-    if type_.is_integer:
-        return {"smallint": 5, "integer": 10}.get(type_.name, 19), 0
-    precision, scale = type_.digits
-    return min(precision - scale, 19) if type_.is_unconstrained else precision - scale, scale
-
-
-def widest(known: list[tuple[int, int]]) -> Type:
-    """Return the type of numerics that have so many digits before and after the point."""
-    return computed(max(whole for whole, _ in known), max(scale for _, scale in known))
+def _holding(*exact: Type) -> Type:
+    """Return the type of numerics that are values of some exact types."""
+    return computed(max(type_.digits[1] if type_.name == "numeric" else 0 for type_ in exact))
 
 
 def common(types: tuple[Known, ...]) -> Known:
@@ -102,15 +87,16 @@ def _wider(left: Type, right: Type) -> Type:
     if QUOTIENT in (left, right) and _is_exact(left) and _is_exact(right):
         return QUOTIENT
     if left.name == right.name and left.dimensions == right.dimensions:
-        if left == right or left.name != "numeric":
-            return left if left == right else left.without_digits
-        return replace(widest([digits_around(left), digits_around(right)]), dimensions=left.dimensions)
+        if left == right:
+            return left
+        is_numeric = left.name == "numeric"
+        return replace(_holding(left, right), dimensions=left.dimensions) if is_numeric else left.without_digits
     if left.dimensions or right.dimensions:
         return left
     for ladder in (NUMBERS, TIMES):
         if left.name in ladder and right.name in ladder:
             wider = max(left, right, key=lambda type_: ladder.index(type_.name))
-            return widest([digits_around(left), digits_around(right)]) if wider.name == "numeric" else wider
+            return _holding(left, right) if wider.name == "numeric" else wider
     return right if left.is_text else left
 
 
@@ -162,14 +148,12 @@ def number(types: tuple[Known, ...]) -> Known:
     wide = _numeric(types)
     if wide is None:
         return DOUBLE
-    if not keeps_digits():
-        return QUOTIENT if wide.digits[1] > DEFAULT_NUMERIC[1] else NUMERIC
-    return _without_digits(wide)
+    return QUOTIENT if wide.digits[1] > DEFAULT_NUMERIC[1] else NUMERIC
 
 
 def _without_digits(numeric: Type) -> Type:
     """Return numeric with room for the digits of one."""
-    return QUOTIENT if numeric == QUOTIENT else computed(*digits_around(numeric))
+    return QUOTIENT if numeric == QUOTIENT else computed(numeric.digits[1])
 
 
 def real_number(types: tuple[Known, ...]) -> Known:

@@ -363,6 +363,8 @@ ALIASES = {
     **dict.fromkeys(("row_to_json", "array_to_json"), "to_json"),
 }
 
+# Those that take decimal places away.
+ROUNDINGS = frozenset({"round", "trunc", "ceil", "floor", "sign"})
 # Those whose results have decimal places of their own.
 REAL_FUNCTIONS = frozenset(
     name for name, function in FUNCTIONS.items() if function.result in (real_number, real_number_of_first)

@@ -97,7 +97,8 @@ def _check_meeting(node: exp.Expr, parts: list[exp.Expr]) -> None:
     structs = [part for part in parts if holds_struct(type_of_part(part))]
     for part in parts if structs else ():
         if not _meet(structs[0], part):
-            known = type_of_part(part) or "unknown"
+            other = type_of_part(part)
+            known = other.without_digits if other is not None else "unknown"
             raise Error(
                 f"types {type_of_part(structs[0])} and {known} cannot be matched",
                 errors.DATATYPE_MISMATCH,

@@ -86,7 +86,8 @@ def undefined_call(node: exp.Expr) -> Error:
 
 
 def _types(arguments: Iterable[exp.Expr]) -> list[str]:
-    return [str(type_of_part(_value(argument)) or "unknown") for argument in arguments]
+    types = [type_of_part(_value(argument)) for argument in arguments]
+    return [str(type_.without_digits) if type_ is not None else "unknown" for type_ in types]
 
 
 def _value(argument: exp.Expr) -> exp.Expr:
