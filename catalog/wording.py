@@ -196,6 +196,9 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str]], Error]], ...] = (
         r"Type VARCHAR with value '(?P<text>.*)' can't be cast to the destination type \S*\[\]",
         _says('malformed array literal: "{text}"', errors.INVALID_TEXT_REPRESENTATION),
     ),
+    (r"invalid (?:date|timestamp) field format: \"\x1e(?P<text>.*?)\"", lambda found: Error(
+        f'date/time field value out of range: "{found["text"]}"', errors.DATETIME_FIELD_OVERFLOW,
+        hint='Perhaps you need a different "datestyle" setting.')),
     (r"invalid (?P<type>date|timestamp|time) field format: \"(?P<text>.*?)\"", _says(
         _INPUT, errors.INVALID_DATETIME_FORMAT)),
     (

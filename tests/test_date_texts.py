@@ -214,3 +214,39 @@ def test_a_definition_means_the_same_in_every_session(in_process_server: Server,
             assert client.execute("SELECT k FROM iso").fetchall() == [(2,)]
         finally:
             client.execute("DROP TABLE dated CASCADE")
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_columns_of_text_are_read_as_postgresql_reads_them_or_refused(
+    both: tuple[Connection, Connection], order: str
+) -> None:
+    texts, read = [*DATES, "1/8/1999 04:05", "8.1.99 04:05"], []
+    for client in both:
+        client.execute(f"SET datestyle = 'ISO, {order}'".encode())
+        read.append([_cast_column(client, text) for text in texts])
+    wrong = [row for row in zip(texts, *read, strict=True) if None not in row[1:] and row[1] != row[2]]
+    assert not wrong, wrong
+    assert sum(found is not None for found in read[0]) > 15
+
+
+def _cast_column(client: Connection, text: str) -> tuple[Any, ...] | None:
+    """The date in a column of text; None for an error."""
+    try:
+        query = b"SELECT s::date::text FROM (VALUES (%s::text), (NULL)) AS t (s) WHERE s IS NOT NULL"
+        return client.execute(query, (text,)).fetchone()
+    except psycopg.errors.DataError:
+        return None
+
+
+def test_views_read_columns_of_text_with_the_month_first(both: tuple[Connection, Connection]) -> None:
+    here, _ = both
+    here.execute("SET datestyle = 'ISO, DMY'")
+    here.execute("CREATE TABLE day_texts (id int, s text)")
+    here.execute("INSERT INTO day_texts VALUES (1, '01/02/03'), (2, '13/1/2024')")
+    here.execute("CREATE MATERIALIZED VIEW days_read AS SELECT id, s::date::text AS d FROM day_texts")
+    here.execute("INSERT INTO day_texts VALUES (3, '12.31.99'), (4, '20240102')")
+    here.execute("FLUSH")
+    found = here.execute("SELECT id, d FROM days_read ORDER BY id").fetchall()
+    assert found == [(1, "2003-01-02"), (2, None), (3, "1999-12-31"), (4, "2024-01-02")]
+    with pytest.raises(psycopg.errors.DatetimeFieldOverflow, match="out of range"):
+        here.execute("SELECT s::date FROM day_texts WHERE id = 3")

@@ -875,11 +875,26 @@ CREATE OR REPLACE MACRO pg.subtract_literal
 CREATE OR REPLACE MACRO pg._whole_offset(s) AS
     regexp_replace(regexp_replace(s, '([ T]\d{1,2}:\d\d)\s*([+-])', '\1:00\2'),
         '(\d\s*[+-])(\d(?::?\d\d)?\s*)$', '\10\2');
-CREATE OR REPLACE MACRO pg.day_text
-    (s VARCHAR) AS CASE WHEN s ILIKE '%BC' OR s ILIKE '%BC ' THEN
+CREATE OR REPLACE MACRO pg._whole_day(s) AS
+    CASE WHEN s ILIKE '%BC' OR s ILIKE '%BC ' THEN
         pg._whole_offset(regexp_replace(s, '^\s*(\d{4,}-\d{1,2}-\d{1,2})(.*?)\s*(?i:BC)\s*$', '\1 (BC)\2'))
         WHEN contains(substr(s, 11), '+') OR contains(substr(s, 11), '-') THEN pg._whole_offset(s)
-        ELSE s END,
+        ELSE trim(s) END;
+-- A day in the order of DateStyle, such as 1/2/2003, which is January 2 in views, as 2003-1-2; by replacements alone,
+-- because macros and lambdas would repeat the text. What is left of such forms gets a mark that `catalog.wording` knows.
+CREATE OR REPLACE MACRO pg._with_year(s, year, century) AS
+    regexp_replace(s,
+        CASE getvariable('date_order')::VARCHAR
+            WHEN 'YMD' THEN '^\s*(' || year || ')[/.-](\d{1,2})[/.-](\d{1,2})([ T][^A-Za-z]*)?$'
+            ELSE '^\s*(\d{1,2})[/.-](\d{1,2})[/.-](' || year || ')([ T][^A-Za-z]*)?$' END,
+        century || CASE getvariable('date_order')::VARCHAR
+            WHEN 'YMD' THEN '\1-\2-\3\4' WHEN 'DMY' THEN '\3-\2-\1\4' ELSE '\3-\1-\2\4' END);
+CREATE OR REPLACE MACRO pg.day_text
+    (s VARCHAR) AS CASE WHEN s[5] = '-' THEN pg._whole_day(s)
+        ELSE regexp_replace(regexp_replace(pg._with_year(pg._with_year(pg._with_year(s,
+                '\d{4}', ''), '[0-6]\d', '20'), '[7-9]\d', '19'),
+            '^\s*(\d{4})(\d\d)(\d\d)([ T].*)?$', '\1-\2-\3\4'),
+            '^\s*(\d{1,3}[/.-]|\d{6}([ T]|$))', chr(30) || '\1') END,
     (s) AS s;
 -- The range of PostgreSQL's types; NULL for values outside.
 CREATE OR REPLACE MACRO pg.time_in_range

@@ -19,6 +19,7 @@ from sparkwave.planner.backfill.strategy import BackfillSettings
 from sparkwave.planner.batch.query import Batch, Environment
 from sparkwave.planner.bind.binder import Scope
 from sparkwave.planner.bind.privileges import holds, permission_denied
+from sparkwave.planner.parse.moment_texts import MDY
 from sparkwave.planner.statements import Statement
 from sparkwave.server.context import Context
 from sparkwave.server.session.backends import Backend
@@ -444,8 +445,10 @@ class Session:
         self.last_numbers.clear()
 
     def cursor(self) -> Cursor:
-        """Return a connection to DuckDB in this session's time zone."""
+        """Return a connection to DuckDB in this session's time zone and order of dates."""
         cursor = self.context.lake.cursor()
+        if self.date_order != MDY:
+            cursor.execute(f"SET VARIABLE date_order = {literal(self.date_order)}")
         if self.get("timezone") != "UTC":
             cursor.execute(f"SET TimeZone = {literal(self.get('timezone'))}")
         return cursor
