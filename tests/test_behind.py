@@ -292,8 +292,10 @@ def test_what_users_can_do(connection: psycopg.Connection[Any]) -> None:
 
 
 @pytest.mark.long
-def test_nobodys_fault(tmp_path: Path, faults: Faults) -> None:
-    """A view that needs a Spark that is not there lags, and may be read as it was; FLUSH waits for it."""
+def test_nobodys_fault(tmp_path: Path, faults: Faults, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A view that needs a Spark that is not there lags, and may be read as it was; FLUSH waits for it, and says so."""
+    monkeypatch.setattr("sparkwave.executor.epochs.coordinator.PATIENCE_S", 0.5)
+    told: list[Error] = []
     with opened(tmp_path / "lake", **IN_PROCESS) as (context, client):
         make(client)
         flush(context)
@@ -301,8 +303,9 @@ def test_nobodys_fault(tmp_path: Path, faults: Faults) -> None:
         faults.reasons["a"] = Error("resource group default was not ready", errors.INSUFFICIENT_RESOURCES)
         change(client, 1)
         with pytest.raises(Error, match="did not catch up within 2 s") as caught:
-            context.coordinator.flush(lambda: False, 2)
-        assert caught.value.detail == "materialized view public.a does not follow: resource group default was not ready"
+            context.coordinator.flush(lambda: False, 2, told.append)
+        reason = "materialized view public.a does not follow: resource group default was not ready"
+        assert (caught.value.detail, [why.message for why in told]) == (reason, [reason])
         assert [row[:2] for row in run(client, STATUS)] == [
             ("a", "BEHIND"), ("b", "BEHIND"), ("c", "FOLLOWING"), ("d", "BEHIND"),
         ]  # fmt: skip

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import threading
-from typing import Any
+from typing import Any, Self
 
 from sparkwave.catalog.lake.translation import Cursor
 
@@ -58,6 +58,12 @@ class GatedCursor:
     def query(self, query: Any, **options: Any) -> Any:
         self._gate.pass_through()
         return self._cursor.query(query, **options)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._cursor.close()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._cursor, name)

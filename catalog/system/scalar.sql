@@ -890,7 +890,7 @@ CREATE OR REPLACE MACRO pg._with_year(s, year, century) AS
         century || CASE getvariable('date_order')::VARCHAR
             WHEN 'YMD' THEN '\1-\2-\3\4' WHEN 'DMY' THEN '\3-\2-\1\4' ELSE '\3-\1-\2\4' END);
 CREATE OR REPLACE MACRO pg.day_text
-    (s VARCHAR) AS CASE WHEN s[5] = '-' THEN pg._whole_day(s)
+    (s VARCHAR) AS CASE WHEN s[5] = '-' OR regexp_matches(s, '^\s*\d{4,}-') THEN pg._whole_day(s)
         ELSE regexp_replace(regexp_replace(pg._with_year(pg._with_year(pg._with_year(s,
                 '\d{4}', ''), '[0-6]\d', '20'), '[7-9]\d', '19'),
             '^\s*(\d{4})(\d\d)(\d\d)([ T].*)?$', '\1-\2-\3\4'),

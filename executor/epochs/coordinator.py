@@ -43,7 +43,7 @@ from sparkwave.planner.plan.nodes import Scan
 
 logger = logging.getLogger(__name__)
 
-# Seconds after which a FLUSH reports that a full disk holds it up.
+# Seconds after which a FLUSH tells what holds it up, and ends if it is a full disk.
 PATIENCE_S = 5.0
 SHORTEST_TICK_S = 0.05
 
@@ -134,44 +134,63 @@ class Coordinator:
         """Start a barrier, because a transaction has committed to a table."""
         self._wake.set()
 
-    def flush(self, is_cancelled: Callable[[], bool], timeout_s: float = 300) -> None:
+    def flush(
+        self, is_cancelled: Callable[[], bool], timeout_s: float = 300, tell: Callable[[Error], None] = lambda why: None
+    ) -> None:
         """Wait until every created view has applied all that is committed now, including rows of sinks into tables.
 
-        Does not wait for failed views. Raises Error 57014 when cancelled, 53100 when the disk is full, 55000 when the
-        views do not get there within `timeout_s` seconds.
+        Does not wait for failed views. After PATIENCE_S `tell` gets the reason why a view does not follow. Raises
+        Error 57014 when cancelled, 53100 when the disk is full, 55000 when the views do not get there within
+        `timeout_s` seconds.
         """
         check_free()
         target = self._lake.newest(self._lake.cursor())
         began = time.monotonic()
         sinks = sum(relation.target is not None for relation in self._store.catalog.relations)
         for _ in range(sinks + 1):  # a chain of sinks has at most this length
-            self._wait_for(target, is_cancelled, began, timeout_s)
+            self._wait_for(target, is_cancelled, began, timeout_s, tell)
             if self._delivered <= target:
                 break
             target = self._delivered
         if self._buffer.has_errors:  # the errors are counted in the catalog
             self.checkpoints.attempt()
 
-    def _wait_for(self, target: int, is_cancelled: Callable[[], bool], began: float, timeout_s: float) -> None:
+    def _wait_for(
+        self,
+        target: int,
+        is_cancelled: Callable[[], bool],
+        began: float,
+        timeout_s: float,
+        tell: Callable[[Error], None],
+    ) -> None:
+        told = ""
         with self._epoch_condition:
             self._awaited.append(target)
-            try:
-                while self._epoch.snapshot < target or self.behind.lagging:
+        try:
+            while True:
+                with self._epoch_condition:
+                    if self._epoch.snapshot >= target and not self.behind.lagging:
+                        return
                     self._wake.set()
                     self._epoch_condition.wait(0.1)
-                    if is_cancelled():
-                        raise canceled()
-                    held_up = self._held_up()
-                    waited_s = time.monotonic() - began
-                    if held_up is not None and held_up.sqlstate == errors.DISK_FULL and waited_s > PATIENCE_S:
+                if is_cancelled():
+                    raise canceled()
+                held_up = self._held_up()
+                waited_s = time.monotonic() - began
+                if held_up is not None and waited_s > PATIENCE_S:
+                    if held_up.sqlstate == errors.DISK_FULL:
                         raise held_up
-                    if waited_s > timeout_s or self._stopping.is_set():
-                        raise Error(
-                            f"the views did not catch up within {timeout_s:.0f} s",
-                            errors.NOT_IN_PREREQUISITE_STATE,
-                            detail=held_up.message if held_up is not None else None,
-                        )
-            finally:
+                    if held_up.message != told:
+                        tell(held_up)
+                        told = held_up.message
+                if waited_s > timeout_s or self._stopping.is_set():
+                    raise Error(
+                        f"the views did not catch up within {timeout_s:.0f} s",
+                        errors.NOT_IN_PREREQUISITE_STATE,
+                        detail=held_up.message if held_up is not None else None,
+                    )
+        finally:
+            with self._epoch_condition:
                 self._awaited.remove(target)
 
     def _held_up(self) -> Error | None:

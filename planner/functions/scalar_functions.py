@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 
 from sqlglot import exp
 
@@ -86,8 +87,27 @@ def duckdb_call(name: str, *arguments: exp.Expr) -> exp.Expr:
     return exp.Anonymous(this=name, expressions=list(arguments))
 
 
+# Macros that repeat an argument 30 times or more, with its place. None of them raises.
+_REPEATS = {
+    **dict.fromkeys(("quote_literal", "quote_nullable", "text_out", "shown_text", "to_text", "json_key"), 0),
+    **dict.fromkeys(("number_in_json", "time_in_json", "key_in_json", "justify_interval", "justify_hours"), 0),
+    **dict.fromkeys(("sind", "cosd", "tand", "cotd"), 0),
+    **dict.fromkeys(("date_part", "extract"), 1),
+}
+# Such an argument is computed once if it has more nodes or calls a macro itself: DuckDB takes seconds to plan repeated
+# macros in each other.
+_REPEATED_NODES = 12
+
+
 def ours(name: str, *arguments: exp.Expr) -> exp.Expr:
     """Return `memory.pg.name(arguments)`."""
+    place = _REPEATS.get(name)
+    if place is not None and len(arguments) > place:
+        value = arguments[place]
+        parts = list(islice(value.walk(), _REPEATED_NODES + 1))
+        if len(parts) > _REPEATED_NODES or any(isinstance(part, exp.Dot) for part in parts):
+            before, behind = arguments[:place], arguments[place + 1 :]
+            return worked_out_once(value, lambda once: ours(name, *before, once, *behind))
     function = exp.Anonymous(this=name, expressions=list(arguments))
     return exp.Dot.build([exp.to_identifier("memory"), exp.to_identifier(OURS), function])
 

@@ -400,7 +400,11 @@ class Session:
 
         Raises the errors of `Coordinator.flush`.
         """
-        self.context.coordinator.flush(self.is_cancelled)
+
+        def tell(why: Error) -> None:
+            self.notify(Notice(f"FLUSH waits: {why.message}", sqlstate=why.sqlstate))
+
+        self.context.coordinator.flush(self.is_cancelled, tell=tell)
         if not self._reads_epochs or self.context.config.catalog is not None:
             self.context.coordinator.checkpoints.run()
 
