@@ -184,13 +184,3 @@ def is_full(error: OSError) -> bool:
 def canceled() -> Error:
     """Return the error for work that its user has cancelled."""
     return Error("canceling statement due to user request", QUERY_CANCELED)
-
-
-def too_many_places(position: int | None = None) -> Error:
-    """Return the error for a product with more digits after the point than a numeric has."""
-    return Error(
-        "a product with more than 38 digits after the point is not supported",
-        FEATURE_NOT_SUPPORTED,
-        position=position,
-        hint="Cast a factor to a numeric with fewer digits after the point, such as numeric(38,19).",
-    )

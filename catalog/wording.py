@@ -224,9 +224,8 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str]], Error]], ...] = (
         _says("cannot subtract infinite timestamps", errors.DATETIME_FIELD_OVERFLOW),
     ),
     # Numerics have at most 38 digits here.
-    (r"Needed scale \d+ to accurately represent the multiplication", lambda found: errors.too_many_places()),
     (
-        r"Overflow in (HUGEINT \w+|\w+ of DECIMAL)",
+        r"Overflow in (HUGEINT \w+|\w+ of DECIMAL)|Needed scale \d+ to accurately represent the multiplication",
         _says("value overflows numeric format", errors.NUMERIC_VALUE_OUT_OF_RANGE),
     ),
     (r"Invalid LIST argument during lambda|Parameter type needs to be List", lambda found: _without_types("list")),

@@ -278,6 +278,14 @@ CREATE OR REPLACE MACRO pg.multiply_quotients(x, y) AS
     list_transform([{x: x::DECIMAL(38,19), y: y::DECIMAL(38,19)}], lambda _v:
         _v['x'] * pg._whole(_v['y']) + pg._whole(_v['x']) * pg._fraction(_v['y'])
         + (pg._fraction(_v['x']) * pg._fraction(_v['y']))::DECIMAL(38,19))[1];
+-- As above, of numbers with up to 38 digits after the point, which are taken in two parts of 19.
+CREATE OR REPLACE MACRO pg._high(x) AS trunc(x - trunc(x), 19)::DECIMAL(19,19);
+CREATE OR REPLACE MACRO pg._low(x) AS
+    ((x - trunc(x) - trunc(x - trunc(x), 19)) * '10000000000000000000'::DECIMAL(20,0))::DECIMAL(19,19);
+CREATE OR REPLACE MACRO pg.multiply_places(x, y) AS
+    list_transform([{x: pg._whole(x), y: pg._whole(y), xh: pg._high(x), yh: pg._high(y), xl: pg._low(x), yl: pg._low(y)}],
+        lambda _v: _v['x'] * _v['y'] + _v['x'] * _v['yh'] + _v['y'] * _v['xh'] + (_v['xh'] * _v['yh'])::DECIMAL(38,19)
+            + ((_v['x'] * _v['yl'] + _v['y'] * _v['xl']) * '0.0000000000000000001'::DECIMAL(19,19))::DECIMAL(38,19))[1];
 CREATE OR REPLACE MACRO pg.quotient_text(x) AS rtrim(rtrim(x::VARCHAR, '0'), '.');
 -- DuckDB keeps a product in 18 digits if both factors fit in them.
 CREATE OR REPLACE MACRO pg.multiply

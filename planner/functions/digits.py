@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from sparkwave.catalog import errors
-from sparkwave.catalog.types import DEFAULT_NUMERIC, QUOTIENT, QUOTIENT_NUMERIC, Type
+from sparkwave.catalog.types import DEFAULT_NUMERIC, QUOTIENT, Type
 from sparkwave.planner.functions.result_types import computed, keeps_digits
 from sparkwave.planner.functions.typed import sql_type, type_of_part
-from sparkwave.planner.parse.trees import position_of
 
 # The digits of a 64-bit decimal in DuckDB.
 INT64_DIGITS = 18
@@ -60,10 +58,8 @@ def has_many_places(type_: Type) -> bool:
 def type_of_numerics(node: exp.Add | exp.Sub | exp.Mul) -> Type | None:
     """Return the type of a sum, difference or product of exact numbers, one a numeric; None for other operators.
 
-    A product has all digits of its factors after the point, if it has at most 19 of them, or a factor has more, or all
-    its digits are at most 38. Other products are rounded as an unconstrained numeric is.
-
-    Raises Error 0A000 for a product with more than 38 digits after the point.
+    It has all digits after the point that PostgreSQL has, up to 19; a sum that needs at most 38 digits and a product
+    with a constant integer have more if an operand has more.
     """
     types = [type_of_part(side) for side in node.iter_expressions()]
     if not keeps_digits() or not any(type_ is not None and type_.name == "numeric" for type_ in types):
@@ -71,16 +67,16 @@ def type_of_numerics(node: exp.Add | exp.Sub | exp.Mul) -> Type | None:
     known = [around for side in node.iter_expressions() if (around := _around(side)) is not None]
     if len(known) != len(types):
         return None
-    if not isinstance(node, exp.Mul):
-        return QUOTIENT if QUOTIENT in types else computed(max(scale for _, scale in known))
-    whole, scale = (sum(counts) for counts in zip(*known, strict=True))
-    most, usual = QUOTIENT_NUMERIC
-    if scale > usual and whole + scale > most:
-        if max(scale for _, scale in known) <= usual:
-            return QUOTIENT
-        if scale > most:
-            raise errors.too_many_places(position_of(node))
-    return computed(scale)
+    is_product, most = isinstance(node, exp.Mul), QUOTIENT.digits[1]
+    if QUOTIENT in types and not is_product:
+        return QUOTIENT
+    scale = (sum if is_product else max)(scale for _, scale in known)
+    is_exact = (
+        any(isinstance(side, exp.Literal) and side.is_int for side in node.iter_expressions())
+        if is_product
+        else max(whole for whole, _ in known) + scale <= DEFAULT_NUMERIC[0]
+    )
+    return computed(scale) if scale <= most or is_exact else QUOTIENT
 
 
 def _around(node: exp.Expr) -> tuple[int, int] | None:

@@ -492,7 +492,10 @@ def _exact(node: exp.Add | exp.Sub | exp.Mul) -> exp.Expr:
     width, scale = digits_of_both(node, declared)
     result = type_of_part(node)
     if isinstance(node, exp.Mul) and result in (QUOTIENT, NUMERIC) and scale > result.digits[1]:
-        return ours("multiply_quotients" if result == QUOTIENT else "multiply", *sides)
+        if result != QUOTIENT:
+            return ours("multiply", *sides)
+        has_more = any(own[1] > QUOTIENT.digits[1] for own in declared)
+        return ours("multiply_places" if has_more else "multiply_quotients", *sides)
     if width <= INT64_DIGITS or any(own is not None and own[0] > INT64_DIGITS for own in known):
         return node
     place = known.index(None) if None in known else 0
