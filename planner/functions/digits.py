@@ -12,20 +12,27 @@ from sparkwave.planner.functions.typed import sql_type, type_of_part
 INT64_DIGITS = 18
 # Marks a product that is not to be made wider.
 NARROW = "narrow"
+# Marks a sum, difference or product with ten digits after the point, as before `since.EXACT_DIGITS`.
+OF_TEN_PLACES = "ten places"
 
 
-def digits(node: exp.Expr) -> tuple[int, int] | None:
-    """Return width and scale of the decimal that DuckDB computes for an exact number; None where they are unknown."""
+def digits(node: exp.Expr, of_choices: bool = True) -> tuple[int, int] | None:
+    """Return width and scale of the decimal that DuckDB computes for an exact number; None where they are unknown.
+
+    `of_choices` tells whether those of CASE and COALESCE are known.
+    """
     if isinstance(node, exp.Paren | exp.Neg):
-        return digits(node.this)
+        return digits(node.this, of_choices)
     if isinstance(node, exp.Anonymous) and node.name == "try":
-        return digits(node.expressions[0])
+        return digits(node.expressions[0], of_choices)
     if isinstance(node, exp.Literal):
         whole, _, fraction = node.name.partition(".")
         return (len(whole) + len(fraction), len(fraction)) if not node.is_string else None
-    values = chosen(node) or (list(node.iter_expressions()) if isinstance(node, exp.Add | exp.Sub | exp.Mul) else [])
+    values = chosen(node) if of_choices else None
+    if isinstance(node, exp.Add | exp.Sub | exp.Mul):
+        values = list(node.iter_expressions())
     if values:
-        known = [digits(value) for value in values]
+        known = [digits(value, of_choices) for value in values]
         return digits_of_both(node, [own for own in known if own is not None]) if None not in known else None
     type_ = sql_type(node.to if isinstance(node, exp.Cast) else node.type)
     return digits_of(type_) if isinstance(node, exp.Column | exp.Cast) else None

@@ -38,7 +38,15 @@ from sparkwave.catalog.types import (
 from sparkwave.planner.batch.pg_casts import array_items, array_of, depth, escaped, nested_items
 from sparkwave.planner.functions import units
 from sparkwave.planner.functions.date_patterns import moment_text, strftime_format
-from sparkwave.planner.functions.digits import INT64_DIGITS, NARROW, digits, digits_of, digits_of_both, has_many_places
+from sparkwave.planner.functions.digits import (
+    INT64_DIGITS,
+    NARROW,
+    OF_TEN_PLACES,
+    digits,
+    digits_of,
+    digits_of_both,
+    has_many_places,
+)
 from sparkwave.planner.functions.documents import in_document
 from sparkwave.planner.functions.interval_patterns import interval_chars
 from sparkwave.planner.functions.json_spelling import (
@@ -483,6 +491,8 @@ def _exact(node: exp.Add | exp.Sub | exp.Mul) -> exp.Expr:
 
     If both sides fit 18 digits DuckDB keeps the result in 18, so one side is made wider.
     """
+    if node.meta.get(OF_TEN_PLACES):
+        return _product_of_ten_places(node) if isinstance(node, exp.Mul) else node
     sides: list[exp.Expr] = list(node.iter_expressions())
     known = [digits(side) for side in sides]
     both = [own or digits_of(type_of_part(side)) for own, side in zip(known, sides, strict=True)]
@@ -491,9 +501,7 @@ def _exact(node: exp.Add | exp.Sub | exp.Mul) -> exp.Expr:
         return node
     width, scale = digits_of_both(node, declared)
     result = type_of_part(node)
-    if isinstance(node, exp.Mul) and result in (QUOTIENT, NUMERIC) and scale > result.digits[1]:
-        if result != QUOTIENT:
-            return ours("multiply", *sides)
+    if isinstance(node, exp.Mul) and result == QUOTIENT and scale > QUOTIENT.digits[1]:
         has_more = any(own[1] > QUOTIENT.digits[1] for own in declared)
         return ours("multiply_places" if has_more else "multiply_quotients", *sides)
     if width <= INT64_DIGITS or any(own is not None and own[0] > INT64_DIGITS for own in known):
@@ -502,6 +510,24 @@ def _exact(node: exp.Add | exp.Sub | exp.Mul) -> exp.Expr:
     wide = exp.DataType.build(f"DECIMAL({DEFAULT_NUMERIC[0]}, {declared[place][1]})", dialect="duckdb")
     sides[place] = exp.Cast(this=sides[place], to=wide)
     return type(node)(this=sides[0], expression=sides[1])
+
+
+def _product_of_ten_places(node: exp.Mul) -> exp.Expr:
+    """Return a product as it was before `since.EXACT_DIGITS`: where it overflowed then, it does now, as in states."""
+    if type_of_part(node) == QUOTIENT:
+        types = [type_of_part(side) for side in node.iter_expressions()]
+        is_exact = any(type_ is not None and type_.is_integer for type_ in types)
+        return node if is_exact else ours("multiply_quotients", *node.iter_expressions())
+    known = digits(node, of_choices=False)
+    if known is None or known[1] > DEFAULT_NUMERIC[1]:
+        is_plain = _is_number(node.this) or _is_number(node.expression)
+        return node if is_plain else ours("multiply", node.this, node.expression)
+    if known[0] <= INT64_DIGITS or node.meta.get(NARROW):
+        return node
+    left = digits(node.this, of_choices=False)
+    assert left is not None
+    wide = exp.DataType.build(f"DECIMAL({DEFAULT_NUMERIC[0]}, {left[1]})", dialect="duckdb")
+    return exp.Mul(this=exp.Cast(this=node.this, to=wide), expression=node.expression)
 
 
 def _json_extract(node: exp.Expr) -> exp.Expr:

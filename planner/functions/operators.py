@@ -31,7 +31,7 @@ from sparkwave.catalog.types import (
 )
 from sparkwave.planner.functions import aggregates
 from sparkwave.planner.functions.aggregates import TYPED_HERE, is_aggregate
-from sparkwave.planner.functions.digits import type_of_numerics
+from sparkwave.planner.functions.digits import OF_TEN_PLACES, type_of_numerics
 from sparkwave.planner.functions.python_call import PythonCall, result_of
 from sparkwave.planner.functions.result_types import (
     Known,
@@ -181,6 +181,8 @@ class _Exact(_Of):
 
     def __call__(self, node: exp.Expr) -> Known:
         assert isinstance(node, exp.Add | exp.Sub | exp.Mul)
+        if not keeps_digits():
+            node.meta[OF_TEN_PLACES] = True
         return type_of_numerics(node) or super().__call__(node)
 
 
