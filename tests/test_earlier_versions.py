@@ -10,7 +10,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from servers import Server, rows, sparkwave
+from servers import Server, rows, sparkwave, wait_until
 from test_law import as_bag
 
 from sparkwave.catalog.lake.storage import Storage
@@ -135,6 +135,36 @@ def test_every_operator(tmp_path: Path) -> None:
         finally:
             server.stop()
         check_states(data)
+
+
+@pytest.mark.long
+def test_computed_numerics_keep_ten_places(tmp_path: Path) -> None:
+    """Views have the digits, and overflow where they did, when they were made; days of text are computed anew."""
+    data = tmp_path / "data"
+    with tarfile.open(DATA / "0de40a6.tar.xz") as archive:
+        archive.extractall(tmp_path / "made", filter="data")
+    restore(tmp_path / "made", Storage(data))
+    server = Server(data)
+    try:
+        with server.connect() as own:
+            logged = "SELECT info::jsonb ->> 'name' FROM rw_catalog.rw_event_logs WHERE event_type LIKE '%PLAN%'"
+            assert rows(own, logged) == [("days",)]
+            own.execute("INSERT INTO wide SELECT i + 10, f, g, a, n, s, '03/04/2005' FROM wide")
+            own.execute("DELETE FROM wide WHERE i IN (7, 12)")
+            assert wait_until(lambda: len(rows(own, "SELECT state FROM rw_catalog.rw_job_status")) == 5, 60)
+            own.execute("FLUSH")
+            texts = [tuple(map(str, row)) for row in rows(own, "SELECT * FROM computed ORDER BY i")]
+            assert texts[1] == ("17", "13869.2127585728", "99999600.0005999997", "1524157875323866912056239.9025",
+                                "1358024679135.795", "12345.123456789", "1234567890123.5",
+                                "38269.8827160459382695", "0.123456789")  # fmt: skip
+            assert rows(own, "SELECT v FROM totals ORDER BY k") == [(Decimal("0.01"),), (None,)]
+            days = rows(own, "SELECT d::text, n FROM days ORDER BY d")
+            assert days == [("2003-01-02", 1), ("2005-03-04", 1)]
+    finally:
+        server.stop()
+    done = sparkwave("check", "--data", data, "--views")
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    assert done.stdout.endswith("no findings\n")
 
 
 def difference(own: psycopg.Connection[Any], name: str, query: str) -> Counter[Any]:

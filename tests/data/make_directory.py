@@ -1,9 +1,10 @@
 """Makes a data directory as an earlier version of Sparkwave left it: tests/data/COMMIT.tar.xz.
 
-    python tests/data/make_directory.py COMMIT [--later | --every]
+    python tests/data/make_directory.py COMMIT [--later | --every | --numerics]
 
 Runs the server of that commit with the packages that are installed now, as tests/test_earlier_versions.py has it:
-43bf28f, the first one with structs, 8f71e67 with indexes, users, sources and sinks, and 8b3b816 with every operator.
+43bf28f, the first one with structs, 8f71e67 with indexes, users, sources and sinks, 8b3b816 with every operator, and
+0de40a6, the last one whose computed numerics have ten places.
 """
 
 from __future__ import annotations
@@ -173,8 +174,26 @@ EVERY = (
 )
 
 
+NUMERICS = (
+    "CREATE TABLE wide (i int, f numeric(20,15), g numeric(12,11), a numeric(15,2), n numeric, s numeric(6,4), t text)",
+    """INSERT INTO wide VALUES
+       (7, 12345.123456789012345, 1.12345678901, 1234567890123.45, 3.1, 99.9999, '2024-01-02'),
+       (2, 0.000000000000001, 0.00000000001, 0.01, 0.1, 0.0001, '01/02/03')""",
+    """CREATE MATERIALIZED VIEW computed AS SELECT i, f * g AS x, s * s * s * s AS y, a * a AS z, a * 1.1 AS q,
+       coalesce(f, 0) AS c, round(a, 1) AS r, n * f AS nf, 0.123456789012345 AS l FROM wide""",
+    """CREATE MATERIALIZED VIEW totals AS SELECT i % 2 AS k, sum(f * g) AS x, sum(a * s) AS y, avg(f * g) AS z,
+       max(s * s * s) AS m, sum(a * 1.000000000001) AS v, sum(coalesce(a, 0) * coalesce(a, 0)) AS c, sum(a + a) AS t
+       FROM wide GROUP BY i % 2""",
+    "CREATE MATERIALIZED VIEW of_totals AS SELECT k, x * y AS p, z FROM totals WHERE x * y > 1",
+    "CREATE MATERIALIZED VIEW together AS SELECT i, f FROM wide UNION ALL SELECT i, g FROM wide",
+    "CREATE MATERIALIZED VIEW days AS SELECT t::date AS d, count(*) AS n FROM wide GROUP BY t::date",
+)
+
+
 def main() -> None:
     commit = sys.argv[1]
+    statements = STATEMENTS + LATER * ("--later" in sys.argv)
+    statements = EVERY if "--every" in sys.argv else NUMERICS if "--numerics" in sys.argv else statements
     with tempfile.TemporaryDirectory() as made:
         tree, data = Path(made) / "tree", Path(made) / "data"
         subprocess.run(["git", "worktree", "add", "-q", "--detach", str(tree), commit], cwd=ROOT, check=True)
@@ -185,7 +204,7 @@ def main() -> None:
         )
         try:
             with connect() as connection:
-                for statement in EVERY if "--every" in sys.argv else STATEMENTS + LATER * ("--later" in sys.argv):
+                for statement in statements:
                     connection.execute(statement.encode())
                 time.sleep(2)  # a source's rows
                 connection.execute("FLUSH")
