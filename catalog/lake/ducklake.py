@@ -14,7 +14,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -273,7 +273,7 @@ class Lake:
     def _wait_for_schema(self) -> None:
         """Wait until the present schema is read: what a transaction refers to is not replaced from then on."""
         if self._schema_read is not None:
-            self._schema_read.result()
+            wait((self._schema_read,))
 
     @contextlib.contextmanager
     def keeping_files(self) -> Iterator[None]:
