@@ -140,6 +140,11 @@ def is_passing(error: duckdb.Error) -> bool:
     return re.search(r"Table with name ducklake_inlined_\w+ does not exist", str(error)) is not None
 
 
+def is_overflow(error: duckdb.Error) -> bool:
+    """Return whether a number was out of the range of DuckDB's type."""
+    return isinstance(error, duckdb.OutOfRangeException)
+
+
 def is_conflict(error: duckdb.Error) -> bool:
     """Return whether a transaction has failed only because of other transactions' commits since it began."""
     return isinstance(error, duckdb.TransactionException) or is_passing(error)

@@ -71,9 +71,10 @@ from sparkwave.planner.build.handled import check_windows
 from sparkwave.planner.build.session_frames import expand_sessions
 from sparkwave.planner.build.time_windows import expand_windows
 from sparkwave.planner.functions.aggregates import canonical
-from sparkwave.planner.functions.digits import has_many_places
+from sparkwave.planner.functions.digits import NARROW, has_many_places
 from sparkwave.planner.functions.duckdb_spelling import for_duckdb
 from sparkwave.planner.functions.flat_unnest import flatten, unnested
+from sparkwave.planner.functions.narrow import summed_arithmetic
 from sparkwave.planner.functions.operators import check_subscripts
 from sparkwave.planner.functions.typed import is_quotient, with_written_numerics
 from sparkwave.planner.functions.undefined import check_counts
@@ -119,7 +120,8 @@ class Batch:
     constants: a running batch has been planned with their values. `indexed` is the same query over indexes, if some
     serve it, and `served` the query over copies, if it reads relations in their present state. `mixes` tells that it
     reads materialized views in memory and tables of the lake. `constant_rows` is the number of an INSERT's VALUES rows,
-    if they are constants and parameters. `draws` are its draws from sequences.
+    if they are constants and parameters. `draws` are its draws from sequences. `narrow` is a text with the same rows in
+    less time, or an error.
     """
 
     sql: str
@@ -133,6 +135,7 @@ class Batch:
     mixes: bool = False
     constant_rows: int = 0
     draws: Draws = NO_DRAWS
+    narrow: str | None = None
 
     @lazy
     def reads_system(self) -> bool:
@@ -192,12 +195,19 @@ def plan_query(
     sets = pg_compat.set_config_calls(tree)
     indexed = _indexed(tree, environment, parameters)
     resolved, draws = _with_sequences(resolve_tables(tree, environment), environment)
-    finished = finished_tree(resolved, environment, parameters)
+    summed = summed_arithmetic(resolved)
+    finished, narrow = finished_tree(resolved.copy() if summed else resolved, environment, parameters), None
+    if summed:
+        for node in summed:
+            node.meta[NARROW] = True
+        narrow = finished_tree(resolved, environment, parameters)
     mixes = {VIEWS_SCHEMA, ""} <= {_place(table) for table in finished.find_all(exp.Table)}
     sql = finished.sql(dialect="duckdb")
     indexed = None if draws else indexed
     batch = Batch(sql, parameters, found, is_constant, sets, constants, indexed, mixes=mixes, draws=draws)
-    copies = None if batch.reads_system or constants or draws else over_copies(finished)
+    if narrow is not None and not (mixes or draws or constants):
+        batch = replace(batch, narrow=narrow.sql(dialect="duckdb"))
+    copies = None if batch.reads_system or constants or draws else over_copies(narrow or finished)
     if copies is None:
         return batch
     return replace(batch, served=replace(copies, lookup=find_lookup(client_tree, relations, parameters)))

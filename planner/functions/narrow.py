@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from sparkwave.catalog.types import DEFAULT_NUMERIC
+from sparkwave.catalog.types import DEFAULT_NUMERIC, QUOTIENT
 from sparkwave.planner.functions.digits import INT64_DIGITS, NARROW, chosen, narrow_digits
 from sparkwave.planner.functions.safe import AROUND_CALL
 from sparkwave.planner.functions.typed import sql_type
@@ -32,6 +32,20 @@ def narrow_sums(query: exp.Expr) -> exp.Expr:
         if isinstance(inner, exp.Select) and {key for key, value in inner.args.items() if value} <= _PLAIN:
             _narrow_read(outer, inner)
     return query
+
+
+def summed_arithmetic(query: exp.Expr) -> list[exp.Expr]:
+    """Return the arithmetic with numerics in the sums of a client's query, which has no row before it has all.
+
+    If it is marked as NARROW the query has the same rows or raises.
+    """
+    if not isinstance(query, exp.Select):
+        return []
+    totals = [total for item in query.selects for total in item.find_all(exp.Sum)]
+    totals = [t for t in totals if t.parent_select is query and not isinstance(t.parent, exp.Window)]
+    parts = [part for total in totals for part in total.find_all(exp.Add, exp.Sub, exp.Mul)]
+    types = [(part, sql_type(part.type)) for part in parts]
+    return [part for part, type_ in types if type_ is not None and type_.name == "numeric" and type_ != QUOTIENT]
 
 
 def _narrow_read(outer: exp.Select, inner: exp.Select) -> None:

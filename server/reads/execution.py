@@ -13,7 +13,7 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.memory_transactions import rollback
 from sparkwave.catalog.lake.sizes import reads_sizes, set_sizes
-from sparkwave.catalog.lake.translation import DuckDBError
+from sparkwave.catalog.lake.translation import DuckDBError, is_overflow
 from sparkwave.catalog.names import DEFAULT_DATABASE, literal
 from sparkwave.catalog.stores.sequence_store import Position
 from sparkwave.catalog.types import Type
@@ -76,17 +76,18 @@ def query(
             if batch.reads_system:
                 _set_variables(session, cursor, batch.sql)
             bound = given(cursor, batch, values)
+            sql = batch.sql
             with drawing(session, cursor, batch.draws):
                 has_index = run_indexed(session, cursor, batch, bound)
                 if not has_index:
                     if batch.mixes:  # so that views and tables are read at one snapshot
                         cursor.execute(f"BEGIN; {ANCHOR}").fetchall()
-                    execute(cursor, batch.sql, bound)
+                    sql = _execute(cursor, batch, bound)
                 columns = columns or result_columns(cursor, batch.origins)
                 # All numbers are drawn now, before another session draws.
                 drawn = cursor.to_arrow_table() if batch.draws else None
             if drawn is None:
-                sql = batch.indexed.sql if has_index and batch.indexed is not None else batch.sql
+                sql = batch.indexed.sql if has_index and batch.indexed is not None else sql
                 return stream(session, cursor, tag, columns, kept, lambda: run_again(cursor, sql, bound))
             _set_sequences(session, batch.draws, drawn)
             batches = Batches(session, cursor, drawn.to_reader(BATCH_ROWS), kept)
@@ -94,6 +95,19 @@ def query(
     except BaseException:
         session.context.lake.unpin(kept)
         raise
+
+
+def _execute(cursor: Cursor, batch: Batch, bound: list[object] | dict[str, object] | None) -> str:
+    """Run a query, in the narrow spelling if its values fit. Returns the text that was run."""
+    if batch.narrow is not None:
+        try:
+            execute(cursor, batch.narrow, bound)
+            return batch.narrow
+        except DuckDBError as error:
+            if not is_overflow(error):
+                raise
+    execute(cursor, batch.sql, bound)
+    return batch.sql
 
 
 def _set_sequences(session: Session, draws: Draws, rows: pa.Table) -> None:
