@@ -17,5 +17,5 @@ TYPED_OUTPUTS = 9  # a text beside numbers in a set operation is a number; befor
 EXACT_FUNCTIONS = 10  # sqrt of numeric(10,2), and stddev of numerics, are exact; before, ten places and floats
 WIDE_LITERALS = 10  # an integer constant beside a smallint is an integer; before, it was a smallint
 DEPENDENT_COLUMNS = 10  # a primary key in GROUP BY stands for its table's columns; before, for itself alone
-EXACT_DIGITS = 12  # computed numerics keep more than ten digits after the point; before, they were rounded
 WRITTEN_NAMES = 11  # an unnamed variance(x) is named variance; before, it was var_samp
+EXACT_DIGITS = 12  # computed numerics keep more than ten digits after the point; before, they were rounded

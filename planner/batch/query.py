@@ -71,10 +71,10 @@ from sparkwave.planner.build.handled import check_windows
 from sparkwave.planner.build.session_frames import expand_sessions
 from sparkwave.planner.build.time_windows import expand_windows
 from sparkwave.planner.functions.aggregates import canonical
-from sparkwave.planner.functions.digits import NARROW, has_many_places
+from sparkwave.planner.functions.digits import has_many_places
 from sparkwave.planner.functions.duckdb_spelling import for_duckdb
 from sparkwave.planner.functions.flat_unnest import flatten, unnested
-from sparkwave.planner.functions.narrow import summed_arithmetic
+from sparkwave.planner.functions.narrow import narrow_totals
 from sparkwave.planner.functions.operators import check_subscripts
 from sparkwave.planner.functions.typed import is_quotient, with_written_numerics
 from sparkwave.planner.functions.undefined import check_counts
@@ -195,12 +195,8 @@ def plan_query(
     sets = pg_compat.set_config_calls(tree)
     indexed = _indexed(tree, environment, parameters)
     resolved, draws = _with_sequences(resolve_tables(tree, environment), environment)
-    summed = summed_arithmetic(resolved)
-    finished, narrow = finished_tree(resolved.copy() if summed else resolved, environment, parameters), None
-    if summed:
-        for node in summed:
-            node.meta[NARROW] = True
-        narrow = finished_tree(resolved, environment, parameters)
+    finished = finished_tree(resolved, environment, parameters)
+    narrow = narrow_totals(finished)
     mixes = {VIEWS_SCHEMA, ""} <= {_place(table) for table in finished.find_all(exp.Table)}
     sql = finished.sql(dialect="duckdb")
     indexed = None if draws else indexed

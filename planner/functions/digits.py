@@ -12,6 +12,8 @@ from sparkwave.planner.functions.typed import sql_type, type_of_part
 INT64_DIGITS = 18
 # Marks a product that is not to be made wider.
 NARROW = "narrow"
+# Marks a cast that makes a side of an operator wider.
+WIDENING = "widening"
 # Marks a sum, difference or product with ten digits after the point, as before `since.EXACT_DIGITS`.
 OF_TEN_PLACES = "ten places"
 

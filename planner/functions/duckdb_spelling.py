@@ -42,6 +42,7 @@ from sparkwave.planner.functions.digits import (
     INT64_DIGITS,
     NARROW,
     OF_TEN_PLACES,
+    WIDENING,
     digits,
     digits_of,
     digits_of_both,
@@ -434,7 +435,7 @@ def _in_type(value: exp.Expr, type_: Type) -> exp.Expr:
 
 
 def _of_quotients(node: exp.Expr) -> exp.Expr | None:
-    """Return an expression of several values as a quotient, where DuckDB would leave it 10 decimal places.
+    """Return an expression of numerics with many places, where DuckDB would leave it 10 of them.
 
     This happens beside a value with 28 digits before the point.
     """
@@ -509,6 +510,7 @@ def _exact(node: exp.Add | exp.Sub | exp.Mul) -> exp.Expr:
     place = known.index(None) if None in known else 0
     wide = exp.DataType.build(f"DECIMAL({DEFAULT_NUMERIC[0]}, {declared[place][1]})", dialect="duckdb")
     sides[place] = exp.Cast(this=sides[place], to=wide)
+    sides[place].meta[WIDENING] = True
     return type(node)(this=sides[0], expression=sides[1])
 
 

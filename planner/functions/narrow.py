@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from sparkwave.catalog.types import DEFAULT_NUMERIC, QUOTIENT
-from sparkwave.planner.functions.digits import INT64_DIGITS, NARROW, chosen, narrow_digits
+from sparkwave.catalog.types import DEFAULT_NUMERIC
+from sparkwave.planner.functions.digits import INT64_DIGITS, NARROW, WIDENING, chosen, narrow_digits
 from sparkwave.planner.functions.safe import AROUND_CALL
 from sparkwave.planner.functions.typed import sql_type
 
@@ -34,18 +34,26 @@ def narrow_sums(query: exp.Expr) -> exp.Expr:
     return query
 
 
-def summed_arithmetic(query: exp.Expr) -> list[exp.Expr]:
-    """Return the arithmetic with numerics in the sums of a client's query, which has no row before it has all.
+def narrow_totals(query: exp.Expr) -> exp.Expr | None:
+    """Return a copy of a client's query, spelled for DuckDB, that returns the same rows or raises before the first.
 
-    If it is marked as NARROW the query has the same rows or raises.
+    None if its sums are in 64 bits already.
     """
+    if not _widenings(query):
+        return None
+    query = query.copy()
+    for cast in _widenings(query):
+        cast.replace(cast.this)
+    return query
+
+
+def _widenings(query: exp.Expr) -> list[exp.Cast]:
+    """Return the casts to 128 bits in a query's own sums: it has no row before it has added all."""
     if not isinstance(query, exp.Select):
         return []
     totals = [total for item in query.selects for total in item.find_all(exp.Sum)]
     totals = [t for t in totals if t.parent_select is query and not isinstance(t.parent, exp.Window)]
-    parts = [part for total in totals for part in total.find_all(exp.Add, exp.Sub, exp.Mul)]
-    types = [(part, sql_type(part.type)) for part in parts]
-    return [part for part, type_ in types if type_ is not None and type_.name == "numeric" and type_ != QUOTIENT]
+    return [cast for total in totals for cast in total.find_all(exp.Cast) if cast.meta.get(WIDENING)]
 
 
 def _narrow_read(outer: exp.Select, inner: exp.Select) -> None:

@@ -87,7 +87,7 @@ def duckdb_call(name: str, *arguments: exp.Expr) -> exp.Expr:
     return exp.Anonymous(this=name, expressions=list(arguments))
 
 
-# Macros that repeat an argument 30 times or more, with its place. None of them raises.
+# Macros that repeat an argument 30 times or more, with its place.
 _REPEATS = {
     **dict.fromkeys(("quote_literal", "quote_nullable", "text_out", "shown_text", "to_text", "json_key"), 0),
     **dict.fromkeys(("number_in_json", "time_in_json", "key_in_json", "justify_interval", "justify_hours"), 0),
