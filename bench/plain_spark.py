@@ -9,7 +9,9 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyspark
 from pyspark.sql import SparkSession
@@ -95,6 +97,14 @@ class PlainSpark:
             if re.search(rf"\b{table}\b", query):
                 self._session.read.parquet(*(f"file://{file}" for file in files)).createOrReplaceTempView(table)
         self._session.sql(to_spark(query)).write.parquet(f"file://{self._target}")
+
+    def run_in_python(self) -> None:
+        """A job of one task that passes one row through Python."""
+
+        def unchanged(batches: Iterator[Any]) -> Iterator[Any]:
+            yield from batches
+
+        self._session.range(0, 1, 1, 1).mapInArrow(unchanged, "id long").collect()
 
     def clear(self) -> None:
         """Remove what the last job has written."""

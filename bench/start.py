@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import tempfile
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import psycopg
 
 from bench.measuring import Settings, spread
+from bench.plain_spark import PlainSpark
 from bench.results import Aim, Table
 from bench.sql import scalar
 from sparkwave.server.demo.local_server import LocalServer, local_server
@@ -33,6 +36,8 @@ def measure(settings: Settings) -> Iterator[Table]:
             ready.append(time.perf_counter() - start)
             if run == max(runs, 2) - 1:
                 group, first, done = zip(*_serverless(server, runs), strict=True)
+    with tempfile.TemporaryDirectory(prefix="bench-start-") as folder:
+        plain = [_plain(settings.memory_mib, Path(folder) / str(run)) for run in range(runs)]
     rows = [
         (what, min(values), spread(values))
         for what, values in {
@@ -40,12 +45,14 @@ def measure(settings: Settings) -> Iterator[Table]:
             "serverless: CREATE to a running group": group,
             "serverless: CREATE to the first slice": first,
             "serverless: CREATE to the finished view": done,
+            "plain Spark: start to the first row through Python": plain,
         }.items()
     ]
     yield Table(
         "Starts, s",
         f"Best of {runs}. The server is started by the command line over an empty directory, with Spark on demand; the "
-        f"view is an aggregation of {ROWS:,} rows in slices of {SLICE_ROWS:,}.",
+        f"view is an aggregation of {ROWS:,} rows in slices of {SLICE_ROWS:,}. Plain Spark is an application of its "
+        "own, started by spark-submit.",
         ("what", "best", "spread"),
         rows,
         aims=(
@@ -53,6 +60,14 @@ def measure(settings: Settings) -> Iterator[Table]:
             Aim("first serverless slice", f"<= {SLICE_S:g} s", f"{min(first):.2f} s", min(first) <= SLICE_S),
         ),
     )
+
+
+def _plain(memory_mib: int, directory: Path) -> float:
+    """Seconds from the start of plain Spark until a row has passed through Python."""
+    start = time.perf_counter()
+    with PlainSpark(memory_mib, {}, directory) as plain:
+        plain.run_in_python()
+        return time.perf_counter() - start
 
 
 def _serverless(server: LocalServer, runs: int) -> Iterator[tuple[float, float, float]]:

@@ -267,3 +267,27 @@ def test_what_duckdb_can_run_is_explained_and_created(narrow: Server, name: str)
         connection.execute(f"EXPLAIN CREATE MATERIALIZED VIEW {name} AS {BOUND[name]}")
         connection.execute(f"CREATE MATERIALIZED VIEW {name} AS {BOUND[name]}")
         connection.execute(f"DROP MATERIALIZED VIEW {name}")
+
+
+@pytest.mark.parametrize(
+    "condition",
+    ("d > 'today'", "d = 'Yesterday'::date", "CASE WHEN ts < timestamp ' now ' THEN true END", "d IN ('tomorrow')"),
+)
+def test_words_for_the_time_are_refused(narrow: Server, condition: str) -> None:
+    """Their values change while the tables do not."""
+    days = "SELECT DATE '2024-01-02' + id AS d, TIMESTAMP '2024-01-02' AS ts FROM n"
+    query = f"SELECT d FROM ({days}) AS days WHERE {condition}"
+    with narrow.connect() as connection:
+        connection.execute(query)
+        sqlstate, message, _ = _refused(connection, f"CREATE MATERIALIZED VIEW late AS {query}")
+    word = condition[condition.index("'") :]
+    assert sqlstate == "0A000"
+    assert message == f"{word[: word.index(word[0], 1) + 1]} is not supported in a materialized view"
+
+
+def test_other_words_are_texts(narrow: Server) -> None:
+    with narrow.connect() as connection:
+        query = "SELECT id FROM n WHERE DATE '2024-01-02' + id > 'someday'"
+        assert _refused(connection, f"CREATE MATERIALIZED VIEW late AS {query}")[0] == "22007"
+        connection.execute("CREATE MATERIALIZED VIEW named AS SELECT 'today' AS word FROM n WHERE 'now' = 'now'::text")
+        connection.execute("DROP MATERIALIZED VIEW named")

@@ -10,16 +10,20 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from sparkwave.planner.batch.typer import Typer
-from sparkwave.planner.functions.assignment import NUMBERS, group_of
+from sparkwave.planner.functions.assignment import MOMENTS, NUMBERS, group_of
 from sparkwave.planner.functions.typed import type_of_part
 from sparkwave.planner.parse.text_values import decode_text
 from sparkwave.planner.parse.trees import at
 
+_CHECKED = (NUMBERS, MOMENTS, "boolean", "uuid")
 _BINARY = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
 
 
 def check_literals(tree: exp.Expr, typed: Typer) -> None:
-    """Raise Error 22P02 or 22003 for a text that is no value of the number, boolean or uuid that it has to be."""
+    """Raise Error 22P02, 22003 or 22007 for a text that is no value of the type that it has to be.
+
+    That is a number, boolean, uuid, date or time; those with digits in them are read elsewhere (`bind.untyped`).
+    """
     pairs = [
         (literal, part) for literal in tree.find_all(exp.Literal) if literal.is_string for part in _partners(literal)
     ]
@@ -28,7 +32,9 @@ def check_literals(tree: exp.Expr, typed: Typer) -> None:
     for literal, part in pairs:
         found = counterparts[id(part)]
         type_ = type_of_part(found) if found is not None else None
-        if type_ is None or type_.dimensions or group_of(type_) not in (NUMBERS, "boolean", "uuid"):
+        if type_ is None or type_.dimensions or group_of(type_) not in _CHECKED:
+            continue
+        if group_of(type_) == MOMENTS and any(character.isdigit() for character in literal.name):
             continue
         with at(literal):
             decode_text(literal.name, type_)

@@ -30,7 +30,15 @@ from sparkwave.planner.batch.parameters import Seen, type_by_place
 from sparkwave.planner.batch.typer import Typer
 from sparkwave.planner.bind.binder import BoundQuery, annotate_again, data_type
 from sparkwave.planner.bind.user_types import check_label
-from sparkwave.planner.parse.literals import IS_NEW, definition_text, engine_text
+from sparkwave.planner.functions.unstable import unstable
+from sparkwave.planner.parse.literals import (
+    IS_NEW,
+    MOMENTS,
+    definition_text,
+    engine_text,
+    is_relative,
+    moment_now,
+)
 from sparkwave.planner.parse.moment_texts import MDY
 from sparkwave.planner.parse.trees import at, folded, position_of
 
@@ -49,7 +57,8 @@ def type_literals(bound: BoundQuery, has_typed_outputs: bool = True, order: str 
     """Give the literals of a bound query of a definition their types, and type the expressions over them again.
 
     Without `has_typed_outputs` texts beside numbers or booleans in a set operation made texts of them. `order` is the
-    session's order of dates, for `definition_text`; None for a stored definition.
+    session's order of dates, for `definition_text`; None for a stored definition. Raises Error 0A000 for words for the
+    time in a new definition, since their values change while the tables do not.
     """
     seen: Seen = {}
     has_checked = holds_checked(bound.tree, bound.tables.values())
@@ -60,6 +69,10 @@ def type_literals(bound: BoundQuery, has_typed_outputs: bool = True, order: str 
     given = [_give(literal, type_, read) for literal, type_ in types]
     if any(given):
         annotate_again(bound)
+    if order is not None:
+        for cast in bound.tree.find_all(exp.Cast):
+            if cast.this.is_string and is_relative(cast.this.name) and _name(cast.to) in MOMENTS:
+                raise unstable(cast.this)
 
 
 def with_literals_of(tree: exp.Expr, typed: Typer, has_checked: bool, order: str) -> exp.Expr:
@@ -123,32 +136,45 @@ def _may_be_misread(text: str) -> bool:
     if text.lstrip()[:1] in ("{", "[", "\\"):
         return True
     if not any(character.isdigit() for character in text):
-        return False
+        return is_relative(text)
     try:
         return engine_text(text, "TIMESTAMPTZ") != text
     except Error as error:
         return error.sqlstate == DATETIME_FIELD_OVERFLOW  # perhaps not in another order
 
 
-# Returns the text of a literal of a type in the engines' form; None where it is left to the engine.
-Read = Callable[[exp.Expr, str], str | None]
+# Returns the value of a literal of a type in the engines' form; None where it is left to the engine.
+Read = Callable[[exp.Expr, str], exp.Expr | None]
 
 
-def _in_query(literal: exp.Expr, type_: str, order: str) -> str:
+def _in_query(literal: exp.Expr, type_: str, order: str) -> exp.Expr:
+    now = moment_now(literal.name, type_)
+    if now is not None:
+        return now
     is_new = literal.meta.get(IS_NEW)
     read = definition_text if is_new else engine_text
     with at(literal):
-        return read(literal.name, type_, MDY if is_new is False else order)
+        return exp.Literal.string(read(literal.name, type_, MDY if is_new is False else order))
 
 
-def _in_definition(literal: exp.Expr, type_: str, order: str | None) -> str | None:
+def _in_definition(literal: exp.Expr, type_: str, order: str | None) -> exp.Expr | None:
     if order is not None:
         with at(literal):
-            return definition_text(literal.name, type_, order)
-    try:
-        return engine_text(literal.name, type_)
-    except Error:
+            text = definition_text(literal.name, type_, order)
+    elif is_relative(literal.name):
         return None
+    else:
+        try:
+            text = engine_text(literal.name, type_)
+        except Error:
+            return None
+    value = exp.Literal.string(text)
+    value.meta.update(literal.meta)
+    return value
+
+
+def _name(type_: exp.Expr) -> str:
+    return type_.sql(dialect="postgres").upper()
 
 
 def _give(literal: exp.Expr, type_: Type | None, read: Read) -> bool:
@@ -171,9 +197,8 @@ def _give(literal: exp.Expr, type_: Type | None, read: Read) -> bool:
         check_label(literal.name, type_, position_of(literal))
         literal.replace(exp.Cast(this=literal.copy(), to=to))
         return True
-    text = literal.name if type_.dimensions or type_ == JSONB else read(literal, to.sql(dialect="postgres").upper())
-    if text is None:
+    value = exp.Literal.string(literal.name) if type_.dimensions or type_ == JSONB else read(literal, _name(to))
+    if value is None:
         return False
-    cast = exp.Cast(this=exp.Literal.string(text), to=to)
-    literal.replace(cast)
+    literal.replace(exp.Cast(this=value, to=to))
     return True

@@ -46,14 +46,19 @@ def check_stable(expression: exp.Expr) -> None:
     """Raise Error 0A000 for a function whose value changes while the tables do not."""
     part = unstable_call(expression)
     if part is not None:
-        raise Error(
-            f"{part.sql(dialect='postgres', normalize_functions='lower').replace(chr(34), '')} is not supported in a "
-            "materialized view",
-            errors.FEATURE_NOT_SUPPORTED,
-            hint="Its value is not a function of the tables. Of time there is now(), compared with a column, and "
-            "proctime() in a generated column of a table or source.",
-            position=position_of(part),
-        )
+        raise unstable(part)
+
+
+def unstable(part: exp.Expr) -> Error:
+    """Return the error for a call or a word whose value changes while the tables do not."""
+    return Error(
+        f"{part.sql(dialect='postgres', normalize_functions='lower').replace(chr(34), '')} is not supported in a "
+        "materialized view",
+        errors.FEATURE_NOT_SUPPORTED,
+        hint="Its value is not a function of the tables. Of time there is now(), compared with a column, and "
+        "proctime() in a generated column of a table or source.",
+        position=position_of(part),
+    )
 
 
 def mutable_call(expression: exp.Expr) -> exp.Expr | None:

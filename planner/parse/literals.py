@@ -19,7 +19,9 @@ from sparkwave.planner.parse.text_values import decode_text, moment_text
 IS_NEW = "is_new"
 _CHECKED = {"BOOLEAN", "SMALLINT", "INT", "BIGINT", "UUID", "BYTEA", "REAL", "DOUBLE PRECISION"}
 _DAYS = {"DATE", "TIMESTAMP", "TIMESTAMPTZ"}
-_MOMENTS = {"TIME": TIME, "DATE": DATE, "TIMESTAMP": TIMESTAMP, "TIMESTAMPTZ": TIMESTAMPTZ}
+# By the names that sqlglot writes for PostgreSQL, in upper case.
+# By the names that sqlglot writes for PostgreSQL, in upper case.
+MOMENTS = {"TIME": TIME, "DATE": DATE, "TIMESTAMP": TIMESTAMP, "TIMESTAMPTZ": TIMESTAMPTZ}
 _AWAY = {"today": 0, "tomorrow": 1, "yesterday": -1}  # days
 
 
@@ -42,7 +44,7 @@ def with_literals(tree: exp.Expr, order: str | None = None, is_definition: bool 
 
 
 def _read(cast: exp.Cast, type_: str, order: str | None, is_definition: bool) -> None:
-    now = _relative(cast.this.name, type_) if order is not None and not is_definition else None
+    now = moment_now(cast.this.name, type_) if order is not None and not is_definition else None
     if now is not None:
         cast.set("this", now)
         return
@@ -50,7 +52,7 @@ def _read(cast: exp.Cast, type_: str, order: str | None, is_definition: bool) ->
     try:
         text = read(cast.this.name, type_, order or MDY)
     except Error as error:
-        if order is None and type_ in _MOMENTS:
+        if order is None and type_ in MOMENTS:
             return
         error.position = error.position or (cast.this.meta["start"] + 1 if "start" in cast.this.meta else None)
         raise
@@ -63,14 +65,19 @@ def moment_value(text: str, type_: Type, order: str) -> exp.Expr:
 
     Raises Error 22007, 22008, 22009 or 22023.
     """
-    [name] = (name for name, each in _MOMENTS.items() if each == type_)
-    return _relative(text, name) or exp.Literal.string(moment_text(text, type_, order))
+    [name] = (name for name, each in MOMENTS.items() if each == type_)
+    return moment_now(text, name) or exp.Literal.string(moment_text(text, type_, order))
 
 
-def _relative(text: str, type_: str) -> exp.Expr | None:
-    """Return the value of `now`, `today`, `tomorrow` or `yesterday`."""
+def is_relative(text: str) -> bool:
+    """Return whether a text is `now`, `today`, `tomorrow` or `yesterday`."""
+    return text.strip().lower() in RELATIVE
+
+
+def moment_now(text: str, type_: str) -> exp.Expr | None:
+    """Return the value of a text that `is_relative` as one of MOMENTS; None of another text."""
     word = text.strip().lower()
-    if word == "now" and type_ in _MOMENTS:
+    if word == "now" and type_ in MOMENTS:
         now = exp.CurrentTimestamp()
         return exp.cast(now, "timestamp") if type_ == "TIME" else now
     if word not in _AWAY or type_ not in _DAYS:
@@ -93,10 +100,10 @@ def definition_text(text: str, type_: str, order: str) -> str:
 
     Raises Error 0A000 where the order of the session, `order`, makes another value of the text.
     """
-    if type_ in _MOMENTS and text.strip().lower() in RELATIVE:
+    if type_ in MOMENTS and is_relative(text):
         return text
     own = engine_text(text, type_, order)
-    if type_ not in _MOMENTS or order == MDY:
+    if type_ not in MOMENTS or order == MDY:
         return own
     try:
         is_same = engine_text(text, type_, MDY) == own
@@ -115,8 +122,8 @@ def engine_text(text: str, type_: str, order: str = MDY) -> str:
     """
     if type_ == "INTERVAL":
         return interval_text(text)
-    if type_ in _MOMENTS:
-        return moment_text(text, _MOMENTS[type_], order)
+    if type_ in MOMENTS:
+        return moment_text(text, MOMENTS[type_], order)
     if type_ not in _CHECKED:
         return text
     value = decode_text(text, parse_type(type_.lower()))
