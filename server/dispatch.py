@@ -213,14 +213,14 @@ def run(session: Session, statement: Statement, oids: tuple[int, ...], values: t
         try:
             return HANDLERS[type(statement)](session, statement, oids, values)
         except Altered:
-            if attempts == _ATTEMPTS or session.block is not None:
+            if attempts == _ATTEMPTS or session.transaction.block is not None:
                 raise
             return handle(attempts + 1)
 
     with Places(statement, session):
         done = handle() if atomic.is_part(session, statement) else atomic.run_between(session, statement, handle)
     transactions.note_committed(session, statement)
-    if session.on_commit and not isinstance(statement, statements.Query):
+    if session.temporary.on_commit and not isinstance(statement, statements.Query):
         on_commit.end_transaction(session)
     return done
 
@@ -254,7 +254,9 @@ class Client:
     @notify.setter
     def notify(self, send: Callable[[Notice], None]) -> None:
         session = self._session
-        session.notify = lambda notice: send(notice) if notice.is_shown_at(session.get("client_min_messages")) else None
+        session.notify = lambda notice: (
+            send(notice) if notice.is_shown_at(session.variables.get("client_min_messages")) else None
+        )
 
     @property
     def names(self) -> Names:
@@ -276,7 +278,7 @@ class Client:
         if lookup is not None:
             atomic.check_failed(self._session, lookup.statement)
             return lookup
-        statement = _parsed(sql, self._session.date_order)
+        statement = _parsed(sql, self._session.variables.date_order)
         atomic.check_failed(self._session, statement)
         return Prepared(self._session, statement, parameter_oids, sql)
 
@@ -287,14 +289,14 @@ class Client:
             if self._session.backend is not None:  # from here on a cancel finds it
                 self._session.backend.begin(prepared.text)
             done = run(self._session, prepared.statement, prepared.oids, prepared.constants or values)
-        level = self._session.get("client_min_messages")
+        level = self._session.variables.get("client_min_messages")
         done.notices = [notice for notice in done.notices if notice.is_shown_at(level)]
-        if not self._session.flag("risingwave_command_tags"):
+        if not self._session.variables.flag("risingwave_command_tags"):
             done.tag = postgres_tag(done.tag)
         return done
 
     def begin_implicit(self) -> None:
-        if self._session.block is None and atomic.applies(self._session):
+        if self._session.transaction.block is None and atomic.applies(self._session):
             atomic.begin(self._session, implicit=True)
 
     def begins_pipeline(self, prepared: result.Prepared) -> bool:
@@ -302,7 +304,8 @@ class Client:
         return atomic.begins_pipeline(self._session, prepared.statement)
 
     def end_implicit(self) -> None:
-        if self._session.block is not None and self._session.block.is_implicit:
+        block = self._session.transaction.block
+        if block is not None and block.is_implicit:
             with self._session.statement(), Places(statements.Empty(), self._session):
                 atomic.commit(self._session)
             on_commit.end_transaction(self._session)
@@ -315,9 +318,9 @@ class Client:
 
     def transaction_status(self) -> bytes:
         """Idle unless a COMMIT would end something, since each statement commits by itself, as in RisingWave."""
-        block = self._session.block
+        block = self._session.transaction.block
         has_failed = block is not None and block.has_failed
-        is_open = self._session.pinned is not None or self._session.names.has_open_portals
+        is_open = self._session.transaction.pinned is not None or self._session.names.has_open_portals
         self._in_transaction = is_open or has_failed
         if self._session.backend is not None:
             self._session.backend.rest(is_open, has_failed)
@@ -333,10 +336,10 @@ class Client:
         return self._session.idle_limit(self._in_transaction)
 
     def parameters(self) -> dict[str, str]:
-        return self._session.reported()
+        return self._session.variables.reported()
 
     def cancel(self) -> None:
-        self._session.cancel()
+        self._session.running.cancel()
 
     def close(self) -> None:
         if self._session.backend is not None:

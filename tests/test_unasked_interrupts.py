@@ -59,7 +59,7 @@ def test_rows_are_not_told_twice(session: Session) -> None:
 
 
 def test_a_cancel_is_a_cancel(session: Session) -> None:
-    session.cancel()
+    session.running.cancel()
     with pytest.raises(Error, match="canceling statement due to user request"):
         read(session, 0, "SELECT 1")
-    session.forget_cancel()
+    session.running.forget_cancel()

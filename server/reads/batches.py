@@ -75,10 +75,10 @@ class Batches:
     def __next__(self) -> pa.RecordBatch:
         for _ in range(_TRIES):
             try:
-                with self._session.running(self._cursor):
+                with self._session.interrupting(self._cursor):
                     batch = batch_without_unions(self._reader.read_next_batch())
             except (DuckDBError, pa.ArrowException, OSError) as error:
-                self._session.check_cancelled()
+                self._session.running.check()
                 found = error if isinstance(error, DuckDBError) else restored(error)
                 if not is_interrupt(found) or self._again is None:
                     raise translate(found) from error
@@ -92,7 +92,7 @@ class Batches:
         """Run the query anew. Raises its error where rows have been handed out; else its rows are the result."""
         for _ in range(_TRIES):
             try:
-                with self._session.running(self._cursor):
+                with self._session.interrupting(self._cursor):
                     self._reader = again()
                     while self._has_begun:
                         self._reader.read_next_batch()
@@ -100,7 +100,7 @@ class Batches:
             except StopIteration:
                 break
             except (DuckDBError, pa.ArrowException, OSError) as error:
-                self._session.check_cancelled()
+                self._session.running.check()
                 found = error if isinstance(error, DuckDBError) else restored(error)
                 if not is_interrupt(found):
                     raise translate(found) from error

@@ -35,7 +35,7 @@ from sparkwave.server.writes.sequence_numbers import describe_with
 
 def check_plan(session: Session, plan: StreamPlan) -> None:
     """Raise Error if DuckDB cannot run a view's plan, so that the view's job would fail."""
-    with closing(session.context.lake.cursor()) as cursor, session.running(cursor):
+    with closing(session.context.lake.cursor()) as cursor, session.interrupting(cursor):
         check_binds(cursor, plan)
 
 
@@ -72,7 +72,7 @@ def query(
     cursor = session.cursor()
     kept = session.context.lake.pin(oldest) if keeps else None
     try:
-        with session.running(cursor, batch.sql):
+        with session.interrupting(cursor, batch.sql):
             if batch.reads_system:
                 _set_variables(session, cursor, batch.sql)
             bound = given(cursor, batch, values)
@@ -116,7 +116,7 @@ def _set_sequences(session: Session, draws: Draws, rows: pa.Table) -> None:
         for number in rows.column(setting.output).drop_null().to_pylist():
             session.context.sequence_numbers.set(setting.sequence, Position(number, setting.is_called))
             if setting.is_called:
-                session.last_numbers[setting.sequence] = number
+                session.numbers.by_id[setting.sequence] = number
 
 
 def run_indexed(
@@ -129,7 +129,7 @@ def run_indexed(
     indexed = batch.indexed
     if indexed is None:
         return False
-    lake, store, pinned = session.context.lake, session.context.store, session.pinned
+    lake, store, pinned = session.context.lake, session.context.store, session.transaction.pinned
     if indexed.snapshot is None:
         coordinator, catalog = session.context.coordinator, store.catalog
         applied = coordinator.snapshot if indexed.reads_epochs else coordinator.stored_snapshot
@@ -146,7 +146,7 @@ def run_indexed(
             cursor.execute(indexed.sql, values)
             return True
         except DuckDBError:
-            session.check_cancelled()  # else the caller reads the tables, and meets any error of the query
+            session.running.check()  # else the caller reads the tables, and meets any error of the query
     rollback(cursor)
     return False
 
@@ -160,20 +160,20 @@ def drawing(session: Session, cursor: Cursor, draws: Draws) -> Iterator[None]:
     if not draws:
         yield
         return
-    if (draws.nexts or draws.settings) and (session.context.lake.read_only or session.is_read_only):
+    if (draws.nexts or draws.settings) and (session.context.lake.read_only or session.variables.is_read_only):
         name = "nextval" if draws.nexts else "setval"
         message = f"cannot execute {name}() in a read-only transaction"
         raise Error(message, errors.READ_ONLY_TRANSACTION)
     catalog = session.context.store.catalog
     for id_ in (*draws.lasts, *((None,) if draws.reads_last_of_all else ())):
-        last = session.last_numbers.get(id_)
+        last = session.numbers.by_id.get(id_)
         if last is None:
             what = "lastval" if id_ is None else f'currval of sequence "{catalog.by_id[id_].name}"'
             raise Error(f"{what} is not yet defined in this session", errors.NOT_IN_PREREQUISITE_STATE)
         cursor.execute(f"SET VARIABLE {last_name(id_)} = {last}::BIGINT")
     with session.context.sequence_numbers.drawing(cursor, draws.nexts) as found:
         yield
-    session.note_numbers({id_: found[id_] for id_ in draws.nexts if id_ in found})
+    session.numbers.note({id_: found[id_] for id_ in draws.nexts if id_ in found})
 
 
 def stream(

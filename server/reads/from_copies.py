@@ -26,15 +26,15 @@ def serve(session: Session, plan: Plan, values: tuple[object, ...]) -> Result | 
     if lookup is not None and plan.columns is not None:
         rows = serving.find(lookup.relation, lookup.column, values[lookup.parameter], lookup.outputs)
         if rows is not None:
-            session.check_cancelled()
+            session.running.check()
             return Result("SELECT", plan.columns, iter((rows,)), counts_rows=True)
     cursor, sql, given = session.cursor(), served.sql, list(values) if plan.batch.parameters else None
     try:
-        with session.running(cursor, plan.batch.sql):
+        with session.interrupting(cursor, plan.batch.sql):
             cursor.execute(sql, given)
     except DuckDBError:
         cursor.close()
-        session.check_cancelled()
+        session.running.check()
         return None
     if served.reads_views and served.relations and session.context.buffer.newest.snapshot > snapshot:
         cursor.close()

@@ -57,7 +57,7 @@ def _activity_row(backend: Backend, reader: User) -> dict[str, Any]:
         "datname": session.database,
         "pid": backend.process_id,
         "usename": session.login.name,
-        "application_name": session.get("application_name"),
+        "application_name": session.variables.get("application_name"),
     }
     if not reader.is_super and not reader.acts_as(session.login.name):
         return {**row, "query": "<insufficient privilege>"}
@@ -126,7 +126,7 @@ def _settings(session: Session) -> str:
         [
             {
                 "name": variable.name,
-                "setting": session.get(variable.name),
+                "setting": session.variables.get(variable.name),
                 "description": variable.description,
                 "context": context,
                 "boot_val": variable.default,

@@ -33,7 +33,7 @@ def distributed(
 
     `width` returns the number of the query's output columns. Raises Error 0A000 for a query that Spark cannot run.
     """
-    if session.get("query_mode") != "distributed" or not reads_stored(statement.tree, environment):
+    if session.variables.get("query_mode") != "distributed" or not reads_stored(statement.tree, environment):
         return None
     return plan_distributed(statement.tree, environment, width())
 
@@ -41,8 +41,10 @@ def distributed(
 def run(session: Session, query: Distributed, plan: Plan) -> Result:
     """Run a query on the Spark of the session's database. Raises Error 57014 when cancelled, and Spark's errors."""
     lake, columns = session.context.lake, execution.describe(session, plan)
-    group = session.context.groups.get(plan.environment.catalog.databases[session.database], session.is_cancelled)
-    session.check_cancelled()
+    group = session.context.groups.get(
+        plan.environment.catalog.databases[session.database], session.running.is_cancelled
+    )
+    session.running.check()
     target = lake.new_temporary("query")
     target.mkdir(parents=True)
     session.store_views()
@@ -51,16 +53,16 @@ def run(session: Session, query: Distributed, plan: Plan) -> Result:
         snapshot = pinned if plan.environment.snapshot is None else plan.environment.snapshot
         with (
             closing(lake.cursor()) as cursor,
-            query_engine(group, lake, session.check_cancelled) as engine,
-            session.running(engine),
-            session.running(cursor),
+            query_engine(group, lake, session.running.check) as engine,
+            session.interrupting(engine),
+            session.interrupting(cursor),
         ):
             now_us = time.time_ns() // 1000
             files = rows_on_spark(engine, cursor, query.plan, snapshot, now_us, target)
         return _streamed(session, query, columns, files, target)
     except BaseException as error:
         remove_tree(target)
-        session.check_cancelled()
+        session.running.check()
         if isinstance(error, DuckDBError):
             raise translate(error) from error
         raise
@@ -73,7 +75,7 @@ def or_on_spark(session: Session, statement: Query, plan: Plan, query: Callable[
 
     Raises Error 53200 with the reason when Spark cannot run the query.
     """
-    if session.get("query_mode") != "auto":
+    if session.variables.get("query_mode") != "auto":
         return query()
     try:
         result = query()
@@ -153,7 +155,7 @@ def _streamed(
     )
     listed = ", ".join(map(literal, files))
     cursor = session.cursor()
-    with session.running(cursor):
+    with session.interrupting(cursor):
         cursor.execute(f"SELECT {values} FROM read_parquet([{listed}]){query.order}")
     result = execution.stream(session, cursor, "SELECT", columns)
     assert result.batches is not None

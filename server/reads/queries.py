@@ -58,10 +58,10 @@ def _select(session: Session, statement: Query, oids: tuple[int, ...], values: t
         if name.lower() not in SESSION:
             continue
         if not is_local:
-            session.set(name, value)
-        elif session.names.in_block or session.block is not None:
+            session.variables.set(name, value)
+        elif session.transaction.is_open:
             # Outside a block the value would last for this statement only, which does not read it.
-            session.set_local(name, value)
+            session.variables.set_local(name, value)
     found = on_spark.distributed(
         session, statement, planned.environment, lambda: len(execution.describe(session, planned))
     )
@@ -82,8 +82,8 @@ def plan(
     """Return the plan of a query or of a cursor's query; with `values`, a plan that can run."""
     tree = statement.tree if isinstance(statement, Query) else statement.query
     environment = environment_at(session, points(tree)) if statement.reads_past else None
-    if session.get("query_epoch") != "0":
-        environment = at_epoch(session, environment or session.environment, int(session.get("query_epoch")))
+    if session.variables.get("query_epoch") != "0":
+        environment = at_epoch(session, environment or session.environment, int(session.variables.get("query_epoch")))
     if statement.reads_internal:
         environment = with_internal_tables(session, environment or session.environment)
     planned = session.plan(statement, oids, lambda each: plan_query(tree, each, oids), environment)
@@ -110,7 +110,7 @@ def explain(session: Session, statement: Explain) -> Result:
     if isinstance(target, CreateStreaming):
         check_reads(streaming_of(target, environment.catalog, environment.scope).query, environment)
     try:
-        indexes = session.flag("enable_index_selection")
+        indexes = session.variables.flag("enable_index_selection")
         catalog, scope = environment.catalog, environment.scope
         lines = explain_lines(
             statement, catalog, scope, session.backfill_settings, indexes, partial(execution.check_plan, session)
@@ -155,7 +155,7 @@ def _duckdb_plan(session: Session, batch: Batch, options: ExplainOptions) -> lis
     if options.analyze and batch.parameters:
         raise Error("EXPLAIN ANALYZE of a query with parameters is not supported", errors.FEATURE_NOT_SUPPORTED)
     cursor = session.context.lake.cursor()
-    with session.running(cursor):
+    with session.interrupting(cursor):
         describe_with(cursor, batch.draws)
         found = json.loads(_explained(cursor, "ANALYZE, ", batch)) if options.analyze else {}
         if "children" in found:

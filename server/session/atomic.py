@@ -64,7 +64,7 @@ _BEGINS_PIPELINE = (
 
 def applies(session: Session) -> bool:
     """Return whether transaction statements mean atomic transactions. Within a block, its BEGIN has decided."""
-    return session.block is not None or (session.flag(VARIABLE) and not session.names.in_block)
+    return session.transaction.block is not None or (session.variables.flag(VARIABLE) and not session.names.in_block)
 
 
 def begins_pipeline(session: Session, statement: Statement) -> bool:
@@ -73,7 +73,7 @@ def begins_pipeline(session: Session, statement: Statement) -> bool:
     A statement that cannot be in a block, and stands before such a statement, runs and commits by itself, as in
     PostgreSQL.
     """
-    if session.block is not None or not applies(session):
+    if session.transaction.block is not None or not applies(session):
         return False
     match statement:
         case statements.SetVariable(name=name, system=system):
@@ -83,7 +83,7 @@ def begins_pipeline(session: Session, statement: Statement) -> bool:
 
 def check(session: Session, statement: Statement) -> None:
     """Raise Error 25P02 for a statement that a failed transaction refuses, 25001 for one that no block may contain."""
-    if session.block is None:
+    if session.transaction.block is None:
         return
     check_failed(session, statement)
     match statement:
@@ -100,7 +100,7 @@ def check(session: Session, statement: Statement) -> None:
 
 def is_part(session: Session, statement: Statement) -> bool:
     """Return whether the session has no transaction, or the statement can run as part of it."""
-    return session.block is None or isinstance(statement, (*_PARTS, statements.Discard, statements.Vacuum))
+    return session.transaction.block is None or isinstance(statement, (*_PARTS, statements.Discard, statements.Vacuum))
 
 
 def run_between(session: Session, statement: Statement, run: Callable[[], Result]) -> Result:
@@ -108,7 +108,7 @@ def run_between(session: Session, statement: Statement, run: Callable[[], Result
 
     The new transaction has savepoints with the old names. Raises the errors of `commit` and of `run`.
     """
-    block, may_write = session.block, session.may_write
+    block, may_write = session.transaction.block, session.transaction.may_write
     assert block is not None
     has_written = block.entries > 0
     commit(session)
@@ -116,12 +116,12 @@ def run_between(session: Session, statement: Statement, run: Callable[[], Result
         result = run()
     finally:
         begin(session, block.is_implicit)
-        assert session.block is not None
-        session.may_write = may_write
-        session.block.marks += [_mark(session, mark.name, 0) for mark in block.marks[1:]]
-        session.block.committed = block.committed
+        assert session.transaction.block is not None
+        session.transaction.may_write = may_write
+        session.transaction.block.marks += [_mark(session, mark.name, 0) for mark in block.marks[1:]]
+        session.transaction.block.committed = block.committed
     command = writing_command(statement) or result.tag
-    session.block.committed += (command,)
+    session.transaction.block.committed += (command,)
     if has_written:
         message = f"{command} has committed the changes that the transaction had made before it"
         result.notices.append(Notice(message, "WARNING"))
@@ -130,7 +130,11 @@ def run_between(session: Session, statement: Statement, run: Callable[[], Result
 
 def check_failed(session: Session, statement: Statement) -> None:
     """Raise Error 25P02 if the transaction has failed and the statement does not end it."""
-    if session.block is None or not session.block.has_failed or isinstance(statement, statements.Empty):
+    if (
+        session.transaction.block is None
+        or not session.transaction.block.has_failed
+        or isinstance(statement, statements.Empty)
+    ):
         return
     if not isinstance(statement, Transaction) or statement.action not in ("commit", "rollback", "rollback to"):
         message = "current transaction is aborted, commands ignored until end of transaction block"
@@ -139,18 +143,18 @@ def check_failed(session: Session, statement: Statement) -> None:
 
 def transaction(session: Session, statement: Transaction) -> Result:
     """Run a transaction statement (BEGIN, COMMIT, SAVEPOINT, ...) in atomic mode. Raises Error 40001, 25P01, 3B001."""
-    block = session.block
+    block = session.transaction.block
     match statement.action:
         case "begin":
             already = block is not None and not block.is_implicit
             begin(session)
             if statement.read_only is not None:
-                session.may_write = not statement.read_only
+                session.transaction.may_write = not statement.read_only
             if already:
                 message = "there is already a transaction in progress"
                 return Result(statement.tag, notices=[Notice(message, "WARNING", errors.ACTIVE_TRANSACTION)])
         case "set" if block is not None and statement.read_only is not None:
-            session.may_write = not statement.read_only
+            session.transaction.may_write = not statement.read_only
         case "commit" | "rollback":
             return _end(session, statement)
         case "savepoint" | "release" | "rollback to":
@@ -164,18 +168,18 @@ def transaction(session: Session, statement: Transaction) -> Result:
 
 def begin(session: Session, implicit: bool = False) -> None:
     """Start a transaction; an implicit transaction becomes an explicit block unless `implicit`."""
-    if session.block is None:
-        session.pin()
-        assert session.pinned is not None and session.pinned.snapshot is not None
+    if session.transaction.block is None:
+        session.transaction.pin()
+        assert session.transaction.pinned is not None and session.transaction.pinned.snapshot is not None
         start = _mark(session, "", 0)
-        session.block = Block(session.context.lake, session.pinned.snapshot, [start], implicit)
+        session.transaction.block = Block(session.context.lake, session.transaction.pinned.snapshot, [start], implicit)
     if not implicit:
-        session.block.is_implicit = False
+        session.transaction.block.is_implicit = False
         session.names.in_block = True
 
 
 def _mark(session: Session, name: str, entries: int) -> Mark:
-    return Mark(name, entries, session.variables, tuple(session.names.portals.values()))
+    return Mark(name, entries, session.variables.assigned, tuple(session.names.portals.values()))
 
 
 def _savepoint(session: Session, block: Block, statement: Transaction) -> None:
@@ -197,23 +201,23 @@ def _savepoint(session: Session, block: Block, statement: Transaction) -> None:
 
 def _restore(session: Session, mark: Mark) -> None:
     """Reset the variables to a savepoint's and close cursors opened after it."""
-    session.variables = mark.variables
+    session.variables.restore(mark.variables)
     session.names.close_portals(lambda portal: not any(portal is old for old in mark.portals))
 
 
 def _end(session: Session, statement: Transaction) -> Result:
-    block = session.block
+    block = session.transaction.block
     if block is None:
         message = "there is no transaction in progress"
         return Result(statement.tag, notices=[Notice(message, "WARNING", errors.NO_ACTIVE_TRANSACTION)])
-    may_write, commits = session.may_write, statement.action == "commit" and not block.has_failed
+    may_write, commits = session.transaction.may_write, statement.action == "commit" and not block.has_failed
     if commits:
         commit(session)
     else:
         abandon(session)
     if statement.chains:
         begin(session)
-        session.may_write = may_write
+        session.transaction.may_write = may_write
     result = Result("COMMIT" if commits else "ROLLBACK")
     if block.committed and not commits:
         message = f"{', '.join(block.committed)} cannot be rolled back: committed already, with all that came before"
@@ -223,12 +227,12 @@ def _end(session: Session, statement: Transaction) -> Result:
 
 def commit(session: Session) -> None:
     """Commit the transaction. Raises Error 40001, or the error of a held cursor's query; then nothing is stored."""
-    block = session.block
+    block = session.transaction.block
     assert block is not None
     cursor = session.context.lake.cursor()
     try:
         session.names.commit()
-        with session.running(cursor):
+        with session.interrupting(cursor):
             has_written = block.commit(cursor, lambda: session.context.store.catalog)
     except BaseException:
         abandon(session)
@@ -243,7 +247,7 @@ def commit(session: Session) -> None:
 
 def abandon(session: Session) -> None:
     """Roll the transaction back."""
-    block = session.block
+    block = session.transaction.block
     if block is None:
         return
     session.names.rollback()
@@ -253,14 +257,14 @@ def abandon(session: Session) -> None:
 
 
 def _leave(session: Session, block: Block) -> None:
-    session.block = None
-    session.unpin()
+    session.transaction.block = None
+    session.transaction.unpin()
     block.discard()
 
 
 def fail(session: Session) -> None:
     """Mark the transaction as failed after a statement's error; an implicit transaction is rolled back."""
-    block = session.block
+    block = session.transaction.block
     if block is None:
         return
     if block.is_implicit:

@@ -13,6 +13,7 @@ from sparkwave.catalog.redaction import redact
 from sparkwave.catalog.users import User
 from sparkwave.planner.bind.privileges import permission_denied
 from sparkwave.server.session.portal import Names
+from sparkwave.server.session.running import Running
 
 # The most bytes of a statement that others see: PostgreSQL's track_activity_query_size, less the final zero byte.
 QUERY_BYTES = 1023
@@ -30,21 +31,27 @@ def _clipped(query: str) -> str:
     return query[:QUERY_BYTES].encode()[:QUERY_BYTES].decode(errors="ignore")
 
 
+class Readable(Protocol):
+    """The variables of a session, to read."""
+
+    def get(self, name: str) -> str:
+        """Return the value of a session variable or system parameter, as SHOW prints it."""
+
+
 class Connected(Protocol):
     """A session as other sessions see it. Any thread may call it."""
 
     database: str
     names: Names
+    running: Running
+
+    @property
+    def variables(self) -> Readable:
+        """The session's variables."""
 
     @property
     def login(self) -> User:
         """The user who has connected."""
-
-    def get(self, name: str) -> str:
-        """The value of a session variable or system parameter, as SHOW prints it."""
-
-    def cancel(self, reason: str = ...) -> None:
-        """Stop the running statement."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +103,11 @@ class Backend:
     def _keep_if_slow(self, now: datetime) -> None:
         seconds = (now - self.query_start).total_seconds() if self.query_start is not None else 0.0
         if self.slow is not None and seconds >= SLOW_SECONDS:
-            database, login, application = self.session.database, self.session.login.name, self.session.get(APPLICATION)
+            database, login, application = (
+                self.session.database,
+                self.session.login.name,
+                self.session.variables.get(APPLICATION),
+            )
             started = now if self.query_start is None else self.query_start
             self.slow.append(
                 SlowStatement(self.process_id, database, login, application, self.shown_query, started, seconds)
@@ -145,7 +156,7 @@ class Backends:
         if how == "terminate":
             backend.terminate()
         else:
-            backend.session.cancel()
+            backend.session.running.cancel()
         return True
 
     def _check(self, user: str, backend: Backend, how: str) -> None:

@@ -26,7 +26,7 @@ class Mark:
 
     name: str
     entries: int
-    variables: dict[str, str]
+    variables: Mapping[str, str]
     portals: tuple[Portal, ...]
 
 

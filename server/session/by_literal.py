@@ -45,7 +45,7 @@ def by_literal(sql: str) -> ByLiteral | None:
 def prepare_lookup(session: Session, given: ByLiteral) -> Prepared | None:
     """Return the prepared lookup; None if the query is no lookup or has an error."""
     try:
-        statement = parse(given.template, session.date_order)
+        statement = parse(given.template, session.variables.date_order)
         if not isinstance(statement, Query):
             return None
         batch = queries.plan(session, statement, ()).batch

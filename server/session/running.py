@@ -43,7 +43,7 @@ class Running:
     def remove(self, cursor: Interruptible) -> None:
         self._cursors.discard(cursor)
 
-    def cancel(self, reason: str) -> None:
+    def cancel(self, reason: str = "user request") -> None:
         """Stop the statement. Called from another thread."""
         self._reason = reason
         self._cancelled.set()

@@ -102,7 +102,7 @@ def alter_table(session: Session, statement: AlterTable) -> Result:
         return Result(tag, notices=[Notice(f'relation "{statement.name}" does not exist, skipping')])
     in_lake = any(_is_in_lake(action, table) for action in statement.actions)
     context = session.context
-    alone = standing_still(context.coordinator, context.store, [table], session.is_cancelled)
+    alone = standing_still(context.coordinator, context.store, [table], session.running.is_cancelled)
     with alone if in_lake else contextlib.nullcontext():
         with session.context.store.change() as cursor:
             found = _find(session, statement)  # again, since another session may have changed it meanwhile

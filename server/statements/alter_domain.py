@@ -53,7 +53,7 @@ def alter_domain(session: Session, statement: AlterDomain) -> Result:
     notices: list[Notice] = []
     with ExitStack() as held:
         if tables:
-            held.enter_context(standing_still(context.coordinator, store, tables, session.is_cancelled))
+            held.enter_context(standing_still(context.coordinator, store, tables, session.running.is_cancelled))
         with store.change() as cursor:
             made = _find(session, statement)
             change = _Change(session, cursor, made, statement)

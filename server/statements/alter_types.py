@@ -206,7 +206,7 @@ def _still(session: Session, name: Name) -> ExitStack:
     found = dict(_columns_of(context.store.catalog, find_owned(session, name)))
     tables = [relation for relation in found if relation.is_table]
     if tables:
-        held.enter_context(standing_still(context.coordinator, context.store, tables, session.is_cancelled))
+        held.enter_context(standing_still(context.coordinator, context.store, tables, session.running.is_cancelled))
     return held
 
 

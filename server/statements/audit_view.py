@@ -56,7 +56,7 @@ def show_checksum(session: Session, statement: ShowChecksum) -> Result:
 
 
 def _client(session: Session) -> Client:
-    return Client(session.running, session.check_cancelled, starts_spark=True)
+    return Client(session.interrupting, session.running.check, starts_spark=True)
 
 
 def _check_created(relation: Relation, name: Name) -> None:

@@ -32,9 +32,9 @@ def backup(session: Session, statement: statements.Backup) -> Result:
     if not target.is_absolute():
         message = "relative path not allowed for BACKUP"
         raise Error(message, errors.INVALID_NAME, position=statement.position)
-    with closing(session.context.lake.cursor()) as cursor, session.running(cursor):
+    with closing(session.context.lake.cursor()) as cursor, session.interrupting(cursor):
         session.store_views()
-        done = back_up(session.context.lake, cursor, target, session.check_cancelled)
+        done = back_up(session.context.lake, cursor, target, session.running.check)
     row = tuple(str(number) for number in (done.snapshot, done.files, done.size))
     return rows_result("BACKUP", COLUMNS, [row], (VARCHAR,) * len(COLUMNS))
 

@@ -19,7 +19,7 @@ _PLURALS = {"index": "indexes"}
 
 def check_cascade(session: Session, command: str, kinds: Iterable[str]) -> None:
     """Raise Error 0A000 if the session refuses CASCADE; `kinds` are those of the objects that would be removed."""
-    if session.flag(_VARIABLE):
+    if session.variables.flag(_VARIABLE):
         return
     counts = Counter(kinds)
     listed = ", ".join(f"{count} {_counted(kind, count)}" for kind, count in counts.items())

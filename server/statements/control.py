@@ -50,7 +50,7 @@ def refresh(session: Session, statement: Refresh) -> Result:
     check_owner(session.user, find_of_kind(session, statement.name, "materialized view").securable)
     relation = resolve_readable(context.store.catalog, session.scope, statement.name)
     if statement.is_rebuild:
-        context.coordinator.rebuild(relation, session.check_cancelled)
+        context.coordinator.rebuild(relation, session.running.check)
     else:
         failed_job(context.store.catalog, relation)
     session.flush()
@@ -62,10 +62,10 @@ def wait(session: Session, statement: Wait) -> Result:
     """Wait until the named job, or every job, has finished."""
     jobs = session.context.jobs
     if statement.name is None:
-        jobs.wait_for_all(session.check_cancelled)
+        jobs.wait_for_all(session.running.check)
     else:
         assert statement.kind is not None
-        jobs.wait(find_of_kind(session, statement.name, statement.kind).id, session.check_cancelled)
+        jobs.wait(find_of_kind(session, statement.name, statement.kind).id, session.running.check)
     return Result("WAIT")
 
 
@@ -73,7 +73,7 @@ def recover(session: Session, statement: Recover) -> Result:
     """Stop the creating jobs and resume them at their position. Raises Error 42501 unless the user is a superuser."""
     if not session.user.is_super:
         raise permission_denied("only superusers can trigger adhoc recovery")
-    session.context.jobs.recover_now(session.check_cancelled)
+    session.context.jobs.recover_now(session.running.check)
     return Result("RECOVER")
 
 
@@ -100,13 +100,13 @@ def discard(session: Session, statement: Discard) -> Result:
         session.names.close_portals()
         session.names.statements.clear()
         session.names.in_block = False
-        session.unpin()
+        session.transaction.unpin()
     if statement.tag in ("DISCARD TEMP", "DISCARD ALL"):
-        session.drop_temporary()
+        session.temporary.drop(session.database)
     if statement.tag in ("DISCARD SEQUENCES", "DISCARD ALL"):
-        session.forget_last_numbers()
+        session.numbers.forget()
     if statement.tag in ("RESET", "DISCARD ALL"):
-        session.reset_all(and_user=statement.tag == "DISCARD ALL")
+        session.variables.reset_all(and_user=statement.tag == "DISCARD ALL")
     return Result(statement.tag)
 
 

@@ -146,7 +146,7 @@ class _TableSink:
     def _readable(self, array: pa.Array, column: Column) -> pa.Array:
         """Texts that DuckDB casts to the column's type as PostgreSQL does."""
         if column.type in MOMENTS:
-            return _moments(array, column.type, self.session.date_order)
+            return _moments(array, column.type, self.session.variables.date_order)
         return _lists(array, column)
 
     def _value(self, column: Column) -> str:
@@ -178,7 +178,7 @@ class _TableSink:
         found = BadValue(f'invalid {what} {column.type}: "{value}"', INVALID_TEXT_REPRESENTATION)
         if column.type in MOMENTS:
             try:
-                moment_text(str(value), column.type, self.session.date_order)
+                moment_text(str(value), column.type, self.session.variables.date_order)
             except Error as error:
                 found = BadValue(error.message, error.sqlstate, hint=error.hint)
             return _at(found, row, column, value)
@@ -191,7 +191,7 @@ class _TableSink:
         return _at(found, row, column, value)
 
     def finish(self) -> int:
-        with self.session.running(self.cursor):
+        with self.session.interrupting(self.cursor):
             environment = self.session.environment
             compute_defaults(
                 environment, self.cursor, self.target, self.targets, partial(execution.drawing, self.session)

@@ -32,7 +32,7 @@ def declare(session: Session, statement: DeclareCursor, oids: tuple[int, ...], v
     lives until it is closed. Raises Error 25P01 for that where transactions are atomic, as in PostgreSQL.
     """
     names = session.names
-    if atomic.applies(session) and session.block is None and not statement.holds:
+    if atomic.applies(session) and session.transaction.block is None and not statement.holds:
         message = "DECLARE CURSOR can only be used in transaction blocks"
         raise Error(message, errors.NO_ACTIVE_TRANSACTION)
     names.free_portal(statement.name)

@@ -217,7 +217,7 @@ def _wait_until_unused(session: Session, name: str) -> None:
     """Wait up to five seconds for ending sessions, as PostgreSQL does (CountOtherDBBackends)."""
     deadline = time.monotonic() + 5
     while _backends(session, name) and time.monotonic() < deadline:
-        session.check_cancelled()
+        session.running.check()
         time.sleep(0.1)
 
 

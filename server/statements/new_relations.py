@@ -82,7 +82,7 @@ def target_schema(session: Session, statement: Creation) -> str:
     Raises Error 3F000, 42939, 0A000, 42501 without the privilege CREATE on it, 42P16 for another session's schema.
     """
     if _is_temporary(statement):
-        return session.temporary_schema or TEMPORARY_SCHEMA
+        return session.temporary.schema or TEMPORARY_SCHEMA
     name, position = statement.name, statement.name.position
     check_database(name, session.database)
     schema = name.schema or next((s for s in session.scope.path if not is_temporary_schema(s)), None)
@@ -115,9 +115,9 @@ def take_temporary(session: Session, relation: Relation, on_commit: str | None =
     `on_commit` is what becomes of a table at the end of each transaction (`planner.statements.create`).
     """
     if relation.is_temporary:
-        session.temporary_schema = relation.schema
+        session.temporary.schema = relation.schema
         if on_commit is not None:
-            session.on_commit[relation.id] = on_commit
+            session.temporary.on_commit[relation.id] = on_commit
 
 
 def refuse_temporary(session: Session, upstreams: Iterable[int]) -> None:

@@ -14,11 +14,11 @@ def end_transaction(session: Session) -> None:
 
     Outside of a block each statement is a transaction.
     """
-    if session.names.in_block or session.block is not None:
+    if session.transaction.is_open:
         return
     by_id = session.context.store.catalog.by_id
-    tables = {by_id[id_]: action for id_, action in session.on_commit.items() if id_ in by_id}
-    session.on_commit = {table.id: action for table, action in tables.items() if action != DROP}
+    tables = {by_id[id_]: action for id_, action in session.temporary.on_commit.items() if id_ in by_id}
+    session.temporary.on_commit = {table.id: action for table, action in tables.items() if action != DROP}
     for table, action in tables.items():
         name = Name(None, TEMPORARY_SCHEMA, table.name, 0)
         if action == DROP:

@@ -108,8 +108,10 @@ def _resource_type(session: Session, options: JobOptions) -> tuple[bool, str | N
     if option is not None:
         session.context.groups.check_exists(option.value, option.value_position)
         return False, None if option.value == DEFAULT_GROUP else option.value
-    wanted = session.flag("enable_serverless_backfill") if options.is_serverless is None else options.is_serverless
-    if wanted and session.get("serverless_backfill_enabled") != "true":
+    wanted = (
+        session.variables.flag("enable_serverless_backfill") if options.is_serverless is None else options.is_serverless
+    )
+    if wanted and session.variables.get("serverless_backfill_enabled") != "true":
         raise Error(
             "Serverless Backfill is disabled",
             errors.INVALID_PARAMETER_VALUE,

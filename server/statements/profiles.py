@@ -59,7 +59,7 @@ def explain_job(session: Session, statement: ExplainJob) -> Result:
     root = fragment_operators(relation, session.context.store.catalog)
     before = _moment(session, relation)
     while (left := before.at + statement.seconds - time.monotonic()) > 0:
-        session.check_cancelled()
+        session.running.check()
         time.sleep(min(left, _TICK_S))
     after = _moment(session, relation)
     with closing(session.context.lake.cursor()) as cursor:

@@ -161,11 +161,11 @@ def _schemas(session: Session, statement: Show) -> _Rows:
 
 
 def _variables(session: Session, statement: Show) -> _Rows:
-    return [(v.name, session.get(v.name), v.description) for v in SESSION.values()]
+    return [(v.name, session.variables.get(v.name), v.description) for v in SESSION.values()]
 
 
 def _parameters(session: Session, statement: Show) -> _Rows:
-    return [(v.name, session.get(v.name), v.description, "t") for v in SYSTEM.values()]
+    return [(v.name, session.variables.get(v.name), v.description, "t") for v in SYSTEM.values()]
 
 
 def _indexes(session: Session, statement: Show) -> Result:
@@ -332,7 +332,7 @@ def _with_sequences(relation: Relation, catalog: Catalog) -> str:
 
 
 def show_variable(session: Session, statement: ShowVariable) -> Result:
-    return rows_result("SHOW_VARIABLE", ("Name",), [(session.get(statement.name),)], (VARCHAR,))
+    return rows_result("SHOW_VARIABLE", ("Name",), [(session.variables.get(statement.name),)], (VARCHAR,))
 
 
 def set_variable(session: Session, statement: SetVariable) -> Result:
@@ -342,10 +342,10 @@ def set_variable(session: Session, statement: SetVariable) -> Result:
             find(statement.name, system=False)
             message = "SET LOCAL can only be used in transaction blocks"
             return Result("SET_VARIABLE", notices=[Notice(message, "WARNING", errors.NO_ACTIVE_TRANSACTION)])
-        session.set_local(statement.name, statement.value)
+        session.variables.set_local(statement.name, statement.value)
         return Result("SET_VARIABLE")
     if not statement.system:
-        session.set(statement.name, statement.value)
+        session.variables.set(statement.name, statement.value)
         return Result("RESET" if statement.is_reset else "SET_VARIABLE")
     if not session.user.is_super:
         raise permission_denied("must be superuser to execute ALTER SYSTEM")
@@ -356,7 +356,7 @@ def set_variable(session: Session, statement: SetVariable) -> Result:
         session.context.store.set_parameter(cursor, variable.name, value)
     notices = []
     if variable.name in SESSION:
-        session.set(variable.name, value)
+        session.variables.set(variable.name, value)
         state = f"set to {value}" if value is not None else "reset to default"
         notices.append(Notice(f"The config {variable.name} of the current session has already been {state}"))
     lacking = session.context.shortage() if variable.name in SIZING else None

@@ -21,12 +21,12 @@ def watch(session: Session, what: str) -> Callable[[], None]:
     `slow_ddl_notification_secs` is the time until the NOTICE, 0 for never. As in RisingWave, it is sent once; its first
     words are RisingWave's.
     """
-    seconds = int(session.get("slow_ddl_notification_secs"))
+    seconds = int(session.variables.get("slow_ddl_notification_secs"))
     started = time.monotonic()
     pending = [Notice(TEXT.format(what=what, seconds=seconds))] if seconds else []
 
     def check() -> None:
-        session.check_cancelled()
+        session.running.check()
         if pending and time.monotonic() - started > seconds:
             session.notify(pending.pop())
 

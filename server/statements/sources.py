@@ -53,7 +53,7 @@ def with_source(session: Session, statement: CreateTable, clause: Connector) -> 
         raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=clause.position)
     options, connection = with_connection(session, clause.options)
     clause = replace(clause, options=options)
-    limit = int(session.get("source_rate_limit"))
+    limit = int(session.variables.get("source_rate_limit"))
     default_limit = limit if limit >= 0 else None
     listed = statement.columns or tuple(ColumnDefinition(c.name, c.type) for c in known_columns(clause))
     own = tuple(Column(c.name, c.type) for c in listed if c.generated is None)

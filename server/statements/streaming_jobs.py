@@ -59,7 +59,7 @@ def create_streaming(session: Session, statement: CreateStreaming) -> Result:
         statement = placed_index(session, statement)
     existing = existing_notice(session, statement)
     if existing is not None:
-        if not session.flag("background_ddl"):
+        if not session.variables.flag("background_ddl"):
             found = resolve(session.context.store.catalog, environment.scope, statement.name)
             session.context.jobs.wait(found.id, watch(session, what))
         return Result(what.replace(" ", "_"), notices=[existing])
@@ -96,7 +96,7 @@ def _run_job(session: Session, statement: CreateStreaming, what: str, replaces: 
     if isinstance(statement, CreateSink):
         _check_sink(session, statement, plan, upstreams)
     check_cost(session, statement, planned, replaces)
-    is_background = session.flag("background_ddl")
+    is_background = session.variables.flag("background_ddl")
     refuse_temporary(session, upstreams)
     schema = target_schema(session, statement) if replaces is None else replaces.schema
     relation = replace(_relation(session, environment, statement, plan, upstreams, schema), streaming=made)
@@ -188,8 +188,8 @@ def _details(session: Session, statement: CreateStreaming, details: Details | No
     """A sink's details, with sealed secrets and a unique token for its file names. Raises Error 42704, 42501."""
     if not isinstance(details, Sink) or not isinstance(statement, CreateSink):
         return details
-    details = replace(details, is_decoupled=session.get("sink_decouple") != "disable")
-    limit = int(session.get("sink_rate_limit"))
+    details = replace(details, is_decoupled=session.variables.get("sink_decouple") != "disable")
+    limit = int(session.variables.get("sink_rate_limit"))
     if details.rate_limit is None and details.may_be_limited and limit >= 0:
         details = replace(details, rate_limit=limit)
     options = sealed(dict(details.options), session.context.store.cipher)

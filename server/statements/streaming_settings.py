@@ -20,18 +20,20 @@ _NO_EFFECT = Notice("the configuration is stored and shown in rw_streaming_job_c
 
 def new_settings(session: Session, kind: str) -> StreamingSettings:
     """Return the settings of a new relation. Raises Error 22023 for a parallelism above the session's maximum."""
-    maximum = int(session.get("streaming_max_parallelism"))
+    maximum = int(session.variables.get("streaming_max_parallelism"))
     names = (f"streaming_parallelism_for_{kind.replace(' ', '_')}", "streaming_parallelism")
-    parallelism = next((value for name in names if (value := session.get(name)) != DEFAULT), BUILT_IN[kind])
-    backfill = session.get("streaming_parallelism_for_backfill")
+    parallelism = next((value for name in names if (value := session.variables.get(name)) != DEFAULT), BUILT_IN[kind])
+    backfill = session.variables.get("streaming_parallelism_for_backfill")
     check_parallelism(parallelism, maximum, "parallelism")
     check_parallelism(backfill, maximum, "backfill parallelism")
-    rows_a_second = int(session.get("dml_rate_limit"))
+    rows_a_second = int(session.variables.get("dml_rate_limit"))
     return StreamingSettings(
         parallelism,
         None if backfill == DEFAULT else int(backfill),
         maximum,
-        tuple((key, config_text(value)) for name, key in SESSION_KEYS.items() if (value := session.get(name))),
+        tuple(
+            (key, config_text(value)) for name, key in SESSION_KEYS.items() if (value := session.variables.get(name))
+        ),
         rows_a_second if kind == "table" and rows_a_second >= 0 else None,
     )
 

@@ -89,7 +89,7 @@ class ChangeFeed:
             left = deadline - time.monotonic()
             if left <= 0:
                 return
-            self._session.check_cancelled()
+            self._session.running.check()
             lake.wait_for_commit(commits, min(left, 0.1))
 
     def take(self, count: int | None) -> Iterator[pa.RecordBatch]:
@@ -158,12 +158,12 @@ class ChangeFeed:
     def _read(self, sql: str) -> None:
         cursor = self._session.context.lake.cursor()
         try:
-            with self._session.running(cursor):
+            with self._session.interrupting(cursor):
                 cursor.execute(sql)
             result = execution.stream(self._session, cursor, "FETCH", self.columns)
         except DuckDBError as error:
             cursor.close()
-            self._session.check_cancelled()
+            self._session.running.check()
             raise (_recycled() if "No snapshot found" in str(error) else translate(error)) from error
         try:
             assert result.batches is not None

@@ -177,7 +177,7 @@ def create_table_as(session: Session, statement: CreateTableAs) -> Result:
     )
     relation = replace(relation, definition=table_text(statement.name, relation, session.context.store.catalog))
     store, cursor = session.context.store, session.cursor()
-    with session.running(cursor, batch.sql):
+    with session.interrupting(cursor, batch.sql):
         stage_query(session, cursor, relation, batch, statement.with_data)
         with store.change(cursor=cursor):
             schema = made_schema(session, cursor, statement)

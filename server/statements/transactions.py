@@ -19,12 +19,12 @@ from sparkwave.server.wire.result import Notice, Result
 def transaction(session: Session, statement: Transaction) -> Result:
     if statement.action == "characteristics":
         if statement.read_only is not None:
-            session.set("default_transaction_read_only", "on" if statement.read_only else "off")
+            session.variables.set("default_transaction_read_only", "on" if statement.read_only else "off")
         for name, value in statement.modes:
-            session.set(f"default_transaction_{name}", value)
+            session.variables.set(f"default_transaction_{name}", value)
         return Result(statement.tag)
     result = atomic.transaction(session, statement) if atomic.applies(session) else _transaction(session, statement)
-    is_in_block = session.names.in_block or session.block is not None
+    is_in_block = session.transaction.is_open
     if statement.action in ("begin", "set") and is_in_block:
         _show_modes(session, statement)
     if statement.action == "set" and not is_in_block:
@@ -37,9 +37,9 @@ def _show_modes(session: Session, statement: Transaction) -> None:
     """Store the modes that a client asks for, which SHOW prints. They do not change the isolation."""
     said = dict(statement.modes)
     for name in ("isolation", "deferrable"):
-        value = said.get(name) or (statement.action == "begin" and session.get(f"default_transaction_{name}"))
-        if value and value != session.get(f"transaction_{name}"):
-            session.set_local(f"transaction_{name}", value)
+        value = said.get(name) or (statement.action == "begin" and session.variables.get(f"default_transaction_{name}"))
+        if value and value != session.variables.get(f"transaction_{name}"):
+            session.variables.set_local(f"transaction_{name}", value)
 
 
 def _transaction(session: Session, statement: Transaction) -> Result:
@@ -53,12 +53,12 @@ def _transaction(session: Session, statement: Transaction) -> Result:
             try:
                 session.names.commit()
             finally:
-                session.unpin()
+                session.transaction.unpin()
                 session.end_block()
         case "rollback":
-            notices = [_STAYS] if session.has_committed else []
+            notices = [_STAYS] if session.transaction.has_committed else []
             session.names.rollback()
-            session.unpin()
+            session.transaction.unpin()
             session.end_block()
             return Result(statement.tag, notices=notices)
     return Result(statement.tag)
@@ -74,20 +74,20 @@ _STAYS = Notice(
 
 def note_committed(session: Session, statement: Statement) -> None:
     """Note, for a warning at ROLLBACK, that a statement in a block has committed a write."""
-    if session.names.in_block and session.block is None and writing_command(statement) is not None:
-        session.has_committed = True
+    if session.names.in_block and session.transaction.block is None and writing_command(statement) is not None:
+        session.transaction.has_committed = True
 
 
 def _set_mode(session: Session, read_only: bool | None) -> None:
     if read_only is not None:
-        session.may_write = not read_only
-    session.pin() if session.is_read_only else session.unpin()
+        session.transaction.may_write = not read_only
+    session.transaction.pin() if session.variables.is_read_only else session.transaction.unpin()
 
 
 def check_writable(session: Session, statement: Statement) -> None:
     """Raise Error 25006 for a write in a read-only transaction, or on a server that only reads."""
     only_reads = session.context.lake.read_only
-    if not only_reads and not session.is_read_only:
+    if not only_reads and not session.variables.is_read_only:
         return
     command = writing_command(statement)
     if command is None and only_reads and isinstance(statement, statements.Flush | statements.Wait | statements.Backup):

@@ -134,7 +134,7 @@ def _moment(session: Session, text: str, position: int) -> datetime | None:
     if not isinstance(value, datetime):
         message = f'invalid input syntax for type timestamp with time zone: "{text}"'
         raise Error(message, errors.INVALID_DATETIME_FORMAT, position=position)
-    return value if value.tzinfo is not None else value.replace(tzinfo=ZoneInfo(session.get("timezone")))
+    return value if value.tzinfo is not None else value.replace(tzinfo=ZoneInfo(session.variables.get("timezone")))
 
 
 def _notices(options: tuple[UserOption, ...]) -> list[Notice]:

@@ -61,7 +61,7 @@ LONGEST_SHARED = 1_000_000
 def plan(session: Session, statement: Insert | Update | Delete | Merge, oids: tuple[int, ...]) -> Batch:
     """Return DuckDB's text of a write; for an INSERT, the text of the query of its rows."""
     if isinstance(statement, Insert):
-        planned, _ = _planned(statement, _into(session, statement)[1], session.date_order)
+        planned, _ = _planned(statement, _into(session, statement)[1], session.variables.date_order)
         return _plan_insert(session, planned, oids).batch
     return _plan_change(session, statement, oids)[1].batch
 
@@ -147,11 +147,11 @@ def insert(session: Session, statement: Insert, oids: tuple[int, ...], values: t
     has the rows as stored.
     """
     target, columns = _into(session, statement)
-    statement, constants = _planned(statement, columns, session.date_order)
+    statement, constants = _planned(statement, columns, session.variables.date_order)
     planned = _plan_insert(session, statement, oids)
     batch = planned.batch
     cursor = session.cursor()
-    with session.running(cursor, batch.sql):
+    with session.interrupting(cursor, batch.sql):
         given = bindings(cursor, batch.sql, values)
         if planned.types is None:
             describe_with(cursor, batch.draws)
@@ -193,12 +193,12 @@ def change(
     session: Session, statement: Update | Delete | Merge, oids: tuple[int, ...], values: tuple[object, ...]
 ) -> Result:
     """Run an UPDATE, DELETE or MERGE. Raises Error 21000 when a MERGE changes a row twice."""
-    if session.block is not None:
-        session.block.overlay(_target_of(session, statement))
+    if session.transaction.block is not None:
+        session.transaction.block.overlay(_target_of(session, statement))
     target, planned = _plan_change(session, statement, oids)
     batch = planned.batch
     cursor = session.cursor()
-    with session.running(cursor, batch.sql):
+    with session.interrupting(cursor, batch.sql):
         given = bindings(cursor, batch.sql, values)
         names: tuple[str, ...] = ()
         pace(session, target, 0)
@@ -289,7 +289,7 @@ def truncate(session: Session, statement: Truncate) -> Result:
     cursor = session.cursor()
     for target in targets:
         pace(session, target, 0)
-    with session.running(cursor), writing(session, cursor, *targets) as stores:
+    with session.interrupting(cursor), writing(session, cursor, *targets) as stores:
         for store in stores:
             store.clear(cursor)
     if statement.restarts_identity:

@@ -46,8 +46,8 @@ def writing(session: Session, cursor: Cursor, *targets: Relation) -> Iterator[tu
 
     Raises Altered for a table that was altered since the statement was planned.
     """
-    if session.block is not None:
-        yield tuple(map(session.block.overlay, targets))
+    if session.transaction.block is not None:
+        yield tuple(map(session.transaction.block.overlay, targets))
         return
     with _stored(session.context, cursor, *targets) as stores:
         yield stores
@@ -76,7 +76,7 @@ def _check_shape(context: Context, target: Relation) -> None:
 
 def pace(session: Session, target: Relation, rows: int) -> None:
     """Wait until the table's rate limit covers so many rows. Raises Error 57014."""
-    session.context.dml_pace.wait(target.id, rows, session.check_cancelled)
+    session.context.dml_pace.wait(target.id, rows, session.running.check)
 
 
 def store_staged(session: Session, cursor: Cursor, target: Relation) -> int:
@@ -84,7 +84,7 @@ def store_staged(session: Session, cursor: Cursor, target: Relation) -> int:
     count = scalar(cursor, f"SELECT count(*) FROM {INSERTED}")
     pace(session, target, count)
     session.context.lake.threads.provide(lambda: count)
-    is_plain = session.block is None and not refuses(session.environment.settings, target)
+    is_plain = session.transaction.block is None and not refuses(session.environment.settings, target)
     if is_plain and count <= INLINED_ROWS and _put_alone(session, cursor, target):
         session.committed()
         return count
@@ -102,7 +102,7 @@ def may_share(session: Session, target: Relation, given: Collection[Column]) -> 
     is_known = all(drawn_by(column.default) is not None for column in late_defaults(target, given))
     is_known = is_known and not target.constraints.checks
     is_known = is_known and not refuses(session.environment.settings, target)
-    return is_known and not generated_columns(target) and session.block is None and target.watermark is None
+    return is_known and not generated_columns(target) and session.transaction.block is None and target.watermark is None
 
 
 def store_shared(
@@ -138,9 +138,9 @@ def store_shared(
                     take_in(environment, cursor, store)
 
     pace(session, target, count)
-    fill = Fill(columns, rows, values, session.get("timezone"), count)
+    fill = Fill(columns, rows, values, session.variables.get("timezone"), count)
     context.group_commit.store(target, fill, store_all)
-    session.note_numbers(fill.drawn)
+    session.numbers.note(fill.drawn)
     session.committed()
 
 

@@ -1,0 +1,24 @@
+"""The temporary tables of one session."""
+
+from __future__ import annotations
+
+from sparkwave.catalog.stores.temporary import drop_temporary_schemas
+from sparkwave.server.context import Context
+
+
+class TemporaryTables:
+    """`schema` has the tables, once there are any. `on_commit` tells what becomes of them at a commit, by table id."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self.schema: str | None = None
+        self.on_commit: dict[int, str] = {}
+
+    def drop(self, database: str) -> None:
+        """Drop the tables, which are in a database."""
+        schema, self.schema = self.schema, None
+        self.on_commit.clear()
+        if schema is not None:
+            store = self._context.store
+            with self._context.coordinator.barrier_lock, store.change() as cursor:
+                drop_temporary_schemas(store, cursor, [(database, schema)])
