@@ -209,14 +209,14 @@ def holding(file: Path, steps: int) -> str:
     """What a server runs first so that a job waits after so many steps as long as there is a file."""
     return f"""
 import os, time
-from sparkwave.executor.backfill.work import Work
-run, done = Work.retrying, []
-def held(work, step, since=None):
+from sparkwave.executor.backfill.retries import Retries
+run, done = Retries.run, []
+def held(retries, step, since=None):
     while len(done) >= {steps} and os.path.exists({str(file)!r}):
         time.sleep(0.02)
-    run(work, step, since)
+    run(retries, step, since)
     done.append(step)
-Work.retrying = held
+Retries.run = held
 """
 
 

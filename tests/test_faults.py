@@ -25,8 +25,7 @@ from servers import PATIENCE_SECONDS, Server, command_line, descendants, java_pr
 from test_law import check, run, without_epochs
 
 from sparkwave.catalog.errors import Error
-from sparkwave.executor.backfill import snapshot
-from sparkwave.executor.backfill.work import Work
+from sparkwave.executor.backfill import job_engines, snapshot
 from sparkwave.executor.epochs import advance
 from sparkwave.executor.epochs.duckdb_engine import DuckDBEngine
 from sparkwave.executor.spark import groups
@@ -295,14 +294,14 @@ def check_retried(
     context: Context, client: Client, file: Path, strategy: str, query: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A step does not find the upstream's file once, and then it does."""
-    away, spark = file.with_name("away"), Work.spark
+    away, engine = file.with_name("away"), job_engines.spark_engine
 
-    def without_file(work: Work, *arguments: Any) -> AbstractContextManager[SparkEngine]:
-        monkeypatch.setattr(Work, "spark", spark)
+    def without_file(*arguments: Any) -> AbstractContextManager[SparkEngine]:
+        monkeypatch.setattr(job_engines, "spark_engine", engine)
         file.rename(away)
-        return spark(work, *arguments)
+        return engine(*arguments)
 
-    monkeypatch.setattr(Work, "spark", without_file)
+    monkeypatch.setattr(job_engines, "spark_engine", without_file)
     create(client, strategy, query)
     states_until(client, lambda: any(state == "RETRYING" for state, _ in run(client, STATES)))
     away.rename(file)

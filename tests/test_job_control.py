@@ -194,7 +194,7 @@ def test_nothing_is_left_of_a_job_that_cannot_be_stored(
     with pytest.raises(Error, match="the job cannot be stored"):
         run(client, sql)
     [work] = begun
-    assert work.take_ahead().done()
+    assert work.ahead.take().done()
     assert not work.data.exists()
     assert not list(context.lake.staging_path.glob(f"fill_{work.id}*"))
     assert creating(context) == set()

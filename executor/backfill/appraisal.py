@@ -41,7 +41,7 @@ def appraise(work: Work) -> Appraisal:
     if work.reads_nothing:
         return Appraisal(Estimate(), {}, False)
     snapshot = work.lake.newest(work.lake.cursor())
-    estimate, inputs = measured_work(work.lake, work.filling.plan, snapshot, work.row_count)
+    estimate, inputs = measured_work(work.lake, work.filling.plan, snapshot, work.inputs.of)
     return Appraisal(estimate, inputs, work.in_process)
 
 
@@ -51,11 +51,11 @@ def steps_on_spark(work: Work, shares: int) -> Steps:
     if work.reads_nothing:
         return Steps(0, 0, 0)
     if work.edit is None and (work.job.strategy != SNAPSHOT or work.job.rate_limit is not None):
-        number = max(-(-work.upstream_rows // slice_rows), 1)
+        number = max(-(-work.inputs.total // slice_rows), 1)
         return Steps(number, number, number)
     with closing(work.lake.cursor()) as cursor:
         position = Position.at(work.now(cursor))
-        slices = plan_slices(cursor, work.filling.plan, position, slice_rows, shares, work.row_count)
+        slices = plan_slices(cursor, work.filling.plan, position, slice_rows, shares, work.inputs.of)
     if all(each.id == 1 for each in slices):
         return Steps(len(slices), 1, 1)
     return Steps(len(slices), len(slices), _stages(slices))

@@ -23,6 +23,7 @@ from sparkwave.catalog.stores.job_store import Start, finish_step, finished_rows
 from sparkwave.catalog.stores.positions import Positions, cut
 from sparkwave.executor.backfill import whole_fill
 from sparkwave.executor.backfill.controls import ControlsChanged
+from sparkwave.executor.backfill.job_engines import advance_job, engine_of, number_of_actors
 from sparkwave.executor.backfill.pace import pause_s
 from sparkwave.executor.backfill.progress import Rows
 from sparkwave.executor.backfill.slicing import row_ids
@@ -56,15 +57,15 @@ def run(work: Work, end: End) -> None:
             if rows:
                 target = _target(work, positions, rows)
                 started = time.monotonic()
-                work.retrying(lambda: _read_on(work, positions, target, step, end), controls)  # noqa: B023
+                work.retries.run(lambda: _read_on(work, positions, target, step, end), controls)  # noqa: B023
                 step, positions = step + 1, target
-                if work.in_process and work.pace.is_slowed and not _is_finished(step, positions):
-                    work.controls.pause(pause_s(work.pace, time.monotonic() - started), controls)
+                if work.in_process and work.share.pace.is_slowed and not _is_finished(step, positions):
+                    work.controls.pause(pause_s(work.share.pace, time.monotonic() - started), controls)
             elif limit is not None:
                 work.controls.pause(throttle.wait_s(limit), controls)
             # The first step fills the empty view. A change applied before it would be there twice.
             if step and not work.is_over and work.job.strategy != SNAPSHOT:
-                work.retrying(lambda: _take_up_changes(work, positions))  # noqa: B023
+                work.retries.run(lambda: _take_up_changes(work, positions))  # noqa: B023
         except ControlsChanged:  # maybe after the step's commit
             if work.has_ended():
                 return
@@ -73,7 +74,7 @@ def run(work: Work, end: End) -> None:
 
 def _most(work: Work) -> int:
     """Return the most rows of a step. A fill in process gives way between its steps only, which are short then."""
-    rows, is_beside = work.settings.slice_rows(), work.is_beside_views or work.pace.is_slowed
+    rows, is_beside = work.settings.slice_rows(), work.share.is_beside_views or work.share.pace.is_slowed
     return min(rows, YIELDING_ROWS) if work.in_process and is_beside else rows
 
 
@@ -94,13 +95,13 @@ def start(work: Work) -> Start:
     """Return the epoch to pin, and the first positions of the scans."""
     cursor = work.lake.cursor()
     epoch = work.now(cursor)
-    vnodes = VNODES if work.job.strategy == ARRANGEMENT else work.actors
+    vnodes = VNODES if work.job.strategy == ARRANGEMENT else number_of_actors(work)
     scans = [s for s in work.view.plan.scans if s.input not in work.view.plan.looked_up]
     positions = []
     with at_one_moment(cursor):  # else each query reads the lake's catalog anew
         for number, scan in enumerate(scans, start=1):
             stop = row_ids(cursor, scan.relation, epoch.snapshot)[1] + 1
-            rows = work.row_count(cursor, scan.relation, epoch.snapshot)
+            rows = work.inputs.of(cursor, scan.relation, epoch.snapshot)
             positions.append(Positions(scan.input, number, scan.relation.id, cut(stop, rows, vnodes)))
     return Start(epoch, positions=tuple(positions))
 
@@ -121,7 +122,7 @@ def _target(work: Work, positions: tuple[Positions, ...], rows: int) -> tuple[Po
 
     So small inputs are read before large ones, and the large side of a join meets all rows of its small sides.
     """
-    actors = min(rows, work.actors)
+    actors = min(rows, number_of_actors(work))
     unread = {p.upstream_id for p in positions if not p.is_finished}
     held = {after for before, after in work.job.order if before in unread}
     moved = {p.input: p for p in positions}
@@ -182,7 +183,7 @@ def _added(
     plan, epoch, position = work.view.plan, work.job.epoch, work.job.applied
     versions = _versions(work, (epoch.snapshot, epoch.snapshot), old, new)
     moved = frozenset(name for name, version in versions.items() if version.added_rows != NONE)
-    with work.engine("step", cursor, _directory(work, step), rows) as engine:
+    with engine_of(work, "step", cursor, _directory(work, step), rows) as engine:
         if not step:
             first = {name: version.new_rows for name, version in versions.items()}
             return engine.fill(cursor, work.view, position, first, whole(plan), epoch.time_us)
@@ -208,4 +209,4 @@ def _take_up_changes(work: Work, positions: tuple[Positions, ...]) -> None:
         changed = any(feeds.has_changes(v.relation, v.old, v.new) for v in versions.values())
         if changed or work.view.plan.reads_now:
             changes = bind_changes(cursor, work.view, versions, feeds, (old.time_us, epoch.time_us))
-            work.advance(cursor, versions, changes, old, epoch)
+            advance_job(work, cursor, versions, changes, old, epoch)

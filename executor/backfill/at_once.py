@@ -47,7 +47,7 @@ def _is_for(work: Work) -> bool:
         may_end_so(work)
         and work.job.rate_limit is None
         and work.in_process
-        and work.upstream_rows <= min(MOST_ROWS, work.settings.slice_rows())
+        and work.inputs.total <= min(MOST_ROWS, work.settings.slice_rows())
     )
 
 
@@ -73,7 +73,7 @@ def finish(work: Work, coordinator: Coordinator, start: Start, rows: Rows, add: 
 
     Returns the stored view, or None if a job has to create it. Raises the errors of `add`.
     """
-    filled = work.ahead_within(MOMENT_ON_SPARK_S) if may_end_so(work) and work.job.rate_limit is None else None
+    filled = work.ahead.within(MOMENT_ON_SPARK_S) if may_end_so(work) and work.job.rate_limit is None else None
     if filled is None:
         return None
     (fill, cursor), snapshot = filled, start.epoch.snapshot

@@ -23,9 +23,11 @@ from sparkwave.catalog.stores.job_store import Start, load_slices
 from sparkwave.catalog.stores.store import Store
 from sparkwave.executor.backfill import arrangement, one_commit, snapshot
 from sparkwave.executor.backfill.controls import ControlsChanged
+from sparkwave.executor.backfill.job_engines import advance_job
 from sparkwave.executor.backfill.progress import Rows
+from sparkwave.executor.backfill.retries import ATTEMPTS
 from sparkwave.executor.backfill.spending import held_to_its_cost
-from sparkwave.executor.backfill.work import ATTEMPTS, Work
+from sparkwave.executor.backfill.work import Work
 from sparkwave.executor.backfill.yielding import giving_way
 from sparkwave.executor.epochs.advance import bind_changes
 from sparkwave.executor.epochs.coordinator import Coordinator
@@ -118,7 +120,7 @@ class BackfillJob:
     @property
     def share(self) -> float:
         """The part of its machines that the job may take: see `executor.backfill.pace`."""
-        return self._work.pace.share
+        return self._work.share.pace.share
 
     def controls_changed(self) -> None:
         """Tell the job that its rate limit or parallelism has changed."""
@@ -208,7 +210,7 @@ class BackfillJob:
                 if changes.rows <= MAX_HANDOVER_ROWS:
                     return
                 with suppress(ControlsChanged):  # the log is read without a rate limit
-                    work.retrying(lambda: work.advance(cursor, versions, changes, old, new))  # noqa: B023
+                    work.retries.run(lambda: advance_job(work, cursor, versions, changes, old, new))  # noqa: B023
 
     def _deliver(self) -> None:
         """Deliver the rows that a sink has read, which are not kept longer. Barriers deliver all later changes."""
@@ -223,7 +225,7 @@ class BackfillJob:
             self._work.controls.check()
             handover = self._coordinator.hand_over(self.id)
             if not handover.done.wait(SOON_SECONDS):
-                self._work.wait_because(HANDING_OVER)
+                self._work.waiting.because(HANDING_OVER)
             while not handover.done.wait(0.1):
                 if self._work.controls.is_shut_down.is_set():
                     return
@@ -232,12 +234,12 @@ class BackfillJob:
                 return
             if isinstance(error, Error) and error.sqlstate == errors.OBJECT_IN_USE:
                 # Another job over the view to be replaced has to finish first, because it follows the old rows.
-                self._work.wait_because(f"waiting: {error.detail}")
+                self._work.waiting.because(f"waiting: {error.detail}")
                 self._work.controls.pause(0.5, self._work.controls.version)
                 continue
             if isinstance(error, Error) and error.sqlstate == errors.INSUFFICIENT_RESOURCES:
                 # A barrier does not wait for Spark, so the job waits.
-                self._work.wait_because(f"waiting: {error.message}")
+                self._work.waiting.because(f"waiting: {error.message}")
                 self._work.controls.pause(0.5, self._work.controls.version)
                 self._work.group.wait_for_steady()
                 continue

@@ -55,7 +55,7 @@ class Measuring:
 
     def note(self, work: Work) -> None:
         """Note a job that has just created its relation, unless something besides its work took time."""
-        if not work.is_measured or (work.in_process and work.upstream_rows < LEAST_ROWS):
+        if not work.is_measured or (work.in_process and work.inputs.total < LEAST_ROWS):
             return
         seconds = time.monotonic() - work.began - work.start_s
         noted = _Noted(work.id, work.view.plan, _kind(work), _cores(work), work.start_s, seconds)

@@ -34,6 +34,7 @@ from sparkwave.catalog.stores.job_store import (
 )
 from sparkwave.catalog.types import Type
 from sparkwave.executor.backfill import whole_fill
+from sparkwave.executor.backfill.job_engines import spark_of
 from sparkwave.executor.backfill.progress import Rows
 from sparkwave.executor.backfill.slicing import input_rows, plan_slices
 from sparkwave.executor.backfill.work import End, Work, step_directory
@@ -131,7 +132,7 @@ def run(work: Work, end: End) -> None:
         controls = _hold_back(work, sum(s.row_count for s in slices))
         rows = _rows(slices)
         finish = partial(finish_step, job_id=work.id, step=1, row_counts=rows)
-        work.retrying(partial(whole_fill.run, work, rows, end, finish), controls)
+        work.retries.run(partial(whole_fill.run, work, rows, end, finish), controls)
         return
     left: dict[str, Buckets] = {}
     for cut in _cuts(work, slices):
@@ -149,7 +150,7 @@ def _cuts(work: Work, slices: Sequence[Slice]) -> Iterator[_Cut]:
     # The slices are cut already, so that row counts matter only for which rows move to buckets.
     counts = dict.fromkeys((scan.input for scan in plan.scans), 0)
     if any(s.input == BUCKET for s in slices):
-        counts = input_rows(work.lake.cursor(), plan, work.job.applied, work.row_count)
+        counts = input_rows(work.lake.cursor(), plan, work.job.applied, work.inputs.of)
     for fragment in fragments(plan, counts):
         yield from _cut(fragment, slices, ())
 
@@ -175,7 +176,7 @@ def start(work: Work) -> Start:
     cursor, plan = work.lake.cursor(), work.filling.plan
     position = work.edit.position if work.edit is not None else Position.at(work.now(cursor))
     rows, shares = (sys.maxsize, 1) if work.in_process else (work.settings.slice_rows(), work.group.shares)
-    slices = plan_slices(cursor, plan, position, rows, shares, work.row_count)
+    slices = plan_slices(cursor, plan, position, rows, shares, work.inputs.of)
     return Start(position.epoch, tuple(slices), views_at=None if work.edit is None else position.views)
 
 
@@ -209,7 +210,7 @@ def _run_slices(work: Work, cut: _Cut, left: Mapping[str, Buckets], todo: Sequen
                 running.add(pool.submit(in_this_context(_timed), work, cut, left, tasks, controls))
             running, seconds = _done(running)
             length = max(min(int(SLICE_SECONDS / seconds), 2 * length), 1)
-            jobs = 1 if slots == 1 or work.pace.is_slowed else 2
+            jobs = 1 if slots == 1 or work.share.pace.is_slowed else 2
 
 
 def _taken(waiting: deque[Slice], tasks: int, length: int) -> list[list[Slice]]:
@@ -232,7 +233,7 @@ def _timed(
 ) -> float:
     """Run tasks. Returns the seconds per slice of the task with the most slices."""
     start = time.monotonic()
-    work.retrying(partial(_run_tasks, work, cut, left, tasks), controls)
+    work.retries.run(partial(_run_tasks, work, cut, left, tasks), controls)
     return (time.monotonic() - start) / max(map(len, tasks))
 
 
@@ -246,7 +247,7 @@ def _hold_back(work: Work, rows: int) -> int:
     while True:
         controls, limit = work.controls.version, work.job.rate_limit
         if limit is None or (limit and waited >= rows / limit):
-            work.wait_because(None)
+            work.waiting.because(None)
             return controls
         work.tell_limit(limit)
         work.controls.pause(rows / limit - waited if limit else 1.0, controls)
@@ -285,7 +286,7 @@ def _run_tasks(work: Work, cut: _Cut, left: Mapping[str, Buckets], tasks: Sequen
     is_target = first in cut.merges or not cut.buckets
     target = step_directory(work.data if is_target else work.staging, fragment.id, first.id)
     by = BUCKET_COLUMN if not is_target and cut.buckets > 1 else None
-    with work.spark("slice", None, rows, len(tasks)) as engine:
+    with spark_of(work, "slice", None, rows, len(tasks)) as engine:
         engine.times = work.job.epoch.time_us, work.job.epoch.time_us
         rest = _rest(plan, cut, slices)
         parts = list(_bound(work, cut, left, tasks, engine, cursor, rest))

@@ -13,8 +13,10 @@ from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.row_ids import ALL
 from sparkwave.catalog.model import Position
 from sparkwave.catalog.stores.job_store import Start
+from sparkwave.executor.backfill.ahead import Filled
+from sparkwave.executor.backfill.job_engines import engine_of
 from sparkwave.executor.backfill.progress import Rows
-from sparkwave.executor.backfill.work import End, Filled, Work
+from sparkwave.executor.backfill.work import End, Work
 from sparkwave.executor.epochs.advance import Fill
 from sparkwave.executor.epochs.delta_programs import whole
 from sparkwave.planner.backfill.strategy import SNAPSHOT
@@ -22,7 +24,9 @@ from sparkwave.planner.backfill.strategy import SNAPSHOT
 
 def start_ahead(work: Work, start: Start, rows: Rows) -> None:
     """Begin the step on Spark. `rows` are what it reads, by fragment."""
-    work.start_ahead(partial(_filled_ahead, work, Position.at(start.epoch, start.views_at), rows))
+    work.ahead.start(
+        partial(_filled_ahead, work, Position.at(start.epoch, start.views_at), rows), f"job-{work.id}-ahead"
+    )
 
 
 def run(work: Work, rows: Rows, end: End, finish: Callable[[Cursor], None]) -> None:
@@ -31,7 +35,7 @@ def run(work: Work, rows: Rows, end: End, finish: Callable[[Cursor], None]) -> N
     Raises AlreadyDone when it is tried again after its commit.
     """
     work.check_retry(work.lake.cursor(), 1, rows)
-    ahead = work.take_ahead()
+    ahead = work.ahead.take()
     fill, cursor = ahead.result() if ahead is not None else _filled(work, work.job.applied, rows)
     fill = fill.of(work.filling)
     work.controls.check()
@@ -61,6 +65,6 @@ def _filled_ahead(work: Work, position: Position, rows: Rows) -> Filled:
 def _filled(work: Work, position: Position, rows: Rows) -> Filled:
     cursor, view = work.lake.cursor(), work.filling
     inputs = {scan.input: ALL for scan in view.plan.scans}
-    with work.engine("fill", cursor, work.data / "step_0", rows) as engine:
+    with engine_of(work, "fill", cursor, work.data / "step_0", rows) as engine:
         fill = engine.fill(cursor, view, position, inputs, whole(view.plan), position.epoch.time_us)
     return fill.as_files, cursor

@@ -1,7 +1,8 @@
 """Lets a backfill give way to the running views: see `executor.backfill.pace` for how far.
 
-A thread beside the job looks at the barriers and sets the job's pace (`Work.pace`). Tasks of Spark follow it while they
-run (`executor.spark.task_share`), fewer of them are started, and a fill in process reads in small steps with pauses.
+A thread beside the job looks at the barriers and sets the job's pace (`executor.backfill.machine_share`). Tasks of Spark
+follow it while they run (`executor.spark.task_share`), fewer of them are started, and a fill in process reads in small
+steps with pauses.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def giving_way(work: Work, barriers: BarrierTimes) -> Iterator[None]:
 
 
 def _look_for_views(work: Work, barriers: BarrierTimes) -> None:
-    work.is_beside_views = work.barrier_target_ms > 0 and barriers.quiet_s() <= QUIET_S
+    work.share.is_beside_views = work.barrier_target_ms > 0 and barriers.quiet_s() <= QUIET_S
 
 
 def _watch(work: Work, barriers: BarrierTimes, is_over: threading.Event) -> None:
@@ -50,15 +51,15 @@ def _watch(work: Work, barriers: BarrierTimes, is_over: threading.Event) -> None
     while not is_over.wait(PERIOD_S):
         since, looked = looked, time.monotonic()
         count, longest_s = barriers.since(since)
-        target_ms, before = work.barrier_target_ms, work.pace
+        target_ms, before = work.barrier_target_ms, work.share.pace
         pace = next_pace(before, Barriers(count, longest_s * 1000, barriers.quiet_s()), target_ms)
-        work.set_pace(pace)
+        work.share.set(pace)
         _look_for_views(work, barriers)
         if pace.is_slowed != before.is_slowed or (pace.late_ms != before.late_ms and looked > told_at + _TELL_S):
             _tell(work, before, pace, target_ms)
             told_at = looked
-    before = work.pace
-    work.set_pace(WHOLE)
+    before = work.share.pace
+    work.share.set(WHOLE)
     if before.is_slowed:
         _tell(work, before, WHOLE, work.barrier_target_ms)
 
@@ -73,6 +74,6 @@ def _tell(work: Work, before: Pace, pace: Pace, target_ms: int) -> None:
     elif before.is_slowed and not pace.is_slowed:
         event = "BACKFILL_AT_FULL_SPEED", info
     try:
-        work.slow_because(reason(pace, target_ms), event)
+        work.waiting.slowed_because(reason(pace, target_ms), event)
     except DuckDBError:
         logger.warning("that a backfill is slowed cannot be stored", exc_info=True)

@@ -48,11 +48,11 @@ def deliver_all(work: Work, sinks: Sinks) -> None:
     with closing(work.lake.cursor()) as cursor:
         source = _source(work, cursor)
         if work.relation.sink.connector == TABLE and work.job.deliver_from is None:
-            work.retrying(lambda: _check(work, sinks, cursor, source))
+            work.retries.run(lambda: _check(work, sinks, cursor, source))
         while (job := work.job).delivered is None:
             start, stop = _next(work, source, job.deliver_from)
             with suppress(ControlsChanged):  # stored rows are delivered without a rate limit
-                work.retrying(lambda: _deliver(work, sinks, cursor, job, source, start, stop))  # noqa: B023
+                work.retries.run(lambda: _deliver(work, sinks, cursor, job, source, start, stop))  # noqa: B023
 
 
 def _source(work: Work, cursor: Cursor) -> _Source:

@@ -80,7 +80,7 @@ def quote_of(
     for engine, steps, is_taken in _engines(session, work, found):
         made = quote(found.work, engine, finished)
         if work.job.rate_limit:
-            least = engine.start_s + work.upstream_rows / work.job.rate_limit
+            least = engine.start_s + work.inputs.total / work.job.rate_limit
             made = replace(made, low=max(made.low, least), middle=max(made.middle, least), high=max(made.high, least))
         offers.append(Offer(made, steps.slices, steps.tasks, steps.stages, is_taken))
     price = float(context.parameter(PRICE))

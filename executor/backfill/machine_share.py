@@ -1,0 +1,46 @@
+"""The share of its machines that a job takes, which running tasks of Spark follow (`executor.spark.task_share`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from sparkwave.catalog.lake.places import Place
+from sparkwave.executor.backfill.pace import WHOLE, Pace
+from sparkwave.executor.spark.task_share import Share
+
+
+class MachineShare:
+    """The pace of a job. `staging` returns the job's directory, where a file tells its tasks of the share."""
+
+    def __init__(self, staging: Callable[[], Place]) -> None:
+        self._staging = staging
+        self._told: float | None = None  # an earlier server may have left another in the file
+        self.pace = WHOLE
+        self.is_beside_views = False  # whether there are barriers to give way to
+
+    @property
+    def of_tasks(self) -> Share | None:
+        """What tasks look at; None in a bucket, where each look would be a request."""
+        return Share(str(self._file)) if self._file is not None else None
+
+    @property
+    def _file(self) -> Path | None:
+        staging = self._staging()
+        return staging / "share" if isinstance(staging, Path) else None
+
+    def set(self, pace: Pace) -> None:
+        """Let the job take this share of its machines from now on."""
+        self.pace = pace
+        file, told, self._told = self._file, self._told, pace.share
+        if file is None or pace.share == told:
+            return
+        with suppress(OSError):  # the disk is full; the tasks keep their share
+            if not pace.is_slowed:
+                file.unlink(missing_ok=True)
+                return
+            file.parent.mkdir(parents=True, exist_ok=True)
+            new = file.with_suffix(".new")
+            new.write_text(str(pace.share))
+            new.replace(file)
