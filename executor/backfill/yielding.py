@@ -1,8 +1,8 @@
 """Lets a backfill give way to the running views: see `executor.backfill.pace` for how far.
 
-A thread beside the job looks at the barriers and sets the job's pace (`executor.backfill.machine_share`). Tasks of Spark
-follow it while they run (`executor.spark.task_share`), fewer of them are started, and a fill in process reads in small
-steps with pauses.
+A thread beside the job looks at the barriers and sets the job's pace (`executor.backfill.machine_share`). Tasks of
+Spark follow it while they run (`executor.spark.task_share`), fewer of them are started, and a fill in process reads in
+small steps with pauses.
 """
 
 from __future__ import annotations
