@@ -14,6 +14,7 @@ from sparkwave.catalog.lake.inlined_insert import InlinedInserts
 from sparkwave.catalog.lake.storage import Lease
 from sparkwave.catalog.lake.translation import DuckDBError, translate
 from sparkwave.catalog.locks import Rank, RankedLock
+from sparkwave.catalog.stores.parameter_store import put_parameter
 from sparkwave.catalog.stores.store import Store
 from sparkwave.catalog.stores.temporary import forget_temporary_schemas
 from sparkwave.catalog.stores.user_store import put_user
@@ -180,7 +181,7 @@ def _opened(config: Config, parameters: Mapping[str, str], lake: Lake) -> Contex
     if any(store.catalog.parameters.get(name) != value for name, value in parameters.items()):
         with store.change() as cursor:
             for name, value in parameters.items():
-                store.set_parameter(cursor, name, value)
+                put_parameter(cursor, name, value)
     _give_root_its_password(config, store)
     context = _assemble(config, lake, store)
     _start(context)

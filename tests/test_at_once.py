@@ -17,6 +17,7 @@ from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.leftovers import forget_leftovers
 from sparkwave.catalog.model import CREATED
 from sparkwave.catalog.stores.compute_errors import compute_errors
+from sparkwave.catalog.stores.relation_store import drop_relation
 from sparkwave.catalog.stores.store import Store
 from sparkwave.executor.backfill import at_once
 from sparkwave.server.context import Context
@@ -241,7 +242,7 @@ def test_a_drop_is_few_statements(parts: tuple[Context, Client]) -> None:
         relation = context.store.catalog.by_id[number(context, name)]
         executed.clear()
         with context.store.change() as cursor:
-            context.store.drop_relation(Recording(cursor), relation)  # type: ignore[arg-type]
+            drop_relation(context.store, Recording(cursor), relation)  # type: ignore[arg-type]
         assert len(executed) <= most, executed
     cursor = context.lake.cursor()
     left = ("states", "columns", "comments", "jobs", "relations", "compute_errors", "positions", "finished_slices")

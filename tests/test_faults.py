@@ -25,7 +25,7 @@ from servers import PATIENCE_SECONDS, Server, command_line, descendants, java_pr
 from test_law import check, run, without_epochs
 
 from sparkwave.catalog.errors import Error
-from sparkwave.executor.backfill import job_engines, snapshot
+from sparkwave.executor.backfill import creation, job_engines, snapshot
 from sparkwave.executor.epochs import advance
 from sparkwave.executor.epochs.duckdb_engine import DuckDBEngine
 from sparkwave.executor.spark import groups
@@ -238,14 +238,14 @@ def test_a_catalog_that_cannot_be_written(
     with opened(tmp_path / "lake", backfill_engine="auto") as (context, client):
         create(client, "arrangement", SUMS, ", backfill_rate_limit = 0")
         [job] = [job.id for job in context.store.catalog.jobs]
-        drop, failures = context.store.drop_relation, [duckdb.IOException("No space left on device")] * 2
+        drop, failures = creation.drop_relation, [duckdb.IOException("No space left on device")] * 2
 
         def drop_relation(*arguments: object) -> None:
             if failures:
                 raise failures.pop()
             drop(*arguments)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(context.store, "drop_relation", drop_relation)
+        monkeypatch.setattr(creation, "drop_relation", drop_relation)
         assert run(client, f"CANCEL JOBS {job}") == [(str(job),)]
         assert not failures
         assert caplog.text.count("cannot be removed yet: No space left on device") == 2

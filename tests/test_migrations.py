@@ -14,6 +14,7 @@ from sparkwave.catalog.model import INITIAL, Column, Job, Relation, Watermark
 from sparkwave.catalog.names import LakeTable
 from sparkwave.catalog.stores.job_store import add_job
 from sparkwave.catalog.stores.migrations import MIGRATIONS
+from sparkwave.catalog.stores.relation_store import create_relation
 from sparkwave.catalog.stores.store import Store
 from sparkwave.catalog.types import parse_type
 from sparkwave.catalog.users import PUBLIC, Grant
@@ -113,7 +114,7 @@ def test_what_later_versions_added_is_kept(tmp_path: Path) -> None:
         8, INITIAL, False, False, "default", "NoShuffle", None, None, None, 100, "bounded(4)", 2, ((1, 2), (3, 2))
     )
     with store.change() as cursor:
-        store.create_relation(cursor, made)
+        create_relation(store, cursor, made)
         add_job(cursor, job)
     opened.close()
     opened = Lake(Storage(tmp_path))

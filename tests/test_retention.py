@@ -14,6 +14,7 @@ from servers import DUCKDB_THREADS, wait_until, with_lake
 
 from sparkwave.catalog.lake.ducklake import METADATA
 from sparkwave.catalog.names import LakeTable
+from sparkwave.catalog.stores.epoch_store import stored_epoch
 from sparkwave.executor.maintenance.background import Periodic
 from sparkwave.executor.maintenance.retention import Pace, Retention
 from sparkwave.server.context import Context, open_context
@@ -178,11 +179,11 @@ def test_views_that_have_not_followed_keep_what_they_need(tmp_path: Path) -> Non
     with opened(tmp_path / "data") as (context, client):
         make_history(context, client)
         run(client, "FLUSH")
-        epoch = context.store.epoch(context.lake.cursor()).snapshot
+        epoch = stored_epoch(context.lake.cursor()).snapshot
         for number in range(6):
             run(client, f"UPDATE t SET v = {number} WHERE k = {number}", f"DELETE FROM t WHERE k = {300 + number}")
         forget(context)
-        assert snapshots(context)[0] <= max(epoch, context.store.epoch(context.lake.cursor()).snapshot)
+        assert snapshots(context)[0] <= max(epoch, stored_epoch(context.lake.cursor()).snapshot)
         check(client, "sums", SUMS)
 
 

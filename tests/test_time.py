@@ -11,6 +11,7 @@ from marking import long_but
 from test_law import check, opened, run
 
 from sparkwave.catalog.model import Epoch
+from sparkwave.catalog.stores.epoch_store import stored_epoch
 from sparkwave.server.context import Context
 from sparkwave.server.dispatch import Client
 
@@ -38,7 +39,7 @@ def test_time_alone_moves_rows_in_and_out(session: tuple[Context, Client], monke
     run(client, "CREATE MATERIALIZED VIEW past AS SELECT count(*) AS n, max(id) AS last FROM t WHERE at <= now()")
     near = "now() BETWEEN at - INTERVAL '30 minutes' AND at + INTERVAL '30 minutes'"
     run(client, f"CREATE MATERIALIZED VIEW around AS SELECT id FROM t WHERE {near} AND id <> 2")
-    start = context.store.epoch(context.lake.cursor()).time_us
+    start = stored_epoch(context.lake.cursor()).time_us
 
     def shown() -> tuple[list[int], tuple[object, ...], list[int]]:
         recent = sorted(row[0] for row in run(client, "SELECT id FROM recent"))
@@ -68,10 +69,10 @@ def test_an_epoch_in_which_nothing_flips_writes_nothing(session: tuple[Context, 
     run(client, "INSERT INTO t VALUES (1, now() + INTERVAL '1 day')")
     run(client, "CREATE MATERIALIZED VIEW v AS SELECT id FROM t WHERE at > now()")
     context.coordinator.flush(lambda: False)
-    before: Epoch = context.store.epoch(context.lake.cursor())
+    before: Epoch = stored_epoch(context.lake.cursor())
     for _ in range(3):
         context.coordinator.barrier()
-    assert context.store.epoch(context.lake.cursor()) == before
+    assert stored_epoch(context.lake.cursor()) == before
 
 
 @pytest.mark.parametrize(
@@ -264,6 +265,6 @@ def test_temporal_filter_on_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         query = "SELECT id FROM t WHERE at <= now() - INTERVAL '1 minute'"
         run(client, f"CREATE MATERIALIZED VIEW past AS {query}")
         assert sorted(run(client, "SELECT id FROM past")) == [(-3,), (-2,), (-1,)]
-        start = context.store.epoch(context.lake.cursor()).time_us
+        start = stored_epoch(context.lake.cursor()).time_us
         at(context, start + 2 * HOUR_US, monkeypatch)
         assert sorted(run(client, "SELECT id FROM past")) == [(-3,), (-2,), (-1,), (0,), (1,)]

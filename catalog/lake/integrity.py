@@ -17,6 +17,7 @@ from sparkwave.catalog.lake.storage import IDENTITY_FILE
 from sparkwave.catalog.lake.translation import DuckDBError
 from sparkwave.catalog.model import CREATING
 from sparkwave.catalog.names import literal, system_table
+from sparkwave.catalog.stores.epoch_store import stored_epoch
 from sparkwave.catalog.stores.migrations import MIGRATIONS
 from sparkwave.catalog.stores.store import Store
 
@@ -165,7 +166,7 @@ def _check_snapshots(store: Store, cursor: Cursor) -> Iterator[str]:
     rows = cursor.execute(f"SELECT snapshot_id FROM {METADATA}.ducklake_snapshot").fetchall()
     snapshots = {snapshot for (snapshot,) in rows}
     newest = max(snapshots)
-    epoch = store.epoch(cursor)
+    epoch = stored_epoch(cursor)
     if epoch.snapshot not in snapshots:
         yield f"the views have applied snapshot {epoch.snapshot}, which is missing"
     for job in store.catalog.jobs:

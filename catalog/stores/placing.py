@@ -13,6 +13,8 @@ from sparkwave.catalog.model import Relation
 from sparkwave.catalog.names import system_table
 from sparkwave.catalog.relation_details import dump_details
 from sparkwave.catalog.stores.comment_store import forget_comments
+from sparkwave.catalog.stores.database_store import drop_lake_schemas
+from sparkwave.catalog.stores.relation_store import grant_first
 from sparkwave.catalog.stores.store import Store
 from sparkwave.catalog.stores.user_store import forget_grants, move_grants, put_default_grants
 from sparkwave.catalog.users import Securable
@@ -32,7 +34,7 @@ def create_schema(store: Store, cursor: Cursor, database: str, name: str, owner:
     """Add a schema, which at first only its owner may use, unless ALTER DEFAULT PRIVILEGES says otherwise."""
     schema = Securable("schema", store.next_id(cursor), name, owner)
     cursor.execute(f"INSERT INTO {system_table('schemas')} VALUES (?, ?, ?, ?)", [schema.id, database, name, owner])
-    store.grant_first(cursor, schema, database, None)
+    grant_first(store, cursor, schema, database, None)
 
 
 def drop_schema(store: Store, cursor: Cursor, schema: Securable, dropped: Collection[int]) -> None:
@@ -41,7 +43,7 @@ def drop_schema(store: Store, cursor: Cursor, schema: Securable, dropped: Collec
     put_default_grants(cursor, (each for each in store.catalog.default_grants if each.schema_id == schema.id), ())
     forget_comments(cursor, (schema.id,))
     cursor.execute(f"DELETE FROM {system_table('schemas')} WHERE id = ?", [schema.id])
-    store.drop_lake_schemas(cursor, dropped)
+    drop_lake_schemas(store, cursor, dropped)
 
 
 def rename_schema(cursor: Cursor, schema: Securable, name: str) -> None:

@@ -10,6 +10,7 @@ from sparkwave.catalog.names import system_table
 from sparkwave.catalog.stores import view_checksums
 from sparkwave.catalog.stores.comment_store import put_comment
 from sparkwave.catalog.stores.compute_errors import move_errors
+from sparkwave.catalog.stores.relation_store import drop_tables
 from sparkwave.catalog.stores.store import Store
 from sparkwave.catalog.stores.user_store import move_column_grants
 
@@ -47,7 +48,7 @@ def put_replaced(store: Store, cursor: Cursor, relation: Relation, group: str) -
     The view's old tables and state are dropped; comments and privileges stay on the columns that it still has.
     """
     before, made_id = store.catalog.by_id[relation.id], relation.definition_id
-    store.drop_tables(cursor, before)
+    drop_tables(store, cursor, before)
     jobs, states, relations = map(system_table, ("jobs", "states", "relations"))
     cursor.execute(f"DELETE FROM {jobs} WHERE id = ?", [relation.id])
     cursor.execute(

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.names import TEMPORARY_SCHEMA, is_temporary_schema, system_table
+from sparkwave.catalog.stores.database_store import drop_lake_schemas
+from sparkwave.catalog.stores.relation_store import drop_relation
 from sparkwave.catalog.stores.store import Store
 
 
@@ -23,10 +25,10 @@ def drop_temporary_schemas(store: Store, cursor: Cursor, schemas: Iterable[tuple
     for database, schema in schemas:
         for relation in store.catalog.relations:
             if (relation.database, relation.schema) == (database, schema):
-                store.drop_relation(cursor, relation)
+                drop_relation(store, cursor, relation)
                 dropped.append(relation.id)
         cursor.execute(f"DELETE FROM {system_table('schemas')} WHERE database = ? AND name = ?", [database, schema])
-    store.drop_lake_schemas(cursor, dropped)
+    drop_lake_schemas(store, cursor, dropped)
 
 
 def forget_temporary_schemas(store: Store) -> None:

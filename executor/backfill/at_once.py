@@ -18,6 +18,7 @@ from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.row_ids import ALL
 from sparkwave.catalog.lake.translation import DuckDBError
 from sparkwave.catalog.model import Epoch, Position, Relation
+from sparkwave.catalog.stores.epoch_store import store_epoch
 from sparkwave.catalog.stores.job_store import Start, add_created_job
 from sparkwave.executor.backfill import whole_fill
 from sparkwave.executor.backfill.one_commit import MOST_ROWS, PATIENCE_S, epoch_of, may_end_so
@@ -122,5 +123,5 @@ def _store(
             view = View(add(cursor), work.view.plan)
             add_created_job(cursor, replace(work.job, id=view.relation.id))
             fill.of(view).apply(cursor)
-            work.store.set_epoch(cursor, epoch)  # the view has applied it, too
+            store_epoch(cursor, epoch)  # the view has applied it, too
         return view

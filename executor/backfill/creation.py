@@ -19,7 +19,9 @@ from sparkwave.catalog.errors import Error, canceled
 from sparkwave.catalog.lake.places import remove_tree
 from sparkwave.catalog.lake.translation import DuckDBError
 from sparkwave.catalog.log_context import logged
+from sparkwave.catalog.stores.event_store import add_event
 from sparkwave.catalog.stores.job_store import Start, load_slices
+from sparkwave.catalog.stores.relation_store import drop_relation
 from sparkwave.catalog.stores.store import Store
 from sparkwave.executor.backfill import arrangement, one_commit, snapshot
 from sparkwave.executor.backfill.controls import ControlsChanged
@@ -268,10 +270,10 @@ class BackfillJob:
         with self._coordinator.barrier_lock, self._store.change() as cursor:
             if self.id not in self._store.catalog.by_id:
                 return  # the name belongs to another relation now
-            self._store.drop_relation(cursor, relation)
+            drop_relation(self._store, cursor, relation)
             event = "CANCEL_STREAM_JOB" if self._work.controls.is_cancelled.is_set() else "CREATE_STREAM_JOB_FAIL"
             info = {"name": relation.name, "definition": relation.definition, "error": reason.message}
-            self._store.add_event(cursor, event, self.id, info)
+            add_event(cursor, event, self.id, info)
 
     def _remove_files(self) -> None:
         """Remove the partial results, and for a job that was given up all files that Spark wrote for the view."""

@@ -19,8 +19,11 @@ from sparkwave.catalog.locks import Rank, RankedRLock, check_free
 from sparkwave.catalog.model import CREATING, INITIAL, Catalog, Column, Job, Relation
 from sparkwave.catalog.names import quote_if_needed
 from sparkwave.catalog.stores.comment_store import forget_constraints
+from sparkwave.catalog.stores.epoch_store import stored_epoch
+from sparkwave.catalog.stores.event_store import add_event
 from sparkwave.catalog.stores.job_store import Start, add_job, add_started_job, set_job_waiting
 from sparkwave.catalog.stores.placing import place
+from sparkwave.catalog.stores.relation_store import add_state, create_relation, drop_relation
 from sparkwave.catalog.stores.store import Store
 from sparkwave.executor.backfill import at_once, whole_fill
 from sparkwave.executor.backfill.creation import Admission, BackfillJob, start_of, whole_rows
@@ -96,12 +99,12 @@ class Jobs:
             relation = self._store.catalog.by_id[job.id]
             if job.status == INITIAL and not job.is_background:
                 with self._store.change() as cursor:
-                    self._store.drop_relation(cursor, relation)
+                    drop_relation(self._store, cursor, relation)
                     info = {"name": relation.name, "definition": relation.definition, "error": "clear during recovery"}
-                    self._store.add_event(cursor, "DIRTY_STREAM_JOB_CLEAR", job.id, info)
+                    add_event(cursor, "DIRTY_STREAM_JOB_CLEAR", job.id, info)
         with self._store.change() as cursor:
             forget_leftovers(cursor)
-        self._coordinator.sinks.remove_uncommitted(self._store.catalog, self._store.epoch(self._lake.cursor()).snapshot)
+        self._coordinator.sinks.remove_uncommitted(self._store.catalog, stored_epoch(self._lake.cursor()).snapshot)
         self._unfit = find_unfit(self._store, self._plans)
         unfit = {each.relation.id for each in self._unfit}
         creating = (job for job in self._store.catalog.jobs if job.status in (INITIAL, CREATING))
@@ -164,14 +167,14 @@ class Jobs:
         """Begin the creation of a relation from the start, or drop it where that is not possible."""
         catalog, relation = self._store.catalog, unfit.relation
         with self._store.change() as cursor:
-            self._store.drop_relation(cursor, relation)
+            drop_relation(self._store, cursor, relation)
         try:
             self.create(*made_anew(relation, catalog), self._store.catalog)
         except Exception as error:
             logger.exception("%s %s is not created", relation.kind, relation.qualified_name)
             with self._store.change() as cursor:
                 info = {"name": relation.name, "definition": relation.definition, "error": message_of(error)}
-                self._store.add_event(cursor, "CREATE_STREAM_JOB_FAIL", relation.id, info)
+                add_event(cursor, "CREATE_STREAM_JOB_FAIL", relation.id, info)
 
     def recover_now(self, check: Callable[[], None]) -> None:
         """RECOVER: stop the CREATING jobs and resume them from their cursors, as a restart would.
@@ -210,7 +213,7 @@ class Jobs:
 
     def _add_event(self, event_type: str, info: dict[str, object]) -> None:
         with self._lake.transaction(self._lake.cursor()) as cursor:
-            self._store.add_event(cursor, event_type, None, info)
+            add_event(cursor, event_type, None, info)
 
     def rows_read(self) -> dict[int, dict[int, int]]:
         """Return how many rows the jobs have read, by job and fragment, including rows of running steps."""
@@ -319,13 +322,13 @@ class Jobs:
             raise circular_dependency(relation.kind)
         relation = replace(relation, id=relation.id or self._store.new_id())
         self._store.store_ids(cursor)
-        relation = self._store.create_relation(cursor, relation)
+        relation = create_relation(self._store, cursor, relation)
         for state in plan.states:
             if not state.in_view:
                 columns = tuple(Column(f.name, f.type) for f in state.node.fields)
-                self._store.add_state(cursor, relation, plan.internal_name(relation.id, state.name), columns)
+                add_state(cursor, relation, plan.internal_name(relation.id, state.name), columns)
         if relation.is_sink and relation.sink.is_remote:
-            self._store.add_state(cursor, relation, log_name(relation.id), log_columns(relation))
+            add_state(cursor, relation, log_name(relation.id), log_columns(relation))
         return relation
 
     def _reserve(self, work: Work, catalog: Catalog, start: Start | None) -> BackfillJob:
@@ -343,7 +346,7 @@ class Jobs:
         except BaseException:
             work.give_up()  # before its tables go
             with self._store.change() as cursor:
-                self._store.drop_relation(cursor, relation)
+                drop_relation(self._store, cursor, relation)
             raise
 
     def _start_at_once(self, work: Work, permit: _Permit) -> Start | None:
@@ -487,7 +490,7 @@ class Jobs:
             for relation in sorted(relations, key=lambda r: -r.id):
                 # A cancelled job is gone by now; a job that finished before is not.
                 if relation.id in self._store.catalog.by_id:
-                    self._store.drop_relation(cursor, relation)
+                    drop_relation(self._store, cursor, relation)
             also(cursor)
         return []
 

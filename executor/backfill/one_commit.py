@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.model import Epoch
 from sparkwave.catalog.names import LakeTable
+from sparkwave.catalog.stores.epoch_store import store_epoch
 from sparkwave.catalog.stores.job_store import finish_job
 from sparkwave.executor.backfill.work import Work
 from sparkwave.executor.epochs.advance import Fill
@@ -66,5 +67,5 @@ def end(work: Work, coordinator: Coordinator, cursor: Cursor, fill: Fill) -> boo
         with work.store.change(cursor, fill.tables):
             fill.apply(cursor)
             finish_job(cursor, work.id, work.store.catalog.steady_group(work.job))
-            work.store.set_epoch(cursor, epoch)  # the view has applied it, too
+            store_epoch(cursor, epoch)  # the view has applied it, too
     return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from sparkwave.catalog.stores.event_store import add_event
 from sparkwave.catalog.stores.job_store import set_job_waiting
 from sparkwave.catalog.stores.store import Store
 
@@ -35,7 +36,7 @@ class Waiting:
         before, self._slowed = self._slowed, reason
         with self._store.change() as cursor:
             if event is not None:
-                self._store.add_event(cursor, event[0], self._job_id(), event[1])
+                add_event(cursor, event[0], self._job_id(), event[1])
             if self._shown == before:  # else another reason stands, which says more
                 set_job_waiting(cursor, self._job_id(), reason)
                 self._shown = reason

@@ -16,6 +16,7 @@ from sparkwave.catalog.lake.translation import DuckDBError
 from sparkwave.catalog.lazy import lazy
 from sparkwave.catalog.log_context import in_this_context
 from sparkwave.catalog.model import CREATED, CREATING, DEFAULT_GROUP, Epoch, Job, Position, Relation
+from sparkwave.catalog.stores.epoch_store import stored_epoch
 from sparkwave.catalog.stores.job_store import (
     AlreadyDone,
     Start,
@@ -138,7 +139,7 @@ class Work:
         """Return the position of a view's stored rows; None for a view that is behind or known to be wrong."""
         cursor = self.lake.cursor()
         with at_one_moment(cursor):
-            snapshot, epoch = self.lake.snapshot(cursor), self.store.epoch(cursor)
+            snapshot, epoch = self.lake.snapshot(cursor), stored_epoch(cursor)
             job = next((job for job in load_jobs(cursor) if job.id == view.id), None)
             audited = newest_results(cursor).get(view.id)
         is_right = job is not None and job.status == CREATED and not job.is_behind

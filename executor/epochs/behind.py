@@ -20,6 +20,7 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.model import FAILED, Epoch, Job, Position, Relation
 from sparkwave.catalog.redaction import redact
+from sparkwave.catalog.stores.event_store import add_event
 from sparkwave.catalog.stores.job_store import catch_up, leave_behind
 from sparkwave.catalog.stores.store import Store
 from sparkwave.executor.faults import is_nobodys
@@ -168,7 +169,7 @@ class Behind:
                 leave_behind(cursor, id_, job.position if job.is_behind else here, reason, item.has_failed)
                 if item.has_failed and job.status != FAILED:
                     logger.error("job %d has failed: %s", id_, reason)
-                    self._store.add_event(cursor, "STREAM_JOB_FAIL", id_, {"error": reason})
+                    add_event(cursor, "STREAM_JOB_FAIL", id_, {"error": reason})
 
     def has_news(self, left: Mapping[int, Left]) -> bool:
         """Return whether `store` would write anything."""
@@ -183,7 +184,7 @@ class Behind:
         for job in jobs:
             catch_up(cursor, job)
             if job.status == FAILED:
-                self._store.add_event(cursor, "STREAM_JOB_RECOVER", job.id, {"error": job.error or ""})
+                add_event(cursor, "STREAM_JOB_RECOVER", job.id, {"error": job.error or ""})
 
     def lose_position(self, cursor: Cursor, jobs: Iterable[Job], left: Mapping[int, Left]) -> None:
         """Record that the lake has forgotten the changes since the views' positions: they are to be computed anew."""

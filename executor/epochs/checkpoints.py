@@ -17,6 +17,7 @@ from sparkwave.catalog.counters import BARRIER_FAILURES
 from sparkwave.catalog.lake.translation import DuckDBError, is_conflict, is_missing_table
 from sparkwave.catalog.locks import Rank, RankedRLock
 from sparkwave.catalog.names import LakeTable
+from sparkwave.catalog.stores.epoch_store import store_epoch
 from sparkwave.catalog.stores.store import Store
 from sparkwave.executor.memory.shared_buffer import Frozen, SharedBuffer
 
@@ -128,7 +129,7 @@ class Checkpoints:
             self._store.lake.threads.provide(lambda: frozen.changes)
             frozen.store(self._cursor, self._give_way)
             self._give_way()
-            self._store.set_epoch(self._cursor, frozen.epoch)
+            store_epoch(self._cursor, frozen.epoch)
         self._buffer.stored(frozen)
         self.stored = frozen.epoch
 

@@ -24,6 +24,7 @@ from sparkwave.catalog.lake.translation import DuckDBError
 from sparkwave.catalog.locks import Rank, RankedLock, RankedRLock, check_free
 from sparkwave.catalog.log_context import note
 from sparkwave.catalog.model import Catalog, Epoch, Relation
+from sparkwave.catalog.stores.epoch_store import store_epoch, stored_epoch
 from sparkwave.catalog.stores.job_store import finish_job, leave_behind
 from sparkwave.catalog.stores.store import Store
 from sparkwave.executor.epochs.advance import Advance, View
@@ -303,11 +304,11 @@ class Coordinator:
                 self.checkpoints.run()
                 self._buffer.refresh(before)
             with self._lake.transaction(self._lake.cursor()) as cursor:
-                stored = self._store.epoch(cursor).snapshot
+                stored = stored_epoch(cursor).snapshot
                 # The stored epoch makes a snapshot itself; `before - 1` keeps this snapshot from causing the next
                 # store.
                 if stored < min(before - 1, self._epoch.snapshot):
-                    self._store.set_epoch(cursor, self._epoch)
+                    store_epoch(cursor, self._epoch)
                 forget_leftovers(cursor)
         finally:
             self.barrier_lock.release()
@@ -454,7 +455,7 @@ class Coordinator:
         self._engines.forget_copies()
         self._store.reload()
         with self.checkpoints.between():
-            stored = self._store.epoch(self._cursor)
+            stored = stored_epoch(self._cursor)
             if stored.snapshot > self.checkpoints.stored.snapshot:
                 self._buffer.start_again(self._cursor, stored)
                 self.checkpoints.stored = stored
@@ -538,7 +539,7 @@ class Coordinator:
             for advance in advances.values():
                 self._apply(cursor, advance)
             self._deliver(cursor, catalog, deliveries)
-            self._store.set_epoch(cursor, work.epoch)
+            store_epoch(cursor, work.epoch)
             self.behind.caught_up(cursor, work.recovered)
             now = self._store.catalog
             for job_id in work.finishing - {item.made.id for item in replacements}:

@@ -15,7 +15,10 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.model import INITIAL, Catalog, Job, Position, Relation
 from sparkwave.catalog.names import system_table
+from sparkwave.catalog.stores.epoch_store import stored_epoch
+from sparkwave.catalog.stores.event_store import add_event
 from sparkwave.catalog.stores.job_store import leave_behind
+from sparkwave.catalog.stores.relation_store import put_fingerprint
 from sparkwave.catalog.stores.store import Store
 from sparkwave.catalog.types import duckdb_type
 from sparkwave.executor.epochs.advance import View
@@ -76,10 +79,10 @@ def find_unfit(store: Store, plans: Plans) -> list[Unfit]:
             known.append((relation.id, dumped))
     if found or known:
         # The present position: a version of the server whose plan fits goes on from it.
-        here = Position(store.epoch(cursor), store.lake.newest(cursor))
+        here = Position(stored_epoch(cursor), store.lake.newest(cursor))
         with store.change(cursor=cursor):
             for id_, dumped in known:
-                store.put_fingerprint(cursor, id_, dumped)
+                put_fingerprint(cursor, id_, dumped)
             for unfit in found:
                 _note(store, cursor, unfit, here)
     return found
@@ -89,7 +92,7 @@ def _note(store: Store, cursor: Cursor, unfit: Unfit, here: Position) -> None:
     relation = unfit.relation
     logger.warning("%s %s cannot go on: %s", relation.kind, relation.qualified_name, unfit.text)
     info = {"name": relation.name, "definition": relation.definition, "reason": unfit.reason}
-    store.add_event(cursor, PLAN_CHANGED, relation.id, info)
+    add_event(cursor, PLAN_CHANGED, relation.id, info)
     if relation.created:
         job = store.catalog.job_by_id[relation.id]
         position = job.position if job.is_behind else here
@@ -165,5 +168,5 @@ def compute_in_place(store: Store, unfit: Unfit) -> None:
     """Let the next epoch compute all rows of a relation anew, in the stored tables."""
     assert unfit.now is not None
     with store.change() as cursor:
-        store.put_fingerprint(cursor, unfit.relation.id, unfit.now.dump())
+        put_fingerprint(cursor, unfit.relation.id, unfit.now.dump())
         leave_behind(cursor, unfit.relation.id, None, unfit.text, has_failed=True)

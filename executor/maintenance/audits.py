@@ -22,6 +22,8 @@ from sparkwave.catalog.lake.ducklake import Cursor, at_one_moment, at_version
 from sparkwave.catalog.locks import Rank, RankedLock
 from sparkwave.catalog.log_context import logged
 from sparkwave.catalog.model import Position, Relation
+from sparkwave.catalog.stores.epoch_store import stored_epoch
+from sparkwave.catalog.stores.event_store import add_event
 from sparkwave.catalog.stores.store import Store
 from sparkwave.catalog.stores.view_audits import DIFFERENT, PROVEN, SKIPPED, Audit, add_audit, newest_results
 from sparkwave.catalog.stores.view_checksums import Checksum, changed, checksum_of, checksums, put_first
@@ -212,7 +214,7 @@ class Audits:
         """Let the lake have the views as they are shown, and return that moment. Raises Error for a view behind."""
         self._coordinator.checkpoints.run()
         with at_one_moment(cursor):
-            snapshot, epoch = self._lake.snapshot(cursor), self._store.epoch(cursor)
+            snapshot, epoch = self._lake.snapshot(cursor), stored_epoch(cursor)
             recorded = checksums(cursor, relation.id).get(relation.id)
             known = changed(cursor, relation.id)
         job = self._store.catalog.job_by_id.get(relation.id)
@@ -278,7 +280,7 @@ class Audits:
             if moment is not None and audit.checksum is not None and is_right and audit.checksum != moment.recorded:
                 put_first(cursor, relation.id, audit.checksum - moment.changed)
             if audit.result == DIFFERENT:
-                self._store.add_event(cursor, _EVENT, relation.id, {"name": relation.qualified_name})
+                add_event(cursor, _EVENT, relation.id, {"name": relation.qualified_name})
         return audit
 
 

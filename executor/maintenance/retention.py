@@ -15,6 +15,7 @@ from sparkwave.catalog.lake import expiry
 from sparkwave.catalog.lake.ducklake import Cursor, Lake
 from sparkwave.catalog.model import CREATING
 from sparkwave.catalog.names import system_table
+from sparkwave.catalog.stores.epoch_store import stored_epoch
 from sparkwave.catalog.stores.store import Store
 from sparkwave.catalog.stores.subscription_store import kept_by
 from sparkwave.executor.epochs.coordinator import Coordinator
@@ -87,4 +88,4 @@ class Retention:
         ).fetchall()
         subscriptions = self._store.catalog.subscriptions.values()
         kept = kept_by(cursor, subscriptions, time.time_ns() // 1000)
-        return [self._store.epoch(cursor).snapshot, *(snapshot for (snapshot,) in rows), *self._lake.pinned, *kept]
+        return [stored_epoch(cursor).snapshot, *(snapshot for (snapshot,) in rows), *self._lake.pinned, *kept]

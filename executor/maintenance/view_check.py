@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from sparkwave.catalog.lake.ducklake import Cursor, at_version, is_kept
 from sparkwave.catalog.model import Position, Relation
 from sparkwave.catalog.names import quote
+from sparkwave.catalog.stores.epoch_store import stored_epoch
 from sparkwave.catalog.stores.store import Store
 from sparkwave.catalog.stores.view_checksums import Checksum, checksum_of
 from sparkwave.executor.epochs.advance import View, set_times
@@ -88,7 +89,7 @@ def check_view(store: Store, cursor: Cursor, plans: Plans, relation: Relation) -
     """Compare a view or an index, and the states of its operators, with its query. Raises DuckDB's errors."""
     name = f"{relation.kind} {relation.qualified_name}"
     job, newest = store.catalog.job_by_id[relation.id], store.lake.snapshot(cursor)
-    here = job.position if job.is_behind else Position(store.epoch(cursor), newest)
+    here = job.position if job.is_behind else Position(stored_epoch(cursor), newest)
     if not relation.created or here is None:
         return ViewCheck(name, skipped=f"its job is {job.status}")
     if job.is_behind and not is_kept(cursor, here.oldest - 1, newest):

@@ -23,6 +23,7 @@ from sparkwave.catalog.locks import Rank, RankedLock
 from sparkwave.catalog.model import Catalog, Epoch, Relation
 from sparkwave.catalog.names import BUFFER, EPOCHS_SCHEMA, VIEWS_SCHEMA, LakeTable, name_in_memory, quote
 from sparkwave.catalog.stores.compute_errors import ComputeErrors, add_errors
+from sparkwave.catalog.stores.epoch_store import stored_epoch
 from sparkwave.catalog.stores.store import Store
 from sparkwave.catalog.stores.view_checksums import Checksum, add_changes
 from sparkwave.executor.epochs.advance import Advance, Application
@@ -207,7 +208,7 @@ class SharedBuffer:
         self._names = 0
         self._stored_at = 0  # the snapshot of the last checkpoint, or a later one
         self._known: tuple[Relation, ...] = ()
-        self.epoch = self.newest = store.epoch(self._cursor)  # `newest` may not be published yet
+        self.epoch = self.newest = stored_epoch(self._cursor)  # `newest` may not be published yet
         if not self._lake.read_only:
             store.watch(self._take_up)
 

@@ -22,6 +22,7 @@ from sparkwave.catalog.lake.translation import DuckDBError
 from sparkwave.catalog.model import Relation, Secret
 from sparkwave.catalog.names import quote
 from sparkwave.catalog.relation_details import S3
+from sparkwave.catalog.stores.event_store import add_event
 from sparkwave.catalog.stores.store import Store
 from sparkwave.executor.faults import error_of
 from sparkwave.executor.sinks.deliveries import EPOCH, copy_changes, file_name, log_columns, log_of
@@ -214,4 +215,4 @@ class Outbox:
         sink.reason = error.message
         logger.warning("sink %s: %s", relation.qualified_name, error.message)
         with closing(self.store.lake.cursor()) as cursor, self.store.lake.transaction(cursor):
-            self.store.add_event(cursor, "SINK_FAIL", relation.id, {"name": relation.name, "error": error.message})
+            add_event(cursor, "SINK_FAIL", relation.id, {"name": relation.name, "error": error.message})

@@ -22,6 +22,7 @@ from sparkwave.catalog.lake.translation import DuckDBError, is_conflict
 from sparkwave.catalog.model import Catalog, Column, Relation, Secret
 from sparkwave.catalog.sealing import named, opened
 from sparkwave.catalog.source_model import Source, Split
+from sparkwave.catalog.stores.event_store import add_event
 from sparkwave.catalog.stores.source_store import Moved, clear_failures, load_splits, move_splits, put_failure
 from sparkwave.catalog.stores.store import Store
 from sparkwave.executor.backfill.throttle import Throttle
@@ -345,7 +346,7 @@ class _Reader:
             with self._written() as cursor:
                 put_failure(cursor, self.source.relation_id, split, error.message)
                 info = {"name": self.relation.name, "split": split, "error": error.message}
-                self.store.add_event(cursor, "SOURCE_FAIL", self.source.relation_id, info)
+                add_event(cursor, "SOURCE_FAIL", self.source.relation_id, info)
 
     def _hold_back(self, split: str, error: Error) -> bool:
         """Delay the next try of a split, twice as long each time. Returns whether the reason is a new one."""

@@ -27,6 +27,7 @@ from sparkwave.catalog.locks import Rank, RankedLock
 from sparkwave.catalog.model import DEFAULT_GROUP
 from sparkwave.catalog.stores import application_store
 from sparkwave.catalog.stores.application_store import DESTROYED, DRAINING, PROVISIONING, READY, ApplicationRow
+from sparkwave.catalog.stores.event_store import add_event
 from sparkwave.catalog.stores.store import Store
 from sparkwave.executor.spark.applications import Application, Size, is_local
 from sparkwave.executor.spark.endpoint import Ended, Endpoint, free_port
@@ -497,7 +498,7 @@ class Groups:
 
     def _add_event(self, cursor: Cursor, state: str, name: str, job_id: int | None, reason: str | None) -> None:
         info = {"resource_group": name} | ({"reason": reason} if reason else {})
-        self._store.add_event(cursor, f"RESOURCE_GROUP_{state}", job_id, info)
+        add_event(cursor, f"RESOURCE_GROUP_{state}", job_id, info)
 
 
 def _not_ready(name: str, timeout_s: float, reason: str) -> Error:

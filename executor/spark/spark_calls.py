@@ -18,6 +18,7 @@ from sparkwave.catalog.counters import SLOW_SPARK_CALLS
 from sparkwave.catalog.lake.translation import DuckDBError
 from sparkwave.catalog.locks import RankedLock
 from sparkwave.catalog.log_context import logged
+from sparkwave.catalog.stores.event_store import add_event
 from sparkwave.catalog.stores.store import Store
 
 logger = logging.getLogger(__name__)
@@ -154,6 +155,6 @@ class SparkCalls:
             if is_first:
                 with self._store.lake.transaction(self._store.lake.cursor()) as cursor:
                     info = {"step": call.step, "seconds": round(age), "slow_spark_call_secs": limit_s}
-                    self._store.add_event(cursor, "SPARK_CALL_SLOW", call.job_id, info)
+                    add_event(cursor, "SPARK_CALL_SLOW", call.job_id, info)
         except DuckDBError:  # a full disk
             logger.warning("that the %s is slow cannot be stored", call.step, exc_info=True)

@@ -31,6 +31,7 @@ from sparkwave.catalog.stores.column_store import (
 )
 from sparkwave.catalog.stores.comment_store import forget_constraints, put_comment, rename_comment
 from sparkwave.catalog.stores.placing import place
+from sparkwave.catalog.stores.relation_store import alter_columns, drop_relation
 from sparkwave.catalog.stores.user_store import move_column_grants
 from sparkwave.catalog.types import Type
 from sparkwave.executor.epochs.standstill import standing_still
@@ -117,7 +118,7 @@ def alter_table(session: Session, statement: AlterTable) -> Result:
                 change.table = _ACTIONS[type(action)](change, action)
             altered = with_text(change.table, with_table(session.context.store.catalog, change.table))
             check_altered(session, altered)
-            session.context.store.alter_columns(cursor, altered)
+            alter_columns(session.context.store, cursor, altered)
             _show_anew(session, cursor, found, altered, change.dropped)
             _store_referencing(change, found, altered)
         for relation in change.dropped:
@@ -348,7 +349,7 @@ def _drop(change: _Change, action: DropColumn) -> Relation:
         change.table = _with_no_column(change)
     drop_lake_column(change.cursor, change.table, column)
     for sequence in change.session.context.store.catalog.sequences_of(change.table, column):
-        change.session.context.store.drop_relation(change.cursor, sequence)
+        drop_relation(change.session.context.store, change.cursor, sequence)
     put_comment(change.cursor, change.table.id, column.name, None)
     move_column_grants(change.cursor, change.table.id, column.name, None)
     columns = tuple(each for each in change.table.columns if each.name != column.name)
@@ -405,7 +406,7 @@ def _drop_views(change: _Change, readers: list[Relation]) -> None:
     dropped = [r for r in with_dependents(change.session, readers, True) if r.id not in gone]
     refuse_creating(dropped)
     for relation in sorted(dropped, key=lambda r: -r.id):
-        change.session.context.store.drop_relation(change.cursor, relation)
+        drop_relation(change.session.context.store, change.cursor, relation)
     change.dropped += dropped
 
 

@@ -16,6 +16,7 @@ from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.model import Column, Relation, UserType
 from sparkwave.catalog.names import quote
 from sparkwave.catalog.relation_details import Check, Domain
+from sparkwave.catalog.stores.relation_store import alter_columns
 from sparkwave.catalog.stores.type_store import replace_type
 from sparkwave.executor.epochs.standstill import standing_still
 from sparkwave.planner.definitions.stored_definitions import namers_of_type
@@ -63,7 +64,7 @@ def alter_domain(session: Session, statement: AlterDomain) -> Result:
             _refuse_casts(session, statement, made)
             replace_type(cursor, made, replace(made, domain=after))
             for table in change.tables.values():
-                store.alter_columns(cursor, with_text(table, store.catalog))
+                alter_columns(store, cursor, with_text(table, store.catalog))
     for relation in store.catalog.relations:
         context.plans.forget(relation.id)
     return Result("ALTER_DOMAIN", notices=notices)

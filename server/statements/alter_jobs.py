@@ -13,6 +13,7 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import CREATING, DEFAULT_GROUP, INITIAL, Catalog, Job, Relation
 from sparkwave.catalog.relation_details import StreamingSettings
 from sparkwave.catalog.stores.job_store import set_job_control
+from sparkwave.catalog.stores.relation_store import put_details, put_settings
 from sparkwave.planner.backfill.strategy import NO_SHUFFLE, SNAPSHOT
 from sparkwave.planner.definitions.sinks import no_rate_limit
 from sparkwave.planner.statements import (
@@ -50,7 +51,7 @@ def set_sink_rate_limit(session: Session, statement: AlterSinkRateLimit) -> Resu
             return altered(statement.kind, relation)
         if not relation.sink.may_be_limited:
             raise no_rate_limit(statement.name.position)
-        store.put_details(cursor, replace(relation, details=replace(relation.sink, rate_limit=statement.limit)))
+        put_details(cursor, replace(relation, details=replace(relation.sink, rate_limit=statement.limit)))
     return altered(statement.kind)
 
 
@@ -134,7 +135,7 @@ def _change(
         check(relation)
         if not relation.is_streaming:
             assert stored is not None
-            store.put_settings(cursor, replace(relation, streaming=stored(relation)))
+            put_settings(cursor, replace(relation, streaming=stored(relation)))
             return altered(statement.kind, *told)
         job = changed(_job(store.catalog, relation))
         set_job_control(cursor, job)

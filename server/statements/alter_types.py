@@ -15,6 +15,7 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.model import Catalog, Column, Relation, UserType
 from sparkwave.catalog.names import literal, quote
+from sparkwave.catalog.stores.relation_store import alter_columns
 from sparkwave.catalog.stores.type_store import field_oids_of, put_field_oids, replace_type
 from sparkwave.catalog.types import Named, Type, enum_type, struct_type
 from sparkwave.executor.epochs.standstill import standing_still
@@ -273,7 +274,7 @@ def _store(
         if any(column.type.holds(before.id) for column in relation.columns):
             made = replace(made, columns=columns)
             if made.is_table:
-                store.alter_columns(cursor, with_text(made, store.catalog))
+                alter_columns(store, cursor, with_text(made, store.catalog))
             else:
                 store.replace_columns(cursor, made)
     for relation in relations:  # also for relations that only cast to the type

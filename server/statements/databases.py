@@ -13,6 +13,7 @@ from sparkwave.catalog.model import DEFAULT_GROUP, NO_BARRIERS, Barriers, Catalo
 from sparkwave.catalog.names import DEFAULT_DATABASE
 from sparkwave.catalog.sealing import drop_secret
 from sparkwave.catalog.stores.connection_store import drop_connection
+from sparkwave.catalog.stores.database_store import forget_database, put_database, set_barriers, set_database_group
 from sparkwave.catalog.stores.function_store import drop_functions_in
 from sparkwave.catalog.stores.placing import place
 from sparkwave.catalog.stores.placing import rename_database as put_database_name
@@ -48,7 +49,7 @@ def create_database(session: Session, statement: CreateDatabase) -> Result:
     store, barriers = session.context.store, _barriers(NO_BARRIERS, statement.parameters)
     with store.change() as cursor:
         if statement.name not in store.catalog.databases:
-            store.create_database(cursor, statement.name, group, _owner(session, statement.owner), barriers)
+            put_database(store, cursor, statement.name, group, _owner(session, statement.owner), barriers)
             return Result("CREATE_DATABASE", notices=_told(statement.parameters))
     if not statement.if_not_exists:
         raise Error(
@@ -92,7 +93,7 @@ def drop_database(session: Session, statement: DropDatabase) -> Result:
         for connection in store.catalog.connections.values():
             if connection.schema_id in schemas:
                 drop_connection(cursor, connection)
-        store.drop_database(cursor, statement.name, ids)
+        forget_database(store, cursor, statement.name, ids)
 
     session.context.jobs.drop(inside, remove)
     return Result("DROP_DATABASE")
@@ -122,7 +123,7 @@ def alter_database(session: Session, statement: AlterDatabase) -> Result:
         if statement.name not in store.catalog.databases:
             raise _unknown(statement.name, statement.position)
         check_owner(session.user, store.catalog.securables[statement.name,], statement.position)
-        store.set_database_group(cursor, statement.name, group)
+        set_database_group(cursor, statement.name, group)
     return Result("ALTER_DATABASE")
 
 
@@ -135,7 +136,7 @@ def alter_database_parameter(session: Session, statement: AlterDatabaseParameter
     with store.change() as cursor:
         found = find_database(session, statement.name, statement.position)
         barriers = _barriers(store.catalog.barriers[found.name], (statement.parameter,))
-        store.set_barriers(cursor, found.name, barriers)
+        set_barriers(cursor, found.name, barriers)
     return Result("ALTER_DATABASE", notices=_told((statement.parameter,)))
 
 

@@ -10,6 +10,7 @@ from sparkwave.catalog.model import PYTHON, Function
 from sparkwave.catalog.python_failures import ENABLED, disabled
 from sparkwave.catalog.stores.function_store import add_function, move_function, replace_function
 from sparkwave.catalog.stores.function_store import drop_function as remove_function
+from sparkwave.catalog.stores.relation_store import grant_first
 from sparkwave.catalog.types import JSON, JSONB, Type
 from sparkwave.executor.functions.python_registry import python_functions
 from sparkwave.planner.batch.query import plan_query
@@ -64,7 +65,7 @@ def create_function(session: Session, statement: CreateFunction) -> Result:
             replace_function(cursor, replace(function, id=taken.id))
         else:
             add_function(cursor, function)
-            store.grant_first(cursor, function.securable, function.database, function.schema)
+            grant_first(store, cursor, function.securable, function.database, function.schema)
     return Result("CREATE_FUNCTION")
 
 

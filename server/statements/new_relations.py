@@ -9,7 +9,7 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.model import Relation
 from sparkwave.catalog.names import TEMPORARY_SCHEMA, is_temporary_schema
-from sparkwave.catalog.stores.store import already_exists
+from sparkwave.catalog.stores.relation_store import already_exists
 from sparkwave.catalog.stores.temporary import create_temporary_schema
 from sparkwave.catalog.system.system_views import SCHEMAS
 from sparkwave.catalog.users import Securable

@@ -12,6 +12,7 @@ from sparkwave.catalog.model import Catalog, Connection, Function, Relation, Sec
 from sparkwave.catalog.sealing import drop_secret
 from sparkwave.catalog.stores.function_store import drop_function
 from sparkwave.catalog.stores.placing import drop_schema, set_owner
+from sparkwave.catalog.stores.relation_store import alter_columns
 from sparkwave.catalog.stores.type_store import drop_type
 from sparkwave.catalog.stores.user_store import put_default_grants, put_grants
 from sparkwave.catalog.users import Securable
@@ -93,7 +94,7 @@ def drop_owned(session: Session, statement: DropOwned) -> Result:
             raise Error(message, errors.NOT_IN_PREREQUISITE_STATE, hint="Try again.")
         _refuse_users(catalog, now, dropped)
         for table in left:
-            store.alter_columns(cursor, table)
+            alter_columns(store, cursor, table)
         drop_unused(session, cursor, now.connections, ids)
         for secret in now.secrets:
             drop_secret(cursor, secret)

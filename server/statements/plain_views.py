@@ -7,6 +7,7 @@ from sparkwave.catalog.errors import Error, used
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.model import Column, Relation
 from sparkwave.catalog.names import is_temporary_schema
+from sparkwave.catalog.stores.relation_store import alter_columns, create_relation, put_view
 from sparkwave.planner.batch.query import plan_query, relations_read
 from sparkwave.planner.bind.privileges import check_owner
 from sparkwave.planner.definitions.stored_definitions import settled
@@ -64,9 +65,9 @@ def create_view(session: Session, statement: CreateView) -> Result:
         )
         if replaced is not None:
             _check_replacement(session, replaced, relation)
-            store.put_view(cursor, relation)
+            put_view(store, cursor, relation)
         else:
-            relation = store.create_relation(cursor, relation)
+            relation = create_relation(store, cursor, relation)
     take_temporary(session, relation)
     return Result("CREATE_VIEW")
 
@@ -144,7 +145,7 @@ def drop(session: Session, statement: Drop) -> Result:
 
     def remove_defaults(cursor: Cursor) -> None:
         for table in left:
-            session.context.store.alter_columns(cursor, table)
+            alter_columns(session.context.store, cursor, table)
 
     session.context.jobs.drop(dropped, remove_defaults, statement.cascade)
     return Result(tag, notices=notices_)

@@ -15,7 +15,7 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.model import Catalog, Column, Relation
 from sparkwave.catalog.stores.placing import place
-from sparkwave.catalog.stores.store import already_exists
+from sparkwave.catalog.stores.relation_store import already_exists, put_fingerprint
 from sparkwave.executor.backfill.jobs import refuse_altering
 from sparkwave.planner.bind.privileges import check, check_owner
 from sparkwave.planner.definitions.stored_definitions import Place, placed, shown
@@ -126,7 +126,7 @@ def store_places(session: Session, cursor: Cursor, places: Mapping[int, Place]) 
         ):
             continue
         # An index, or a sink FROM a relation, has no place for the former name, which its fields may begin with.
-        session.context.store.put_fingerprint(cursor, id_, fingerprint(plan).dump())
+        put_fingerprint(cursor, id_, fingerprint(plan).dump())
 
 
 def with_shown(relations: Iterable[Relation], catalog: Catalog) -> Iterator[Relation]:

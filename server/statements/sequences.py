@@ -12,6 +12,7 @@ from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.model import Column, Relation
 from sparkwave.catalog.names import quote_if_needed
 from sparkwave.catalog.relation_details import SEQUENCE, Sequence
+from sparkwave.catalog.stores.relation_store import create_relation, put_details
 from sparkwave.catalog.stores.sequence_store import Position, add_position, put_position
 from sparkwave.planner.bind.binder import resolve
 from sparkwave.planner.bind.privileges import check_owner
@@ -55,7 +56,7 @@ def add_sequence(session: Session, cursor: Cursor, id_: int, schema: str, name: 
         owner=session.user.name,
         details=made,
     )
-    relation = session.context.store.create_relation(cursor, relation)
+    relation = create_relation(session.context.store, cursor, relation)
     add_position(cursor, id_, Position(made.start, False))
     return relation
 
@@ -111,7 +112,7 @@ def alter_sequence(session: Session, statement: AlterSequence) -> Result:
                 raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=statement.name.position)
             made = _owned(session, made_sequence(statement.options, before), statement.options, relation.schema)
             position = _restarted(made, statement.options, counter.given)
-            store.put_details(cursor, replace(relation, details=made))
+            put_details(cursor, replace(relation, details=made))
             put_position(cursor, relation.id, position)
         counter.given = counter.reserved = position
     return Result("ALTER_SEQUENCE")

@@ -12,6 +12,7 @@ from sparkwave.catalog.errors import Error, not_found
 from sparkwave.catalog.model import Catalog, Function, Relation
 from sparkwave.catalog.names import literal, quote_if_needed
 from sparkwave.catalog.relation_details import with_article
+from sparkwave.catalog.stores.parameter_store import put_parameter
 from sparkwave.catalog.system.system_views import is_system
 from sparkwave.catalog.types import BIGINT, BOOLEAN, INTEGER, TIMESTAMPTZ, VARCHAR, Type
 from sparkwave.planner.batch.pg_names import IMPLICIT_SCHEMAS
@@ -353,7 +354,7 @@ def set_variable(session: Session, statement: SetVariable) -> Result:
     value = normalise(variable, statement.value) if statement.value is not None else None
     session.context.config.check_parameter(variable.name, value)
     with session.context.store.change() as cursor:
-        session.context.store.set_parameter(cursor, variable.name, value)
+        put_parameter(cursor, variable.name, value)
     notices = []
     if variable.name in SESSION:
         session.variables.set(variable.name, value)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.relation_details import StreamingSettings
+from sparkwave.catalog.stores.relation_store import put_settings
 from sparkwave.planner.definitions.streaming_config import SESSION_KEYS, config_text, config_values
 from sparkwave.planner.plan.parallelism import BUILT_IN, DEFAULT, check_maximum
 from sparkwave.planner.statements import AlterBarrierTarget, AlterConfig, AlterDmlRateLimit
@@ -75,7 +76,7 @@ def _set(
         if isinstance(relation, Notice):
             return altered(statement.kind, relation)
         relation = store.catalog.replacement(relation.id) or relation
-        store.put_settings(cursor, replace(relation, streaming=changed(relation.streaming)))
+        put_settings(cursor, replace(relation, streaming=changed(relation.streaming)))
     return altered(statement.kind)
 
 
@@ -95,5 +96,5 @@ def alter_config(session: Session, statement: AlterConfig) -> Result:
             if value is not None:
                 found[key] = value
         settings = replace(relation.streaming, config=tuple(sorted(found.items())))
-        store.put_settings(cursor, replace(relation, streaming=settings))
+        put_settings(cursor, replace(relation, streaming=settings))
     return altered(statement.kind, _NO_EFFECT)

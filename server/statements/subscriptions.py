@@ -8,6 +8,7 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Relation, Subscription
 from sparkwave.catalog.stores.placing import place
+from sparkwave.catalog.stores.relation_store import create_relation
 from sparkwave.catalog.stores.subscription_store import add_subscription, set_retention
 from sparkwave.planner.batch.query import failed_job
 from sparkwave.planner.bind.binder import resolve_readable
@@ -50,7 +51,7 @@ def create_subscription(session: Session, statement: CreateSubscription) -> Resu
             owner=session.user.name,
             upstreams=(upstream.id,),
         )
-        store.create_relation(cursor, relation)
+        create_relation(store, cursor, relation)
         snapshot = store.lake.snapshot(cursor)
         add_subscription(cursor, Subscription(relation.id, statement.retention_s, snapshot))
     return Result("CREATE_SUBSCRIPTION")

@@ -12,8 +12,8 @@ from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.model import RESERVED_COLUMNS, ROW_ID, Column, Relation, no_column, row_id_column
 from sparkwave.catalog.names import quote
 from sparkwave.catalog.relation_details import NO_CONSTRAINTS, Check, Constraints
+from sparkwave.catalog.stores.relation_store import already_exists, create_relation
 from sparkwave.catalog.stores.source_store import add_source
-from sparkwave.catalog.stores.store import already_exists
 from sparkwave.catalog.types import duckdb_type
 from sparkwave.planner.batch.query import plan_query
 from sparkwave.planner.batch.values import condition_text, default_batch, generated_value
@@ -87,7 +87,7 @@ def _create(session: Session, statement: CreateTable, kind: str) -> Result:
         relation = with_keys(session, cursor, relation, statement.keys)
         catalog = with_table(store.catalog, relation)
         text = table_text(statement.name, relation, catalog) if statement.likes else with_parents(relation, catalog)
-        store.create_relation(cursor, replace(relation, definition=text))
+        create_relation(store, cursor, replace(relation, definition=text))
         for sequence_id, name, made in sequences:
             add_sequence(session, cursor, sequence_id, schema, name, made)
         if source is not None:
@@ -182,7 +182,7 @@ def create_table_as(session: Session, statement: CreateTableAs) -> Result:
         with store.change(cursor=cursor):
             schema = made_schema(session, cursor, statement)
             relation = replace(relation, id=store.next_id(cursor), schema=schema)
-            relation = store.create_relation(cursor, relation)
+            relation = create_relation(store, cursor, relation)
             count = store_new(cursor, relation)
         take_temporary(session, relation, statement.on_commit)
     return Result(f"SELECT {count}" if statement.with_data else "CREATE TABLE AS")
