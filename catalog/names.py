@@ -14,6 +14,8 @@ SYSTEM_SCHEMA = "sparkwave"
 # A DuckDB database in memory, which ends with the process: copies of the catalog, and in a schema copies of relations.
 COPIES = "copies"
 SERVING_SCHEMA = "serving"
+# The database of DuckLake's own catalog.
+METADATA = "__ducklake_metadata_lake"
 # Another database in memory, where only epochs make or drop tables: a schema of their states, and a schema of
 # materialized views and indexes as of the last epoch.
 BUFFER = "buffer"

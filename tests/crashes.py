@@ -17,8 +17,9 @@ import psycopg
 import servers
 from servers import PATIENCE_SECONDS, Server, wait_until
 
-from sparkwave.catalog.lake.ducklake import METADATA, Lake
+from sparkwave.catalog.lake.ducklake import Lake
 from sparkwave.catalog.lake.storage import IDENTITY_FILE, Storage
+from sparkwave.catalog.names import METADATA
 from sparkwave.executor.maintenance.orphan_removal import Orphans, Pace
 
 Connection = psycopg.Connection[Any]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pytest
@@ -15,7 +14,7 @@ from test_law import check, opened, run, without_epochs
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.leftovers import forget_leftovers
-from sparkwave.catalog.model import CREATED
+from sparkwave.catalog.model import CREATED, Epoch
 from sparkwave.catalog.stores.compute_errors import compute_errors
 from sparkwave.catalog.stores.relation_store import drop_relation
 from sparkwave.catalog.stores.store import Store
@@ -170,19 +169,19 @@ def test_what_takes_longer_is_a_job(parts: tuple[Context, Client], monkeypatch: 
 def test_a_commit_that_fails(parts: tuple[Context, Client], monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is there, and a job creates the view; nor is anything there of a view that nothing creates."""
     context, client = parts
-    stored = Store.set_epoch
+    store_epoch = at_once.store_epoch
     error: BaseException = duckdb.IOException("not now")
 
-    def fail(store: Store, cursor: Cursor, *rest: Any) -> None:
-        monkeypatch.setattr(Store, "set_epoch", stored)
+    def fail(cursor: Cursor, epoch: Epoch) -> None:
+        monkeypatch.setattr(at_once, "store_epoch", store_epoch)
         raise error
 
-    monkeypatch.setattr(Store, "set_epoch", fail)
+    monkeypatch.setattr(at_once, "store_epoch", fail)
     run(client, f"CREATE MATERIALIZED VIEW v AS {GROUPS}")
     assert has_steps(context, "v")
     check(client, {"v": GROUPS}, "after an error")
     error = Error("the server ends")
-    monkeypatch.setattr(Store, "set_epoch", fail)
+    monkeypatch.setattr(at_once, "store_epoch", fail)
     with pytest.raises(Error, match="ends"):
         run(client, f"CREATE MATERIALIZED VIEW w AS {GROUPS}")
     assert [r.name for r in context.store.catalog.relations] == ["t", "v"]

@@ -20,6 +20,7 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import Cursor, Lake
 from sparkwave.catalog.lake.storage import Storage
 from sparkwave.catalog.stores.compute_errors import ComputeErrors, add_errors, add_up, compute_errors
+from sparkwave.executor.epochs import checkpoints
 from sparkwave.executor.epochs.delta_programs import new_checks, program, whole
 from sparkwave.planner.bind.binder import data_type
 from sparkwave.planner.functions.raising import raised
@@ -183,16 +184,15 @@ def test_an_epoch_that_is_tried_again_counts_once(tmp_path: Path, monkeypatch: p
         run(client, "CREATE TABLE t (id int PRIMARY KEY, s varchar)")
         run(client, "CREATE MATERIALIZED VIEW v AS SELECT id FROM t WHERE s::int > 0")
         run(client, "INSERT INTO t VALUES (1, 'x'), (2, '')")
-        store = context.store
-        failed = []
+        failed, store = [], checkpoints.store_epoch
 
-        def set_epoch(cursor: Cursor, epoch: Any) -> None:
+        def store_epoch(cursor: Cursor, epoch: Any) -> None:
             if not failed:
                 failed.append(epoch)
                 raise OSError("no")
-            type(store).set_epoch(store, cursor, epoch)
+            store(cursor, epoch)
 
-        monkeypatch.setattr(store, "set_epoch", set_epoch)
+        monkeypatch.setattr(checkpoints, "store_epoch", store_epoch)
         for _ in range(2):
             context.coordinator.flush(lambda: False)
         assert failed

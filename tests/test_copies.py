@@ -10,9 +10,9 @@ import pytest
 from test_retention import check, forget, opened, run
 
 from sparkwave.catalog.counters import EPOCH_CACHE_BYTES
-from sparkwave.catalog.lake.ducklake import METADATA, Cursor
-from sparkwave.catalog.names import EPOCHS_SCHEMA
-from sparkwave.catalog.stores.store import Store
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.names import EPOCHS_SCHEMA, METADATA
+from sparkwave.executor.epochs import checkpoints
 from sparkwave.executor.memory import copies, shared_buffer
 from sparkwave.executor.memory.delta_tables import MOST_ROWS
 from sparkwave.server.context import Context
@@ -212,7 +212,7 @@ def fail_once(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
             context.coordinator.barrier()
     context.coordinator.barrier()
     with monkeypatch.context() as patched:
-        patched.setattr(Store, "set_epoch", fail)
+        patched.setattr(checkpoints, "store_epoch", fail)
         with pytest.raises(OSError, match="broken"):
             context.coordinator.checkpoints.run()
 

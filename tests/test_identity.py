@@ -28,8 +28,9 @@ from test_retention import opened, run
 from sparkwave.catalog.errors import Error, Refused
 from sparkwave.catalog.lake import identity
 from sparkwave.catalog.lake.conditional_put import signature
-from sparkwave.catalog.lake.ducklake import Lake, register_files
+from sparkwave.catalog.lake.ducklake import Lake
 from sparkwave.catalog.lake.identity import Identity
+from sparkwave.catalog.lake.lake_tables import register_files
 from sparkwave.catalog.lake.places import BucketPath
 from sparkwave.catalog.lake.s3 import S3
 from sparkwave.catalog.lake.storage import IDENTITY_FILE, LOCK_FILE, Storage

@@ -12,10 +12,12 @@ import pytest
 from marking import long_but
 from servers import Server, rows
 
-from sparkwave.catalog.lake.ducklake import INLINED_ROWS, METADATA, Cursor, Lake, inlined_tables, locate
+from sparkwave.catalog.lake.ducklake import INLINED_ROWS, Cursor, Lake
 from sparkwave.catalog.lake.inlined_insert import InlinedInserts, Unfit, may_fit
+from sparkwave.catalog.lake.lake_tables import inlined_tables, locate
 from sparkwave.catalog.lake.storage import Storage
 from sparkwave.catalog.model import Column, Relation
+from sparkwave.catalog.names import METADATA
 from sparkwave.catalog.types import parse_type
 
 STAGED = "staged"

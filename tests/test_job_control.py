@@ -15,14 +15,17 @@ from servers import PATIENCE_SECONDS, wait_until
 from test_law import check, opened, run
 
 from sparkwave.catalog.errors import Error
-from sparkwave.catalog.lake.ducklake import ROW_CHANGES, Cursor, changes_made, locate
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.lake.lake_tables import locate
 from sparkwave.catalog.lake.leftovers import forget_leftovers
+from sparkwave.catalog.lake.snapshot_changes import ROW_CHANGES, changes_made
 from sparkwave.catalog.lake.translation import DuckDBError
 from sparkwave.catalog.model import Relation
 from sparkwave.catalog.names import LakeTable
 from sparkwave.catalog.stores.compute_errors import compute_errors
 from sparkwave.catalog.stores.job_store import Start, finish_job
-from sparkwave.executor.backfill import whole_fill
+from sparkwave.catalog.stores.store import Store
+from sparkwave.executor.backfill import jobs, whole_fill
 from sparkwave.executor.backfill.progress import Rows
 from sparkwave.executor.backfill.work import Work
 from sparkwave.executor.spark import kernel
@@ -183,12 +186,12 @@ def test_nothing_is_left_of_a_job_that_cannot_be_stored(
         start_ahead(work, start, rows)
         begun.append(work)
 
-    def fails(cursor: Cursor, relation: Relation) -> Relation:
+    def fails(store: Store, cursor: Cursor, relation: Relation) -> Relation:
         raise Error("the job cannot be stored")
 
     start_ahead = whole_fill.start_ahead
     monkeypatch.setattr(whole_fill, "start_ahead", begin)
-    monkeypatch.setattr(context.store, "create_relation", fails)
+    monkeypatch.setattr(jobs, "create_relation", fails)
     run(client, f"SET background_ddl = {in_background}")
     sql = creation("snapshot", SERIES)
     with pytest.raises(Error, match="the job cannot be stored"):

@@ -19,6 +19,7 @@ PLACES = {
     "buenavista": {"server/wire/connections"},
     "duckdb": {
         "catalog/lake/ducklake",
+        "catalog/lake/extensions",
         "catalog/lake/translation",
         "catalog/lake/vacuum",
         "executor/functions/python_calls",

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from sparkwave.catalog.lake import ducklake
+from sparkwave.catalog.lake import migrating
 from sparkwave.catalog.lake.ducklake import Lake
 from sparkwave.catalog.lake.storage import Storage
 from sparkwave.catalog.model import INITIAL, Column, Job, Relation, Watermark
-from sparkwave.catalog.names import LakeTable
+from sparkwave.catalog.names import METADATA, LakeTable
 from sparkwave.catalog.stores.job_store import add_job
 from sparkwave.catalog.stores.migrations import MIGRATIONS
 from sparkwave.catalog.stores.relation_store import create_relation
@@ -29,7 +29,7 @@ CREATE TABLE lake."dev.public".t (k INTEGER)
 
 def test_a_database_of_the_first_version_opens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(ducklake, "MIGRATIONS", MIGRATIONS[:1])
+        patched.setattr(migrating, "MIGRATIONS", MIGRATIONS[:1])
         old = Lake(Storage(tmp_path))
         old.cursor().execute(FIRST_VERSION)
         old.close()
@@ -47,7 +47,7 @@ def test_a_database_of_the_first_version_opens(tmp_path: Path, monkeypatch: pyte
 def test_functions_of_earlier_versions_may_be_called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     step = next(number for number, text in enumerate(MIGRATIONS) if "default_grants" in text)
     with monkeypatch.context() as patched:
-        patched.setattr(ducklake, "MIGRATIONS", MIGRATIONS[:step])
+        patched.setattr(migrating, "MIGRATIONS", MIGRATIONS[:step])
         old = Lake(Storage(tmp_path))
         old.cursor().execute(
             "INSERT INTO lake.sparkwave.functions VALUES "
@@ -63,11 +63,11 @@ def test_functions_of_earlier_versions_may_be_called(tmp_path: Path, monkeypatch
 def test_all_tables_have_statistics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of one without them DuckLake asks its catalog about each column, with each statement that reads it."""
     with monkeypatch.context() as patched:
-        patched.setattr(ducklake, "MIGRATIONS", MIGRATIONS[:-1])
+        patched.setattr(migrating, "MIGRATIONS", MIGRATIONS[:-1])
         Lake(Storage(tmp_path / "old")).close()
     for directory in ("old", "new"):
         opened = Lake(Storage(tmp_path / directory))
-        metadata = f"{ducklake.METADATA}.ducklake_table"
+        metadata = f"{METADATA}.ducklake_table"
         [without] = opened.cursor().execute(
             f"SELECT list(table_name) FROM {metadata} t LEFT JOIN {metadata}_stats s USING (table_id) "
             "WHERE end_snapshot IS NULL AND s.table_id IS NULL"
@@ -92,7 +92,7 @@ def system_tables(opened: Lake) -> tuple[list[Any], list[Any]]:
 def test_all_steps_at_once_do_what_each_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(1, len(MIGRATIONS) + 1):
         with monkeypatch.context() as patched:
-            patched.setattr(ducklake, "MIGRATIONS", MIGRATIONS[:number])
+            patched.setattr(migrating, "MIGRATIONS", MIGRATIONS[:number])
             Lake(Storage(tmp_path / "old")).close()
     Lake(Storage(tmp_path / "new")).close()
     old, new = Lake(Storage(tmp_path / "old")), Lake(Storage(tmp_path / "new"))

@@ -13,8 +13,9 @@ from buckets import SECRET, Bucket
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake import change_feed, compaction
 from sparkwave.catalog.lake.change_feed import table_changes
-from sparkwave.catalog.lake.ducklake import Lake, register_files
+from sparkwave.catalog.lake.ducklake import Lake
 from sparkwave.catalog.lake.integrity import check_files, known_files
+from sparkwave.catalog.lake.lake_tables import register_files
 from sparkwave.catalog.lake.places import BucketPath, check_url, keep_list, listed, remove_tree
 from sparkwave.catalog.lake.prepared_statements import make_temporary
 from sparkwave.catalog.lake.s3 import S3

@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from sparkwave.catalog.lake.change_feed import table_changes
-from sparkwave.catalog.lake.ducklake import METADATA, Cursor, Lake, register_files
+from sparkwave.catalog.lake.ducklake import Cursor, Lake
 from sparkwave.catalog.lake.integrity import check_files, known_files
+from sparkwave.catalog.lake.lake_tables import register_files
 from sparkwave.catalog.lake.row_ids import ALL, RowIds
 from sparkwave.catalog.lake.storage import Storage
 from sparkwave.catalog.model import ROW_ID, Column, Relation, row_id_column
-from sparkwave.catalog.names import LakeTable
+from sparkwave.catalog.names import METADATA, LakeTable
 from sparkwave.catalog.types import INTEGER, VARCHAR
 from sparkwave.executor.spark.footers import Footers
 from sparkwave.executor.spark.lake_files import DataFile, TableFiles, table_files

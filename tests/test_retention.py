@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 from servers import DUCKDB_THREADS, wait_until, with_lake
 
-from sparkwave.catalog.lake.ducklake import METADATA
-from sparkwave.catalog.names import LakeTable
+from sparkwave.catalog.names import METADATA, LakeTable
 from sparkwave.catalog.stores.epoch_store import stored_epoch
 from sparkwave.executor.maintenance.background import Periodic
 from sparkwave.executor.maintenance.retention import Pace, Retention

@@ -16,6 +16,7 @@ from servers import Server, refused, rows, wait_until
 from test_law import as_bag, opened, run
 
 from sparkwave.catalog.errors import Error
+from sparkwave.executor.epochs import coordinator
 from sparkwave.executor.sinks.outbox import Pace
 
 Connection = psycopg.Connection[Any]
@@ -455,7 +456,7 @@ def test_an_epoch_that_fails_leaves_no_file(tmp_path: Path, monkeypatch: pytest.
         run(client, f"CREATE SINK s FROM t WITH (connector = 'fs', fs.path = '{out}')")
         run(client, "INSERT INTO t VALUES (2, 2)")
         with monkeypatch.context() as patched:
-            patched.setattr(context.store, "set_epoch", _fail)
+            patched.setattr(coordinator, "store_epoch", _fail)
             with pytest.raises(Error, match="power failure"):
                 context.coordinator.barrier()
             assert kept_in(out) == Counter([(1, 1), (2, 2)])  # written, and not committed
@@ -464,7 +465,7 @@ def test_an_epoch_that_fails_leaves_no_file(tmp_path: Path, monkeypatch: pytest.
         assert kept_in(out) == Counter([(1, 1)])
         run(client, "INSERT INTO t VALUES (3, 3)")
         with monkeypatch.context() as patched:
-            patched.setattr(context.store, "set_epoch", _fail)
+            patched.setattr(coordinator, "store_epoch", _fail)
             with pytest.raises(Error, match="power failure"):
                 context.coordinator.barrier()
         run(client, "DELETE FROM t WHERE k = 3")

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from servers import DUCKDB_THREADS
 
-from sparkwave.catalog.lake.ducklake import Cursor, Lake, changes_made
+from sparkwave.catalog.lake.ducklake import Cursor, Lake
+from sparkwave.catalog.lake.snapshot_changes import changes_made
 from sparkwave.catalog.lake.storage import Storage
 from sparkwave.catalog.lake.system_rows import SystemRows
 from sparkwave.catalog.names import system_table

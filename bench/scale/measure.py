@@ -23,11 +23,13 @@ from importlib.metadata import version
 from pathlib import Path
 
 from sparkwave.catalog.lake.compaction import tables_to_compact
-from sparkwave.catalog.lake.ducklake import METADATA, Cursor, changes_made, register_files
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.lake.lake_tables import register_files
 from sparkwave.catalog.lake.row_ids import RowIds
+from sparkwave.catalog.lake.snapshot_changes import changes_made
 from sparkwave.catalog.lake.translation import DuckDBError
 from sparkwave.catalog.model import Epoch, Relation
-from sparkwave.catalog.names import literal
+from sparkwave.catalog.names import METADATA, literal
 from sparkwave.catalog.stores.job_store import Slice, Start, check_step, finish_slices, start_job
 from sparkwave.executor.backfill.slicing import row_count, row_ids
 from sparkwave.executor.spark import kernel

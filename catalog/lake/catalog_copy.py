@@ -9,19 +9,14 @@ from pathlib import Path
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
-from sparkwave.catalog.lake.ducklake import (
-    METADATA,
-    Cursor,
-    inlined_deletes,
-    load_extension,
-    load_extensions,
-    without_lake,
-)
+from sparkwave.catalog.lake.ducklake import Cursor, without_lake
+from sparkwave.catalog.lake.extensions import load_extension, load_extensions
+from sparkwave.catalog.lake.lake_tables import inlined_deletes
 from sparkwave.catalog.lake.memory_transactions import in_transaction, rollback
 from sparkwave.catalog.lake.storage import Storage
 from sparkwave.catalog.lake.translation import DuckDBError
 from sparkwave.catalog.model import CREATING
-from sparkwave.catalog.names import literal, quote, system_table
+from sparkwave.catalog.names import METADATA, literal, quote, system_table
 
 
 @contextmanager

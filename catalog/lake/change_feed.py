@@ -17,21 +17,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from sparkwave.catalog.lake.ducklake import (
-    METADATA,
-    Cursor,
-    at_version,
-    files_with_column,
-    first_row,
-    inlined_deletes,
-    inlined_tables,
-    locate,
-)
+from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.inlined_changes import InlinedRows, inlined_rows
-from sparkwave.catalog.lake.memory_transactions import in_transaction
+from sparkwave.catalog.lake.lake_tables import at_version, files_with_column, inlined_deletes, inlined_tables, locate
+from sparkwave.catalog.lake.memory_transactions import first_row, in_transaction
 from sparkwave.catalog.lake.prepared_statements import define, make_temporary
 from sparkwave.catalog.lake.row_ids import SNAPSHOT_COLUMN
-from sparkwave.catalog.names import LakeTable, literal, quote
+from sparkwave.catalog.names import METADATA, LakeTable, literal, quote
 
 # In a table with fewer rows in files, reading them is as fast as finding the places of the deleted ones.
 LARGE_ROWS = 1_000_000

@@ -18,9 +18,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from sparkwave.catalog.lake.ducklake import METADATA, Cursor, Lake, files_with_column, inlined_deletes
+from sparkwave.catalog.lake.ducklake import Cursor, Lake
+from sparkwave.catalog.lake.lake_tables import files_with_column, inlined_deletes
 from sparkwave.catalog.lake.row_ids import ROW_ID_COLUMN
-from sparkwave.catalog.names import LakeTable, literal, quote
+from sparkwave.catalog.names import METADATA, LakeTable, literal, quote
 
 # The rows and deletes in the catalog that are worth a file; (size in bytes, number): as many smaller files are merged.
 INLINED_ROWS = 10_000

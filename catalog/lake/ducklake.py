@@ -7,18 +7,15 @@ metadata tables `ducklake_data_file`, `ducklake_snapshot_changes` and the functi
 from __future__ import annotations
 
 import contextlib
-import importlib.util
-import re
 import shutil
 import threading
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
-from weakref import WeakKeyDictionary
+from typing import cast
 
 import duckdb
 
@@ -27,23 +24,24 @@ from sparkwave.catalog.counters import COMMIT_SECONDS, LAKE_COMMITS, LAKE_CONFLI
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake import identity
 from sparkwave.catalog.lake.duckdb_threads import Threads
-from sparkwave.catalog.lake.memory_transactions import rollback
-from sparkwave.catalog.lake.places import BucketPath, Place, below
+from sparkwave.catalog.lake.extensions import load_extensions
+from sparkwave.catalog.lake.lake_tables import locate, made_at
+from sparkwave.catalog.lake.memory_transactions import first_row, rollback
+from sparkwave.catalog.lake.migrating import migrate, version_of
+from sparkwave.catalog.lake.places import Place, below
 from sparkwave.catalog.lake.prepared_statements import DISABLED_OPTIMIZERS
 from sparkwave.catalog.lake.relocation import relocate
 from sparkwave.catalog.lake.row_estimates import RowEstimates
 from sparkwave.catalog.lake.schema_gate import GatedCursor, SchemaGate
+from sparkwave.catalog.lake.snapshot_changes import ROW_CHANGES, Change, ChangedTables, changes_made, is_kept
 from sparkwave.catalog.lake.storage import Lease, Storage, lock_directory
 from sparkwave.catalog.lake.translation import DISK_FULL, Cursor, disk_full, first_line, is_conflict
 from sparkwave.catalog.lake.vacuum import BLOCK_BYTES, vacuum
 from sparkwave.catalog.lazy import lazy
 from sparkwave.catalog.locks import Rank, RankedLock, RankedRLock
-from sparkwave.catalog.names import BUFFER, COPIES, SYSTEM_SCHEMA, LakeTable, literal, quote, system_table
+from sparkwave.catalog.names import BUFFER, COPIES, METADATA, SYSTEM_SCHEMA, LakeTable, literal, system_table
 from sparkwave.catalog.stores.migrations import MIGRATIONS
 
-METADATA = "__ducklake_metadata_lake"
-# A number above all snapshots.
-NEWEST = 1 << 62
 _CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",
     "default_block_size": str(BLOCK_BYTES),
@@ -188,7 +186,7 @@ class Lake:
             connection.execute(f"CALL lake.set_option('data_inlining_row_limit', '{INLINED_ROWS}')")
             # Numbers and times as differences: less than half the bytes, and a scan takes a third less processor time.
             connection.execute("CALL lake.set_option('parquet_version', '2')")
-            _migrate(connection)
+            migrate(connection)
         elif self.lease is not None:
             self._check_version(connection)
         self.commit_time_us = _last_commit_time(connection)
@@ -556,93 +554,9 @@ class Lake:
         return any((table.schema, table.name) in changed for table in tables)
 
 
-def first_row(cursor: Cursor) -> tuple[Any, ...] | None:
-    """Return the first row of a cursor's result; None without one.
-
-    It fetches the other rows too: an unfinished result keeps its transaction open, and with it every change of others
-    in memory, until the cursor executes again. So cursors that live long do not use `fetchone`.
-    """
-    rows = cursor.fetchall()
-    return rows[0] if rows else None
-
-
-def _migrate(connection: Cursor) -> None:
-    """Run the missing migrations one by one; for a new lake, all in one transaction, which is faster."""
-    connection.execute(
-        f"BEGIN; CREATE SCHEMA IF NOT EXISTS lake.{SYSTEM_SCHEMA}; "
-        f"CREATE TABLE IF NOT EXISTS {system_table('migrations')} (version INTEGER)"
-    )
-    done, newest = version_of(connection), len(MIGRATIONS)
-    if not done:
-        _run_migrations(connection, 0, newest)
-        _keep_statistics(connection, _empty_tables(connection))
-    for number in range(done, newest) if done else ():
-        _run_migrations(connection, number, number + 1)
-        connection.execute("COMMIT; BEGIN")
-    if done:
-        _keep_statistics(connection, _tables_without_statistics(connection))
-    connection.execute("COMMIT")
-
-
-def _run_migrations(connection: Cursor, done: int, upto: int) -> None:
-    for script in MIGRATIONS[done:upto]:
-        connection.execute(script)
-    connection.execute(f"INSERT INTO {system_table('migrations')} VALUES (?)", [upto])
-
-
-def _keep_statistics(connection: Cursor, tables: Iterable[tuple[str, str]]) -> None:
-    """Give DuckLake statistics of Sparkwave's own relations, given as empty tables with a column each.
-
-    For each statement that reads a table which never had a row, DuckLake (1.5.5) queries its catalog about every
-    column, in 2 ms each.
-    """
-    for table, column in tables:
-        connection.execute(f"INSERT INTO {system_table(table)} ({quote(column)}) VALUES (NULL)")
-        connection.execute(f"DELETE FROM {system_table(table)}")
-
-
-def _tables_without_statistics(connection: Cursor) -> list[tuple[str, str]]:
-    return connection.execute(
-        f"SELECT table_name, any_value(column_name) FROM {METADATA}.ducklake_table t "
-        f"JOIN {METADATA}.ducklake_schema s USING (schema_id) JOIN {METADATA}.ducklake_column c USING (table_id) "
-        f"WHERE schema_name = {literal(SYSTEM_SCHEMA)} AND t.end_snapshot IS NULL AND c.end_snapshot IS NULL "
-        "AND parent_column IS NULL "
-        f"AND table_id NOT IN (SELECT table_id FROM {METADATA}.ducklake_table_stats) GROUP BY table_name"
-    ).fetchall()
-
-
-def _empty_tables(connection: Cursor) -> list[tuple[str, str]]:
-    """Those of a new lake, in the transaction that creates them, which DuckLake's own tables do not show yet."""
-    columns = connection.execute(
-        "SELECT table_name, any_value(column_name) FROM duckdb_columns() "
-        f"WHERE database_name = 'lake' AND schema_name = {literal(SYSTEM_SCHEMA)} GROUP BY table_name"
-    ).fetchall()
-    counts = (f"SELECT {literal(table)}, count(*) FROM {system_table(table)}" for table, _ in columns)
-    rows = dict(connection.execute(" UNION ALL ".join(counts)).fetchall())
-    return [(table, column) for table, column in columns if not rows[table]]
-
-
-def version_of(cursor: Cursor) -> int:
-    """Return the number of migrations that have run on a lake."""
-    row = first_row(cursor.execute("SELECT coalesce(max(version), 0) FROM lake.sparkwave.migrations"))
-    return row[0] if row else 0
-
-
 def without_lake() -> Cursor:
     """Return a DuckDB connection with no database attached."""
     return duckdb.connect(config=dict(_CONFIG))
-
-
-# From (lake schema, table) to whether rows were deleted or updated, not only inserted.
-ChangedTables = dict[tuple[str, str], bool]
-
-# DuckLake's names of row changes in `changes_made`, and whether they remove rows.
-ROW_CHANGES = {
-    "inserted_into_table": False,
-    "inlined_insert": False,
-    "deleted_from_table": True,
-    "inlined_delete": True,
-}
 
 
 def _last_commit_time(cursor: Cursor) -> int:
@@ -654,109 +568,9 @@ def _last_commit_time(cursor: Cursor) -> int:
     return row[0] if row else 0
 
 
-def made_at(name: str) -> float | None:
-    """Return the time (s since 1970) when DuckLake (1.5.5) made a file, from the UUID (version 7) in the file's name.
-
-    None for a name of another form.
-    """
-    found = re.match(r"ducklake-([0-9a-f]{8})-([0-9a-f]{4})-7", name)
-    return int(found[1] + found[2], 16) / 1000 if found else None
-
-
 def _name(table: LakeTable) -> str:
     """The unique name by which the locks of tables are ordered."""
     return table.sql
-
-
-@dataclass(frozen=True)
-class Change:
-    """A change of a table in a snapshot: DuckLake's name of the change, and the lake's number of the table."""
-
-    snapshot: int
-    kind: str
-    table_id: int
-
-
-def is_kept(cursor: Cursor, after: int, upto: int) -> bool:
-    """Return whether no snapshot `after < s <= upto` has expired, so that all changes are known. Ids have no gaps."""
-    cursor.execute(
-        f"SELECT count(*) FROM {METADATA}.ducklake_snapshot WHERE snapshot_id > ? AND snapshot_id <= ?", [after, upto]
-    )
-    return first_row(cursor) == (upto - after,)
-
-
-def changes_made(cursor: Cursor, after: int, upto: int) -> list[Change]:
-    """Return the changes of tables in snapshots `after < s <= upto` that have not expired."""
-    rows = cursor.execute(
-        f"SELECT snapshot_id, changes_made FROM {METADATA}.ducklake_snapshot_changes "
-        "WHERE snapshot_id > ? AND snapshot_id <= ?",
-        [after, upto],
-    ).fetchall()
-    return [
-        Change(snapshot, kind, int(table_id))
-        for snapshot, changes in rows
-        for kind, table_id in re.findall(r"(\w+):(\d+)", changes or "")
-    ]
-
-
-# The answers of `has_file` for each cursor; a lake's catalog never changes its kind.
-_HAVE_FILES: WeakKeyDictionary[Cursor, bool] = WeakKeyDictionary()
-
-
-def has_file(cursor: Cursor) -> bool:
-    """Return whether the lake's catalog is a DuckDB file."""
-    if cursor not in _HAVE_FILES:
-        row = first_row(cursor.execute("SELECT catalog_type FROM ducklake_settings('lake')"))
-        _HAVE_FILES[cursor] = row == ("duckdb",)
-    return _HAVE_FILES[cursor]
-
-
-def locate(cursor: Cursor, table: LakeTable, snapshot: int = NEWEST) -> tuple[int, str] | None:
-    """Return the lake's number of a table, and the directory of its files with a slash at the end; None if unknown."""
-    return located(cursor, [table], snapshot).get(table)
-
-
-def located(cursor: Cursor, tables: Iterable[LakeTable], snapshot: int) -> dict[LakeTable, tuple[int, str]]:
-    """Return what `locate` does, for the tables that a snapshot has."""
-    listed = ", ".join(f"({literal(table.schema)}, {literal(table.name)})" for table in tables)
-    rows = cursor.execute(
-        "SELECT s.schema_name, t.table_name, t.table_id, if(t.path_is_relative, "
-        "if(s.path_is_relative, m.value || s.path, s.path) || t.path, t.path) "
-        f"FROM {METADATA}.ducklake_table t JOIN {METADATA}.ducklake_schema s USING (schema_id) "
-        f"JOIN {METADATA}.ducklake_metadata m ON m.key = 'data_path' "
-        f"WHERE (s.schema_name, t.table_name) IN ({listed}) "
-        f"AND greatest(s.begin_snapshot, t.begin_snapshot) <= {snapshot} "
-        f"AND coalesce(least(s.end_snapshot, t.end_snapshot) > {snapshot}, true)"
-    ).fetchall()
-    return {LakeTable(schema, name): (number, directory) for schema, name, number, directory in rows}
-
-
-def files_with_column(cursor: Cursor, paths: Collection[str], column: str) -> set[str]:
-    """Return the Parquet files that have a column."""
-    if not paths:
-        return set()
-    listed = ", ".join(map(literal, paths))
-    query = f"SELECT DISTINCT file_name FROM parquet_schema([{listed}]) WHERE name = {literal(column)}"
-    return {path for (path,) in cursor.execute(query).fetchall()}
-
-
-def inlined_tables(cursor: Cursor, table_id: int) -> list[str]:
-    """Return the tables of the lake's catalog with inlined rows of a table, one for each shape it has had."""
-    query = f"SELECT table_name FROM {METADATA}.ducklake_inlined_data_tables WHERE table_id = {table_id}"
-    return [name for (name,) in cursor.execute(query).fetchall()]
-
-
-def inlined_deletes(cursor: Cursor, table_id: int) -> str | None:
-    """Return the table of the lake's catalog that lists deleted rows of a table's files; None if there is none yet."""
-    name = f"ducklake_inlined_delete_{table_id}"
-    # DuckDB's catalog functions do not list tables of the metadata database.
-    try:
-        cursor.execute(f"SELECT 1 FROM {METADATA}.{name} LIMIT 0")
-    except duckdb.Error as error:
-        if "does not exist" not in str(error):
-            raise
-        return None
-    return name
 
 
 @contextlib.contextmanager
@@ -767,65 +581,6 @@ def at_one_moment(cursor: Cursor) -> Iterator[None]:
         yield
     finally:
         rollback(cursor)
-
-
-def at_version(lake_name: str, snapshot: int) -> str:
-    return f"{lake_name} AT (VERSION => {snapshot})"
-
-
-def register_files(cursor: Cursor, table: LakeTable, files: Sequence[str]) -> None:
-    """Add Parquet files to a table by one statement, inside the cursor's transaction.
-
-    If the files are a whole directory, a pattern is given: DuckLake needs 3 ms for each listed file, and a tenth of
-    that for a file found by a pattern (1.5.5, 100 and 400 files).
-    """
-    if not files:
-        return
-    pattern = f"{files[0].rpartition('/')[0]}/*.parquet"
-    found = cursor.execute(f"SELECT file FROM glob({literal(pattern)})").fetchall() if len(files) > 1 else []
-    given = [pattern] if {file for (file,) in found} == set(files) else files
-    cursor.execute(
-        f"CALL ducklake_add_data_files('lake', {literal(table.name)}, [{', '.join(map(literal, given))}], "
-        f"schema => {literal(table.schema)})"
-    )
-
-
-def registered_files(cursor: Cursor, table: LakeTable) -> list[str]:
-    """Return the Parquet files of a table to which files were added and nothing else was done."""
-    schema = literal(table.schema)
-    cursor.execute(f"SELECT data_file FROM ducklake_list_files('lake', {literal(table.name)}, schema => {schema})")
-    return [file for (file,) in cursor.fetchall()]
-
-
-def load_extensions(cursor: Cursor, storage: Storage) -> None:
-    """Load the extensions, and creates the secrets, that a lake needs. Raises the errors of `load_extension`."""
-    extensions, secrets = file_access(storage.root)
-    for extension in ("ducklake", *(("postgres_scanner",) if storage.catalog else ()), *extensions):
-        load_extension(cursor, extension)
-    for secret in secrets:
-        cursor.execute(secret)
-
-
-def file_access(root: Place) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return what DuckDB needs for files below a place: names of extensions, and SQL that contains keys."""
-    return (("httpfs",), (root.s3.secret(str(root)),)) if isinstance(root, BucketPath) else ((), ())
-
-
-def load_extension(cursor: Cursor, name: str) -> None:
-    """Load an installed extension of DuckDB. Raises Error if it is not installed."""
-    cursor.execute(f"LOAD {literal(str(_extension_file(name)))}")
-
-
-def _extension_file(name: str) -> Path:
-    spec = importlib.util.find_spec(f"duckdb_extension_{name}")
-    parent = Path(spec.origin).parent if spec is not None and spec.origin is not None else Path()
-    path = parent / "extensions" / f"v{duckdb.__version__}" / f"{name}.duckdb_extension"
-    if not path.exists():
-        raise Error(
-            f"no duckdb-extension-{name.replace('_', '-')} is installed that fits duckdb {duckdb.__version__}",
-            hint="Install the versions that pyproject.toml pins.",
-        )
-    return path
 
 
 _UNITS = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import time
 
-from sparkwave.catalog.lake.ducklake import METADATA, Cursor
+from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.history import snapshot_at
-from sparkwave.catalog.names import quote
+from sparkwave.catalog.names import METADATA, quote
 
 
 def last_snapshot_before(cursor: Cursor, seconds_ago: float) -> int | None:

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sparkwave.catalog.lake.ducklake import METADATA, Cursor, first_row, locate
-from sparkwave.catalog.names import LakeTable, literal
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.lake.lake_tables import locate
+from sparkwave.catalog.lake.memory_transactions import first_row
+from sparkwave.catalog.names import METADATA, LakeTable, literal
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sparkwave.catalog.lake.change_feed import table_changes
-from sparkwave.catalog.lake.ducklake import METADATA, Cursor
+from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.model import ROW_ID, Relation
-from sparkwave.catalog.names import quote
+from sparkwave.catalog.names import METADATA, quote
 
 # Snapshots that DuckLake made by itself have only DuckLake's time.
 _TIME = "coalesce(try_cast(c.commit_extra_info AS BIGINT), epoch_us(s.snapshot_time))"

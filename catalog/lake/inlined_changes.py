@@ -10,18 +10,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sparkwave.catalog.lake.ducklake import (
-    METADATA,
-    NEWEST,
-    Cursor,
-    changes_made,
-    first_row,
-    has_file,
-    inlined_deletes,
-    inlined_tables,
-    locate,
-)
-from sparkwave.catalog.names import LakeTable, quote
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.lake.lake_tables import NEWEST, has_file, inlined_deletes, inlined_tables, locate
+from sparkwave.catalog.lake.memory_transactions import first_row
+from sparkwave.catalog.lake.snapshot_changes import changes_made
+from sparkwave.catalog.names import METADATA, LakeTable, quote
 
 # The changes that leave all their rows in the catalog. Any other change, also a later one, may move rows.
 INLINED = ("inlined_insert", "inlined_delete")

@@ -13,9 +13,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from sparkwave.catalog.lake.ducklake import INLINED_ROWS, METADATA, Cursor, Snapshot, first_row, locate
+from sparkwave.catalog.lake.ducklake import INLINED_ROWS, Cursor, Snapshot
+from sparkwave.catalog.lake.lake_tables import locate
+from sparkwave.catalog.lake.memory_transactions import first_row
 from sparkwave.catalog.model import REPLACE, Column, Relation
-from sparkwave.catalog.names import LakeTable, literal, quote
+from sparkwave.catalog.names import METADATA, LakeTable, literal, quote
 
 # The types whose bounds DuckLake stores as DuckDB prints them.
 _TYPES = frozenset(

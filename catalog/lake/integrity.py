@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from sparkwave.catalog.lake.ducklake import METADATA, Cursor, Lake, version_of
+from sparkwave.catalog.lake.ducklake import Cursor, Lake
+from sparkwave.catalog.lake.migrating import version_of
 from sparkwave.catalog.lake.orphans import is_own
 from sparkwave.catalog.lake.places import sizes_below
 from sparkwave.catalog.lake.storage import IDENTITY_FILE
 from sparkwave.catalog.lake.translation import DuckDBError
 from sparkwave.catalog.model import CREATING
-from sparkwave.catalog.names import literal, system_table
+from sparkwave.catalog.names import METADATA, literal, system_table
 from sparkwave.catalog.stores.epoch_store import stored_epoch
 from sparkwave.catalog.stores.migrations import MIGRATIONS
 from sparkwave.catalog.stores.store import Store

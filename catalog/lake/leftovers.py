@@ -6,7 +6,8 @@ leaves rows that only describe it; ids are never used again.
 
 from __future__ import annotations
 
-from sparkwave.catalog.lake.ducklake import Cursor, first_row
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.lake.memory_transactions import first_row
 from sparkwave.catalog.model import CREATING
 from sparkwave.catalog.names import system_table
 from sparkwave.catalog.stores import compute_errors, view_checksums

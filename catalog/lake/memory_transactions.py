@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import Any
 
 from sparkwave.catalog.lake.prepared_statements import prepare_due
 from sparkwave.catalog.lake.translation import Cursor, DuckDBError
@@ -26,3 +27,13 @@ def in_transaction(cursor: Cursor) -> Iterator[None]:
         rollback(cursor)
         raise
     prepare_due(cursor)
+
+
+def first_row(cursor: Cursor) -> tuple[Any, ...] | None:
+    """Return the first row of a cursor's result; None without one.
+
+    It fetches the other rows too: an unfinished result keeps its transaction open, and with it every change of others
+    in memory, until the cursor executes again. So cursors that live long do not use `fetchone`.
+    """
+    rows = cursor.fetchall()
+    return rows[0] if rows else None

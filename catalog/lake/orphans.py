@@ -13,10 +13,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from sparkwave.catalog.lake.ducklake import METADATA, Cursor, Lake, at_one_moment
+from sparkwave.catalog.lake.ducklake import Cursor, Lake, at_one_moment
 from sparkwave.catalog.lake.places import Place, below, modified_below, remove_tree
 from sparkwave.catalog.model import CREATING, INITIAL
-from sparkwave.catalog.names import system_table
+from sparkwave.catalog.names import METADATA, system_table
 
 _UUID = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _OF_TABLE = re.compile(rf"[^/]+/[^/]+/ducklake-{_UUID}(-delete)?\.parquet")

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 
-from sparkwave.catalog.lake.ducklake import METADATA, Cursor, at_one_moment, first_row, inlined_deletes
-from sparkwave.catalog.names import COPIES, quote, system_table
+from sparkwave.catalog.lake.ducklake import Cursor, at_one_moment
+from sparkwave.catalog.lake.lake_tables import inlined_deletes
+from sparkwave.catalog.lake.memory_transactions import first_row
+from sparkwave.catalog.names import COPIES, METADATA, quote, system_table
 
 # The names, in a query's text, of the macros and views that read the variable (catalog/system/functions.sql).
 _USED = re.compile(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from sparkwave.catalog.lake.ducklake import METADATA, Cursor
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.names import METADATA
 
 # The snapshots that `snapshots` returns.
 SHOWN = 100

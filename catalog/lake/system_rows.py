@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from sparkwave.catalog.lake.ducklake import METADATA, Change, Cursor, has_file
+from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.inlined_changes import CATALOG_COLUMNS, INLINED
-from sparkwave.catalog.names import SYSTEM_SCHEMA, literal, quote, system_table
+from sparkwave.catalog.lake.lake_tables import has_file
+from sparkwave.catalog.lake.snapshot_changes import Change
+from sparkwave.catalog.names import METADATA, SYSTEM_SCHEMA, literal, quote, system_table
 
 
 class SystemRows:

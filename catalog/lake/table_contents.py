@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from sparkwave.catalog.lake.ducklake import METADATA, Cursor, at_version, first_row, inlined_deletes, located
-from sparkwave.catalog.names import LakeTable, quote
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.lake.lake_tables import at_version, inlined_deletes, located
+from sparkwave.catalog.lake.memory_transactions import first_row
+from sparkwave.catalog.names import METADATA, LakeTable, quote
 
 
 @dataclass(frozen=True)

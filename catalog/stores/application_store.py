@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sparkwave.catalog.lake.ducklake import Cursor, first_row
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.lake.memory_transactions import first_row
 from sparkwave.catalog.names import system_table
 
 # The states of an application. A draining one has no job; it is destroyed unless a job takes it before.

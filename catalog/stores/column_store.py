@@ -11,10 +11,10 @@ from itertools import chain
 from sparkwave.catalog import errors
 from sparkwave.catalog.column_names import escaped
 from sparkwave.catalog.errors import Error
-from sparkwave.catalog.lake.ducklake import METADATA, Cursor
+from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.translation import DuckDBError
 from sparkwave.catalog.model import Column, Relation
-from sparkwave.catalog.names import literal, quote, system_table
+from sparkwave.catalog.names import METADATA, literal, quote, system_table
 from sparkwave.catalog.types import Type, parse_type
 
 _TABLE = system_table("columns")

@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from sparkwave.catalog.lake.ducklake import Cursor, first_row
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.lake.memory_transactions import first_row
 from sparkwave.catalog.names import SYSTEM_SCHEMA, LakeTable, system_table
 
 COMPUTE_ERRORS = LakeTable(SYSTEM_SCHEMA, "compute_errors")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from sparkwave.catalog.lake.ducklake import Cursor, first_row
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.lake.memory_transactions import first_row
 from sparkwave.catalog.model import Epoch
 from sparkwave.catalog.names import system_table
 

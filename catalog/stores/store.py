@@ -13,7 +13,8 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
-from sparkwave.catalog.lake.ducklake import Cursor, Lake, at_one_moment, changes_made, is_kept
+from sparkwave.catalog.lake.ducklake import Cursor, Lake, at_one_moment
+from sparkwave.catalog.lake.snapshot_changes import changes_made, is_kept
 from sparkwave.catalog.lake.system_rows import SystemRows
 from sparkwave.catalog.model import (
     OVERWRITE,

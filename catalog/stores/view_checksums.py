@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from sparkwave.catalog.lake.ducklake import ENGINE_VERSION, Cursor, first_row
+from sparkwave.catalog.lake.ducklake import ENGINE_VERSION, Cursor
+from sparkwave.catalog.lake.memory_transactions import first_row
 from sparkwave.catalog.names import SYSTEM_SCHEMA, LakeTable, quote, system_table
 from sparkwave.catalog.types import Type
 

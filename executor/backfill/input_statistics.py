@@ -13,8 +13,9 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 
-from sparkwave.catalog.lake.ducklake import Cursor, Lake, at_one_moment, first_row
+from sparkwave.catalog.lake.ducklake import Cursor, Lake, at_one_moment
 from sparkwave.catalog.lake.file_statistics import Range, file_statistics
+from sparkwave.catalog.lake.memory_transactions import first_row
 from sparkwave.catalog.lake.row_ids import ALL, RowIds
 from sparkwave.catalog.lake.translation import DuckDBError
 from sparkwave.executor.backfill.slicing import RowCount, row_count, row_ids

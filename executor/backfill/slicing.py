@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from sparkwave.catalog.lake.ducklake import Cursor, at_one_moment, first_row
+from sparkwave.catalog.lake.ducklake import Cursor, at_one_moment
+from sparkwave.catalog.lake.memory_transactions import first_row
 from sparkwave.catalog.model import Position, Relation
 from sparkwave.catalog.stores.job_store import BUCKET, Slice
 from sparkwave.planner.backfill.fragments import Fragment, fragments

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from sparkwave.catalog.counters import BACKFILL_BYTES
-from sparkwave.catalog.lake.ducklake import Cursor, register_files, registered_files
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.lake.lake_tables import register_files, registered_files
 from sparkwave.catalog.lake.places import delete_unused, keep_list, listed
 from sparkwave.catalog.lake.row_ids import RowIds
 from sparkwave.catalog.lazy import lazy

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from sparkwave.catalog.counters import EngineName
-from sparkwave.catalog.lake.ducklake import Cursor, register_files
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.lake.lake_tables import register_files
 from sparkwave.catalog.lake.places import Place, delete_unused
 from sparkwave.catalog.lake.row_ids import ALL, RowIds
 from sparkwave.catalog.model import Position, Relation

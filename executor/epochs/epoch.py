@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
-from sparkwave.catalog.lake.ducklake import Cursor, is_kept
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.lake.snapshot_changes import is_kept
 from sparkwave.catalog.log_context import logged
 from sparkwave.catalog.model import Epoch, Job, Position, Relation
 from sparkwave.catalog.stores.store import Store

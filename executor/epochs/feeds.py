@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from sparkwave.catalog.lake.change_feed import count_inserted, keep_changes
-from sparkwave.catalog.lake.ducklake import ChangedTables, Cursor, Lake, first_row
+from sparkwave.catalog.lake.ducklake import Cursor, Lake
+from sparkwave.catalog.lake.memory_transactions import first_row
 from sparkwave.catalog.lake.prepared_statements import run_once
+from sparkwave.catalog.lake.snapshot_changes import ChangedTables
 from sparkwave.catalog.model import Relation
 from sparkwave.executor.epochs.versions import listed, stored_columns
 from sparkwave.executor.memory.delta_tables import drop_tables, fill_table, forget_table

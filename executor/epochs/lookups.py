@@ -12,9 +12,11 @@ from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
 
-from sparkwave.catalog.lake.ducklake import NEWEST, Cursor, at_version, is_kept
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.lake.lake_tables import NEWEST, at_version
 from sparkwave.catalog.lake.memory_transactions import in_transaction
 from sparkwave.catalog.lake.prepared_statements import run
+from sparkwave.catalog.lake.snapshot_changes import is_kept
 from sparkwave.catalog.model import Catalog, Relation
 from sparkwave.executor.epochs.advance import View
 from sparkwave.executor.epochs.feeds import Feeds

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from sparkwave.catalog.lake.ducklake import Cursor, at_version
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.lake.lake_tables import at_version
 from sparkwave.catalog.model import Catalog, Relation
 from sparkwave.catalog.names import quote
 from sparkwave.catalog.stores.placing import place

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sparkwave.catalog.lake.ducklake import at_version
+from sparkwave.catalog.lake.lake_tables import at_version
 from sparkwave.catalog.lake.row_ids import ALL, RowIds
 from sparkwave.catalog.model import ROW_ID, Relation
 from sparkwave.catalog.names import quote

@@ -18,7 +18,8 @@ from datetime import UTC, datetime
 from sparkwave.catalog import errors
 from sparkwave.catalog.counters import AUDITS
 from sparkwave.catalog.errors import Error
-from sparkwave.catalog.lake.ducklake import Cursor, at_one_moment, at_version
+from sparkwave.catalog.lake.ducklake import Cursor, at_one_moment
+from sparkwave.catalog.lake.lake_tables import at_version
 from sparkwave.catalog.locks import Rank, RankedLock
 from sparkwave.catalog.log_context import logged
 from sparkwave.catalog.model import Position, Relation

@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 from sparkwave.catalog.lake import compaction
 from sparkwave.catalog.lake.compaction import Table
-from sparkwave.catalog.lake.ducklake import Cursor, Lake, at_one_moment, locate
+from sparkwave.catalog.lake.ducklake import Cursor, Lake, at_one_moment
+from sparkwave.catalog.lake.lake_tables import locate
 
 
 def compact_once(lake: Lake) -> bool:

@@ -11,7 +11,9 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from sparkwave.catalog.lake.ducklake import Cursor, at_version, is_kept
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.lake.lake_tables import at_version
+from sparkwave.catalog.lake.snapshot_changes import is_kept
 from sparkwave.catalog.model import Position, Relation
 from sparkwave.catalog.names import quote
 from sparkwave.catalog.stores.epoch_store import stored_epoch

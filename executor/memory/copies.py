@@ -14,7 +14,8 @@ from collections.abc import Callable, Collection, Hashable
 from dataclasses import dataclass
 
 from sparkwave.catalog.counters import EPOCH_CACHE_BYTES
-from sparkwave.catalog.lake.ducklake import Cursor, first_row
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.lake.memory_transactions import first_row
 from sparkwave.catalog.lake.prepared_statements import define_shared
 from sparkwave.catalog.names import BUFFER, EPOCHS_SCHEMA, quote
 

@@ -12,7 +12,8 @@ from weakref import WeakKeyDictionary
 
 import numpy
 
-from sparkwave.catalog.lake.ducklake import Cursor, first_row
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.lake.memory_transactions import first_row
 from sparkwave.catalog.lake.prepared_statements import define, make_temporary, run
 
 # A table with more rows is dropped with its epoch.

@@ -23,9 +23,11 @@ from queue import SimpleQueue
 import pyarrow as pa
 
 from sparkwave.catalog.counters import SERVING_HITS, SERVING_MISSES
-from sparkwave.catalog.lake.ducklake import ROW_CHANGES, Change, Cursor, changes_made, is_kept, locate
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.lake.lake_tables import locate
 from sparkwave.catalog.lake.memory_transactions import in_transaction
 from sparkwave.catalog.lake.row_history import ROW, last_entries, row_history
+from sparkwave.catalog.lake.snapshot_changes import ROW_CHANGES, Change, changes_made, is_kept
 from sparkwave.catalog.lake.translation import DuckDBError
 from sparkwave.catalog.locks import Rank, RankedLock
 from sparkwave.catalog.model import Relation

@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from sparkwave.catalog.lake.ducklake import Cursor, at_version
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.lake.lake_tables import at_version
 from sparkwave.catalog.lake.memory_transactions import in_transaction
 from sparkwave.catalog.lake.prepared_statements import define_shared, run
 from sparkwave.catalog.locks import Rank, RankedLock

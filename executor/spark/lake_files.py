@@ -18,13 +18,13 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sparkwave.catalog.lake.ducklake import METADATA, Cursor
+from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.places import Place
 from sparkwave.catalog.lake.row_ids import ROW_ID_COLUMN, SNAPSHOT_COLUMN, RowIds
 from sparkwave.catalog.lake.table_contents import Contents, contents
 from sparkwave.catalog.lazy import lazy
 from sparkwave.catalog.model import Column, Relation
-from sparkwave.catalog.names import literal, quote
+from sparkwave.catalog.names import METADATA, literal, quote
 from sparkwave.executor.spark.footers import FOOTERS
 
 

@@ -22,7 +22,8 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from sparkwave.catalog import document_paths, document_texts, errors
 from sparkwave.catalog.counters import EngineName
 from sparkwave.catalog.errors import Error
-from sparkwave.catalog.lake.ducklake import ENGINE_VERSION, SETTINGS, Cursor, Lake, at_one_moment, file_access
+from sparkwave.catalog.lake.ducklake import ENGINE_VERSION, SETTINGS, Cursor, Lake, at_one_moment
+from sparkwave.catalog.lake.extensions import file_access
 from sparkwave.catalog.lake.places import Place, remove_tree
 from sparkwave.catalog.lake.row_ids import ALL, NONE, RowIds
 from sparkwave.catalog.lake.translation import DISK_FULL, disk_full, error_named, translate

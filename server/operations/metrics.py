@@ -19,11 +19,12 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from sparkwave.catalog.counters import BACKFILL_BYTES, REGISTRY, VIEW_ROWS
-from sparkwave.catalog.lake.ducklake import METADATA, ROW_CHANGES, Cursor, changes_made
+from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.sizes import relation_sizes
+from sparkwave.catalog.lake.snapshot_changes import ROW_CHANGES, changes_made
 from sparkwave.catalog.locks import RankedLock
 from sparkwave.catalog.model import CREATED, FAILED, Catalog, Relation
-from sparkwave.catalog.names import literal, system_table
+from sparkwave.catalog.names import METADATA, literal, system_table
 from sparkwave.catalog.redaction import redact
 from sparkwave.catalog.stores.compute_errors import compute_errors
 from sparkwave.catalog.stores.view_audits import DIFFERENT

@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake import history
-from sparkwave.catalog.lake.ducklake import Cursor, at_version
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.lake.lake_tables import at_version
 from sparkwave.catalog.lake.translation import DuckDBError, translate
 from sparkwave.catalog.model import Catalog
 from sparkwave.catalog.names import LakeTable, system_table

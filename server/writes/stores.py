@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from sparkwave.catalog.lake.ducklake import Cursor, at_version
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.lake.lake_tables import at_version
 from sparkwave.catalog.model import Relation
 from sparkwave.catalog.names import quote
 from sparkwave.planner.batch.write import INSERTED, ROW
