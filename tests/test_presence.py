@@ -12,6 +12,8 @@ import psycopg
 import pytest
 from servers import Server, rows, wait_until
 
+from sparkwave.server.session import presence
+
 Connection = psycopg.Connection[Any]
 LONG = b"SELECT count(*) FROM range(100000000) a, range(100000) b WHERE a.range + b.range = -1"
 
@@ -77,3 +79,17 @@ def test_the_server_stops_whatever_runs(stuck_server: Server) -> None:
     assert time.monotonic() - started < 15
     for client in clients:
         client.close()
+
+
+@pytest.mark.parametrize("closed", (presence._CLOSED, 0))
+def test_a_closed_connection_is_seen(closed: int) -> None:
+    """Without an event for it, too, once what the client has sent is read."""
+    ours, theirs = socket.socketpair()
+    with ours:
+        assert not presence.has_gone(ours, closed)
+        theirs.send(b"x")
+        assert not presence.has_gone(ours, closed)
+        ours.recv(1)
+        theirs.close()
+        assert presence.has_gone(ours, closed)
+    assert not presence.has_gone(ours, closed)

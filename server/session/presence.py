@@ -17,9 +17,12 @@ from typing import Protocol
 logger = logging.getLogger(__name__)
 
 CHECK_SECONDS = 2.0
-# Probe after 60 s without traffic, every 10 s, give up after 6; sent data may stay unacknowledged for 120,000 ms.
-_PROBES = {socket.TCP_KEEPIDLE: 60, socket.TCP_KEEPINTVL: 10, socket.TCP_KEEPCNT: 6, socket.TCP_USER_TIMEOUT: 120_000}
-_GONE = select.POLLRDHUP | select.POLLHUP | select.POLLERR
+# Probe after 60 s without traffic, every 10 s, give up after 6; sent data may stay unacknowledged for 120,000 ms. On
+# macOS the first has another name, and there is no last one.
+_PROBES = {"TCP_KEEPIDLE": 60, "TCP_KEEPALIVE": 60, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 6, "TCP_USER_TIMEOUT": 120_000}
+_ENDED = select.POLLHUP | select.POLLERR
+# Tells that the client has closed its side; 0 where no event does (macOS).
+_CLOSED = getattr(select, "POLLRDHUP", 0)
 
 
 class Client(Protocol):
@@ -33,17 +36,24 @@ def probe(connection: socket.socket) -> None:
     """Turn on TCP keepalive probes for a connection."""
     with suppress(OSError):
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        for option, value in _PROBES.items():
-            connection.setsockopt(socket.IPPROTO_TCP, option, value)
+        for name, value in _PROBES.items():
+            if hasattr(socket, name):
+                connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
-def has_gone(connection: socket.socket) -> bool:
-    """Return whether the client has closed its side of the connection, or the connection is closed."""
+def has_gone(connection: socket.socket, closed: int = _CLOSED) -> bool:
+    """Return whether the client has closed its side of the connection, or the connection is closed.
+
+    If `closed` is no event, that is seen once the client's messages are read.
+    """
     poll = select.poll()
     try:
-        poll.register(connection.fileno(), _GONE)
-        return bool(poll.poll(0))
-    except (OSError, ValueError):  # closed by this server
+        poll.register(connection.fileno(), _ENDED | (closed or select.POLLIN))
+        events = [event for _, event in poll.poll(0)]
+        if events and not closed and not events[0] & _ENDED:
+            return not connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        return bool(events)
+    except (OSError, ValueError):  # closed by this server, or encrypted
         return False
 
 
