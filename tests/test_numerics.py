@@ -232,6 +232,54 @@ def test_computed_numerics_have_the_digits_of_postgresql(both: tuple[Connection,
             assert kept == expected, expression
 
 
+PLACES_BY_ROW = (
+    "round(q, k)", "trunc(q, k)", "round(d, k)", "trunc(d, k)", "round(g, k)", "trunc(g, k)", "round(h, s)",
+    "trunc(h, s)", "round(i, k)", "trunc(b, s)", "round(i / 3.0, least(k, 18))", "round(d * 2, k - 1)",
+    "round(d, k) * 2", "round(round(d, k), 1)", "round(1.2345, k)", "round(12345, k)", "round(coalesce(d, 1.5), k)",
+    "round(CASE WHEN id > 2 THEN i ELSE 2.55 END, k)", "round(d, length(i::text))", "round(i, 2)", "trunc(i, -1)",
+    "round(d, -6)", "round(q, -28)", "trunc(d, -40)", "round(d, 2147483647)", "round(d, NULL)",
+)  # fmt: skip
+TOTALS_BY_ROW = ("round(sum(d), max(k))", "max(round(d, k))", "round(avg(d), min(k))", "sum(trunc(q, k))")
+
+
+def test_places_may_differ_by_row(both: tuple[Connection, Connection]) -> None:
+    """Negative ones, those beyond the digits, and NULL; in queries and in views."""
+    here, there = both
+    for client in both:
+        client.execute("""CREATE TABLE placed (id int PRIMARY KEY, q numeric, d numeric(10,4), g numeric(38,19),
+                                               h numeric(38,0), i int, b bigint, s smallint, k int)""")
+        client.execute("""INSERT INTO placed VALUES
+            (1, 12345.6789, 12.3456, 2.123456789012345678, 49999999999999999999999999999999999999, 1255, 7, 1, 2),
+            (2, -1255.5, -5.5, -1.5, -51, -7, -15, 0, -1), (3, 1.5, 2.5, 3.5, 3, 3, 5, NULL, NULL),
+            (4, 155.155, 99.9999, 0.00005, 4, 2, 1, 25, 20), (6, NULL, NULL, NULL, NULL, NULL, NULL, 2, 2),
+            (5, 555, 555.5, 555, -49999999999999999999999999999999999999, 5, 5, -37, -3),
+            (7, -999999999999999999.9999999999999999999, -999999.9999, 9999999999999999999.4999999999999999999, -15, 15,
+             9223372036854775807, 0, 0), (9, 1, 1, 1, 1, 1, 1, -19, 2147483647), (10, 2, 2, 2, 2, 2, 2, -38, -99)""")
+    listed = ", ".join(f"{call} AS x{number}" for number, call in enumerate(PLACES_BY_ROW))
+    totals = ", ".join(f"{call} AS x{number}" for number, call in enumerate(TOTALS_BY_ROW))
+    queries = {"placed_rows": f"SELECT id, {listed} FROM placed", "placed_totals": f"SELECT {totals} FROM placed"}
+    for view, query in queries.items():
+        here.execute(f"CREATE MATERIALIZED VIEW {view} AS {query}".encode())
+    for client in both:
+        client.execute("UPDATE placed SET k = k + 1 WHERE id IN (1, 5)")
+    here.execute("FLUSH")
+    for view, query in queries.items():
+        expected = _rounded(there, query)
+        assert _rounded(here, query) == expected
+        assert _rounded(here, f"SELECT * FROM {view}") == expected
+        types = [[column.type_code for column in client.execute(query.encode()).description or ()] for client in both]
+        assert types[0] == types[1]
+    for call in ("round(d, b)", "round(d, d)", "trunc(1.5::float8, k)", "round(i, d)"):
+        for query in (
+            f"SELECT {call} AS x FROM placed",
+            f"CREATE MATERIALIZED VIEW v AS SELECT {call} AS x FROM placed",
+        ):
+            with pytest.raises(psycopg.errors.UndefinedFunction):
+                here.execute(query.encode())
+    with pytest.raises(psycopg.errors.NumericValueOutOfRange):
+        here.execute("SELECT round(99999999999999999999999999999999999999::numeric(38,0), -38 + id * 0) FROM placed")
+
+
 def _rounded(client: Connection, query: str) -> list[tuple[Decimal | None, ...]]:
     """The rows, in the order of the first column, with 19 places."""
     with localcontext() as context:

@@ -24,6 +24,21 @@ CREATE OR REPLACE MACRO pg.round
 CREATE OR REPLACE MACRO pg.trunc
     (x BIGINT) AS x::DOUBLE, (x DOUBLE) AS trunc(x), (x DECIMAL(38,10)) AS trunc(x)::DECIMAL(38,10),
     (x DECIMAL(38,10), n) AS trunc(x, n);
+-- x rounded to n places, which differ by row: `units` are the powers of ten of x's type, DECIMAL(38,s), largest first.
+CREATE OR REPLACE MACRO pg._units(s) AS list_transform(range(s - 37, s + 1), lambda n:
+    if(n < 1, '1' || repeat('0', -n), '0.' || repeat('0', n - 1) || '1'));
+CREATE OR REPLACE MACRO pg._with_unit(x, n, s, units) AS
+    [{x: x, n: n::BIGINT, u: units[if(n < s - 37, 1, if(n > s, 38, n::BIGINT + 38 - s))]}];
+CREATE OR REPLACE MACRO pg._up_by(x, u) AS if(abs(x % u) >= u - abs(x % u), if(x < 0, -u, u), x - x);
+-- Where the unit has a digit too many, half of it and more overflow, as do two of them.
+CREATE OR REPLACE MACRO pg.round_by(x, n, s, units) AS list_transform(pg._with_unit(x, n, s, units), lambda _v: CASE
+    WHEN _v['n'] >= s THEN _v['x']
+    WHEN _v['n'] > s - 38 THEN _v['x'] - _v['x'] % _v['u'] + pg._up_by(_v['x'], _v['u'])
+    WHEN _v['n'] = s - 38 AND abs(_v['x']) - _v['u'] >= 4 * _v['u'] THEN _v['x'] + _v['x']
+    WHEN _v['n'] IS NOT NULL THEN _v['x'] - _v['x'] END)[1];
+CREATE OR REPLACE MACRO pg.trunc_by(x, n, s, units) AS list_transform(pg._with_unit(x, n, s, units), lambda _v: CASE
+    WHEN _v['n'] >= s THEN _v['x'] WHEN _v['n'] > s - 38 THEN _v['x'] - _v['x'] % _v['u']
+    WHEN _v['n'] IS NOT NULL THEN _v['x'] - _v['x'] END)[1];
 CREATE OR REPLACE MACRO pg.ceil
     (x BIGINT) AS x::DOUBLE, (x DOUBLE) AS ceil(x), (x DECIMAL(38,10)) AS ceil(x)::DECIMAL(38,10);
 CREATE OR REPLACE MACRO pg.floor

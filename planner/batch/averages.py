@@ -25,7 +25,7 @@ from sparkwave.planner.functions.aggregates import (
 from sparkwave.planner.functions.digits import has_many_places
 from sparkwave.planner.functions.operators import as_call
 from sparkwave.planner.functions.result_types import Known
-from sparkwave.planner.functions.scalar_functions import REAL_FUNCTIONS
+from sparkwave.planner.functions.scalar_functions import REAL_FUNCTIONS, has_varying_places
 from sparkwave.planner.functions.typed import data_type, type_of_part
 from sparkwave.planner.parse.trees import selects_of
 
@@ -48,7 +48,7 @@ def with_averages(tree: exp.Expr, typed: Typer, has_places: bool) -> exp.Expr:
         type_ = _type(node, types)
         if type_ is None or type_.name != "numeric":
             continue
-        if has_many_places(type_) or isinstance(node, _ARITHMETIC):
+        if has_many_places(type_) or isinstance(node, _ARITHMETIC) or _rounds(node):
             _note(node, types)
     for node in nodes:
         if isinstance(node, exp.SetOperation) and not isinstance(node.parent, exp.SetOperation):
@@ -71,7 +71,13 @@ def _is_exact(node: exp.Expr) -> bool:
     if isinstance(node, (exp.Avg, exp.Sum, exp.Div, exp.Mul, exp.Mod, *SPREADS)):
         return True
     call = as_call(node)
-    return call is not None and call[0] in REAL_FUNCTIONS
+    return call is not None and (call[0] in REAL_FUNCTIONS or has_varying_places(*call))
+
+
+def _rounds(node: exp.Expr) -> bool:
+    """Return whether a node rounds to a number of places that differs by row."""
+    call = as_call(node)
+    return call is not None and has_varying_places(*call)
 
 
 def _type_order(select: exp.Select, types: _Types) -> None:
@@ -107,7 +113,7 @@ def _note(node: exp.Expr, types: _Types) -> None:
     if isinstance(parent, exp.Condition):
         parts += [parent, *parent.iter_expressions()]
         parts += [branch.args["true"] for branch in parent.args["ifs"]] if isinstance(parent, exp.Case) else []
-    if isinstance(node, (exp.Div, *_ARITHMETIC)):
+    if isinstance(node, (exp.Div, *_ARITHMETIC)) or _rounds(node):
         parts += node.iter_expressions()
     for part in parts:
         type_ = _type(part, types)

@@ -29,6 +29,7 @@ from sparkwave.catalog.types import (
     NUMERIC,
     QUOTIENT,
     REAL,
+    SMALLINT,
     TIME,
     TIMESTAMP,
     TIMESTAMPTZ,
@@ -75,6 +76,7 @@ from sparkwave.planner.functions.scalar_functions import (
     REAL_FUNCTIONS,
     ROUNDINGS,
     duckdb_call,
+    has_varying_places,
     of_each,
     ours,
     worked_out_once,
@@ -196,6 +198,8 @@ def _for_duckdb(node: exp.Expr, lenient: bool) -> exp.Expr | None:
     name, arguments = call
     function = FUNCTIONS[name]
     type_ = type_of_part(node) if name in _OF_QUOTIENTS and arguments else None
+    if type_ is not None and type_.name == "numeric" and has_varying_places(name, arguments):
+        return _rounded_by(name, arguments, type_)
     if type_ is not None and (has_many_places(type_) or (name in ROUNDINGS and type_.precision is not None)):
         return _function_of_quotients(name, arguments, type_)
     build = _BUILDERS.get(name)
@@ -469,6 +473,17 @@ def _function_of_quotients(name: str, arguments: _Args, type_: Type) -> exp.Expr
     else:
         made = duckdb_call(name, *arguments)
     return exp.cast(made, data_type(type_))
+
+
+def _rounded_by(name: str, arguments: _Args, type_: Type) -> exp.Expr:
+    """Return round or trunc to a number of places that may differ by row. Raises Error 42883 if they are no int."""
+    places = type_of_part(arguments[1])
+    if places not in (None, SMALLINT, INTEGER) and not arguments[1].unnest().is_int:
+        raise undefined(name, arguments)
+    room = Type("numeric", *type_.digits)
+    units = exp.cast(ours("_units", exp.Literal.number(room.digits[1])), data_type(array_type(room)))
+    value = exp.cast(arguments[0], data_type(room))
+    return ours(f"{name}_by", value, arguments[1], exp.Literal.number(room.digits[1]), units)
 
 
 def _digits(value: exp.Expr) -> exp.Expr:

@@ -245,17 +245,28 @@ def result_type(node: exp.Expr) -> Known:
             return rule
         types = tuple(type_of_part(part) for part in arguments)
         value = types[0] if types else None
-        if name in ROUNDINGS and keeps_digits() and value is not None and value.name == "numeric":
-            return _rounded(value, arguments[1:])
+        if name in ROUNDINGS and keeps_digits() and (exact := _exact_type(value, len(arguments))) is not None:
+            return _rounded(exact, arguments[1:])
         found = rule(types)
         return NUMERIC if node.meta.get(INEXACT) and found == QUOTIENT and QUOTIENT not in types else found
     return _RULES[type(node)](node)
 
 
+def _exact_type(value: Known, count: int) -> Known:
+    """Return the type of a numeric to round, of `count` arguments; with places an integer is a numeric, too."""
+    if value is None or value.dimensions:
+        return None
+    return computed(0) if value.is_integer and count == 2 else value if value.name == "numeric" else None
+
+
 def _rounded(type_: Type, places: list[exp.Expr]) -> Type:
-    """Return the type of a numeric that is rounded to so many places, to none by default."""
+    """Return the type of a numeric that is rounded to so many places, to none by default.
+
+    More than 19 places beyond its own would take room from the digits before the point.
+    """
     written = places[0].unnest() if places else exp.Literal.number(0)
-    return computed(max(written.to_py(), 0) if written.is_int else type_.digits[1])
+    own = type_.digits[1]
+    return computed(min(max(written.to_py(), 0), max(own, QUOTIENT.digits[1])) if written.is_int else own)
 
 
 def is_known(call: exp.Anonymous) -> bool:

@@ -10,7 +10,7 @@ Where DuckDB's own function differs from Postgres', the spelling is `OURS`: a ma
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -385,6 +385,25 @@ ALIASES = {
 
 # Those that take decimal places away.
 ROUNDINGS = frozenset({"round", "trunc", "ceil", "floor", "sign"})
+
+
+def has_varying_places(name: str, arguments: Sequence[exp.Expr]) -> bool:
+    """Return whether a call rounds to places that may differ by row, or are before the point.
+
+    DuckDB (1.5.5) cannot do the former, and makes a NULL zero where a type has not so many digits before the point.
+    """
+    if name not in ("round", "trunc") or len(arguments) != 2:
+        return False
+    places = arguments[1].unnest()
+    if places.is_int:
+        return places.to_py() < 0
+    return not all(isinstance(part, _FIXED) for part in places.walk())
+
+
+_FIXED = (
+    exp.Literal, exp.Neg, exp.Paren, exp.Cast, exp.DataType, exp.DataTypeParam, exp.Parameter,
+    exp.Placeholder, exp.Add, exp.Sub, exp.Mul,
+)  # fmt: skip
 # Those whose results have decimal places of their own.
 REAL_FUNCTIONS = frozenset(
     name for name, function in FUNCTIONS.items() if function.result in (real_number, real_number_of_first)
