@@ -491,6 +491,50 @@ def test_aggregates_over_arrays(both: tuple[Connection, Connection]) -> None:
         connection.execute("SELECT jsonb_object_agg(NULL::text, 1)")
 
 
+PERCENTILES = (
+    "percentile_cont(ARRAY[0.1, 0.5, 0.9]) WITHIN GROUP (ORDER BY f)",
+    "percentile_cont('{0,1}'::float8[]) WITHIN GROUP (ORDER BY n DESC)",
+    "percentile_cont(ARRAY[0.25, 0.75]) WITHIN GROUP (ORDER BY i + k) FILTER (WHERE id > 5)",
+    "percentile_cont(ARRAY[0.5]::numeric[]) WITHIN GROUP (ORDER BY f::real)",
+    "(percentile_cont(ARRAY[0.1, 0.35]) WITHIN GROUP (ORDER BY i))[2]",
+    "percentile_disc(ARRAY[0.3, 0.355, 1]) WITHIN GROUP (ORDER BY n)",
+    "percentile_disc(ARRAY[0.9, 0.5]) WITHIN GROUP (ORDER BY s)", "percentile_cont('0.5') WITHIN GROUP (ORDER BY f)",
+    "percentile_disc(ARRAY[0.5, 0]) WITHIN GROUP (ORDER BY date '2024-01-01' + i DESC)",
+    "percentile_disc(ARRAY[0.5, 0.25]) WITHIN GROUP (ORDER BY i * interval '1 hour')",
+)  # fmt: skip
+
+
+def test_arrays_of_percentiles(both: tuple[Connection, Connection]) -> None:
+    """In queries, and in views over changes; a group of NULLs has none."""
+    here, there = both
+    for client in both:
+        client.execute("CREATE TABLE spread (id int PRIMARY KEY, k int, f float8, n numeric(8,2), s varchar, i int)")
+        client.execute("""INSERT INTO spread SELECT g, g % 3, g * 1.5, g * 0.25, chr(96 + g), g * g
+                          FROM generate_series(1, 20) AS s (g)""")
+        client.execute("INSERT INTO spread (id, k) VALUES (100, 0), (101, 9)")
+    listed = ", ".join(f"{call} AS x{number}" for number, call in enumerate(PERCENTILES))
+    query = f"SELECT k, {listed} FROM spread GROUP BY k ORDER BY k"
+    here.execute(f"CREATE MATERIALIZED VIEW percentiles AS {query}".encode())
+    for client in both:
+        client.execute("DELETE FROM spread WHERE id % 4 = 1")
+        client.execute("UPDATE spread SET f = -f, i = NULL WHERE id > 15")
+    here.execute("FLUSH")
+    expected = there.execute(query.encode()).fetchall()
+    for of in (query, "SELECT * FROM percentiles ORDER BY k"):
+        for found, row in zip(here.execute(of.encode()).fetchall(), expected, strict=True):
+            for value, wanted, call in zip(found, row, ("k", *PERCENTILES), strict=True):
+                is_float = wanted is not None and "cont" in call
+                assert value == (pytest.approx(wanted) if is_float else wanted), call
+    fractions = {"ARRAY[0.5, 1.5]": "22003", "-0.1": "22003", "ARRAY[0.5, NULL]": "0A000", "ARRAY[k / 9.0]": "0A000",
+                 "ARRAY[]::float8[]": "0A000", "ARRAY[[0.5], [0.1]]": "0A000", "ARRAY['0.5']": "42883"}  # fmt: skip
+    for fraction, sqlstate in fractions.items():
+        query = f"SELECT k, percentile_cont({fraction}) WITHIN GROUP (ORDER BY f) AS x FROM spread GROUP BY k"
+        for statement in (query, f"CREATE MATERIALIZED VIEW no_percentiles AS {query}"):
+            with pytest.raises(psycopg.Error) as refused:
+                here.execute(statement.encode())
+            assert refused.value.sqlstate == sqlstate, statement
+
+
 # The middle of the bucket of x, by hand: 0.99 * exp(ceil(ln(x) / 0.0200007) * 0.0200007).
 def test_approximate_percentiles(both: tuple[Connection, Connection]) -> None:
     connection, _ = both

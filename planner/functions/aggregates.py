@@ -27,7 +27,8 @@ from sparkwave.catalog.types import (
     Type,
 )
 from sparkwave.planner.functions.array_aggregates import argument, over_array
-from sparkwave.planner.functions.result_types import keeps_digits
+from sparkwave.planner.functions.fractions import PERCENTILES, with_fractions
+from sparkwave.planner.functions.result_types import array_type, keeps_digits
 from sparkwave.planner.functions.scalar_functions import AS_NUMERIC
 from sparkwave.planner.functions.typed import data_type, sql_type
 from sparkwave.planner.functions.written_json import IS_OF_JSONB
@@ -45,7 +46,6 @@ _FIXED: dict[str, Type] = {
     "count": BIGINT,
     "regrcount": BIGINT,
     "approxdistinct": BIGINT,
-    "percentilecont": DOUBLE,
     "approx_percentile": DOUBLE,
     "logicaland": BOOLEAN,
     "logicalor": BOOLEAN,
@@ -149,11 +149,13 @@ def _canonical(node: exp.Expr) -> exp.Expr:
         return exp.Anonymous(
             this="mode", expressions=[exp.Order(this=ordered.this.copy(), expressions=[ordered.copy()])]
         )
+    if isinstance(node, exp.WithinGroup) and isinstance(node.this, PERCENTILES):
+        with_fractions(node.this)
     if isinstance(node, exp.WithinGroup) and isinstance(node.this, exp.PercentileCont):
         # DuckDB's function returns the type of the values, with its scale.
         for ordered in node.expression.expressions:
             type_ = sql_type(ordered.this.type)
-            if type_ is None or type_.name == "numeric":
+            if type_ is None or type_.name in ("numeric", "real"):
                 ordered.set("this", exp.cast(ordered.this.copy(), data_type(DOUBLE)))
         return node
     if (made := over_array(node)) is not None:
@@ -192,12 +194,14 @@ def result_type(node: exp.Expr, type_of: Callable[[exp.Expr], Type | None]) -> T
     inner = _call_of(node)
     if inner is None:
         return None
+    if isinstance(inner, PERCENTILES):
+        return _percentile_type(node, inner, type_of)
     name = _BY_NAME.get(inner.name.lower(), "") if isinstance(inner, exp.Anonymous) else inner.key
     if name in _FIXED:
         return JSONB if inner.meta.get(IS_OF_JSONB) else _FIXED[name]
     if name in _OF_PAIRS or name.startswith("regr"):
         return DOUBLE
-    if isinstance(inner, exp.Mode | exp.PercentileDisc) or name == "mode":
+    if isinstance(inner, exp.Mode) or name == "mode":
         ordered = node.find(exp.Ordered)
         return type_of(ordered.this) if ordered is not None else None
     found = type_of(argument(inner))
@@ -213,6 +217,17 @@ def result_type(node: exp.Expr, type_of: Callable[[exp.Expr], Type | None]) -> T
     if isinstance(inner, exp.ArrayAgg):
         return replace(found, dimensions=found.dimensions + 1)
     return found
+
+
+def _percentile_type(
+    node: exp.Expr, call: exp.PercentileCont | exp.PercentileDisc, type_of: Callable[[exp.Expr], Type | None]
+) -> Type | None:
+    """Return the type of a percentile, or of as many as there are fractions."""
+    ordered = node.find(exp.Ordered)
+    value = DOUBLE if isinstance(call, exp.PercentileCont) else type_of(ordered.this) if ordered is not None else None
+    fractions = type_of(call.this)
+    is_array = fractions is not None and fractions.dimensions > 0
+    return array_type(value) if is_array and value is not None else value
 
 
 def average_type(type_: Type | None) -> Type:
