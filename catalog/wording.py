@@ -30,6 +30,11 @@ def _type(name: str) -> str:
     return _TYPES.get(name, name.lower())
 
 
+def _type_name(name: str) -> str:
+    """A type's name as it was written; a word of sqlglot's is in upper case."""
+    return name.lower() if name.isupper() else name
+
+
 def _raised(message: str, detail: str = "", hint: str = "", *, sqlstate: str) -> Error:
     """The error of `pg.raise` and `pg.raise_with`."""
     return Error(message, sqlstate, detail=detail or None, hint=hint or None)
@@ -292,8 +297,8 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str]], Error]], ...] = (
         _says("NUMERIC precision must be between 1 and 38", errors.INVALID_PARAMETER_VALUE),
     ),
     (
-        r"Type with name (?P<name>\S+) does not exist",
-        lambda found: Error(f'type "{found["name"].lower()}" does not exist', errors.UNDEFINED_OBJECT),
+        r"Type with name (?P<name>.+?) does not exist!",
+        lambda found: Error(f'type "{_type_name(found["name"])}" does not exist', errors.UNDEFINED_OBJECT),
     ),
     (r"Subquery returns \d+ columns - expected 1", _says("subquery must return only one column", errors.SYNTAX_ERROR)),
     (

@@ -14,12 +14,13 @@ from sparkwave.planner.bind.user_types import with_domains, with_types
 from sparkwave.planner.statements import Statement
 from sparkwave.server.context import Context
 from sparkwave.server.reads import queries
+from sparkwave.server.reads.error_positions import placed
 from sparkwave.server.session import atomic, prepared
 from sparkwave.server.session.backends import Backend
 from sparkwave.server.session.by_literal import by_literal, prepare_lookup
 from sparkwave.server.session.plan_cache import parse, split
 from sparkwave.server.session.portal import Names
-from sparkwave.server.session.prepared import Places, Prepared, is_execute
+from sparkwave.server.session.prepared import Prepared, is_execute
 from sparkwave.server.session.session import Session
 from sparkwave.server.session.suggestions import suggest
 from sparkwave.server.statements import (
@@ -217,7 +218,7 @@ def run(session: Session, statement: Statement, oids: tuple[int, ...], values: t
                 raise
             return handle(attempts + 1)
 
-    with Places(statement, session):
+    with placed(statement, session):
         done = handle() if atomic.is_part(session, statement) else atomic.run_between(session, statement, handle)
     transactions.note_committed(session, statement)
     if session.temporary.on_commit and not isinstance(statement, statements.Query):
@@ -306,7 +307,7 @@ class Client:
     def end_implicit(self) -> None:
         block = self._session.transaction.block
         if block is not None and block.is_implicit:
-            with self._session.statement(), Places(statements.Empty(), self._session):
+            with self._session.statement(), placed(statements.Empty(), self._session):
                 atomic.commit(self._session)
             on_commit.end_transaction(self._session)
 

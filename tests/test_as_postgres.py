@@ -179,6 +179,36 @@ UNDEFINED = (
 )  # fmt: skip
 
 
+# Whole statements with errors; their SQLSTATE, message and position are PostgreSQL's.
+MISTAKES = (
+    'SELECT "Order No" FROM v', 'SELECT v."X" FROM v', "SELECT 1 + v.x FROM v", 'SELECT a, "a b".c FROM v',
+    "SELECT * FROM (SELECT a AS x FROM v) q WHERE a = 1", "WITH q AS (SELECT a FROM v) SELECT a, id FROM q",
+    "SELECT a FROM v WHERE EXISTS (SELECT 1 FROM v AS w WHERE w.zz = v.a)",
+    "SELECT x.a FROM v x JOIN v y ON a = y.id",
+    "SELECT s, s || d, s - a FROM v", "SELECT a::int + (b - a) FROM v", "SELECT a FROM v WHERE d > 5",
+    "SELECT -s FROM v",
+    "SELECT a FROM v WHERE s\n  = a", "SELECT a IN (s) FROM v", "SELECT a NOT IN (SELECT s FROM v) FROM v",
+    "SELECT a BETWEEN s AND 3 FROM v", "SELECT a NOT LIKE 'x' FROM v", "SELECT s ~ a FROM v", "SELECT a || a FROM v",
+    "SELECT a % s FROM v", "SELECT s * 2 FROM v", "SELECT ts - s FROM v", "SELECT a & s FROM v", "SELECT ~s FROM v",
+    "SELECT a @> s FROM v", "SELECT @s FROM v", "SELECT (a, s) = (1, 2) FROM v", "SELECT a = ANY(s) FROM v",
+    "SELECT (a, s) = (1, 'x', 3) FROM v", "SELECT ts + 1 FROM v",
+    "SELECT CASE WHEN true THEN a ELSE s END FROM v", "SELECT coalesce(a, s) FROM v", "SELECT greatest(a, s) FROM v",
+    "SELECT ARRAY[a, s] FROM v", "SELECT sum(s) FROM v", "SELECT 1, generate_series(s, 1) FROM v",
+    "SELECT a, count(*) FROM v", "SELECT v.a + 1, sum(f) FROM v GROUP BY s", "SELECT x.a FROM v AS x GROUP BY x.s",
+    "SELECT a FROM v GROUP BY 3", "SELECT a FROM v ORDER BY 1, 2", "SELECT sum(sum(a)) FROM v",
+    "SELECT a FROM v WHERE sum(a) > 1", "SELECT a FROM v GROUP BY sum(a)",
+    "SELECT 1 FROM v JOIN v AS w ON sum(v.a) = 1", "SELECT a FROM v WHERE row_number() OVER () = 1",
+    "SELECT a, row_number() FROM v", "SELECT sum(a) OVER w FROM v", "SELECT a FROM v LIMIT a",
+    "SELECT a::foo FROM v", 'SELECT CAST(a AS "My Type") FROM v', "SELECT a FROM v UNION SELECT a, s FROM v",
+    "SELECT 1, (SELECT a, s FROM v) FROM v", "VALUES (1, 2), (3)",
+    "INSERT INTO v SELECT zz FROM v", "INSERT INTO v (id, zz) SELECT a, s FROM v", "INSERT INTO v (id, a) VALUES (1)",
+    "INSERT INTO v (id, a) VALUES (1, 2, 3)", "INSERT INTO v (id) SELECT a, s FROM v",
+    "INSERT INTO v (id, id) VALUES (1, 2)",
+    "INSERT INTO v (id) VALUES (9) RETURNING zz", "UPDATE v SET a = 1 WHERE s = 1", "UPDATE v SET a = sum(a)",
+    "UPDATE v SET a = w.zz FROM v AS w", "DELETE FROM v WHERE a = s", "DELETE FROM v RETURNING zz",
+)  # fmt: skip
+
+
 SERIES = (
     "SELECT i, pg_typeof(i) FROM generate_series(1, 3) AS i", "SELECT * FROM generate_series(-1, -5, -2)",
     "SELECT generate_series, pg_typeof(generate_series) FROM generate_series(1, 2::smallint)",
@@ -385,6 +415,17 @@ def test_calls_that_no_function_takes(both: tuple[Connection, Connection], call:
         with pytest.raises(psycopg.Error) as raised:
             both[0].execute(f"CREATE MATERIALIZED VIEW undefined AS SELECT {call} FROM v".encode())
         assert (raised.value.diag.sqlstate, raised.value.diag.message_primary) == told[1][:2]
+
+
+@pytest.mark.parametrize("statement", MISTAKES)
+def test_errors_have_postgresqls_positions(both: tuple[Connection, Connection], statement: str) -> None:
+    told = []
+    for client in both:
+        with pytest.raises(psycopg.Error) as raised:
+            client.execute(statement.encode())
+        diag = raised.value.diag
+        told.append((diag.sqlstate, diag.message_primary, diag.statement_position))
+    assert told[0] == told[1]
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from sparkwave.planner.batch.typer import Typer
 from sparkwave.planner.functions.assignment import DOCUMENTS, MOMENTS, NUMBERS, TEXTS, group_of
 from sparkwave.planner.functions.typed import type_of_part
 from sparkwave.planner.parse.constant_runs import ConstantRun
+from sparkwave.planner.parse.operator_places import TEXT, operator_position
 from sparkwave.planner.parse.trees import column_type, folded, position_of
 
 _COMPARISONS: dict[type[exp.Expr], str] = {
@@ -48,8 +49,8 @@ def check_operands(tree: exp.Expr, relations: Callable[[], Iterable[Relation] | 
         for column in relation.visible:
             names.setdefault(column.name, set()).add(_group(column.type) or "")
     conditions = [(what, node) for what, node in conditions if not _groups(node, names) <= {"boolean"}]
-    pairs = [pair for node in operators for pair in _pairs(node) if _is_doubtful(*pair, names)]
-    nodes = [node for _, node in conditions] + [part for _, *parts in pairs for part in parts]
+    pairs = [(node, *pair) for node in operators for pair in _pairs(node) if _is_doubtful(*pair, names)]
+    nodes = [node for _, node in conditions] + [part for _, _, *parts in pairs for part in parts]
     found = typed(tree, [*unions, *nodes]) if unions or nodes else []
     for union in found[: len(unions)]:
         if isinstance(union, exp.SetOperation):
@@ -60,14 +61,14 @@ def check_operands(tree: exp.Expr, relations: Callable[[], Iterable[Relation] | 
             message = f"argument of {what} must be type boolean, not type {type_.shown}"
             raise Error(message, errors.DATATYPE_MISMATCH, position=position_of(node))
     rest = iter(types[len(conditions) :])
-    for operator, left, _ in pairs:
+    for node, operator, left, _ in pairs:
         own, other = next(rest), next(rest)
         if own is not None and other is not None and _differ(operator, _group(own), _group(other)):
             raise Error(
                 f"operator does not exist: {own.shown} {operator} {other.shown}",
                 errors.UNDEFINED_FUNCTION,
                 hint=errors.NO_OPERATOR,
-                position=position_of(left),
+                position=operator_position(node, tree.meta.get(TEXT)) or position_of(left),
             )
 
 

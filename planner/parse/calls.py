@@ -18,6 +18,7 @@ _GRAMMAR = frozenset(
     {"CAST", "CHAR", "EXTRACT", "JSON_AGG", "JSON_OBJECT", "NORMALIZE", "OVERLAY", "POSITION", "STRING_AGG",
      "SUBSTRING", "TRIM", "TRY_CAST"}
 )  # fmt: skip
+_PLACED = frozenset({"EXTRACT", "OVERLAY", "POSITION", "SUBSTRING", "TRIM"})
 _NODES = frozenset(
     {"ANY_VALUE", "APPROX_COUNT_DISTINCT", "ARRAY", "ARRAY_AGG", "AVG", "BIT_AND", "BIT_OR", "BIT_XOR", "BOOL_AND",
      "BOOL_OR", "COALESCE", "CORR", "COUNT", "COVAR_POP", "COVAR_SAMP", "CUME_DIST", "CURRENT_CATALOG",
@@ -84,6 +85,17 @@ def _filled(name: str, parse: Callable[[Any], Any]) -> Callable[[Any], Any]:
         is_empty = parser._match(TokenType.R_PAREN, advance=False)
         node = exp.Anonymous(this=name, expressions=[]) if is_empty else parse(parser)
         return node.update_positions(token)
+
+    return parsed
+
+
+def _placed(parse: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return sqlglot's parser of a call, which has the place of its name then."""
+
+    def parsed(parser: Any) -> Any:
+        token = parser._tokens[parser._index - 2]  # before the parenthesis
+        node = parse(parser)
+        return node.update_positions(token) if isinstance(node, exp.Func) else node
 
     return parsed
 
@@ -195,7 +207,7 @@ class CallParser(StrictParser):
         return self.expression(exp.Substring(this=this, start=pattern, length=self._parse_bitwise()))
 
     FUNCTION_PARSERS: ClassVar = {
-        name: _filled(name.lower(), parse) if name.lower() in COUNTS else parse
+        name: _filled(name.lower(), parse) if name.lower() in COUNTS else _placed(parse) if name in _PLACED else parse
         for name, parse in StrictParser.FUNCTION_PARSERS.items()
         if name in _GRAMMAR
     }

@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
+from sparkwave.planner.parse.operator_places import TEXT, operator_position
 from sparkwave.planner.parse.row_values import is_row, row
 
 Pair = tuple[exp.Expr, exp.Expr]
@@ -153,7 +154,8 @@ def _of_patterns(node: exp.Expr) -> exp.Expr | None:
 
 def _pairs(left: exp.Expr, right: exp.Expr) -> list[Pair]:
     if len(left.expressions) != len(right.expressions):
-        raise Error("unequal number of entries in row expressions", errors.SYNTAX_ERROR)
+        place = operator_position(left.parent, left.root().meta.get(TEXT)) if left.parent is not None else None
+        raise Error("unequal number of entries in row expressions", errors.SYNTAX_ERROR, position=place)
     return list(zip(left.expressions, right.expressions, strict=True))
 
 

@@ -28,6 +28,7 @@ from sparkwave.planner.parse.intervals import is_plain_interval
 from sparkwave.planner.parse.limits import check_size
 from sparkwave.planner.parse.literals import with_literals
 from sparkwave.planner.parse.named_arguments import with_places
+from sparkwave.planner.parse.operator_places import TEXT
 from sparkwave.planner.parse.parameter_runs import PARAMETER_MARK, marked_parameter
 from sparkwave.planner.parse.row_comparisons import with_row_comparisons
 from sparkwave.planner.parse.row_values import with_rows
@@ -226,6 +227,7 @@ def parse_tree(sql: str, offset: int = 0, order: str | None = None, is_definitio
     padded = " " * offset + sql[offset:] if "\n" not in sql[:offset] else blank(sql[:offset]) + sql[offset:]
     try:
         tree = sqlglot.parse_one(padded, read=Sparkwave)
+        tree.meta[TEXT] = sql
         check_size(tree)
         tree = with_row_comparisons(with_rows(_with_parameters(tree, sql)))
         tree = with_unnests(with_literals(tree, order, is_definition))
@@ -252,6 +254,7 @@ def parse_tree(sql: str, offset: int = 0, order: str | None = None, is_definitio
         _give_output(exists)
     if "NAME" in words:
         _check_set_operations(tree)
+    tree.meta[TEXT] = sql
     return tree
 
 

@@ -25,6 +25,7 @@ from sparkwave.planner.batch.sequence_calls import Draws, last_name
 from sparkwave.planner.parse.text_values import decode_text
 from sparkwave.planner.plan.stream_plan import StreamPlan
 from sparkwave.server.reads.batches import BATCH_ROWS, Batches, bindings, execute, given
+from sparkwave.server.reads.error_positions import placed
 from sparkwave.server.reads.live_catalog import live_variables
 from sparkwave.server.reads.result_columns import described_columns, result_columns
 from sparkwave.server.session.plan_cache import Plan
@@ -211,7 +212,8 @@ def _set_variables(session: Session, cursor: Cursor, sql: str) -> None:
 def describe(session: Session, plan: Plan) -> tuple[ResultColumn, ...]:
     """Return the columns of a planned query without running it."""
     if plan.columns is None:
-        plan.columns = describe_batch(session, plan.batch)
+        with placed(plan.statement, session):
+            plan.columns = describe_batch(session, plan.batch)
     return plan.columns
 
 

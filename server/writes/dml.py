@@ -32,6 +32,7 @@ from sparkwave.planner.parse.constant_rows import ConstantRows
 from sparkwave.planner.statements import Delete, Insert, Merge, Truncate, Update
 from sparkwave.server.reads import execution
 from sparkwave.server.reads.batches import bindings
+from sparkwave.server.reads.error_positions import placed
 from sparkwave.server.reads.past_queries import environment_at
 from sparkwave.server.reads.result_columns import result_columns
 from sparkwave.server.session.plan_cache import Plan, parse_all
@@ -76,9 +77,9 @@ def returned_columns(
     target = resolve_target(
         statement.table, _PRIVILEGES[type(statement)], session.environment, written_columns(statement)
     )
-    return execution.describe_batch(
-        session, plan_returning(statement, target, session.environment, parameters, is_staged=False)
-    )
+    with placed(statement, session):
+        batch = plan_returning(statement, target, session.environment, parameters, is_staged=False)
+        return execution.describe_batch(session, batch)
 
 
 def _into(session: Session, statement: Insert) -> tuple[Relation, tuple[Column, ...]]:
