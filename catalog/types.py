@@ -217,6 +217,12 @@ class Type:
         return replace(TEXT, dimensions=self.dimensions) if replace(self, dimensions=0).is_text else self
 
     @property
+    def in_tables(self) -> Type:
+        """The type of a table's column of values of this type: the catalogs' own types are texts and OIDs there."""
+        is_of_the_catalog = self.named is not None and self.named.schema == _CATALOG
+        return replace(self, named=None) if is_of_the_catalog else self
+
+    @property
     def without_digits(self) -> Type:
         """The type without a precision."""
         return replace(self, precision=None, scale=None)
@@ -346,8 +352,10 @@ TIME, INTERVAL, JSON, JSONB, UUID = (
     Type("uuid"),
 )
 
-# The type of one-letter columns in PostgreSQL's catalogs; it is text here.
+# The types of columns in PostgreSQL's catalogs that are texts and OIDs here.
 CHAR = Type("text", named=Named(18, _CATALOG, "char"))
+NAME = Type("text", named=Named(19, _CATALOG, "name"))
+XID = Type("oid", named=Named(28, _CATALOG, "xid"))
 
 _BY_OID = {base.oid: Type(name) for name, base in BASES.items() if name not in _OF_MANY} | {
     base.array_oid: Type(name, dimensions=1) for name, base in BASES.items() if name not in _OF_MANY

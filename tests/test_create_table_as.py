@@ -59,6 +59,14 @@ def test_forms(connection: Connection) -> None:
     ):  # fmt: skip
         assert connection.execute(sql).statusmessage == tag, sql
         assert rows(connection, read) == found, sql
+    connection.execute("CREATE TABLE fb AS SELECT relname, relkind, relfrozenxid, 'x' AS c, NULL AS n FROM pg_class")
+    assert dict(columns(connection, "fb")) == {
+        "relname": "text",
+        "relkind": "text",
+        "relfrozenxid": "oid",
+        "c": "text",
+        "n": "text",
+    }
     assert refused(connection, "DELETE FROM fa").sqlstate == "0A000"
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from postgres import beside
 from servers import Server
 
 Connection = psycopg.Connection[Any]
@@ -64,3 +65,47 @@ def test_rows_may_have_no_columns(tables: Connection, binary: bool) -> None:
     for query, count in (("SELECT", 1), ("SELECT FROM rd", 1), ("SELECT FROM generate_series(1, 20)", 20)):
         found = tables.execute(query.encode(), binary=binary)
         assert found.description == [] and found.fetchall() == [()] * count
+
+
+TYPES = (
+    "SELECT 'a', NULL, lower(v), v || t, i::text, b::text FROM rt", "SELECT v, t FROM rt", "SELECT * FROM rt",
+    "SELECT v::text, t::varchar, t::varchar(3), coalesce(v, 'x'), coalesce(t, v), greatest('a', v) FROM rt",
+    "SELECT CASE WHEN b THEN 'x' ELSE v END, CASE WHEN b THEN t ELSE NULL END, nullif(v, 'a') FROM rt",
+    "SELECT v, max(v) FROM rt GROUP BY v",
+    "SELECT first_value(v) OVER (), lag(t) OVER (), (SELECT v FROM rt), (SELECT 'a') FROM rt",
+    "SELECT v FROM rt UNION SELECT t FROM rt", "SELECT 'x' UNION SELECT v FROM rt",
+    "SELECT t FROM rt UNION SELECT v FROM rt",
+    "WITH q AS (SELECT v, 'a' AS a FROM rt) SELECT q.v, a, x.v FROM q, (SELECT lower(v) AS v FROM rt) y (w), rt x",
+    "SELECT x.v, x.l FROM (SELECT v, lower(v) AS l FROM rt) x", "SELECT * FROM rt JOIN rt AS r USING (v)",
+    "VALUES ('a', 1), ('b', 2)", "SELECT * FROM (VALUES ('a')) x (c)", "SELECT 'a'::name, 'a'::\"char\", ARRAY['a']",
+    "SELECT current_user, session_user, current_schema, current_database(), version()",
+    "SELECT typname, typtype, typlen, oid FROM pg_type",
+    "SELECT c.relname, c.relfrozenxid, c.reloptions FROM pg_class c",
+    "SELECT * FROM pg_namespace n, pg_tables WHERE false", "SELECT name, setting FROM pg_catalog.pg_settings",
+    "SELECT table_name, table_type FROM information_schema.tables", "SELECT * FROM information_schema.schemata",
+    "INSERT INTO rt (v, t) VALUES ('a', 'b') RETURNING v, t, lower(v), *", "DELETE FROM rt RETURNING *, v || 'x'",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def both(module_server: Server) -> Iterator[tuple[Connection, Connection]]:
+    with beside(module_server) as clients:
+        for client in clients:
+            client.execute("CREATE TABLE rt (v varchar, t text, i int, b boolean)")
+        yield clients
+
+
+@pytest.mark.parametrize("query", TYPES)
+def test_types_are_postgresqls(both: tuple[Connection, Connection], query: str) -> None:
+    """The same from a Describe before it runs and from a simple query. Lists of privileges are texts here."""
+    told = []
+    for client in both:
+        raw = client.pgconn
+        raw.prepare(b"", query.encode())
+        types = []
+        for found in (raw.describe_prepared(b""), raw.exec_(query.encode())):
+            assert not found.error_message
+            types.append([(found.fname(n), found.ftype(n)) for n in range(found.nfields)])
+        assert types[0] == types[1]
+        told.append([(name, 1009 if oid == 1034 else oid) for name, oid in types[0]])
+    assert told[0] == told[1]

@@ -1,26 +1,28 @@
 """Finds the outputs of a query that are plain columns of relations, as PostgreSQL's RowDescription tells clients.
 
+Of other outputs it finds the type where the engine does not tell it: varchar, text and name are one type there.
+
 A column keeps its origin through joins, subqueries and CTEs; that of a view is the view's own. Other operations, such
 as set operations, lose the origin (PostgreSQL: markTargetListOrigins in parse_target.c).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Relation
-from sparkwave.catalog.types import CHAR, Type
+from sparkwave.catalog.types import CHAR, NAME, Type
 from sparkwave.planner.parse.from_items import from_items
 from sparkwave.planner.parse.trees import alias_of, column_type, folded
 
 
 @dataclass(frozen=True)
 class Origin:
-    """A column of a relation, numbered from 1. With `relation_id` 0 there is none, and the type is that of a cast."""
+    """A column of a relation, numbered from 1. With `relation_id` 0 there is none, and only the type is known."""
 
     relation_id: int
     number: int
@@ -31,19 +33,16 @@ class Origin:
 _Columns = list[tuple[str, Origin | None]]
 
 
-class _Some(list[tuple[str, Origin | None]]):
-    """Some of the columns of a source, whose other columns are unknown."""
+class _Merged(list[tuple[str, Origin | None]]):
+    """The columns of a source in a join that merges columns, so that `*` has them in another order."""
 
 
-_LETTER = Origin(0, 0, CHAR)
-# Catalog columns of PostgreSQL's type "char".
-_LETTERS = {
-    "pg_type": ("typtype", "typcategory", "typdelim", "typalign", "typstorage"),
-    "pg_class": ("relkind", "relpersistence", "relreplident"),
-    "pg_attribute": ("attalign", "attstorage", "attcompression", "attidentity", "attgenerated"),
-    "pg_constraint": ("contype", "confupdtype", "confdeltype", "confmatchtype"),
-    "pg_proc": ("prokind", "provolatile", "proparallel"),
-}
+# Functions that return a value of their first argument's type.
+_KEEPING = (exp.FirstValue, exp.LastValue, exp.NthValue, exp.Lag, exp.Lead, exp.AnyValue, exp.Collate, exp.Paren)
+# Expressions of the type that their values have together, which is the first one's that is no constant.
+_CHOOSING = (exp.Coalesce, exp.Greatest, exp.Least, exp.Case)
+_NAMES = (exp.CurrentUser, exp.SessionUser, exp.CurrentDatabase, exp.CurrentCatalog, exp.CurrentSchema)
+_TYPES_OF_THE_CATALOG = {"name": NAME, '"char"': CHAR}
 
 
 class _Unknown(Exception):
@@ -56,15 +55,23 @@ class _Names:
 
     ctes: Mapping[str, _Columns]
     relations: Mapping[int, Relation]
+    system: Callable[[exp.Table], Mapping[str, Type]]
 
 
-def origins(tree: exp.Expr, relations: Mapping[int, Relation]) -> tuple[Origin | None, ...]:
+_NOTHING = _Names({}, {}, lambda table: {})
+# The sources of FROM by their aliases; None for one whose columns cannot be told.
+_Sources = list[tuple[str, _Columns | None]]
+
+
+def origins(
+    tree: exp.Expr, relations: Mapping[int, Relation], system: Callable[[exp.Table], Mapping[str, Type]]
+) -> tuple[Origin | None, ...]:
     """Return the origin of each output, nothing where outputs cannot be counted.
 
-    `relations` are by the id of table nodes.
+    `relations` are by the id of table nodes; `system` returns the columns of a system relation, as clients see them.
     """
     try:
-        return tuple(origin for _, origin in _outputs(tree, _Names({}, relations)))
+        return tuple(origin for _, origin in _outputs(tree, _Names({}, relations, system)))
     except _Unknown:
         return ()
 
@@ -77,16 +84,41 @@ def _outputs(query: exp.Expr, names: _Names) -> _Columns:
             columns = _renamed(_outputs(cte.this, names), cte.args["alias"])
         except _Unknown:
             columns = []
-        names = _Names({**names.ctes, folded(cte.args["alias"].this): columns}, names.relations)
+        names = replace(names, ctes={**names.ctes, folded(cte.args["alias"].this): columns})
     if isinstance(query, exp.SetOperation):
-        return [(name, origin if origin == _LETTER else None) for name, origin in _outputs(query.this, names)]
+        return _of_both(query, names)
     if not isinstance(query, exp.Select):
         raise _Unknown
     sources = list(_sources(query, names))
     found: _Columns = []
     for item in query.expressions:
-        found += _item(item, sources)
+        found += _item(item, sources, names)
     return found
+
+
+def _of_both(query: exp.SetOperation, names: _Names) -> _Columns:
+    """Return the outputs of a set operation, which have the types of the left side, or of the right for constants."""
+    left, items = _outputs(query.this, names), query.left.selects
+    is_counted = len(items) == len(left) and not any(item.is_star for item in items)
+    right = _outputs(query.expression, names) if is_counted and any(map(_is_constant, items)) else left
+    found: _Columns = []
+    for number, (name, origin) in enumerate(left):
+        if is_counted and _is_constant(items[number]) and number < len(right):
+            origin = right[number][1]
+        found.append((name, _type_alone(origin)))
+    return found
+
+
+def _is_constant(item: exp.Expr) -> bool:
+    """Whether an expression has the type that its place gives it."""
+    value = item.unalias()
+    return isinstance(value, exp.Null) or (isinstance(value, exp.Literal) and value.is_string)
+
+
+def _type_alone(origin: Origin | None) -> Origin | None:
+    """Return the type of a text or a user's type, without the column it comes from."""
+    is_told = origin is not None and (origin.type.is_text or origin.type.named is not None)
+    return Origin(0, 0, origin.type) if origin is not None and is_told else None
 
 
 def _sources(select: exp.Select, names: _Names) -> Iterator[tuple[str, _Columns | None]]:
@@ -96,7 +128,9 @@ def _sources(select: exp.Select, names: _Names) -> Iterator[tuple[str, _Columns 
     for source in from_items(select):
         columns = _source(source, names)
         more = source.args.get("joins") or source.args.get("laterals")
-        yield alias_of(source), None if merges or more else columns
+        if merges and columns is not None:
+            columns = _Merged((name, _type_alone(origin)) for name, origin in columns)
+        yield alias_of(source), None if more else columns
 
 
 def _source(source: exp.Expr, names: _Names) -> _Columns | None:
@@ -106,6 +140,8 @@ def _source(source: exp.Expr, names: _Names) -> _Columns | None:
             return _renamed(_outputs(source.this, names), alias)
         except _Unknown:
             return None
+    if isinstance(source, exp.Values):
+        return _renamed([("", _of_column(column)) for column in zip(*_rows(source), strict=False)], alias)
     if not isinstance(source, exp.Table) or not isinstance(source.this, exp.Identifier):
         return None
     relation = names.relations.get(id(source))
@@ -113,10 +149,18 @@ def _source(source: exp.Expr, names: _Names) -> _Columns | None:
         pairs = enumerate(relation.visible, start=1)
         return _renamed([(c.name, Origin(relation.id, n, c.type)) for n, c in pairs], alias)
     columns = names.ctes.get(folded(source.this)) if source.args.get("db") is None else None
-    letters = _LETTERS.get(folded(source.this)) if columns is None and source.text("db") in ("", "pg_catalog") else None
-    if letters is not None and not (isinstance(alias, exp.TableAlias) and alias.columns):
-        return _Some((name, _LETTER) for name in letters)
+    if columns is None:
+        columns = [(name, Origin(0, 0, type_)) for name, type_ in names.system(source).items()]
     return _renamed(columns, alias) if columns else None
+
+
+def _rows(values: exp.Values) -> list[list[exp.Expr]]:
+    return [row.expressions for row in values.expressions if isinstance(row, exp.Tuple)]
+
+
+def _of_column(values: Sequence[exp.Expr]) -> Origin | None:
+    """Return the type of a column of VALUES."""
+    return _type_of(next((value for value in values if not _is_constant(value)), values[0]), [], _NOTHING)
 
 
 def _renamed(columns: _Columns, alias: exp.Expr | None) -> _Columns:
@@ -124,7 +168,7 @@ def _renamed(columns: _Columns, alias: exp.Expr | None) -> _Columns:
     return [(given[n] if n < len(given) else name, origin) for n, (name, origin) in enumerate(columns)]
 
 
-def _item(item: exp.Expr, sources: list[tuple[str, _Columns | None]]) -> _Columns:
+def _item(item: exp.Expr, sources: _Sources, names: _Names) -> _Columns:
     """Return the outputs of one item of a select list."""
     value = item.unalias()
     if isinstance(value, exp.Column) and isinstance(value.this, exp.Star):
@@ -137,16 +181,54 @@ def _item(item: exp.Expr, sources: list[tuple[str, _Columns | None]]) -> _Column
         raise _Unknown
     alias = item.args["alias"] if isinstance(item, exp.Alias) else None
     if not isinstance(value, exp.Column):
-        return [(folded(alias) if alias is not None else "", _cast(value))]
-    name = folded(alias if alias is not None else value.this)
+        return [(folded(alias) if alias is not None else "", _type_of(value, sources, names))]
+    return [(folded(alias if alias is not None else value.this), _of_name(value, sources))]
+
+
+def _of_name(value: exp.Column, sources: _Sources) -> Origin | None:
+    """Return the origin of a column that is read."""
     table = folded(value.args["table"]) if value.args.get("table") is not None else None
     for source, columns in sources:
         if table is not None and source != table:
             continue
         origin = next((origin for own, origin in columns or [] if own == folded(value.this)), None)
         if origin is not None:
-            return [(name, origin)]
-    return [(name, None)]
+            return origin
+    return None
+
+
+def _type_of(value: exp.Expr, sources: _Sources, names: _Names) -> Origin | None:
+    """Return the type of an expression, as far as it may be another one than the engine tells."""
+    match value:
+        case exp.Column():
+            return _type_alone(_of_name(value, sources))
+        case exp.Window() | exp.IgnoreNulls() | exp.RespectNulls():
+            return _type_of(value.this, sources, names)
+        case exp.Subquery():
+            try:
+                outputs = _outputs(value.this, names)
+            except _Unknown:
+                return None
+            return _type_alone(outputs[0][1]) if len(outputs) == 1 else None
+        case exp.Cast() | exp.Array():
+            return _cast(value)
+    if isinstance(value, _NAMES) or (isinstance(value, exp.Anonymous) and value.name.lower() == "pg_get_userbyid"):
+        return Origin(0, 0, NAME)
+    if isinstance(value, _KEEPING):
+        return _type_of(value.this, sources, names)
+    if isinstance(value, _CHOOSING):
+        chosen = next((each for each in _choices(value) if not _is_constant(each)), None)
+        return _type_of(chosen, sources, names) if chosen is not None else None
+    return None
+
+
+def _choices(value: exp.Expr) -> list[exp.Expr]:
+    """The values of which an expression has one, in the order in which their types count."""
+    if not isinstance(value, exp.Case):
+        return [value.this, *value.expressions]
+    default = value.args.get("default")
+    results = [branch.args["true"] for branch in value.args["ifs"]]
+    return results if default is None else [default, *results]
 
 
 def _cast(value: exp.Expr) -> Origin | None:
@@ -158,17 +240,21 @@ def _cast(value: exp.Expr) -> Origin | None:
         return replace(item, type=replace(item.type, dimensions=item.type.dimensions + 1))
     if not isinstance(value, exp.Cast):
         return None
+    of_the_catalog = _TYPES_OF_THE_CATALOG.get(value.to.sql(dialect="postgres").lower())
+    if of_the_catalog is not None:
+        return Origin(0, 0, of_the_catalog)
     try:
         type_ = column_type(value.to)
     except Error:
         return None
-    return Origin(0, 0, type_) if type_.precision is not None or type_.named is not None else None
+    is_told = type_.precision is not None or type_.named is not None or type_.is_text
+    return Origin(0, 0, type_) if is_told else None
 
 
 def _all(sources: list[_Columns | None]) -> _Columns:
     found: _Columns = []
     for columns in sources:
-        if columns is None or isinstance(columns, _Some):
+        if columns is None or isinstance(columns, _Merged):
             raise _Unknown
         found += columns
     if not sources:

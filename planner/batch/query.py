@@ -41,6 +41,7 @@ from sparkwave.planner.batch.row_in_query import expand_row_in_query
 from sparkwave.planner.batch.row_structs import with_row_types
 from sparkwave.planner.batch.sequence_calls import NO_DRAWS, Draws, with_sequences
 from sparkwave.planner.batch.serving import RELATION, Served, find_lookup, over_copies
+from sparkwave.planner.batch.system_types import system_type
 from sparkwave.planner.batch.ties import expand_ties
 from sparkwave.planner.batch.time_travel import SNAPSHOT, at_versions
 from sparkwave.planner.batch.typer import Columns, NameTables, Typer
@@ -183,10 +184,13 @@ def plan_query(
     typed = typer(environment)
     tree = hash_lists(prepared(named_query(tree), environment, typed), typed)
     relations, client_tree = _relations(tree, environment), tree
-    found = origins(tree, relations)
+    found = _origins(tree, relations, environment)
     is_constant = all(isinstance(node, _CONSTANT) for node in tree.walk())
     tree = with_row_types(tree.copy(), environment.catalog, environment.scope)
     name_outputs(tree)
+    for item in tree.expressions if isinstance(tree, exp.Select) else ():
+        if isinstance(value := item.unalias(), exp.Null):
+            value.replace(exp.cast(exp.null(), exp.DType.TEXT))  # for DuckDB an integer
     tree = expand_sessions(expand_windows(canonical(tree, copy=False)))
     if parameters is None:
         parameters = infer(tree, environment, oids)
@@ -771,6 +775,25 @@ def _name_tables(environment: Environment) -> NameTables:
 def _typed_columns(relation: Relation, with_row_id: bool) -> Columns:
     columns = relation.visible + (row_id_columns(relation) if with_row_id else ())
     return {column.name: column.type for column in columns}
+
+
+def origins_of(tree: exp.Expr, environment: Environment) -> tuple[Origin | None, ...]:
+    """Return the origins of the outputs of a query that is not prepared."""
+    return _origins(tree, _relations(tree, environment), environment)
+
+
+def _origins(tree: exp.Expr, relations: Mapping[int, Relation], environment: Environment) -> tuple[Origin | None, ...]:
+    return origins(tree, relations, lambda table: _shown_columns(table, environment))
+
+
+def _shown_columns(table: exp.Table, environment: Environment) -> Columns:
+    """Return the columns of a system relation with the types that clients see; nothing for others."""
+    name = name_of(table)
+    schema = name.schema or system_schema(name.name, environment.scope.path, environment.is_system) or ""
+    if not schema or not environment.is_system(schema, name.name):
+        return {}
+    columns = environment.system_columns(schema, name.name)
+    return {column: system_type(schema, column, type_) for column, type_ in columns.items()}
 
 
 def _system_columns(table: exp.Table, environment: Environment) -> Columns:

@@ -7,7 +7,7 @@ transaction, take two steps: a query of the rows to change, whose result is stag
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from sqlglot import exp
@@ -25,6 +25,7 @@ from sparkwave.planner.batch.query import (
     check_columns_read,
     check_reads,
     infer,
+    origins_of,
     plan_query,
     prepared,
     resolve_tables,
@@ -296,9 +297,10 @@ def plan_returning(
 ) -> Batch:
     """Plan RETURNING over the staged rows, or over all rows to describe it."""
     query = with_row_types(_returning(statement, environment), environment.catalog, environment.scope)
+    found = origins_of(query, environment)
     if is_staged:
         _read_staged(query, statement, target)
-    return plan_query(query, environment, parameters=parameters)
+    return replace(plan_query(query, environment, parameters=parameters), origins=found)
 
 
 def _returning(statement: Insert | Update | Delete, environment: Environment) -> exp.Select:

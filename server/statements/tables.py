@@ -198,4 +198,4 @@ def _table_columns(statement: CreateTableAs, outputs: tuple[ResultColumn, ...]) 
         if name in RESERVED_COLUMNS:
             message = f'column name "{name}" conflicts with a system column name'
             raise Error(message, errors.INVALID_COLUMN_DEFINITION)
-    return tuple(Column(name, output.type) for name, output in zip(names, outputs, strict=True))
+    return tuple(Column(name, output.type.in_tables) for name, output in zip(names, outputs, strict=True))

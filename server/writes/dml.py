@@ -34,7 +34,7 @@ from sparkwave.server.reads import execution
 from sparkwave.server.reads.batches import bindings
 from sparkwave.server.reads.error_positions import placed
 from sparkwave.server.reads.past_queries import environment_at
-from sparkwave.server.reads.result_columns import result_columns
+from sparkwave.server.reads.result_columns import described_columns
 from sparkwave.server.session.plan_cache import Plan, parse_all
 from sparkwave.server.session.session import Session
 from sparkwave.server.wire.result import Result, ResultColumn
@@ -179,15 +179,15 @@ def insert(session: Session, statement: Insert, oids: tuple[int, ...], values: t
             pace(session, target, scalar(cursor, f"SELECT count(*) FROM {INSERTED}"))
             with writing(session, cursor, target) as (store,):
                 count = upsert(session, cursor, statement, store, batch.parameters, values)
-                names_returned = _keep_returned(session, cursor, statement, target, batch, values)
+                returned = _keep_returned(session, cursor, statement, target, batch, values)
                 replaces = statement.upsert.tree is not None and meets_stored(cursor, store)
                 (store.merge if replaces else store.insert)(cursor)
         else:
             if statement.returning and target.constraints.lengths:  # which cuts trailing blanks off
                 check_rows(session.environment, cursor, target, INSERTED)
-            names_returned = _keep_returned(session, cursor, statement, target, batch, values)
+            returned = _keep_returned(session, cursor, statement, target, batch, values)
             count = store_staged(session, cursor, target)
-        return _result(session, cursor, f"INSERT 0 {count}", names_returned)
+        return _result(session, cursor, f"INSERT 0 {count}", returned)
 
 
 def change(
@@ -201,7 +201,7 @@ def change(
     cursor = session.cursor()
     with session.interrupting(cursor, batch.sql):
         given = bindings(cursor, batch.sql, values)
-        names: tuple[str, ...] = ()
+        returned: tuple[ResultColumn, ...] = ()
         pace(session, target, 0)
         with writing(session, cursor, target) as (store,):
             if planned.is_direct:
@@ -217,10 +217,10 @@ def change(
                 if isinstance(statement, Merge):
                     _refuse_repeated(cursor)
                 else:
-                    names = _keep_returned(session, cursor, statement, target, batch, values)
+                    returned = _keep_returned(session, cursor, statement, target, batch, values)
                 _apply(session, cursor, store, planned)
         session.context.dml_pace.spend(target.id, count)
-        return _result(session, cursor, f"{type(statement).__name__.upper()} {count}", names)
+        return _result(session, cursor, f"{type(statement).__name__.upper()} {count}", returned)
 
 
 def _check_updated(session: Session, cursor: Cursor, target: Relation, planned: Change) -> None:
@@ -260,8 +260,8 @@ def _keep_returned(
     target: Relation,
     batch: Batch,
     values: tuple[object, ...],
-) -> tuple[str, ...]:
-    """Compute RETURNING before anything is stored, so that its errors have no effect. Returns its column names."""
+) -> tuple[ResultColumn, ...]:
+    """Compute RETURNING before anything is stored, so that its errors have no effect. Returns its columns."""
     if not statement.returning:
         return ()
     returned = plan_returning(statement, target, session.environment, batch.parameters, is_staged=True)
@@ -269,17 +269,16 @@ def _keep_returned(
     with execution.drawing(session, cursor, returned.draws):
         described = cursor.execute(f"DESCRIBE {returned.sql}", given and dict.fromkeys(given)).fetchall()
         cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {_RETURNED} AS {returned.sql}", given)
-    return tuple(name for name, *_ in described)
+    return described_columns([(name, type_) for name, type_, *_ in described], returned.origins)
 
 
-def _result(session: Session, cursor: Cursor, tag: str, names: tuple[str, ...]) -> Result:
-    """A write's result: the tag, and the rows of RETURNING under these names, if any."""
-    if not names:
+def _result(session: Session, cursor: Cursor, tag: str, columns: tuple[ResultColumn, ...]) -> Result:
+    """A write's result: the tag, and the rows of RETURNING, if any."""
+    if not columns:
         return Result(tag)
     cursor.execute(f"FROM {_RETURNED}")
-    columns = (replace(column, name=name) for column, name in zip(result_columns(cursor), names, strict=True))
     # The tag has the number of changed rows, even if the client does not read them all.
-    return replace(execution.stream(session, cursor, tag, tuple(columns)), counts_rows=False)
+    return replace(execution.stream(session, cursor, tag, columns), counts_rows=False)
 
 
 def truncate(session: Session, statement: Truncate) -> Result:
