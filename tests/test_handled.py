@@ -36,8 +36,6 @@ REFUSED = [
     ("SELECT a FROM t GROUP BY «a WITH TOTALS", "WITH TOTALS"),
     ("SELECT AS STRUCT «a FROM t", "SELECT AS"),
     ("SELECT a FROM t ORDER BY «a WITH FILL", "WITH FILL"),
-    ("SELECT «a COLLATE \"C\" AS z FROM t", "COLLATE"),
-    ("SELECT trim(BOTH 'x' FROM «c COLLATE \"C\") AS z FROM t", "COLLATE"),
     ("SELECT «sum(a) WITHIN GROUP (ORDER BY b) AS s FROM t", "WITHIN GROUP of sum"),
     ("SELECT concat(VARIADIC «arr) AS z FROM t", "VARIADIC"),
     ("SELECT left(c, «n := 2) AS z FROM t", "an argument by name"),

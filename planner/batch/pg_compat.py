@@ -11,8 +11,6 @@ from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
-from sparkwave.catalog import errors
-from sparkwave.catalog.errors import Error
 from sparkwave.catalog.names import is_temporary_schema
 from sparkwave.planner.batch.parameters import parameter_number
 from sparkwave.planner.batch.pg_casts import (
@@ -45,9 +43,7 @@ from sparkwave.planner.batch.row_functions import bigint_as_integer, is_of_integ
 from sparkwave.planner.bind.output_names import FUNCTION_NODES, output_name
 from sparkwave.planner.functions.operators import as_call
 from sparkwave.planner.parse import parameter_runs
-from sparkwave.planner.parse.constraints import COLLATIONS
 from sparkwave.planner.parse.parameter_runs import PARAMETER_MARK
-from sparkwave.planner.parse.trees import position_of
 
 VERSION = "PostgreSQL 13.14.0-RisingWave-3.0.0 (Sparkwave)"
 
@@ -408,16 +404,9 @@ _MOMENTS: dict[type[exp.Expr], str] = {
 
 
 def _without_collation(node: exp.Collate, context: object) -> exp.Expr:
-    """Return the operand. Raises Error 42704 for a collation with another order."""
-    name = node.expression
-    if name.name not in COLLATIONS:
-        raise Error(
-            f'collation "{name.name}" for encoding "UTF8" does not exist',
-            errors.UNDEFINED_OBJECT,
-            hint='Text is ordered by its bytes, as COLLATE "C" has it.',
-            position=position_of(name) or position_of(node),
-        )
-    return node.this
+    """Return the operand; the collation has been checked (`bind.collations`)."""
+    operand: exp.Expr = node.this
+    return operand
 
 
 _RULES: dict[type[exp.Expr], Callable[..., exp.Expr | None]] = {

@@ -54,6 +54,7 @@ from sparkwave.planner.bind.binder import (
     row_id_columns,
     scope_of,
 )
+from sparkwave.planner.bind.collations import check_text, operand_of, position_of_collation
 from sparkwave.planner.bind.dependent_columns import group_by_dependents
 from sparkwave.planner.bind.document_keys import may_hold_documents, with_document_keys
 from sparkwave.planner.bind.function_queries import is_source
@@ -77,7 +78,7 @@ from sparkwave.planner.functions.duckdb_spelling import for_duckdb
 from sparkwave.planner.functions.flat_unnest import flatten, unnested
 from sparkwave.planner.functions.narrow import narrow_totals
 from sparkwave.planner.functions.operators import check_subscripts
-from sparkwave.planner.functions.typed import is_quotient, with_written_numerics
+from sparkwave.planner.functions.typed import is_quotient, type_of_part, with_written_numerics
 from sparkwave.planner.functions.undefined import check_counts
 from sparkwave.planner.functions.written_json import with_json
 from sparkwave.planner.parse.literals import with_literals
@@ -291,6 +292,10 @@ def check_types(tree: exp.Expr, environment: Environment, typed: Typer) -> None:
         found = [find_relation(name_of(table), environment) for table in base_tables(tree)]
         return None if None in found else [relation for relation in found if relation is not None]
 
+    collated = list(tree.find_all(exp.Collate))
+    operands = typed(tree, [operand_of(node) for node in collated]) if collated else []
+    for node, operand in zip(collated, operands, strict=True):
+        check_text(type_of_part(operand) if operand is not None else None, position_of_collation(node))
     for part in tree.find_all(exp.BitString, exp.DataType):
         if isinstance(part, exp.BitString) or part.this == exp.DType.BIT:
             raise Error('type "bit" does not exist', errors.UNDEFINED_OBJECT)

@@ -19,6 +19,7 @@ from sparkwave.catalog.model import ROW_ID, Catalog, Column, Relation
 from sparkwave.catalog.types import Type
 from sparkwave.planner import since
 from sparkwave.planner.bind.ambiguous import check_unambiguous, mark_bare
+from sparkwave.planner.bind.collations import check_collated, without_collations
 from sparkwave.planner.bind.dependent_columns import group_by_dependents
 from sparkwave.planner.bind.merged_columns import columns_in, compare_merged, expand_natural, mark_merges
 from sparkwave.planner.bind.output_names import name_selects, without_written_names
@@ -158,6 +159,7 @@ def annotated(query: exp.Query, catalog: Catalog, scope: Scope, check: Check = l
     if scope.planner < since.WRITTEN_NAMES:
         without_written_names(query)
     name_selects(query)
+    without_collations(query)
     query = with_functions(query, catalog, scope)
     if scope.planner >= since.DEPENDENT_COLUMNS:
         group_by_dependents(query, catalog, scope)
@@ -203,6 +205,7 @@ def annotated(query: exp.Query, catalog: Catalog, scope: Scope, check: Check = l
     except (OptimizeError, SchemaError) as error:
         raise _qualify_error(str(error), query, tables) from error
     assert isinstance(tree, exp.Query)
+    check_collated(tree)
     check_counts(tree, lambda whole, nodes: list(nodes))
     _make_aliases_unique(tree)
     return BoundQuery(tree, tables)
@@ -243,6 +246,7 @@ def _resolve_tables(
         relation = resolve_readable(catalog, scope, name_of(table))
         if relation.is_view:
             subquery = reference(relation, table, catalog)
+            without_collations(subquery)
             check(subquery.this)
             _resolve_tables(subquery.this, catalog, scope_of(relation), tables, taken, check)
             table.replace(subquery)

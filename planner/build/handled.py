@@ -195,7 +195,6 @@ SYNTAX: dict[type[exp.Expr], Syntax] = {
 _WHOLE = (exp.Condition, exp.Predicate, exp.AtTimeZone, exp.JSONPath, exp.JSONPathPart)
 _REFUSED: dict[type[exp.Expr], str] = {
     exp.Lock: "FOR UPDATE",
-    exp.Collate: "COLLATE",
     exp.Kwarg: "an argument by name",
     exp.PropertyEQ: "an argument by name",
     exp.Variadic: "VARIADIC",
