@@ -5,7 +5,11 @@ A relation keeps the version that planned it first, because its stored rows fit 
 
 from __future__ import annotations
 
-PLANNER = 12  # that of new definitions
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+PLANNER = 13  # that of new definitions
 
 ESCAPED_NAMES = 3  # columns of any name; before, a few names were refused
 EXACT_AVERAGES = 4  # avg() of integers and numerics is a numeric; before, it was of double precision
@@ -19,3 +23,21 @@ WIDE_LITERALS = 10  # an integer constant beside a smallint is an integer; befor
 DEPENDENT_COLUMNS = 10  # a primary key in GROUP BY stands for its table's columns; before, for itself alone
 WRITTEN_NAMES = 11  # an unnamed variance(x) is named variance; before, it was var_samp
 EXACT_DIGITS = 12  # computed numerics keep more than ten digits after the point; before, they were rounded
+EXACT_ROUNDS = 13  # round(i, 2) of an integer is a numeric, percentile_cont of a real a double; before, other floats
+
+_VERSION: ContextVar[int] = ContextVar("planner", default=PLANNER)
+
+
+@contextmanager
+def planned_by(version: int) -> Iterator[None]:
+    """While entered, a definition of a version of the planner is planned; otherwise it is a new one."""
+    before = _VERSION.set(version)
+    try:
+        yield
+    finally:
+        _VERSION.reset(before)
+
+
+def is_since(change: int) -> bool:
+    """Return whether the definition that is planned has the meaning that definitions have since a version."""
+    return _VERSION.get() >= change

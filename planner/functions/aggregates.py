@@ -32,6 +32,7 @@ from sparkwave.planner.functions.result_types import array_type, keeps_digits
 from sparkwave.planner.functions.scalar_functions import AS_NUMERIC
 from sparkwave.planner.functions.typed import data_type, sql_type
 from sparkwave.planner.functions.written_json import IS_OF_JSONB
+from sparkwave.planner.since import EXACT_ROUNDS, is_since
 
 # Functions that sqlglot does not know as aggregates, by PostgreSQL's name.
 _BY_NAME: dict[str, str] = {
@@ -155,7 +156,7 @@ def _canonical(node: exp.Expr) -> exp.Expr:
         # DuckDB's function returns the type of the values, with its scale.
         for ordered in node.expression.expressions:
             type_ = sql_type(ordered.this.type)
-            if type_ is None or type_.name in ("numeric", "real"):
+            if type_ is None or type_.name == "numeric" or (type_.name == "real" and is_since(EXACT_ROUNDS)):
                 ordered.set("this", exp.cast(ordered.this.copy(), data_type(DOUBLE)))
         return node
     if (made := over_array(node)) is not None:

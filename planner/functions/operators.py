@@ -54,6 +54,7 @@ from sparkwave.planner.functions.written_json import IS_OF_JSONB
 from sparkwave.planner.parse.constant_runs import ConstantRun
 from sparkwave.planner.parse.lambdas import ElementLambda
 from sparkwave.planner.parse.trees import position_of
+from sparkwave.planner.since import EXACT_ROUNDS, is_since
 
 Call = tuple[str, list[exp.Expr]]
 
@@ -256,7 +257,13 @@ def _exact_type(value: Known, count: int) -> Known:
     """Return the type of a numeric to round, of `count` arguments; with places an integer is a numeric, too."""
     if value is None or value.dimensions:
         return None
-    return computed(0) if value.is_integer and count == 2 else value if value.name == "numeric" else None
+    return (
+        computed(0)
+        if value.is_integer and count == 2 and is_since(EXACT_ROUNDS)
+        else value
+        if value.name == "numeric"
+        else None
+    )
 
 
 def _rounded(type_: Type, places: list[exp.Expr]) -> Type:

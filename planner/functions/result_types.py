@@ -6,9 +6,6 @@ returns None when the result's type is unknown.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import replace
 
 from sqlglot import exp
@@ -34,6 +31,7 @@ from sparkwave.catalog.types import (
     Type,
     struct_type,
 )
+from sparkwave.planner.since import EXACT_DIGITS, is_since
 
 Known = Type | None
 
@@ -42,22 +40,9 @@ NUMBERS = ("smallint", "integer", "bigint", "numeric", "real", "double precision
 TIMES = ("date", "timestamp without time zone", "timestamp with time zone")
 
 
-# Whether computed numerics keep the digits of their parts; not while a definition of an earlier version is planned.
-_KEEPS_DIGITS: ContextVar[bool] = ContextVar("keeps_digits", default=True)
-
-
-@contextmanager
-def keeping_digits(keeps: bool) -> Iterator[None]:
-    """Let computed numerics keep more than ten digits after the point, as since `since.EXACT_DIGITS`, or not."""
-    before = _KEEPS_DIGITS.set(keeps)
-    try:
-        yield
-    finally:
-        _KEEPS_DIGITS.reset(before)
-
-
 def keeps_digits() -> bool:
-    return _KEEPS_DIGITS.get()
+    """Return whether computed numerics keep more than ten digits after the point."""
+    return is_since(EXACT_DIGITS)
 
 
 def computed(scale: int) -> Type:

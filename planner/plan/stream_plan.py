@@ -32,7 +32,6 @@ from sparkwave.planner.delta.nullability import never_null
 from sparkwave.planner.functions.aggregates import is_aggregate, with_numeric_spreads
 from sparkwave.planner.functions.duckdb_spelling import for_duckdb
 from sparkwave.planner.functions.json_checks import check_key
-from sparkwave.planner.functions.result_types import keeping_digits
 from sparkwave.planner.functions.typed import type_of_part
 from sparkwave.planner.functions.unstable import check_stable
 from sparkwave.planner.parse.statement import parse_statement
@@ -210,7 +209,7 @@ def plan_view(
     because the job has the settings' results.
     """
     try:
-        with keeping_digits(made is None or made.planner >= since.EXACT_DIGITS):
+        with since.planned_by(made.planner if made is not None else since.PLANNER):
             return _planned(statement, catalog, scope, settings, made)
     except Error as error:
         error.message = readable(error.message)
