@@ -8,6 +8,7 @@ from test_queries_page import catalog, plan
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Catalog, Relation
 from sparkwave.catalog.types import DOUBLE, NUMERIC, QUOTIENT
+from sparkwave.planner.plan.fingerprint import fingerprint
 from sparkwave.planner.plan.stream_plan import StreamPlan, plan_definition
 from sparkwave.planner.since import PLANNER
 
@@ -125,3 +126,12 @@ def test_variances_keep_their_names(nexmark: Catalog) -> None:
     query = "SELECT auction, variance(price) FROM bid GROUP BY auction"
     names = [made_by(version, query, nexmark).columns[1].name for version in (9, PLANNER)]
     assert names == ["var_samp", "variance"]
+
+
+def test_rounded_integers_and_percentiles_of_reals_keep_their_types(nexmark: Catalog) -> None:
+    query = "SELECT auction, round(price, 2) AS x FROM bid"
+    types = [str(made_by(version, query, nexmark).columns[1].type) for version in (12, PLANNER)]
+    assert types == ["double precision", "numeric(38,2)"]
+    query = "SELECT auction, percentile_cont(0.3) WITHIN GROUP (ORDER BY price::real) AS x FROM bid GROUP BY auction"
+    real, double = (fingerprint(made_by(version, query, nexmark)).digest for version in (12, PLANNER))
+    assert real != double
