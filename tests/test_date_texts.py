@@ -184,10 +184,41 @@ def test_whatever_writes_reads_in_the_sessions_order(
     assert answers[0] == answers[1]
 
 
+ARRAYS = (
+    "SELECT '{{{0},NULL}}'::date[]", "SELECT '{{\"{0} 10:30\"}}'::timestamp[]",
+    "SELECT '{{{{{0}}},{{2024-01-02}}}}'::date[]",
+    "SELECT '2003-02-01'::date = ANY('{{{0}}}')", "SELECT '[1:1]={{{0}}}'::date[] = '{{{0}}}'",
+    "SELECT ARRAY['{0}']::date[]",
+    "INSERT INTO arrays (k, d) VALUES (1, '{{{0}}}')", "INSERT INTO arrays (k, d) VALUES (2, '{{{0}}}'), (3, NULL)",
+    "INSERT INTO arrays (k, d, i) SELECT 4, '{{{0}}}', '{{1,2}}'", "UPDATE arrays SET d = '{{{0}}}' WHERE k = 3",
+    "SELECT k FROM arrays WHERE d = '{{{0}}}' ORDER BY k",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("style", [*(f"ISO, {order}" for order in ORDERS), "German"])
+@pytest.mark.parametrize("text", ["01/02/03", "8-Jan-99", "13.02.2003", "20030201", "2003-02-01", "1/2/3/4"])
+def test_items_of_arrays_are_read_in_the_sessions_order(
+    both: tuple[Connection, Connection], text: str, style: str
+) -> None:
+    answers = []
+    for client in both:
+        client.execute(f"SET datestyle = '{style}'".encode())
+        client.execute("CREATE TABLE arrays (k int PRIMARY KEY, d date[], i int[])")
+        told = [_answer(client, write.format(text)) for write in ARRAYS]
+        try:
+            with client.cursor() as cursor, cursor.copy("COPY arrays (k, d) FROM STDIN") as copy:
+                copy.write(f"5\t{{{text},NULL}}\n6\t\\N\n7\t{{}}\n".encode())
+        except psycopg.Error as error:
+            told.append((error.sqlstate, error.diag.message_primary, error.diag.context))
+        answers.append((told, client.execute("SELECT k, d, i FROM arrays ORDER BY k").fetchall()))
+        client.execute("DROP TABLE arrays")
+    assert answers[0] == answers[1]
+
+
 OTHERWISE = "has another meaning in the order MDY, in which definitions are read"
 
 
-@pytest.mark.parametrize("written", ["'{}'::date = d", "d = '{}'"])
+@pytest.mark.parametrize("written", ["'{}'::date = d", "d = '{}'", "d = ANY('{{{}}}')", "('{{{}}}'::date[])[1] = d"])
 @pytest.mark.parametrize("kind", ["MATERIALIZED VIEW", "VIEW"])
 def test_a_definition_means_the_same_in_every_session(in_process_server: Server, kind: str, written: str) -> None:
     """It is read in the order MDY; what a session's order reads otherwise is refused in this session."""

@@ -46,6 +46,14 @@ def test_text(tables: Connection) -> None:
     assert texts(tables, "SELECT y, many FROM o ORDER BY k") == [("(1,one)", '{"(1,a)",NULL}'), ('(,"")', '{"(2,b)"}')]
 
 
+def test_a_star_in_a_row_stands_for_the_columns_of_its_source(tables: Connection) -> None:
+    query = "SELECT ROW(q.*, 5)::varchar AS r FROM (SELECT 1 AS one, k FROM s WHERE k < 3) AS q ORDER BY k"
+    assert texts(tables, query) == [("(1,1,5)",), ("(1,2,5)",)]
+    tables.execute(f"CREATE MATERIALIZED VIEW starred AS {query.removesuffix(' ORDER BY k')}")
+    assert texts(tables, "SELECT r FROM starred ORDER BY r") == texts(tables, query)
+    tables.execute("DROP MATERIALIZED VIEW starred")
+
+
 def test_cast_to_text_is_what_prints(tables: Connection) -> None:
     for column, table in (("x", "s"), ("y", "o"), ("many", "o")):
         query = f"SELECT {column}, {column}::varchar FROM {table} ORDER BY k"
@@ -169,6 +177,7 @@ ERRORS = [
     ("SELECT ROW(1, 2)::STRUCT<a int>", "42846", "cannot cast type record to struct<a integer>"),
     ("SELECT '(1,2'::STRUCT<a int, b int>", "22P02", "malformed record literal"),
     ("SELECT ROW()", "0A000", "a row without fields"),
+    ("SELECT ROW(g.*) FROM generate_series(1, 2) AS g", "0A000", "g.* in a row is not supported here"),
     ("INSERT INTO s VALUES (9, (1, 2, 3))", "42846", "cannot cast type record"),
     ("INSERT INTO s SELECT 9, many FROM o", "42846", "cannot cast type"),
     ("CREATE TABLE bad (x STRUCT<a int, A int>)", "42701", 'field "a" of a struct specified more than once'),

@@ -31,7 +31,8 @@ from sparkwave.planner.batch.argument_types import argument_type
 from sparkwave.planner.batch.typer import Typer, output_type, type_of_value
 from sparkwave.planner.functions.operators import as_call
 from sparkwave.planner.functions.result_types import Known, array_type, common
-from sparkwave.planner.parse.literals import moment_value
+from sparkwave.planner.functions.typed import data_type
+from sparkwave.planner.parse.literals import array_value, moment_value
 from sparkwave.planner.parse.parameter_runs import parameter_numbers
 from sparkwave.planner.parse.row_values import is_row
 from sparkwave.planner.parse.text_values import MOMENTS
@@ -94,7 +95,7 @@ def assigned_values(tree: exp.Expr, types: Callable[[str, int], Type | None]) ->
 
 
 def read_assigned(tree: exp.Expr, types: Callable[[str, int], Type | None], order: str) -> None:
-    """Write the dates and times that an INSERT's query has as texts in the engines' form, in place.
+    """Write the dates, times and arrays that an INSERT's query has as texts in the engines' form, in place.
 
     The arguments are those of `assigned_values`; `order` is that of dates. Raises Error 22007, 22008, 22009, 22023.
     """
@@ -104,6 +105,9 @@ def read_assigned(tree: exp.Expr, types: Callable[[str, int], Type | None], orde
         if type_ in MOMENTS:
             with at(text):
                 text.replace(moment_value(text.name, type_, order))
+        elif type_ is not None and type_.dimensions:
+            with at(text):
+                text.replace(exp.cast(array_value(text.name, type_, order), data_type(type_)))
 
 
 def _written(tree: exp.Expr) -> Iterable[tuple[str, int, exp.Expr]]:

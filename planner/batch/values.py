@@ -25,7 +25,7 @@ from sparkwave.planner.functions.scalar_functions import ELEMENT
 from sparkwave.planner.functions.typed import with_written_numerics
 from sparkwave.planner.functions.written_json import with_json
 from sparkwave.planner.parse.generated import columns_read, expression_of
-from sparkwave.planner.parse.literals import moment_value
+from sparkwave.planner.parse.literals import array_value, moment_value
 from sparkwave.planner.parse.moment_words import RELATIVE
 from sparkwave.planner.parse.text_values import MOMENTS, moment_text
 from sparkwave.planner.parse.trees import at, folded, parse_tree, position_of, unsupported
@@ -106,6 +106,9 @@ def as_column(value: exp.Expr, column: Column, order: str) -> exp.Expr:
     elif text.is_string and column.type in MOMENTS:
         with at(text):
             value = moment_value(text.name, column.type, order)
+    elif text.is_string and column.type.dimensions:
+        with at(text):
+            value = array_value(text.name, column.type, order)
     return exp.cast(value.copy(), data_type(column.type))
 
 

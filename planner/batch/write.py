@@ -172,7 +172,7 @@ def plan_insert(
                     with at(value):
                         read = moment_value(value.name, column.type, environment.scope.order)
                 else:
-                    read = exp.Literal.string(engine_text(value.name, name))
+                    read = exp.Literal.string(engine_text(value.name, name, environment.scope.order))
                 value.replace(exp.Cast(this=read, to=to.copy()))
             elif has_exponent(value) and column.type.name == "numeric":
                 value.replace(exp.cast(exp.Literal.string(value.sql()), data_type(column.type)))

@@ -24,6 +24,7 @@ from sparkwave.planner.bind.dependent_columns import group_by_dependents
 from sparkwave.planner.bind.merged_columns import columns_in, compare_merged, expand_natural, mark_merges
 from sparkwave.planner.bind.output_names import name_selects, without_written_names
 from sparkwave.planner.bind.output_references import check_outputs_named
+from sparkwave.planner.bind.row_stars import expand_row_stars
 from sparkwave.planner.bind.scopes import Scope, check_database, find, resolve, scope_of
 from sparkwave.planner.bind.sort_columns import qualify_sort_columns, without_positions
 from sparkwave.planner.bind.sql_functions import with_functions
@@ -155,6 +156,7 @@ def annotated(query: exp.Query, catalog: Catalog, scope: Scope, check: Check = l
     if not scope.is_stored:
         check_joins(query)
         check_outputs_named(query, columns_of)
+    expand_row_stars(query, columns_of)
     expand_natural(query, columns_of)
     if scope.planner < since.WRITTEN_NAMES:
         without_written_names(query)

@@ -6,6 +6,8 @@ intervals change only where an engine would misread them.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlglot import exp
 
 from sparkwave.catalog.errors import FEATURE_NOT_SUPPORTED, Error
@@ -13,7 +15,7 @@ from sparkwave.catalog.types import DATE, TIME, TIMESTAMP, TIMESTAMPTZ, Type, pa
 from sparkwave.planner.parse.intervals import interval_text
 from sparkwave.planner.parse.moment_texts import MDY
 from sparkwave.planner.parse.moment_words import RELATIVE
-from sparkwave.planner.parse.text_values import decode_text, moment_text
+from sparkwave.planner.parse.text_values import days_text, decode_text, moment_text
 
 # Marks a text in the query of a plain view: True in a new view, False in a stored one.
 IS_NEW = "is_new"
@@ -52,7 +54,11 @@ def _read(cast: exp.Cast, type_: str, order: str | None, is_definition: bool) ->
     try:
         text = read(cast.this.name, type_, order or MDY)
     except Error as error:
+<<<<<<< HEAD
         if order is None and type_ in MOMENTS:
+=======
+        if order is None and (type_ in _MOMENTS or is_of_days(type_)):
+>>>>>>> cbbd6ce (Dates in array literals are read in the order of DateStyle, in casts, writes and COPY; array literals of INSERT … SELECT; ROW(t.*))
             return
         error.position = error.position or (cast.this.meta["start"] + 1 if "start" in cast.this.meta else None)
         raise
@@ -69,6 +75,7 @@ def moment_value(text: str, type_: Type, order: str) -> exp.Expr:
     return moment_now(text, name) or exp.Literal.string(moment_text(text, type_, order))
 
 
+<<<<<<< HEAD
 def is_relative(text: str) -> bool:
     """Return whether a text is `now`, `today`, `tomorrow` or `yesterday`."""
     return text.strip().lower() in RELATIVE
@@ -76,6 +83,16 @@ def is_relative(text: str) -> bool:
 
 def moment_now(text: str, type_: str) -> exp.Expr | None:
     """Return the value of a text that `is_relative` as one of MOMENTS; None of another text."""
+=======
+def array_value(text: str, type_: Type, order: str) -> exp.Expr:
+    """Return a text of an array's type as a literal in the engines' form. Raises Error as `moment_value`, or 22P02."""
+    element = replace(type_, dimensions=0)
+    return exp.Literal.string(days_text(text, element, order) if element in (DATE, TIMESTAMP, TIMESTAMPTZ) else text)
+
+
+def _relative(text: str, type_: str) -> exp.Expr | None:
+    """Return the value of `now`, `today`, `tomorrow` or `yesterday`."""
+>>>>>>> cbbd6ce (Dates in array literals are read in the order of DateStyle, in casts, writes and COPY; array literals of INSERT … SELECT; ROW(t.*))
     word = text.strip().lower()
     if word == "now" and type_ in MOMENTS:
         now = exp.CurrentTimestamp()
@@ -95,6 +112,15 @@ def _cast_items(array: exp.Array, to: exp.Expr) -> None:
             item.replace(exp.Cast(this=item.copy(), to=to.copy()))
 
 
+def is_of_days(type_: str) -> bool:
+    """Return whether a type, as sqlglot writes PostgreSQL's, is one of days, or an array of them."""
+    return _element(type_) in _DAYS
+
+
+def _element(type_: str) -> str:
+    return type_.rstrip("[]")
+
+
 def definition_text(text: str, type_: str, order: str) -> str:
     """Work as `engine_text` in a new definition, whose dates are read in the order MDY, whatever a session's is.
 
@@ -103,7 +129,11 @@ def definition_text(text: str, type_: str, order: str) -> str:
     if type_ in MOMENTS and is_relative(text):
         return text
     own = engine_text(text, type_, order)
+<<<<<<< HEAD
     if type_ not in MOMENTS or order == MDY:
+=======
+    if (type_ not in _MOMENTS and not is_of_days(type_)) or order == MDY:
+>>>>>>> cbbd6ce (Dates in array literals are read in the order of DateStyle, in casts, writes and COPY; array literals of INSERT … SELECT; ROW(t.*))
         return own
     try:
         is_same = engine_text(text, type_, MDY) == own
@@ -122,8 +152,15 @@ def engine_text(text: str, type_: str, order: str = MDY) -> str:
     """
     if type_ == "INTERVAL":
         return interval_text(text)
+<<<<<<< HEAD
     if type_ in MOMENTS:
         return moment_text(text, MOMENTS[type_], order)
+=======
+    if type_ in _MOMENTS:
+        return moment_text(text, _MOMENTS[type_], order)
+    if is_of_days(type_) and type_ not in _DAYS:
+        return days_text(text, _MOMENTS[_element(type_)], order)
+>>>>>>> cbbd6ce (Dates in array literals are read in the order of DateStyle, in casts, writes and COPY; array literals of INSERT … SELECT; ROW(t.*))
     if type_ not in _CHECKED:
         return text
     value = decode_text(text, parse_type(type_.lower()))

@@ -189,6 +189,31 @@ def moment_text(text: str, type: Type, order: str = MDY) -> str:
     return iso_text(read_moment(text, type.name, order), type.name)
 
 
+# Days that the engines read as items of arrays: their year comes first.
+_YEAR_FIRST = re.compile(r"\s*(?:[+-]?\d{4,6}([-/ ])\d{1,2}\1\d{1,2}(?!\d)|[+-]?infinity\s*$|epoch\s*$)", re.I)
+
+
+def days_text(text: str, type: Type, order: str = MDY) -> str:
+    """Return the text of an array of days, with the items that the engines do not read in DuckDB's form.
+
+    `type` is DATE, TIMESTAMP or TIMESTAMPTZ. Raises Error 22P02, or as `moment_text`.
+    """
+    changed: list[str] = []
+
+    def item(value: Any) -> str:
+        if isinstance(value, list):
+            return f"{{{','.join(map(item, value))}}}"
+        if value is None:
+            return "NULL"
+        if not _YEAR_FIRST.match(value) and value.strip().lower() not in RELATIVE:
+            changed.append(value := moment_text(value, type, order))
+        escaped = re.sub(r"([\\\"])", r"\\\1", value)
+        return f'"{escaped}"'
+
+    written = item(array_texts(text))
+    return written if changed else text
+
+
 def _moment(text: str, type: Type, order: str) -> object:
     """Return a date, time or datetime, or the engine's text of what Python cannot represent."""
     if text.strip().lower() in RELATIVE:

@@ -27,7 +27,7 @@ from sparkwave.catalog.types import BOOLEAN, DATE, INTERVAL, TIME, TIMESTAMP, TI
 from sparkwave.planner.batch.query import find_relation, plan_query, select_columns
 from sparkwave.planner.batch.values import condition_text
 from sparkwave.planner.batch.write import INSERTED, resolve_target
-from sparkwave.planner.parse.text_values import ISO_DAY, ISO_TIME, MOMENTS, moment_text
+from sparkwave.planner.parse.text_values import ISO_DAY, ISO_TIME, MOMENTS, decode_text, moment_text
 from sparkwave.planner.statements import Copy
 from sparkwave.server.reads import execution
 from sparkwave.server.session.session import Session
@@ -146,8 +146,15 @@ class _TableSink:
     def _readable(self, array: pa.Array, column: Column) -> pa.Array:
         """Texts that DuckDB casts to the column's type as PostgreSQL does."""
         if column.type in MOMENTS:
+<<<<<<< HEAD
             return _moments(array, column.type, self.session.variables.date_order)
         return _lists(array, column)
+=======
+            return _moments(array, column.type, self.session.date_order)
+        lists = _lists(array, column)
+        element = replace(column.type, dimensions=0)
+        return _over_items(lists, element, self.session.date_order) if element in MOMENTS else lists
+>>>>>>> cbbd6ce (Dates in array literals are read in the order of DateStyle, in casts, writes and COPY; array literals of INSERT … SELECT; ROW(t.*))
 
     def _value(self, column: Column) -> str:
         """SQL that casts a copied column to the column's type."""
@@ -176,9 +183,13 @@ class _TableSink:
         """The error of a value, with its place."""
         what = "input value for enum" if column.type.labels else "input syntax for type"
         found = BadValue(f'invalid {what} {column.type}: "{value}"', INVALID_TEXT_REPRESENTATION)
-        if column.type in MOMENTS:
+        if replace(column.type, dimensions=0) in MOMENTS:
             try:
+<<<<<<< HEAD
                 moment_text(str(value), column.type, self.session.variables.date_order)
+=======
+                decode_text(str(value), column.type, self.session.date_order)
+>>>>>>> cbbd6ce (Dates in array literals are read in the order of DateStyle, in casts, writes and COPY; array literals of INSERT … SELECT; ROW(t.*))
             except Error as error:
                 found = BadValue(error.message, error.sqlstate, hint=error.hint)
             return _at(found, row, column, value)
@@ -219,6 +230,14 @@ def _moments(array: pa.Array, type_: Type, order: str) -> pa.Array:
     others = array.filter(pc.invert(is_plain)).unique()
     read = pa.array([_read(text, type_, order) for text in others.to_pylist()], array.type)
     return pc.coalesce(read.take(pc.index_in(array, others)), array)
+
+
+def _over_items(array: pa.Array, type_: Type, order: str) -> pa.Array:
+    """As `_moments`, for lists of dates or times, or lists of such lists."""
+    if not pa.types.is_list(array.type):
+        return _moments(array, type_, order)
+    items = _over_items(array.values, type_, order)
+    return pa.ListArray.from_arrays(array.offsets, items, mask=array.is_null())
 
 
 def _read(text: str, type_: Type, order: str) -> str:
