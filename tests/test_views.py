@@ -201,7 +201,8 @@ def test_columns_of_views_have_the_types_of_their_queries(session: Connection) -
     session.execute(TABLES)
     session.execute(f"CREATE MATERIALIZED VIEW grouped AS {VIEWS['grouped']}")
     view, query = session.execute("SELECT * FROM grouped"), session.execute(VIEWS["grouped"])
-    types = lambda cursor: [(column.name, column.type_code) for column in cursor.description or ()]  # noqa: E731
+    texts = {25: 1043}  # every text is a varchar in a view
+    types = lambda cursor: [(c.name, texts.get(c.type_code, c.type_code)) for c in cursor.description or ()]  # noqa: E731
     assert types(view) == types(query)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from sparkwave.planner.functions.scalar_functions import AS_NUMERIC
+from sparkwave.planner.parse.constant_marks import is_constant
 from sparkwave.planner.parse.type_text import user_type
 
 NO_NAME = "?column?"
@@ -43,7 +44,8 @@ _OURS = {"_avg": "avg"}
 _OPERATORS = (
     exp.Pow, exp.StartsWith, exp.JSONBDeleteAtPath, exp.RegexpLike, exp.RegexpILike, exp.JSONBContains,
     exp.JSONBContainsTopKey, exp.JSONBContainsAnyTopKeys, exp.JSONBContainsAllTopKeys, exp.ArrayContainsAll,
-    exp.ArrayOverlaps, exp.BitwiseXor,
+    exp.ArrayOverlaps, exp.BitwiseXor, exp.JSONExtract, exp.JSONExtractScalar, exp.JSONBExtract, exp.JSONBExtractScalar,
+    exp.Sqrt, exp.Cbrt, exp.Abs,
 )  # fmt: skip
 _TRIMS = {"LEADING": "ltrim", "TRAILING": "rtrim"}
 
@@ -51,8 +53,10 @@ _TRIMS = {"LEADING": "ltrim", "TRAILING": "rtrim"}
 def output_name(item: exp.Expr) -> str:
     """Return the name of a SELECT item: its alias, else the column, function or type in it, else `?column?`."""
     value = item.unalias()
-    while isinstance(value, exp.Paren | exp.Cast):
+    while isinstance(value, exp.Paren | exp.Cast) and not is_constant(value):
         value = value.this
+    if is_constant(value) and not _is_named(item):
+        return NO_NAME if value is item.unnest() else _weak_name(item) or NO_NAME
     name = _weak_name(item) if isinstance(value, _OPERATORS) and not _is_named(item) else _derived_name(item)
     return name or NO_NAME
 

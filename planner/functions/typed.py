@@ -21,6 +21,7 @@ from sparkwave.catalog.types import (
     duckdb_type,
     struct_type,
 )
+from sparkwave.planner.parse.constant_marks import as_constant
 from sparkwave.planner.parse.trees import folded
 from sparkwave.planner.parse.type_text import NAMED
 
@@ -147,7 +148,7 @@ def _without_exponent(literal: exp.Literal) -> exp.Expr | None:
         return None
     number = exp.Literal.number(f"{whole}.{fraction}" if fraction else whole)
     is_count = isinstance(literal.parent, exp.Limit | exp.Offset | exp.Fetch)
-    return number if fraction or is_count else exp.cast(number, exp.DType.DECIMAL)
+    return number if fraction or is_count else as_constant(exp.cast(number, exp.DType.DECIMAL))
 
 
 def is_quotient(kind: exp.DataType) -> bool:

@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from sparkwave.catalog.errors import FEATURE_NOT_SUPPORTED, Error
 from sparkwave.catalog.types import DATE, TIME, TIMESTAMP, TIMESTAMPTZ, Type, parse_type
+from sparkwave.planner.parse.constant_marks import as_constant
 from sparkwave.planner.parse.intervals import interval_text
 from sparkwave.planner.parse.moment_texts import MDY
 from sparkwave.planner.parse.moment_words import RELATIVE
@@ -48,7 +49,7 @@ def with_literals(tree: exp.Expr, order: str | None = None, is_definition: bool 
 def _read(cast: exp.Cast, type_: str, order: str | None, is_definition: bool) -> None:
     now = moment_now(cast.this.name, type_) if order is not None and not is_definition else None
     if now is not None:
-        cast.set("this", now)
+        cast.set("this", as_constant(now))
         return
     read = definition_text if is_definition and order is not None else engine_text
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -19,6 +20,10 @@ def result_columns(cursor: Cursor, origins: tuple[Origin | None, ...] = ()) -> t
     return described_columns([(name, str(type_)) for name, type_, *_ in cursor.description or ()], origins)
 
 
+# DuckDB numbers equal names of a subquery's outputs.
+_UNNAMED = re.compile(r"^(\?column\?)_\d+$")
+
+
 def described_columns(
     described: Sequence[tuple[str, str]], origins: tuple[Origin | None, ...]
 ) -> tuple[ResultColumn, ...]:
@@ -27,7 +32,8 @@ def described_columns(
         return ()
     known = origins if len(origins) == len(described) else (None,) * len(described)
     return tuple(
-        _column(name, duckdb_type(kind), origin) for (name, kind), origin in zip(described, known, strict=True)
+        _column(_UNNAMED.sub(r"\1", name), duckdb_type(kind), origin)
+        for (name, kind), origin in zip(described, known, strict=True)
     )
 
 
