@@ -30,19 +30,16 @@ from sparkwave.planner.batch.parameters import Seen, type_by_place
 from sparkwave.planner.batch.typer import Typer
 from sparkwave.planner.bind.binder import BoundQuery, annotate_again, data_type
 from sparkwave.planner.bind.user_types import check_label
-<<<<<<< HEAD
 from sparkwave.planner.functions.unstable import unstable
 from sparkwave.planner.parse.literals import (
     IS_NEW,
     MOMENTS,
     definition_text,
     engine_text,
+    is_of_days,
     is_relative,
     moment_now,
 )
-=======
-from sparkwave.planner.parse.literals import IS_NEW, definition_text, engine_text, is_of_days
->>>>>>> cbbd6ce (Dates in array literals are read in the order of DateStyle, in casts, writes and COPY; array literals of INSERT … SELECT; ROW(t.*))
 from sparkwave.planner.parse.moment_texts import MDY
 from sparkwave.planner.parse.trees import at, folded, position_of
 
@@ -201,18 +198,10 @@ def _give(literal: exp.Expr, type_: Type | None, read: Read) -> bool:
         check_label(literal.name, type_, position_of(literal))
         literal.replace(exp.Cast(this=literal.copy(), to=to))
         return True
-<<<<<<< HEAD
-    value = exp.Literal.string(literal.name) if type_.dimensions or type_ == JSONB else read(literal, _name(to))
-    if value is None:
-        return False
-    literal.replace(exp.Cast(this=value, to=to))
-=======
-    name = to.sql(dialect="postgres").upper()
+    name = _name(to)
     is_left = type_ == JSONB or (type_.dimensions > 0 and not is_of_days(name))
-    text = literal.name if is_left else read(literal, name)
-    if text is None and not type_.dimensions:
+    value = exp.Literal.string(literal.name) if is_left else read(literal, name)
+    if value is None and not type_.dimensions:
         return False
-    cast = exp.Cast(this=exp.Literal.string(literal.name if text is None else text), to=to)
-    literal.replace(cast)
->>>>>>> cbbd6ce (Dates in array literals are read in the order of DateStyle, in casts, writes and COPY; array literals of INSERT … SELECT; ROW(t.*))
+    literal.replace(exp.Cast(this=exp.Literal.string(literal.name) if value is None else value, to=to))
     return True

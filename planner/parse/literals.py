@@ -55,11 +55,7 @@ def _read(cast: exp.Cast, type_: str, order: str | None, is_definition: bool) ->
     try:
         text = read(cast.this.name, type_, order or MDY)
     except Error as error:
-<<<<<<< HEAD
-        if order is None and type_ in MOMENTS:
-=======
-        if order is None and (type_ in _MOMENTS or is_of_days(type_)):
->>>>>>> cbbd6ce (Dates in array literals are read in the order of DateStyle, in casts, writes and COPY; array literals of INSERT … SELECT; ROW(t.*))
+        if order is None and (type_ in MOMENTS or is_of_days(type_)):
             return
         error.position = error.position or (cast.this.meta["start"] + 1 if "start" in cast.this.meta else None)
         raise
@@ -76,7 +72,12 @@ def moment_value(text: str, type_: Type, order: str) -> exp.Expr:
     return moment_now(text, name) or exp.Literal.string(moment_text(text, type_, order))
 
 
-<<<<<<< HEAD
+def array_value(text: str, type_: Type, order: str) -> exp.Expr:
+    """Return a text of an array's type as a literal in the engines' form. Raises Error as `moment_value`, or 22P02."""
+    element = replace(type_, dimensions=0)
+    return exp.Literal.string(days_text(text, element, order) if element in (DATE, TIMESTAMP, TIMESTAMPTZ) else text)
+
+
 def is_relative(text: str) -> bool:
     """Return whether a text is `now`, `today`, `tomorrow` or `yesterday`."""
     return text.strip().lower() in RELATIVE
@@ -84,16 +85,6 @@ def is_relative(text: str) -> bool:
 
 def moment_now(text: str, type_: str) -> exp.Expr | None:
     """Return the value of a text that `is_relative` as one of MOMENTS; None of another text."""
-=======
-def array_value(text: str, type_: Type, order: str) -> exp.Expr:
-    """Return a text of an array's type as a literal in the engines' form. Raises Error as `moment_value`, or 22P02."""
-    element = replace(type_, dimensions=0)
-    return exp.Literal.string(days_text(text, element, order) if element in (DATE, TIMESTAMP, TIMESTAMPTZ) else text)
-
-
-def _relative(text: str, type_: str) -> exp.Expr | None:
-    """Return the value of `now`, `today`, `tomorrow` or `yesterday`."""
->>>>>>> cbbd6ce (Dates in array literals are read in the order of DateStyle, in casts, writes and COPY; array literals of INSERT … SELECT; ROW(t.*))
     word = text.strip().lower()
     if word == "now" and type_ in MOMENTS:
         now = exp.CurrentTimestamp()
@@ -130,11 +121,7 @@ def definition_text(text: str, type_: str, order: str) -> str:
     if type_ in MOMENTS and is_relative(text):
         return text
     own = engine_text(text, type_, order)
-<<<<<<< HEAD
-    if type_ not in MOMENTS or order == MDY:
-=======
-    if (type_ not in _MOMENTS and not is_of_days(type_)) or order == MDY:
->>>>>>> cbbd6ce (Dates in array literals are read in the order of DateStyle, in casts, writes and COPY; array literals of INSERT … SELECT; ROW(t.*))
+    if (type_ not in MOMENTS and not is_of_days(type_)) or order == MDY:
         return own
     try:
         is_same = engine_text(text, type_, MDY) == own
@@ -153,15 +140,10 @@ def engine_text(text: str, type_: str, order: str = MDY) -> str:
     """
     if type_ == "INTERVAL":
         return interval_text(text)
-<<<<<<< HEAD
     if type_ in MOMENTS:
         return moment_text(text, MOMENTS[type_], order)
-=======
-    if type_ in _MOMENTS:
-        return moment_text(text, _MOMENTS[type_], order)
     if is_of_days(type_) and type_ not in _DAYS:
-        return days_text(text, _MOMENTS[_element(type_)], order)
->>>>>>> cbbd6ce (Dates in array literals are read in the order of DateStyle, in casts, writes and COPY; array literals of INSERT … SELECT; ROW(t.*))
+        return days_text(text, MOMENTS[_element(type_)], order)
     if type_ not in _CHECKED:
         return text
     value = decode_text(text, parse_type(type_.lower()))

@@ -146,15 +146,10 @@ class _TableSink:
     def _readable(self, array: pa.Array, column: Column) -> pa.Array:
         """Texts that DuckDB casts to the column's type as PostgreSQL does."""
         if column.type in MOMENTS:
-<<<<<<< HEAD
             return _moments(array, column.type, self.session.variables.date_order)
-        return _lists(array, column)
-=======
-            return _moments(array, column.type, self.session.date_order)
         lists = _lists(array, column)
         element = replace(column.type, dimensions=0)
-        return _over_items(lists, element, self.session.date_order) if element in MOMENTS else lists
->>>>>>> cbbd6ce (Dates in array literals are read in the order of DateStyle, in casts, writes and COPY; array literals of INSERT … SELECT; ROW(t.*))
+        return _over_items(lists, element, self.session.variables.date_order) if element in MOMENTS else lists
 
     def _value(self, column: Column) -> str:
         """SQL that casts a copied column to the column's type."""
@@ -185,11 +180,7 @@ class _TableSink:
         found = BadValue(f'invalid {what} {column.type}: "{value}"', INVALID_TEXT_REPRESENTATION)
         if replace(column.type, dimensions=0) in MOMENTS:
             try:
-<<<<<<< HEAD
-                moment_text(str(value), column.type, self.session.variables.date_order)
-=======
-                decode_text(str(value), column.type, self.session.date_order)
->>>>>>> cbbd6ce (Dates in array literals are read in the order of DateStyle, in casts, writes and COPY; array literals of INSERT … SELECT; ROW(t.*))
+                decode_text(str(value), column.type, self.session.variables.date_order)
             except Error as error:
                 found = BadValue(error.message, error.sqlstate, hint=error.hint)
             return _at(found, row, column, value)
