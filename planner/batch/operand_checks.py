@@ -23,6 +23,7 @@ from sparkwave.planner.parse.trees import column_type, folded, position_of
 
 _COMPARISONS: dict[type[exp.Expr], str] = {
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=", exp.DPipe: "||",
+    exp.NullSafeEQ: "=", exp.NullSafeNEQ: "=", exp.Nullif: "=",
 }  # fmt: skip
 _NUMERIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Neg, exp.Count, exp.Sum, exp.Length)
 _PLAIN = frozenset((NUMBERS, MOMENTS, "boolean"))
@@ -68,8 +69,13 @@ def check_operands(tree: exp.Expr, relations: Callable[[], Iterable[Relation] | 
                 f"operator does not exist: {own.shown} {operator} {other.shown}",
                 errors.UNDEFINED_FUNCTION,
                 hint=errors.NO_OPERATOR,
-                position=operator_position(node, tree.meta.get(TEXT)) or position_of(left),
+                position=operator_position(node, tree.meta.get(TEXT)) or position_of(_place(node, left)),
             )
+
+
+def _place(node: exp.Expr, left: exp.Expr) -> exp.Expr:
+    """Return where an operator is whose sign cannot be found; NULLIF is a call."""
+    return node if isinstance(node, exp.Nullif) else left
 
 
 def _check_outputs(union: exp.SetOperation) -> None:
@@ -89,7 +95,7 @@ def _type_of(node: exp.Expr | None) -> Type | None:
 
 def _conditions(tree: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
     """Yield what has to be boolean, with the clause as PostgreSQL's errors name it."""
-    for node in tree.find_all(exp.Where, exp.Having, exp.Join, exp.And, exp.Or, exp.Not, exp.Case):
+    for node in tree.find_all(exp.Where, exp.Having, exp.Join, exp.And, exp.Or, exp.Not, exp.Is, exp.Case):
         match node:
             case exp.Where():
                 yield from _leaf("FILTER" if isinstance(node.parent, exp.Filter) else "WHERE", node.this)
@@ -102,6 +108,9 @@ def _conditions(tree: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
                 yield from _leaf(node.key.upper(), node.expression)
             case exp.Not():
                 yield from _leaf("NOT", node.this)
+            case exp.Is(expression=exp.Boolean(this=is_true)):
+                negated = "NOT " if isinstance(node.parent, exp.Not) else ""
+                yield from _leaf(f"IS {negated}{str(is_true).upper()}", node.this)
             case exp.Case() if node.args.get("this") is None:
                 for branch in node.args["ifs"]:
                     yield from _leaf("CASE/WHEN", branch.this)
