@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
-from sparkwave.catalog.lake.translation import DuckDBError, translate
 from sparkwave.catalog.lazy import lazy
-from sparkwave.catalog.names import closest
 from sparkwave.catalog.types import VARCHAR, Type
 from sparkwave.planner import statements
 from sparkwave.planner.batch.query import plan_arguments
-from sparkwave.planner.batch.unknown_calls import unknown_call
-from sparkwave.planner.parse.trees import locate, locate_table, source_names
 from sparkwave.planner.statements import Statement
 from sparkwave.server.reads import execution, queries
+from sparkwave.server.reads.error_positions import placed
 from sparkwave.server.session import portal
 from sparkwave.server.session.session import Session
 from sparkwave.server.statements import backups, profiles, show
@@ -36,39 +32,6 @@ _FIXED_COLUMNS: dict[type, Callable[[Any], tuple[str, ...]]] = {
     statements.CancelJobs: lambda statement: ("Id",),
     statements.Backup: lambda statement: backups.COLUMNS,
 }
-
-
-class Places:
-    """While entered, gives DuckDB's errors their position in the client's text."""
-
-    def __init__(self, statement: Statement, session: Session) -> None:
-        self._statement = statement
-        self._session = session
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, raw: BaseException | None, trace: object) -> None:
-        if not isinstance(raw, DuckDBError):
-            return
-        error = translate(raw)
-        trees = (getattr(self._statement, attribute, None) for attribute in ("tree", "source", "query"))
-        tree = next((tree for tree in trees if tree is not None), None)
-        name = re.search(r'(?:column|name|function) (?:reference )?"?(\w+)', error.message)
-        missing = re.fullmatch(r'missing FROM-clause entry for table "(.*)"', error.message)
-        if missing is not None and tree is not None:
-            error.position = locate_table(tree, missing[1])
-            meant = closest(missing[1], source_names(tree))
-            error.hint = f'Perhaps you meant to reference the table "{meant}".' if meant is not None else None
-        is_of_text = not error.sqlstate.startswith("23")  # and not of a row
-        if tree is not None and name is not None and is_of_text:
-            is_of_types = error.sqlstate in (errors.UNDEFINED_FUNCTION, errors.AMBIGUOUS_FUNCTION)
-            is_quoted = f'"{name[1]}' in error.message  # by a function that was asked for another one
-            if is_of_types and error.message.startswith("function") and not is_quoted:
-                error = unknown_call(tree, name[1], error, self._session.environment)
-            else:
-                error.position = locate(tree, name[1])
-        raise error from raw
 
 
 # The kind of each statement in the metrics; other statements change the catalog ("ddl").
@@ -149,10 +112,10 @@ class Prepared:
     @property
     def _own_columns(self) -> tuple[ResultColumn, ...] | None:
         if isinstance(self.statement, statements.Query):
-            with Places(self.statement, self.session):
+            with placed(self.statement, self.session):
                 return execution.describe(self.session, queries.plan(self.session, self.statement, self.oids))
         if isinstance(self.statement, statements.Insert | statements.Update | statements.Delete):
-            with Places(self.statement, self.session):
+            with placed(self.statement, self.session):
                 return dml.returned_columns(self.session, self.statement, self.oids)
         if isinstance(self.statement, statements.Show):
             return tuple(map(ResultColumn, *show.columns_of(self.statement)))
@@ -172,7 +135,7 @@ def prepare(session: Session, statement: statements.Prepare) -> Result:
     prepared = Prepared(session, statement.statement, oids, session.running_text)
 
     def plan() -> portal.Statement:
-        with Places(statement.statement, session):
+        with placed(statement.statement, session):
             _ = prepared.parameters, prepared.columns
         return portal.Statement(prepared, oids, from_sql=True)
 
