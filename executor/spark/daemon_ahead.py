@@ -24,11 +24,16 @@ _PERIOD_S = 0.5
 
 
 def listen(path: str) -> socket.socket:
-    """Return a socket for one connection, which only this user may open. Raises OSError, for a long path, too."""
+    """Return a socket for one connection, which only this user may open.
+
+    Ends this process where there can be none: the path may be longer than the system allows.
+    """
     listening = socket.socket(socket.AF_UNIX)
     mask = os.umask(0o077)
     try:
         listening.bind(path)
+    except OSError as error:
+        sys.exit(f"the imports of Spark's Python workers are not made ahead: {error}: {path}")
     finally:
         os.umask(mask)
     listening.listen(1)

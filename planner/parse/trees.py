@@ -316,12 +316,6 @@ def locate(tree: exp.Expr, name: str) -> int | None:
     return None
 
 
-def locate_table(tree: exp.Expr, name: str) -> int | None:
-    """Return the first use of a table's name before a column, counted from 1."""
-    found = (node.args["table"] for node in tree.find_all(exp.Column, bfs=False) if node.table.lower() == name.lower())
-    return next((position_of(table) for table in found), None)
-
-
 def selects_of(query: exp.Expr) -> Iterator[exp.Select]:
     """Yield the SELECTs whose rows a query returns."""
     if isinstance(query, exp.SetOperation):
