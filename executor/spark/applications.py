@@ -19,10 +19,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sparkwave.executor.spark.daemon_ahead import AHEAD, SOCKET
 from sparkwave.executor.spark.spark_home import CLASS_ARCHIVE, make_home, spark_home
 
-_DAEMON = "sparkwave.executor.spark.kernel_daemon"
 SPARK_CONNECT_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 # Memory of a driver whose executors are processes of their own.
 DRIVER_MIB = 1024
@@ -117,7 +115,7 @@ class Nodes:
 
 def _local(app: Application) -> Nodes:
     size = app.size
-    workers = {"spark.python.daemon.module": _DAEMON}
+    workers = {"spark.python.daemon.module": "sparkwave.executor.spark.kernel_daemon"}
     if app.master is not None:
         cpus = max(_cores_of(app.master) // size.slots, 1)
         return Nodes(app.master, workers | {"spark.task.cpus": str(cpus)}, size.heap_mib)
@@ -245,15 +243,7 @@ def _driver_address(app: Application) -> dict[str, str]:
 def environment(app: Application) -> dict[str, str]:
     """Return the environment of the application's process, with which executors here find Python and this package."""
     path = os.pathsep.join((str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH", "")))
-    ahead = {SOCKET: str(app.scratch / "daemon")} if app.is_in_one_process else {}
-    own = {"PYTHONPATH": path, "SPARK_HOME": str(_home(app)), **ahead}
-    return {"PYSPARK_PYTHON": sys.executable, **os.environ, **own}
-
-
-def companion(app: Application) -> list[str]:
-    """Return the command of the process that makes the imports of the node's workers; empty without one."""
-    python = environment(app)["PYSPARK_PYTHON"]
-    return [python, "-m", _DAEMON, AHEAD] if app.is_in_one_process else []
+    return {"PYSPARK_PYTHON": sys.executable, **os.environ, "PYTHONPATH": path, "SPARK_HOME": str(_home(app))}
 
 
 def _home(app: Application) -> Path:

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from sparkwave.catalog.locks import RankedLock
 from sparkwave.executor.spark import keeper, pandas_import
-from sparkwave.executor.spark.applications import Application, command, companion, environment, nodes_of
+from sparkwave.executor.spark.applications import Application, command, environment, nodes_of
 from sparkwave.executor.spark.usage import Tree
 
 _ERROR = re.compile(r"error|exception|could not", re.IGNORECASE)
@@ -61,7 +61,7 @@ class Endpoint:
         kept = [sys.executable, "-P", keeper.__file__, self._priority, grace, str(scratch)]
         with open(self._log_file, "ab") as log:
             self._process = subprocess.Popen(
-                [*kept, *command(self._application), "--", *companion(self._application)],
+                [*kept, *command(self._application)],
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,

@@ -1,14 +1,13 @@
 """Keeps a child process, and its scratch directory, no longer than its server.
 
-    python -P keeper.py PRIORITY GRACE SCRATCH COMMAND… [-- COMPANION…]
+    python -P keeper.py PRIORITY GRACE SCRATCH COMMAND…
 
 The server holds the other end of standard input. When the server ends in any way (even by kill -9), the keeper reads
 end of file and kills the child's whole process group. The keeper has a process group of its own, so that on a Ctrl-C on
 the server's terminal the server decides.
 
 PRIORITY is `normal` or `background`; a background process yields the processor and the disk to all others. With a GRACE
-of some seconds the child is first asked to end, and is killed after that time. COMPANION is the command of a second
-process, whose standard input ends with the keeper.
+of some seconds the child is first asked to end, and is killed after that time.
 
 If the keeper is killed as well, the next server uses the scratch directory: `pid` has the child's process group, and
 `lock` is locked for as long as the child lives.
@@ -33,9 +32,7 @@ BACKGROUND_NICENESS = 10
 
 
 def main() -> None:
-    priority, grace_s, scratch, rest = sys.argv[1], float(sys.argv[2]), Path(sys.argv[3]), sys.argv[4:]
-    command = rest[: rest.index("--")] if "--" in rest else rest
-    companion = rest[len(command) + 1 :]
+    priority, grace_s, scratch, command = sys.argv[1], float(sys.argv[2]), Path(sys.argv[3]), sys.argv[4:]
     if priority == BACKGROUND:
         os.nice(BACKGROUND_NICENESS)  # Linux derives the priority of I/O from it (ioprio_set(2))
     child: subprocess.Popen[bytes] | None = None
@@ -66,14 +63,11 @@ def main() -> None:
     with open(scratch / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         child = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True, pass_fds=(lock.fileno(),))
-    beside = subprocess.Popen(companion, stdin=subprocess.PIPE) if companion else None
     (scratch / "pid").write_text(str(child.pid))
     if is_ending.is_set():
         end()
     threading.Thread(target=watch, daemon=True).start()
     code = child.wait()
-    if beside is not None and beside.stdin is not None:
-        beside.stdin.close()
     shutil.rmtree(scratch, ignore_errors=True)
     sys.exit(code)
 
