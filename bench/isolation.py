@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
+import psutil
 import psycopg
 
 from bench.measuring import Settings, percentile, seconds
@@ -17,11 +20,15 @@ from sparkwave.server.demo.local_server import local_server
 # A backfill that works for a while: ten groups of an order each.
 HEAVY = """SELECT customer_id, product, quantity, count(*) AS orders, sum(price) AS revenue, min(note) AS first_note,
        max(note) AS last_note FROM orders GROUP BY customer_id, product, quantity"""
+_SERVERLESS = "cloud.serverless_backfill_enabled = true"
 CASES = {
     "no backfill": None,
     "in the same application": "cloud.serverless_backfill_enabled = false",
-    "serverless": "cloud.serverless_backfill_enabled = true",
+    "serverless": _SERVERLESS,
 }
+# The server has half of the processors then, and a serverless group the others.
+APART = {"no backfill, half of the cores": None, "serverless, on the other cores": _SERVERLESS}
+_LOOK_S = 0.02
 INSERT = "INSERT INTO orders (id, customer_id, product, quantity, price) VALUES ({id}, 1, 1, 1, 60)"
 QUERY = "SELECT region, sum(orders), max(top) FROM by_region GROUP BY region"
 
@@ -46,7 +53,10 @@ def measure(settings: Settings) -> Iterator[Table]:
         for create in TABLES:
             connection.execute(create)
         fill(connection, settings.rows)
-        found = _all_cases(server.connect, VIEWS[:2], settings.samples / 3)
+        found = _all_cases(server.connect, VIEWS[:2], settings.samples / 3, CASES, ("duckdb", "spark"))
+        if hasattr(os, "sched_setaffinity"):
+            with _apart(server.process_id):
+                found += _all_cases(server.connect, VIEWS[:2], settings.samples / 3, APART, ("duckdb",))
     rows: list[Sequence[Cell]] = []
     for case in found:
         times = [1000 * percentile(of, percent) for of in (case.barriers, case.queries) for percent in (50, 99)]
@@ -54,29 +64,68 @@ def measure(settings: Settings) -> Iterator[Table]:
     yield Table(
         "What running views feel of a backfill, ms",
         f"FLUSH after an INSERT, and a query of a view, over {settings.rows:,} rows with two views, while a view with "
-        "a wide GROUP BY is filled. The last column is how long that took, in s.",
+        "a wide GROUP BY is filled. The last column is how long that took, in s. In the last two rows the server has "
+        "half of the cores, and a serverless group the others.",
         ("backfill", "engine of the epochs", "samples", "FLUSH p50", "p99", "query p50", "p99", "backfill, s"),
         rows,
     )
 
 
-def _all_cases(connect: Callable[[], psycopg.Connection], views: tuple[View, ...], rest_s: float) -> list[Isolation]:
-    """Every case on both engines; at rest for so many seconds."""
+@contextmanager
+def _apart(server: int) -> Iterator[None]:
+    """A context in which the server has half of the processors, and the processes that it starts have the others."""
+    cores = sorted(os.sched_getaffinity(0))
+    own, others = set(cores[: len(cores) // 2]), set(cores[len(cores) // 2 :])
+    is_over = threading.Event()
+
+    def place() -> None:
+        while not is_over.wait(_LOOK_S):
+            for process in psutil.Process(server).children(recursive=True):
+                _place(process.pid, others)
+
+    _place(server, own)
+    placing = threading.Thread(target=place)
+    placing.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        placing.join()
+        _place(server, set(cores))
+
+
+def _place(process: int, cores: set[int]) -> None:
+    """Let all threads of a process run on these processors only; threads and processes to come inherit that."""
+    with suppress(OSError):
+        for thread in os.listdir(f"/proc/{process}/task"):
+            if os.sched_getaffinity(int(thread)) != cores:
+                os.sched_setaffinity(int(thread), cores)
+
+
+def _all_cases(
+    connect: Callable[[], psycopg.Connection],
+    views: tuple[View, ...],
+    rest_s: float,
+    cases: Mapping[str, str | None],
+    engines: Sequence[str],
+) -> list[Isolation]:
+    """Every case on some engines; at rest for so many seconds."""
     with connect() as own, connect() as other:
         own.execute("ALTER SYSTEM SET serverless_backfill_enabled = true")
         for view in views:
             own.execute(f"CREATE MATERIALIZED VIEW IF NOT EXISTS {view.name} AS {view.query}")
         found: list[Isolation] = []
-        for engine in ("duckdb", "spark"):
+        for engine in engines:
             own.execute(f"ALTER SYSTEM SET streaming_engine = {engine}")
-            found += [_measure(own, other, engine, case, rest_s) for case in CASES]
+            found += [_measure(own, other, engine, case, option, rest_s) for case, option in cases.items()]
         own.execute("ALTER SYSTEM SET streaming_engine = DEFAULT")
         own.execute("ALTER SYSTEM SET serverless_backfill_enabled = DEFAULT")
     return found
 
 
-def _measure(own: psycopg.Connection, other: psycopg.Connection, engine: str, case: str, rest_s: float) -> Isolation:
-    option = CASES[case]
+def _measure(
+    own: psycopg.Connection, other: psycopg.Connection, engine: str, case: str, option: str | None, rest_s: float
+) -> Isolation:
     create = f"CREATE MATERIALIZED VIEW heavy WITH ({option}) AS {HEAVY}"
     work = (lambda: time.sleep(rest_s)) if option is None else (lambda: other.execute(create))
     thread = threading.Thread(target=work)
