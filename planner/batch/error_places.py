@@ -54,6 +54,10 @@ class _Written:
         found = [node for tree in self.trees for node in tree.find_all(*kinds, bfs=False)]
         return sorted(found, key=lambda node: position_of(node) or 0)
 
+    def place_of(self, name: str) -> int | None:
+        """The position of the first use of a column or function with this name."""
+        return next((place for tree in self.trees if (place := locate(tree, name))), None)
+
     def sources_with(self, column: exp.Expr, name: str) -> list[exp.Expr] | None:
         """The sources of a column's SELECT that have a column of this name; None where a source is unknown."""
         select = column.find_ancestor(exp.Select)
@@ -103,7 +107,7 @@ def _of_name(error: Error, written: _Written) -> Error:
     """Return the error with the position of the column or function that it names, if it names one."""
     name = re.search(r'(?:column|name|function) (?:reference )?"?(\w+)', error.message)
     if name is not None:
-        error.position = next((place for tree in written.trees if (place := locate(tree, name[1]))), None)
+        error.position = written.place_of(name[1])
     return error
 
 
@@ -128,7 +132,7 @@ def _of_types(error: Error, written: _Written) -> Error:
 def _missing_column(written: _Written, found: re.Match[str], error: Error) -> _Place | None:
     columns = [node for node in written.all(exp.Column) if node.name.lower() == found["name"].lower()]
     if not columns:
-        position = next((place for tree in written.trees if (place := locate(tree, found["name"]))), None)
+        position = written.place_of(found["name"])
         return _Place(position=position) if position is not None else None
     for column in columns:
         counted = column.find_ancestor(exp.Limit, exp.Offset, exp.Query)

@@ -26,7 +26,7 @@ from sparkwave.planner.functions.typed import with_written_numerics
 from sparkwave.planner.functions.written_json import with_json
 from sparkwave.planner.parse.generated import columns_read, expression_of
 from sparkwave.planner.parse.literals import array_value, moment_value
-from sparkwave.planner.parse.moment_words import RELATIVE
+from sparkwave.planner.parse.moment_words import is_relative
 from sparkwave.planner.parse.text_values import MOMENTS, moment_text
 from sparkwave.planner.parse.trees import at, folded, parse_tree, position_of, unsupported
 from sparkwave.planner.parse.type_text import user_type_name
@@ -138,7 +138,7 @@ def default_of(column: Column) -> exp.Expr:
     default = with_json(with_written_numerics(parse_tree(f"SELECT {column.default or 'NULL'}"))).expressions[0]
     if isinstance(default, exp.Cast) and column.type.named is not None and user_type_name(default.to) is not None:
         default = default.this  # the cast to the column's type does the same
-    if default.is_string and column.type in MOMENTS and default.name.strip().lower() not in RELATIVE:
+    if default.is_string and column.type in MOMENTS and not is_relative(default.name):
         default = exp.Literal.string(moment_text(default.name, column.type))
     return exp.cast(default, data_type(column.type))
 

@@ -37,10 +37,10 @@ from sparkwave.planner.parse.literals import (
     definition_text,
     engine_text,
     is_of_days,
-    is_relative,
     moment_now,
 )
 from sparkwave.planner.parse.moment_texts import MDY
+from sparkwave.planner.parse.moment_words import is_relative
 from sparkwave.planner.parse.trees import at, folded, position_of
 
 _PLACES = (

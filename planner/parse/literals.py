@@ -15,7 +15,7 @@ from sparkwave.catalog.types import DATE, TIME, TIMESTAMP, TIMESTAMPTZ, Type, pa
 from sparkwave.planner.parse.constant_marks import as_constant
 from sparkwave.planner.parse.intervals import interval_text
 from sparkwave.planner.parse.moment_texts import MDY
-from sparkwave.planner.parse.moment_words import RELATIVE
+from sparkwave.planner.parse.moment_words import is_relative
 from sparkwave.planner.parse.text_values import days_text, decode_text, moment_text
 
 # Marks a text in the query of a plain view: True in a new view, False in a stored one.
@@ -76,11 +76,6 @@ def array_value(text: str, type_: Type, order: str) -> exp.Expr:
     """Return a text of an array's type as a literal in the engines' form. Raises Error as `moment_value`, or 22P02."""
     element = replace(type_, dimensions=0)
     return exp.Literal.string(days_text(text, element, order) if element in (DATE, TIMESTAMP, TIMESTAMPTZ) else text)
-
-
-def is_relative(text: str) -> bool:
-    """Return whether a text is `now`, `today`, `tomorrow` or `yesterday`."""
-    return text.strip().lower() in RELATIVE
 
 
 def moment_now(text: str, type_: str) -> exp.Expr | None:

@@ -60,3 +60,8 @@ Asia/Singapore, tkt Pacific/Fakaofo, tmt Asia/Ashgabat, ulat Asia/Ulaanbaatar, v
 Asia/Vladivostok, vlat Asia/Vladivostok, volt Europe/Volgograd, yakst Asia/Yakutsk, yakt Asia/Yakutsk, yekt
 Asia/Yekaterinburg
 """)
+
+
+def is_relative(text: str) -> bool:
+    """Return whether a text is `now`, `today`, `tomorrow` or `yesterday`."""
+    return text.strip().lower() in RELATIVE

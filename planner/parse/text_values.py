@@ -30,7 +30,7 @@ from sparkwave.catalog.types import DATE, TIME, TIMESTAMP, TIMESTAMPTZ, VARCHAR,
 from sparkwave.planner.functions.composite_text import split_record
 from sparkwave.planner.parse.intervals import interval_text
 from sparkwave.planner.parse.moment_texts import MDY, iso_text, read_moment
-from sparkwave.planner.parse.moment_words import RELATIVE
+from sparkwave.planner.parse.moment_words import is_relative
 
 # The types of `moment_text`.
 MOMENTS = (DATE, TIME, TIMESTAMP, TIMESTAMPTZ)
@@ -205,7 +205,7 @@ def days_text(text: str, type: Type, order: str = MDY) -> str:
             return f"{{{','.join(map(item, value))}}}"
         if value is None:
             return "NULL"
-        if not _YEAR_FIRST.match(value) and value.strip().lower() not in RELATIVE:
+        if not _YEAR_FIRST.match(value) and not is_relative(value):
             changed.append(value := moment_text(value, type, order))
         escaped = re.sub(r"([\\\"])", r"\\\1", value)
         return f'"{escaped}"'
@@ -216,7 +216,7 @@ def days_text(text: str, type: Type, order: str = MDY) -> str:
 
 def _moment(text: str, type: Type, order: str) -> object:
     """Return a date, time or datetime, or the engine's text of what Python cannot represent."""
-    if text.strip().lower() in RELATIVE:
+    if is_relative(text):
         return text.strip().lower()
     try:
         return _MOMENTS[type.name](text)
