@@ -16,10 +16,10 @@ COPIES = "copies"
 SERVING_SCHEMA = "serving"
 # The database of DuckLake's own catalog.
 METADATA = "__ducklake_metadata_lake"
-# Another database in memory, where only epochs make or drop tables: a schema of their states, and a schema of
-# materialized views and indexes as of the last epoch.
+# Another database in memory, where only epochs make or drop tables: a schema of their states, a schema of the tables
+# that they fill again and again, and a schema of materialized views and indexes as of the last epoch.
 BUFFER = "buffer"
-EPOCHS_SCHEMA, VIEWS_SCHEMA = "epochs", "views"
+EPOCHS_SCHEMA, DELTAS_SCHEMA, VIEWS_SCHEMA = "epochs", "deltas", "views"
 # A session's name for its schema of temporary tables, whose real name has a number at the end.
 TEMPORARY_SCHEMA = "pg_temp"
 

@@ -11,10 +11,10 @@ from test_retention import check, forget, opened, run
 
 from sparkwave.catalog.counters import EPOCH_CACHE_BYTES
 from sparkwave.catalog.lake.ducklake import Cursor
-from sparkwave.catalog.names import EPOCHS_SCHEMA, METADATA
+from sparkwave.catalog.names import DELTAS_SCHEMA, EPOCHS_SCHEMA, METADATA
 from sparkwave.executor.epochs import checkpoints
 from sparkwave.executor.memory import copies, shared_buffer
-from sparkwave.executor.memory.delta_tables import MOST_ROWS
+from sparkwave.executor.memory.delta_tables import WORN_ROWS, kept_table
 from sparkwave.server.context import Context
 from sparkwave.server.dispatch import Client
 
@@ -72,11 +72,12 @@ def in_memory(context: Context) -> set[str]:
     """The tables that the epochs so far have left in memory."""
     with context.coordinator.barrier_lock:
         cursor = context.coordinator._cursor
-        query = f"SELECT table_name FROM duckdb_tables() WHERE temporary OR schema_name = '{EPOCHS_SCHEMA}'"
+        schemas = f"schema_name IN ('{EPOCHS_SCHEMA}', '{DELTAS_SCHEMA}')"
+        query = f"SELECT table_name FROM duckdb_tables() WHERE temporary OR {schemas}"
         found = {name for (name,) in cursor.execute(query).fetchall()} - {"anchor", "moment"}
         for name in found - {name for name in found if name.startswith(("copy_", "pending_"))}:
             assert name.startswith(("j", "feed_", "net_"))
-            assert cursor.execute(f"SELECT count(*) <= {MOST_ROWS} FROM {name}").fetchall() == [(True,)]
+            assert cursor.execute(f"SELECT count(*) <= {WORN_ROWS} FROM {kept_table(name)}").fetchall() == [(True,)]
     return found
 
 

@@ -17,7 +17,6 @@ from sparkwave.catalog.lake.ducklake import Lake
 from sparkwave.catalog.lake.integrity import check_files, known_files
 from sparkwave.catalog.lake.lake_tables import register_files
 from sparkwave.catalog.lake.places import BucketPath, check_url, keep_list, listed, remove_tree
-from sparkwave.catalog.lake.prepared_statements import make_temporary
 from sparkwave.catalog.lake.s3 import S3
 from sparkwave.catalog.lake.storage import Storage
 from sparkwave.catalog.lake.translation import DuckDBError, translate
@@ -67,7 +66,7 @@ def test_a_lake(bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     newest = lake.snapshot(cursor)
     came, _ = change_feed.changed_rows(cursor, TABLE, before, newest, True)
     listed = "rowid, k, v"
-    assert change_feed._keep_net(cursor, "kept", TABLE, before, newest, listed, came, make_temporary)
+    assert change_feed._keep_net(cursor, "kept", TABLE, before, newest, listed, came, change_feed.make_temporary)
     added = lake.data_path / "job_7" / "f1" / "x.parquet"
     cursor.execute(f"COPY (SELECT 50000 AS k, 'added' AS v) TO '{added}' (FORMAT parquet)")
     with lake.transaction(cursor):

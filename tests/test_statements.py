@@ -8,19 +8,19 @@ import duckdb
 import pytest
 
 from sparkwave.catalog.lake.ducklake import SETTINGS, Cursor
-from sparkwave.catalog.lake.prepared_statements import define, define_shared, make_temporary, prepare_due
+from sparkwave.catalog.lake.prepared_statements import define_shared, prepare_due
 from sparkwave.catalog.lake.prepared_statements import run as run_unprepared
 
 QUERIES = {
-    "a filter beyond all values": "SELECT count(*) FROM t WHERE x > 100",
-    "a filter for NULL": "SELECT count(*) FROM t WHERE x IS NULL",
-    "groups of a narrow range": "SELECT x, count(*) FROM t GROUP BY ALL ORDER BY ALL",
-    "the least and the greatest": "SELECT min(x), max(x), count(*) FROM t",
-    "a sum": "SELECT sum(x) FROM t",
-    "a join": "SELECT count(*) FROM t AS a JOIN t AS b ON a.x = b.x",
-    "a join with others": "SELECT count(*) FROM t AS a JOIN s AS b ON a.x = b.x",
-    "rows in order": "SELECT x, y FROM t ORDER BY ALL",
-    "distinct rows": "SELECT DISTINCT y FROM t ORDER BY ALL",
+    "a filter beyond all values": "SELECT count(*) FROM buffer.deltas.t WHERE x > 100",
+    "a filter for NULL": "SELECT count(*) FROM buffer.deltas.t WHERE x IS NULL",
+    "groups of a narrow range": "SELECT x, count(*) FROM buffer.deltas.t GROUP BY ALL ORDER BY ALL",
+    "the least and the greatest": "SELECT min(x), max(x), count(*) FROM buffer.deltas.t",
+    "a sum": "SELECT sum(x) FROM buffer.deltas.t",
+    "a join": "SELECT count(*) FROM buffer.deltas.t AS a JOIN buffer.deltas.t AS b ON a.x = b.x",
+    "a join with others": "SELECT count(*) FROM buffer.deltas.t AS a JOIN buffer.deltas.s AS b ON a.x = b.x",
+    "rows in order": "SELECT x, y FROM buffer.deltas.t ORDER BY ALL",
+    "distinct rows": "SELECT DISTINCT y FROM buffer.deltas.t ORDER BY ALL",
 }
 
 
@@ -28,8 +28,9 @@ QUERIES = {
 def cursor() -> Cursor:
     connection = duckdb.connect()
     connection.execute(SETTINGS)
-    make_temporary(connection, "t", "SELECT i::INTEGER AS x, 'a' AS y FROM range(5) AS r(i)")
-    make_temporary(connection, "s", "FROM (VALUES (200), (201)) AS v(x)")
+    connection.execute("ATTACH ':memory:' AS buffer; CREATE SCHEMA buffer.epochs; CREATE SCHEMA buffer.deltas")
+    connection.execute("CREATE TABLE buffer.deltas.t AS SELECT i::INTEGER AS x, 'a' AS y FROM range(5) AS r(i)")
+    connection.execute("CREATE TABLE buffer.deltas.s AS FROM (VALUES (200), (201)) AS v(x)")
     return connection
 
 
@@ -39,7 +40,7 @@ def run(cursor: Cursor, query: str) -> Cursor:
     return run_unprepared(cursor, query)
 
 
-LATER = "INSERT INTO t VALUES (200, 'b'), (NULL, NULL), (2000000, 'c')"
+LATER = "INSERT INTO buffer.deltas.t VALUES (200, 'b'), (NULL, NULL), (2000000, 'c')"
 
 
 def answer(cursor: Cursor, query: str) -> object:
@@ -74,7 +75,7 @@ def test_a_statement_that_duckdb_prepares_does_not(cursor: Cursor) -> None:
 def test_statistics_are_used_by_all_others(cursor: Cursor) -> None:
     before = cursor.execute("SELECT current_setting('disabled_optimizers')").fetchall()
     for _ in range(3):
-        run(cursor, "SELECT count(*) FROM t")
+        run(cursor, "SELECT count(*) FROM buffer.deltas.t")
     assert cursor.execute("SELECT current_setting('disabled_optimizers')").fetchall() == before
 
 
@@ -82,7 +83,7 @@ def test_statistics_are_used_by_all_others(cursor: Cursor) -> None:
 def test_so_it_does_after_a_definition_that_nobody_told(cursor: Cursor, query: str) -> None:
     for _ in range(3):
         run(cursor, query)
-    cursor.execute("CREATE TABLE another (x INTEGER)")
+    cursor.execute("CREATE TABLE buffer.deltas.another (x INTEGER)")
     run(cursor, query)
     cursor.execute(LATER)
     for _ in range(2):
@@ -101,17 +102,34 @@ def test_what_runs_once_is_not_prepared(cursor: Cursor) -> None:
     assert len(prepared(cursor)) == 1
 
 
-@pytest.mark.parametrize("make", [define, define_shared])
-def test_a_statement_is_planned_again_after_a_definition(cursor: Cursor, make: object) -> None:
+def test_a_statement_is_planned_again_after_a_definition(cursor: Cursor) -> None:
     for text in ("SELECT 1", "SELECT 2"):
         for _ in range(2):
             run(cursor, text)
-    assert callable(make)
-    make(cursor, "CREATE OR REPLACE TABLE other AS SELECT 7 AS x")
+    define_shared(cursor, "CREATE OR REPLACE TABLE buffer.deltas.other AS SELECT 7 AS x")
     for _ in range(3):
         assert run(cursor, "SELECT 2").fetchall() == [(2,)]
-        assert run(cursor, "FROM other").fetchall() == [(7,)]
+        assert run(cursor, "FROM buffer.deltas.other").fetchall() == [(7,)]
         assert run(cursor, "SELECT 1").fetchall() == [(1,)]
+
+
+def define_another(cursor: Cursor) -> None:
+    define_shared(cursor, "CREATE OR REPLACE TABLE buffer.deltas.another AS SELECT 1 AS one")
+
+
+def test_plans_that_have_run_often_are_made_anew_at_once(cursor: Cursor) -> None:
+    for _ in range(3):
+        run(cursor, "SELECT 1")
+    run(cursor, "SELECT 1")
+    define_another(cursor)
+    prepare_due(cursor)
+    assert len(prepared(cursor)) == 1
+    before = prepared(cursor)
+    define_another(cursor)  # the new plan has not run
+    prepare_due(cursor)
+    assert prepared(cursor) == before
+    run(cursor, "SELECT 1")
+    assert run(cursor, "SELECT 1").fetchall() == [(1,)]
 
 
 def test_a_statement_that_cannot_be_prepared_fails_each_time_and_then_not(cursor: Cursor) -> None:
@@ -139,11 +157,13 @@ def test_a_transaction_goes_on_after_what_cannot_be_prepared(cursor: Cursor) -> 
 
 
 def test_rows_of_the_buffer_are_not_known_either(cursor: Cursor) -> None:
-    cursor.execute("ATTACH ':memory:' AS buffer; CREATE SCHEMA buffer.epochs")
-    define_shared(cursor, "CREATE TABLE buffer.epochs.copy_1 AS FROM t")
+    define_shared(cursor, "CREATE TABLE buffer.epochs.copy_1 AS FROM buffer.deltas.t")
     cursor.execute("CREATE SEQUENCE buffer.epochs.numbers")
-    removal = "DELETE FROM buffer.epochs.copy_1 AS c USING (SELECT x FROM t WHERE y = 'b') AS r WHERE c.x = r.x"
-    addition = "INSERT INTO buffer.epochs.copy_1 SELECT nextval('buffer.epochs.numbers') + 300, y FROM t WHERE x > 100"
+    removal = (
+        "DELETE FROM buffer.epochs.copy_1 AS c USING (SELECT x FROM buffer.deltas.t WHERE y = 'b') AS r WHERE c.x = r.x"
+    )
+    added = "SELECT nextval('buffer.epochs.numbers') + 300, y FROM buffer.deltas.t WHERE x > 100"
+    addition = f"INSERT INTO buffer.epochs.copy_1 {added}"
     for _ in range(3):
         for statement in (removal, addition):
             run(cursor, statement)
@@ -169,7 +189,7 @@ def test_other_threads_may_plan_meanwhile(cursor: Cursor) -> None:
         thread.start()
     for number in range(300):
         for _ in range(3):
-            run(cursor, f"SELECT {number} + x FROM t")
+            run(cursor, f"SELECT {number} + x FROM buffer.deltas.t")
     over.set()
     for thread in threads:
         thread.join()

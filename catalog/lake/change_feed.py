@@ -21,7 +21,6 @@ from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.inlined_changes import InlinedRows, inlined_rows
 from sparkwave.catalog.lake.lake_tables import at_version, files_with_column, inlined_deletes, inlined_tables, locate
 from sparkwave.catalog.lake.memory_transactions import first_row, in_transaction
-from sparkwave.catalog.lake.prepared_statements import define, make_temporary
 from sparkwave.catalog.lake.row_ids import SNAPSHOT_COLUMN
 from sparkwave.catalog.names import METADATA, LakeTable, literal, quote
 
@@ -40,15 +39,23 @@ def table_changes(table: LakeTable, after: int, upto: int, has_deletes: bool = T
     return _weighed(listed, came, went and went + _ONCE)
 
 
-# Stores the rows of a query in a temporary table of the cursor: (cursor, name, query).
+# Stores the rows of a query in a table for the cursor: (cursor, name, query).
 Make = Callable[[Cursor, str, str], object]
+# A temporary table of the places of deleted rows.
+_PLACES = "feed_gone"
+
+
+def make_temporary(cursor: Cursor, name: str, query: str) -> int:
+    """Create or replace a temporary table with the rows of a query. Returns their number."""
+    [(count,)] = cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {name} AS {query}").fetchall()
+    return int(count)
 
 
 def keep_changes(
     cursor: Cursor, name: str, table: LakeTable, after: int, upto: int, has_deletes: bool, listed: str,
     make: Make = make_temporary,
 ) -> None:  # fmt: skip
-    """Store the rows of `table_changes` in a temporary table of the cursor; rows that came and went may be missing.
+    """Store the rows of `table_changes` in a table; rows that came and went may be missing.
 
     `listed` has column names, no `*`.
     """
@@ -149,31 +156,31 @@ def _keep_net(
     files = {file for part in parts for file, _ in part.files}
     if any(id_ is None or id_ >= first_new for part in parts for _, id_ in part.files):
         return False  # some rows of these files are new
-    gone = f"{name}_gone"
     rows = " UNION ".join([_NONE, *(part.rows for part in parts)])
-    make_temporary(cursor, gone, rows)
+    make_temporary(cursor, _PLACES, rows)
     counts = cursor.execute(
-        f"SELECT file, count(*) FILTER (born IS NULL), count(born) FROM {gone} GROUP BY 1"
+        f"SELECT file, count(*) FILTER (born IS NULL), count(born) FROM {_PLACES} GROUP BY 1"
     ).fetchall()
     if any(passed for *_, passed in counts):
-        came += f" AS came ANTI JOIN {gone} AS gone ON came.rowid = gone.place AND came.snapshot_id = gone.born"
+        came += f" AS came ANTI JOIN {_PLACES} AS gone ON came.rowid = gone.place AND came.snapshot_id = gone.born"
     query = f"SELECT {listed}, 1 AS _weight FROM {came}"
     for is_file in (True, False):  # the places of one kind alone determine which parts are skipped
         read = [file for file, old, _ in counts if old and (file in files) == is_file]
         if read:
-            query += f" UNION ALL BY NAME SELECT {listed}, -1 AS _weight FROM {_rows_of(table, after, gone, read)}"
+            query += f" UNION ALL BY NAME SELECT {listed}, -1 AS _weight FROM {_rows_of(table, after, read)}"
     make(cursor, name, query)
-    define(cursor, f"DROP TABLE {gone}")
+    cursor.execute(f"DROP TABLE {_PLACES}")
     # The facts above, found by experiment, may not hold for another version of DuckLake.
     found = first_row(cursor.execute(f"SELECT count(*) FROM {name} WHERE _weight < 0"))
     return found == (sum(old for _, old, _ in counts),)
 
 
-def _rows_of(table: LakeTable, snapshot: int, gone: str, files: Sequence[str]) -> str:
+def _rows_of(table: LakeTable, snapshot: int, files: Sequence[str]) -> str:
     """SQL of the deleted rows of some files, as they were at a snapshot."""
     names = ", ".join(map(literal, files))
+    gone = f"FROM {_PLACES} WHERE born IS NULL AND file IN ({names})"
     return (
-        f"{at_version(table.sql, snapshot)} SEMI JOIN (FROM {gone} WHERE born IS NULL AND file IN ({names})) AS gone "
+        f"{at_version(table.sql, snapshot)} SEMI JOIN ({gone}) AS gone "
         f"ON filename = gone.file AND file_row_number = gone.place WHERE filename IN ({names})"
     )
 

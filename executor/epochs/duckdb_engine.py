@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 
 from sparkwave.catalog.counters import EngineName
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.memory_transactions import in_transaction
+from sparkwave.catalog.lake.prepared_statements import run
 from sparkwave.catalog.lake.row_ids import NONE, RowIds
 from sparkwave.catalog.lake.translation import DuckDBError
 from sparkwave.catalog.model import Position
@@ -44,10 +47,11 @@ logger = logging.getLogger(__name__)
 
 # Returns the name of the relation that has the rows of a table of a view, as they are stored.
 Stored = Callable[[Cursor, View, LakeTable], str]
+Execute = Callable[[str], Cursor]
 # A join with at most this many keys looks rows up by a list of keys, which skips row groups without any of them.
 _USUAL_KEYS, MOST_KEYS = 50, 5000
 # A program for at most this many changed rows is made once and kept as a script (`script_of_few`).
-MOST_FEW = _USUAL_KEYS
+MOST_FEW = 10_000
 # A query that reads the lake contains one of these; the views of the shared buffer may read the lake, too.
 _LAKE = ("lake.", f"{BUFFER}.{VIEWS_SCHEMA}.")
 
@@ -67,14 +71,17 @@ class DuckDBEngine:
             set_times(cursor, changes.times)
         bound = self._bound(cursor, view, versions, changes, made.read)
         if _is_for_few(view, changes, made, bound):
+            execute: Execute = partial(run, cursor)
             found = script_of_few(view, made, bound)
-            counts, hashes = _fill(cursor, found, made, hash_of_row(view.plan))
+            with _listed_keys(cursor, changes.rows > _USUAL_KEYS):
+                counts, hashes = _fill(cursor, found, made, hash_of_row(view.plan))
         else:
+            execute = cursor.execute
             found = script(view, made, bound)
             rows = {name: _make(cursor, name, query, changes.rows) for name, query in found.tables}
             counts = _counts(found, rows, count_signs(cursor, found.changes))
             hashes = sum_changes(cursor, found.changes, hash_of_row(view.plan))
-        return Advance(view, found.applications, found.changes, counts, hashes, _failed(cursor, found.checks))
+        return Advance(view, found.applications, found.changes, counts, hashes, _failed(execute, found.checks))
 
     def compile(self, view: View, changes: Changes, is_full: bool) -> frozenset[str]:
         """Prepare the SQL that computes a view, in full or by changes, ahead of time, because preparing it takes long.
@@ -105,21 +112,21 @@ class DuckDBEngine:
         items, counts = [], []
         for number, item in enumerate(whole(view.plan)):
             name = f"j{view.relation.id}_{number}"
-            make_table(cursor, f"{name}_whole", within(item.query, bound))
-            left, table = f"j{view.relation.id}_changes", view.table_of(item.state)
-            if item.state is not None:
-                left = f"{name}_changes"
-                bound[f"{item.state}_state"] = f"FROM {name}_whole"
-            stored = self._stored(cursor, view, table)
-            make_table(cursor, left, _difference(stored, f"{name}_whole", item.columns))
+            stored, computed = self._stored(cursor, view, view.table_of(item.state)), within(item.query, bound)
             if item.state is None:
+                left = f"j{view.relation.id}_changes"
+                make_table(cursor, left, _difference(stored, f"({computed})", item.columns))
                 items.append(own_application(view, left))
                 counts.append(count_signs(cursor, left))
             else:
+                left = f"{name}_changes"
+                make_table(cursor, f"{name}_whole", computed)
+                bound[f"{item.state}_state"] = f"FROM {name}_whole"
+                make_table(cursor, left, _difference(stored, f"{name}_whole", item.columns))
                 change = _of_state(view, item, name)
                 items.append(change)
                 counts.append(_fill_change(cursor, change, name, left))
-        failed = _failed(cursor, self._of_changes(view, changes)) if are_bound else None
+        failed = _failed(cursor.execute, self._of_changes(view, changes)) if are_bound else None
         return Advance(
             view, tuple(items), left, tuple(counts), sum_changes(cursor, left, hash_of_row(view.plan)), failed
         )
@@ -144,7 +151,7 @@ class DuckDBEngine:
         if (filled := unless_raised(lambda: _filled(cursor, view, inputs, raising))) is not None:
             return filled
         filled = _filled(cursor, view, inputs, queries)
-        return replace(filled, errors=_failed(cursor, new_checks(view.plan)))
+        return replace(filled, errors=_failed(cursor.execute, new_checks(view.plan)))
 
     def _bound(
         self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes, read: Collection[str]
@@ -212,13 +219,13 @@ def _filled(cursor: Cursor, view: View, inputs: Mapping[str, str], queries: Sequ
     return Fill(view, tuple(additions), tuple(counts))
 
 
-def _failed(cursor: Cursor, checks: Sequence[Check]) -> ComputeErrors | None:
+def _failed(execute: Execute, checks: Sequence[Check]) -> ComputeErrors | None:
     """Return the number of rows for which an expression failed and one reason; None if there are none.
 
     If the checks themselves fail, the view advances all the same.
     """
     try:
-        rows, reason = failed_rows(cursor, [check.queries for check in checks])
+        rows, reason = failed_rows(execute, [check.queries for check in checks])
         if reason is not None and is_nobodys(error_of(reason)):
             raise reason
     except DuckDBError as error:
@@ -230,17 +237,20 @@ def _failed(cursor: Cursor, checks: Sequence[Check]) -> ComputeErrors | None:
 
 
 def _make(cursor: Cursor, name: str, query: str, keys: int) -> int:
-    """As `make_table`.
+    """As `make_table`. With copies in memory, keys are looked up as a list; DuckLake would ask its catalog for each."""
+    with _listed_keys(cursor, keys > _USUAL_KEYS and not _is_of_lake(query)):
+        return make_table(cursor, name, query)
 
-    With copies in memory, up to MOST_KEYS keys are looked up as a list; DuckLake would ask its catalog for each key.
-    """
-    is_listed = keys > _USUAL_KEYS and not _is_of_lake(query)
-    if is_listed:
+
+@contextmanager
+def _listed_keys(cursor: Cursor, are_many: bool) -> Iterator[None]:
+    """While entered, up to MOST_KEYS keys are looked up as a list if they `are_many`."""
+    if are_many:
         cursor.execute(f"SET dynamic_or_filter_threshold = {MOST_KEYS}")
     try:
-        return make_table(cursor, name, query)
+        yield
     finally:
-        if is_listed:
+        if are_many:
             cursor.execute("RESET dynamic_or_filter_threshold")
 
 

@@ -10,6 +10,7 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.counters import ADVANCE_SECONDS, EPOCH_ROWS, REFRESHES
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.lake.prepared_statements import prepare_due
 from sparkwave.catalog.model import Relation
 from sparkwave.catalog.stores.store import Store
 from sparkwave.executor.backfill.slicing import row_count
@@ -163,6 +164,7 @@ class Engines:
             self._copies.keep(inputs | {state_owner(relation.definition_id) for relation in relations})
         self._buffer.tidy(cursor)
         self._copies.drop_left(cursor)
+        prepare_due(cursor)
 
     def forget_copies(self) -> None:
         """Forget all copies, because an epoch has failed."""

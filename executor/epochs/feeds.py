@@ -11,7 +11,7 @@ from sparkwave.catalog.lake.prepared_statements import run_once
 from sparkwave.catalog.lake.snapshot_changes import ChangedTables
 from sparkwave.catalog.model import Relation
 from sparkwave.executor.epochs.versions import listed, stored_columns
-from sparkwave.executor.memory.delta_tables import drop_tables, fill_table, forget_table
+from sparkwave.executor.memory.delta_tables import drop_tables, fill_table, forget_table, kept_table
 from sparkwave.planner.plan.nodes import Scan
 
 
@@ -62,7 +62,7 @@ class Feeds:
         return self._inserted[key] * (1 + has_deletes)
 
     def feed(self, scan: Scan, old: int, new: int) -> str | None:
-        """Return the name of the temporary table with the changes of a scan's relation; None if nothing changed."""
+        """Return the name of the table with the changes of a scan's relation; None if nothing changed."""
         return self._feed(scan.relation, stored_columns(scan), old, new)
 
     def _feed(self, relation: Relation, columns: frozenset[str], old: int, new: int) -> str | None:
@@ -119,7 +119,7 @@ class Feeds:
 
     def _name(self, kind: str, relation_id: int, old: int, new: int) -> str:
         """Return the name of a table, which is the same for each epoch if the table may stay."""
-        return f"{kind}_{relation_id}" if old == self.usual else f"{kind}_{relation_id}_{old}_{new}"
+        return kept_table(f"{kind}_{relation_id}") if old == self.usual else f"{kind}_{relation_id}_{old}_{new}"
 
     def _form(self, relation: Relation, columns: frozenset[str], old: int) -> object:
         """Return a value that changes with the columns of a table that may stay; None for a table that may not."""

@@ -22,7 +22,7 @@ from sparkwave.executor.epochs.advance import View
 from sparkwave.executor.epochs.feeds import Feeds
 from sparkwave.executor.epochs.versions import Version, listed, stored_columns
 from sparkwave.executor.memory.copies import Copies, Copy, Key
-from sparkwave.executor.memory.delta_tables import count_signs
+from sparkwave.executor.memory.delta_tables import count_signs, reads_kept
 from sparkwave.executor.memory.shared_buffer import MOMENT, SharedBuffer
 
 # A copy knows at most this many snapshots whose rows it has; a reader of an older snapshot gets another copy.
@@ -142,7 +142,7 @@ class Lookups:
         if net is not None:
             if self._copies.changes(key, *count_signs(cursor, net)) is None:
                 return None
-            is_usual = (has.last, snapshot) == self._moment
+            is_usual = (has.last, snapshot) == self._moment and reads_kept(net)
             at, execute = (f"(SELECT new FROM {MOMENT})", run) if is_usual else (str(snapshot), Cursor.execute)
             gone = f"{_UNTIL} = {NEWEST} AND rowid IN (SELECT rowid FROM {net} WHERE _weight < 0)"
             come = f"SELECT {listed(has.columns)}, {at}, {NEWEST} FROM {net} WHERE _weight > 0"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from sparkwave.executor.epochs.advance import Application, View, applications, own_application
 from sparkwave.executor.epochs.delta_programs import Check, Program
+from sparkwave.executor.memory.delta_tables import kept_table
 from sparkwave.planner.delta.compiler import VIEW_CHANGES
 
 # The SQL of the relations that queries read, by name.
@@ -38,7 +39,7 @@ def script_of_few(view: View, made: Program, bound: Bound) -> Script:
     A step that only one table reads becomes a part of its query. The names of the tables contain the view's id and the
     program's name.
     """
-    name = f"j{view.relation.id}_{made.name}"
+    name = kept_table(f"j{view.relation.id}_{made.name}")
     return _script(view, made, bound, made.apart, name, f"{name}_")
 
 

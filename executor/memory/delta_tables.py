@@ -1,70 +1,100 @@
-"""The temporary tables of a cursor with the results of an epoch's steps.
+"""The tables of a cursor with the results of an epoch's steps.
 
-Small tables stay and are filled again by the next epochs: making or dropping a table discards the plans of all prepared
-statements (`catalog.lake.prepared_statements`).
+Some stay and are filled again by the next epochs, so that their statements can be prepared: they are in the buffer,
+where making or dropping a table discards the plans of all prepared statements (`catalog.lake.prepared_statements`).
+Others are temporary tables.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
 
 import numpy
 
+from sparkwave.catalog.lake.change_feed import make_temporary
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.memory_transactions import first_row
-from sparkwave.catalog.lake.prepared_statements import define, make_temporary, run
+from sparkwave.catalog.lake.prepared_statements import define_shared, run
+from sparkwave.catalog.names import BUFFER, DELTAS_SCHEMA
 
-# A table with more rows is dropped with its epoch.
-MOST_ROWS = 1000
-# A table is made anew after this many deleted rows, because DuckDB keeps deleted rows.
+# A table with more rows is made anew after its epoch, and after as many deleted rows, which DuckDB keeps.
 WORN_ROWS = 50_000
+# With a worn table, those are made anew that are worn by half, because one definition costs as much as several.
+_HALF_WORN_ROWS = WORN_ROWS // 2
+_KEPT = f"{BUFFER}.{DELTAS_SCHEMA}."
 
 
 @dataclass(frozen=True)
 class _Table:
-    """A table may stay while `form`, which identifies its columns, is equal. `gone` counts its deleted rows."""
+    """A table may stay while `form`, which identifies its columns, is equal; None for a temporary table.
+
+    `gone` counts its deleted rows.
+    """
 
     form: object
     rows: int
     gone: int = 0
 
+    @property
+    def written(self) -> int:
+        """The rows that DuckDB keeps."""
+        return self.rows + self.gone
+
 
 _TABLES: WeakKeyDictionary[Cursor, dict[str, _Table]] = WeakKeyDictionary()
 
 
-def make_table(cursor: Cursor, name: str, query: str, form: object = None) -> int:
-    """Store the rows of a query in a temporary table of the cursor, for this epoch. Returns the number of rows."""
+def kept_table(name: str) -> str:
+    """Return the name in SQL of a table that `fill_table` or `fill_changes` may keep for the next epochs."""
+    return f"{_KEPT}{name}"
+
+
+def reads_kept(query: str) -> bool:
+    """Return whether a query reads a table that is named by `kept_table`."""
+    return _KEPT in query
+
+
+def make_table(cursor: Cursor, name: str, query: str) -> int:
+    """Store the rows of a query in a temporary table, for this epoch. Returns the number of rows."""
     count = make_temporary(cursor, name, query)
-    _TABLES.setdefault(cursor, {})[name] = _Table(form, count)
+    drop_later(cursor, name)
     return count
 
 
 def fill_table(cursor: Cursor, name: str, query: str, form: object, execute: Callable[..., Cursor] = run) -> int:
-    """Store the rows of a query in a temporary table that may stay. Returns the number of rows.
+    """Store the rows of a query in a table that may stay, named by `kept_table`. Returns the number of rows.
 
-    The table has the same columns as long as `form` is equal; with None it is made anew each time. `execute` runs the
-    query; pass `run_once` for a query whose text differs each time.
+    The table has the same columns as long as `form` is equal. With None it is a temporary table for this epoch, and
+    its name is a plain one. `execute` runs the query; pass `run_once` for a query whose text differs each time.
     """
+    if form is None:
+        return make_table(cursor, name, query)
     table = _kept(cursor, name, form)
     if table is None:
-        return make_table(cursor, name, query, form)
+        return _make_kept(cursor, name, query, form)
     row = first_row(execute(cursor, f"DELETE FROM {name}", f"INSERT INTO {name} {query}"))
     assert row is not None
     _TABLES[cursor][name] = replace(table, rows=row[0])
-    return row[0]
+    return int(row[0])
+
+
+def _make_kept(cursor: Cursor, name: str, query: str, form: object) -> int:
+    [(count,)] = define_shared(cursor, f"CREATE OR REPLACE TABLE {name} AS {query}").fetchall()
+    _TABLES.setdefault(cursor, {})[name] = _Table(form, count)
+    return int(count)
 
 
 def fill_changes(cursor: Cursor, name: str, query: str, form: object, hashed: str) -> tuple[tuple[int, int], int]:
-    """Store changed rows in a temporary table that may stay.
+    """Store changed rows in a table that may stay, as `fill_table` does.
 
     Returns the numbers of removals and additions, and the sum of the SQL `hashed` (unsigned, 64 bits), modulo 2**64,
     in which a removal is subtracted.
     """
     table = _kept(cursor, name, form)
     if table is None:
-        make_table(cursor, name, query, form)
+        _make_kept(cursor, name, query, form)
         return count_signs(cursor, name), sum_changes(cursor, name, hashed)
     filling = f'INSERT INTO {name} {query} RETURNING _weight, {hashed} AS "?hash"'
     found = run(cursor, f"DELETE FROM {name}", filling).fetchnumpy()
@@ -76,14 +106,16 @@ def fill_changes(cursor: Cursor, name: str, query: str, form: object, hashed: st
 
 def count_signs(cursor: Cursor, changes: str) -> tuple[int, int]:
     """Return the numbers of removals and additions among the changed rows of a relation."""
-    row = first_row(run(cursor, f"SELECT count(*) FILTER (_weight < 0), count(*) FILTER (_weight > 0) FROM {changes}"))
+    row = first_row(
+        cursor.execute(f"SELECT count(*) FILTER (_weight < 0), count(*) FILTER (_weight > 0) FROM {changes}")
+    )
     assert row is not None
     return row[0], row[1]
 
 
 def sum_changes(cursor: Cursor, changes: str, hashed: str) -> int:
     """Return the sum of the SQL `hashed` (unsigned, 64 bits) over changed rows, as `fill_changes` does."""
-    row = first_row(run(cursor, f"SELECT sum({hashed}::HUGEINT * _weight) FROM {changes}"))
+    row = first_row(cursor.execute(f"SELECT sum({hashed}::HUGEINT * _weight) FROM {changes}"))
     assert row is not None
     return (row[0] or 0) % (1 << 64)
 
@@ -94,7 +126,7 @@ def _kept(cursor: Cursor, name: str, form: object) -> _Table | None:
     It is forgotten until it is filled, so that a failure leads to a new table.
     """
     table = _TABLES.get(cursor, {}).pop(name, None)
-    if table is None or form is None or table.form != form or table.gone > WORN_ROWS:
+    if table is None or table.form != form:
         return None
     return replace(table, rows=0, gone=table.gone + table.rows)
 
@@ -110,14 +142,20 @@ def forget_table(cursor: Cursor, name: str) -> None:
 
 
 def drop_tables(cursor: Cursor, may_stay: bool = False) -> None:
-    """Drop the tables of the cursor; with `may_stay`, small tables stay."""
+    """Drop the temporary tables of the cursor. Tables that may stay do so with `may_stay`; worn ones are made anew."""
     tables = _TABLES.get(cursor, {})
-    names = [
-        name
-        for name, table in tables.items()
-        if not may_stay or table.form is None or table.rows > MOST_ROWS or table.gone > WORN_ROWS
-    ]
-    if names:
-        define(cursor, "; ".join(f"DROP TABLE IF EXISTS {name}" for name in names))
-    for name in names:
+    for name in [name for name, table in tables.items() if table.form is None]:
+        cursor.execute(f"DROP TABLE IF EXISTS {name}")
         del tables[name]
+    if not may_stay:
+        _define_all(cursor, (f"DROP TABLE IF EXISTS {name}" for name in tables))
+        tables.clear()
+    elif any(table.written > WORN_ROWS for table in tables.values()):
+        worn = [name for name, table in tables.items() if table.written > _HALF_WORN_ROWS]
+        _define_all(cursor, (f"CREATE OR REPLACE TABLE {name} AS FROM {name} LIMIT 0" for name in worn))
+        tables |= {name: _Table(tables[name].form, 0) for name in worn}
+
+
+def _define_all(cursor: Cursor, statements: Iterable[str]) -> None:
+    if text := "; ".join(statements):
+        define_shared(cursor, text)

@@ -19,17 +19,17 @@ from dataclasses import dataclass, field
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.lake_tables import at_version
 from sparkwave.catalog.lake.memory_transactions import in_transaction
-from sparkwave.catalog.lake.prepared_statements import define_shared, run
+from sparkwave.catalog.lake.prepared_statements import define_shared, run, run_once
 from sparkwave.catalog.locks import Rank, RankedLock
 from sparkwave.catalog.model import Catalog, Epoch, Relation
-from sparkwave.catalog.names import BUFFER, EPOCHS_SCHEMA, VIEWS_SCHEMA, LakeTable, name_in_memory, quote
+from sparkwave.catalog.names import BUFFER, DELTAS_SCHEMA, EPOCHS_SCHEMA, VIEWS_SCHEMA, LakeTable, name_in_memory, quote
 from sparkwave.catalog.stores.compute_errors import ComputeErrors, add_errors
 from sparkwave.catalog.stores.epoch_store import stored_epoch
 from sparkwave.catalog.stores.store import Store
 from sparkwave.catalog.stores.view_checksums import Checksum, add_changes
 from sparkwave.executor.epochs.advance import Advance, Application
 from sparkwave.executor.memory.copies import VALUE_BYTES, Copies, Copy, Key, row_width
-from sparkwave.executor.memory.delta_tables import WORN_ROWS
+from sparkwave.executor.memory.delta_tables import WORN_ROWS, reads_kept
 from sparkwave.executor.memory.sorted_rows import SortedColumns, SortedRows, Value
 
 # With more changed rows than this, a checkpoint comes before the next epoch.
@@ -197,7 +197,7 @@ class SharedBuffer:
         self._lake, self._copies = store.lake, copies
         copies.hold(self._is_held, self._pending_bytes)
         self._cursor = self._lake.cursor()
-        for schema in (EPOCHS_SCHEMA, VIEWS_SCHEMA):
+        for schema in (EPOCHS_SCHEMA, DELTAS_SCHEMA, VIEWS_SCHEMA):
             self._cursor.execute(f"CREATE SCHEMA IF NOT EXISTS {BUFFER}.{schema}")
         self._cursor.execute(f"CREATE TABLE {BUFFER}.{EPOCHS_SCHEMA}.anchor (one INTEGER)")
         self._cursor.execute(f"CREATE SEQUENCE {_NUMBERS}")
@@ -361,10 +361,10 @@ class SharedBuffer:
         self, cursor: Cursor, table: _Table, item: Application, snapshot: int, removed: int, added: int
     ) -> list[str]:  # fmt: skip
         """Return the statements that apply a change to a table and note the keys."""
+        is_first, was = table.pending is None, table.copy
         pending = table.pending or self._made_pending(cursor, table, item)
         assert pending.application.key == item.key, f"the keys of {table.stored} differ"
-        has_begun = not table.has_changes
-        if has_begun:
+        if is_first:
             table.snapshot = snapshot  # nothing has been stored since
         copy = self._take_copy(table, removed, added)
         listed = f"SELECT {_listed(item.key)}{_NEXT}"
@@ -376,15 +376,18 @@ class SharedBuffer:
         pending.written += removed + added
         pending.written_rows += added if copy is None else 0
         pending.has_gone |= removed > 0
-        if (has_begun and copy is None) or not table.is_shown:
+        if (is_first and copy is None) or copy is not was or not table.is_shown:
             self._show(cursor, table)
         rows = copy.name if copy is not None else pending.rows
         return [*_change(rows, item, removed, added), f"INSERT INTO {pending.keys} {keys}"]
 
     def _run(self, cursor: Cursor, statements: list[str]) -> None:
         """Run the statements that change tables, and make copies anew that are worn."""
-        if statements:
-            run(cursor, *statements)
+        kept = [text for text in statements if reads_kept(text)]
+        others = [text for text in statements if not reads_kept(text)]
+        for execute, texts in ((run, kept), (run_once, others)):
+            if texts:
+                execute(cursor, *texts)
         for copy in (table.copy for table in self._every):
             if copy is not None and copy.is_worn:
                 define_shared(cursor, f"CREATE OR REPLACE TABLE {copy.name} AS FROM {copy.name}")

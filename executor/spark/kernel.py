@@ -300,20 +300,20 @@ class _Saying:
                 continue
 
 
-def failed_rows(cursor: Any, checks: Sequence[tuple[str, str]]) -> tuple[int, Exception | None]:
+def failed_rows(execute: Callable[[str], Any], checks: Sequence[tuple[str, str]]) -> tuple[int, Exception | None]:
     """Return for how many rows an expression failed, and the error of one of them. Raises duckdb.Error.
 
-    `checks` are as in Task. The server uses this function, too.
+    `execute` runs a query on a cursor, and `checks` are as in Task. The server uses this function, too.
     """
     import duckdb
 
     if not checks:
         return 0, None
-    counts = cursor.execute("SELECT " + ", ".join(f"({count})" for count, _ in checks)).fetchone()
+    counts = execute("SELECT " + ", ".join(f"({count})" for count, _ in checks)).fetchone()
     failing = [query for (_, query), rows in zip(checks, counts, strict=True) if rows]
     try:
         for query in failing[-1:]:
-            cursor.execute(query).fetchall()
+            execute(query).fetchall()
     except duckdb.Error as error:
         return sum(counts), error
     return sum(counts), None
@@ -324,7 +324,7 @@ def _failed(cursor: Any, checks: Sequence[tuple[str, str]]) -> list[dict[str, An
     import duckdb
 
     try:
-        rows, reason = failed_rows(cursor, checks)
+        rows, reason = failed_rows(cursor.execute, checks)
     except duckdb.Error:
         return []
     return [{"failed": rows, "reason": reason and _named(reason)}] if rows else []
