@@ -26,8 +26,8 @@ from sparkwave.catalog.names import BUFFER, DELTAS_SCHEMA, EPOCHS_SCHEMA
 DISABLED_OPTIMIZERS = ("common_subexpressions",)
 # The most statements of a cursor, and the most seconds they are kept.
 _MOST, _MOST_S = 4000, 300.0
-# Plans that have run so often are worth being made anew at once.
-_WORTH = 2
+# So many times plans are made anew at once, although those before have hardly run.
+_PATIENCE = 3
 # Tables of the buffer; the name of a sequence is a string.
 _SHARED = re.compile(rf"(?<!')\b{BUFFER}\.(?:{EPOCHS_SCHEMA}|{DELTAS_SCHEMA})\.\w+")
 _NEVER = ""
@@ -38,20 +38,23 @@ class _Prepared:
     """The names of a cursor's prepared statements by their text; None for a statement that is not prepared yet.
 
     A statement with the name _NEVER is not prepared. `since` is the value of `_shared` when they were prepared, at
-    `began`, and `runs` how often any of them has run since. `due` are those to prepare next, in order.
+    `began`, and `runs` how often any of them has run since. `due` are those to prepare next, in order. `patience` is
+    how many times more they are made anew at once, although those before have hardly run.
     """
 
     since: object = None
     began: float = 0.0
     runs: int = 0
+    patience: int = _PATIENCE
     names: dict[str, str | None] = field(default_factory=dict)
     due: dict[str, None] = field(default_factory=dict)
 
     def renew(self) -> None:
-        """Let all statements be planned anew, soon if their plans have run often enough to be worth it."""
+        """Let all statements be planned anew: at once, as long as this has been worth it."""
         planned = [text for text, name in self.names.items() if name]
-        is_worth_it = self.runs >= _WORTH * len(planned)
-        self.names, self.due = {}, dict.fromkeys(planned) if is_worth_it else {}
+        if planned:
+            self.patience = _PATIENCE if self.runs >= 2 * len(planned) else max(self.patience - 1, 0)
+        self.names, self.due = {}, dict.fromkeys([*planned, *self.due] if self.patience else ())
         self.since, self.began, self.runs = _shared, time.monotonic(), 0
 
 

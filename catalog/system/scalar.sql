@@ -919,6 +919,21 @@ CREATE OR REPLACE MACRO pg.day_text
             '^\s*(\d{4})(\d\d)(\d\d)([ T].*)?$', '\1-\2-\3\4'),
             '^\s*(\d{1,3}[/.-]|\d{6}([ T]|$))', chr(30) || '\1') END,
     (s) AS s;
+-- A time of day in DuckDB's form, from one with AM or PM or with a longer fraction, which DuckDB would skip. What else
+-- DuckDB would read otherwise gets the mark of `day_text`.
+CREATE OR REPLACE MACRO pg._half_day(s) AS
+    (regexp_extract(s, '\d+')::INTEGER % 12 + if(s ILIKE '%pm%', 12, 0)) || regexp_extract(s, ':[\d:.]+');
+CREATE OR REPLACE MACRO pg._whole_micros(s) AS
+    regexp_extract(s, '^[^.]*') || '.' || lpad(round(regexp_extract(s, '\.\d+')::DOUBLE * 1e6)::INTEGER::VARCHAR, 6, '0');
+CREATE OR REPLACE MACRO pg.time_text
+    (s VARCHAR) AS CASE
+        WHEN regexp_full_match(s, '\s*(\d{4,}-\d{1,2}-\d{1,2}[T ]\s*)?\d{1,2}:\d{1,2}(:\d{1,2}(\.\d{1,6})?)?'
+            || '\s*(Z|UTC|GMT|[+-]\d{1,2}(:?\d{2}(:?\d{2})?)?)?\s*', 'i') THEN s
+        WHEN regexp_full_match(s, '\s*(0?\d|1[0-2]):\d{1,2}(:\d{1,2}(\.\d{1,6})?)?\s*[AP]M\s*', 'i') THEN pg._half_day(s)
+        WHEN regexp_full_match(s, '\s*\d{1,2}:\d{1,2}:\d{1,2}\.\d{7,}\s*') AND NOT contains(s, '.999999')
+            THEN pg._whole_micros(s)
+        ELSE chr(30) || s END,
+    (s) AS s;
 -- The range of PostgreSQL's types; NULL for values outside.
 CREATE OR REPLACE MACRO pg.time_in_range
     (x DATE) AS CASE WHEN x BETWEEN DATE '4714-11-24 (BC)' AND DATE '5874897-12-31' OR isinf(x) THEN x END,

@@ -711,8 +711,8 @@ def _cast(node: exp.Expr, lenient: bool) -> exp.Expr | None:
         text = node if plain else ours(_TEXTS.get(source, "to_text" if lenient else "shown_text"), value)
         return duckdb_call("left", text, to.expressions[0].this.copy()) if to.expressions else text
     is_text = source == VARCHAR or (source is None and not lenient)
-    if target in (DATE, TIMESTAMP, TIMESTAMPTZ) and is_text and not value.is_string and not _is_parameter(value):
-        node.set("this", ours("day_text", value))
+    if target in _MOMENT_TEXTS and is_text and not value.is_string and not _is_parameter(value):
+        node.set("this", ours(_MOMENT_TEXTS[target], value))
     if kind == exp.DataType.Type.DECIMAL and not to.expressions:
         node.set("to", data_type(NUMERIC))
     if kind in (exp.DataType.Type.JSON, exp.DataType.Type.JSONB) and source in (None, VARCHAR):
@@ -772,6 +772,8 @@ def _may_be_text(value: exp.Expr, source: Known, target: Type) -> bool:
     return target.dimensions == 1 and target.element.name != "jsonb" and not is_known
 
 
+# The macros that bring the text of a date or time into DuckDB's form, and leave other values.
+_MOMENT_TEXTS = {DATE: "day_text", TIMESTAMP: "day_text", TIMESTAMPTZ: "day_text", TIME: "time_text"}
 # The macros that read a text as a type otherwise than DuckDB, and leave other values.
 _READ_AS = {
     "boolean": "as_boolean", "bytea": "to_bytea", "smallint": "as_smallint", "integer": "as_integer",
