@@ -344,7 +344,9 @@ def test_an_epoch_that_memory_refuses(tmp_path: Path, monkeypatch: pytest.Monkey
 
     with opened(tmp_path / "lake", streaming_engine="duckdb", backfill_engine="auto") as (context, client):
         create(client)
+        run(client, "INSERT INTO t VALUES (99, 1)")  # makes the tables of pending changes
         context.coordinator.flush(lambda: False)
+        context.coordinator.checkpoints.run()
         checkpoints, before = context.coordinator.checkpoints, context.buffer.epoch
         with monkeypatch.context() as patched:
             patched.setattr(shared_buffer, "in_transaction", refusing)

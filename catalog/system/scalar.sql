@@ -928,7 +928,7 @@ CREATE OR REPLACE MACRO pg._whole_micros(s) AS
 CREATE OR REPLACE MACRO pg.time_text
     (s VARCHAR) AS CASE
         WHEN regexp_full_match(s, '\s*(\d{4,}-\d{1,2}-\d{1,2}[T ]\s*)?\d{1,2}:\d{1,2}(:\d{1,2}(\.\d{1,6})?)?'
-            || '\s*(Z|UTC|GMT|[+-]\d{1,2}(:?\d{2}(:?\d{2})?)?)?\s*', 'i') THEN s
+            || '\s*(Z|UTC|GMT|[+-](0?\d|1[0-5])(:?[0-5]\d(:?[0-5]\d)?)?)?\s*', 'i') THEN s
         WHEN regexp_full_match(s, '\s*(0?\d|1[0-2]):\d{1,2}(:\d{1,2}(\.\d{1,6})?)?\s*[AP]M\s*', 'i') THEN pg._half_day(s)
         WHEN regexp_full_match(s, '\s*\d{1,2}:\d{1,2}:\d{1,2}\.\d{7,}\s*') AND NOT contains(s, '.999999')
             THEN pg._whole_micros(s)

@@ -93,6 +93,8 @@ class Engines:
                         advance = self._in_process(
                             cursor, view, versions, changes, feeds, is_full(changes.rows), reading_s
                         )
+                    if view.relation.created:
+                        self._buffer.expect(cursor, advance.of_states if view.relation.is_sink else advance)
                 else:
                     advance = engine.advance(cursor, view, versions, changes)
         return advance if advance.has_changes or advance.errors is not None else None, changes.counts

@@ -275,6 +275,19 @@ class SharedBuffer:
             return copy.name
         return table.name if table.has_changes else stored.sql
 
+    def expect(self, cursor: Cursor, advance: Advance) -> None:
+        """Make the tables for a view's pending changes before there are any.
+
+        Otherwise the first change of each table would discard the plans of all prepared statements.
+        """
+        tables = [(self._table(advance.view.relation, item.added.table), item) for item in advance.applications]
+        missing = [(table, item) for table, item in tables if table.pending is None]
+        if missing:
+            with self._changing(cursor):
+                snapshot = self._lake.newest(cursor)
+                for table, item in missing:
+                    self._make_pending(cursor, table, item, snapshot)
+
     def apply(self, cursor: Cursor, advances: Iterable[Advance], epoch: Epoch) -> None:
         """Publish the changes of views in an epoch. Nothing has changed when it raises DuckDBError."""
         self.newest = epoch
@@ -361,11 +374,11 @@ class SharedBuffer:
         self, cursor: Cursor, table: _Table, item: Application, snapshot: int, removed: int, added: int
     ) -> list[str]:  # fmt: skip
         """Return the statements that apply a change to a table and note the keys."""
-        is_first, was = table.pending is None, table.copy
-        pending = table.pending or self._made_pending(cursor, table, item)
+        was = table.copy
+        pending = table.pending or self._make_pending(cursor, table, item, snapshot)
         assert pending.application.key == item.key, f"the keys of {table.stored} differ"
-        if is_first:
-            table.snapshot = snapshot  # nothing has been stored since
+        if added and not pending.width:
+            pending.width = row_width(cursor, f"FROM {item.added.rows}")
         copy = self._take_copy(table, removed, added)
         listed = f"SELECT {_listed(item.key)}{_NEXT}"
         if item.changes is not None:
@@ -376,7 +389,7 @@ class SharedBuffer:
         pending.written += removed + added
         pending.written_rows += added if copy is None else 0
         pending.has_gone |= removed > 0
-        if (is_first and copy is None) or copy is not was or not table.is_shown:
+        if copy is not was:
             self._show(cursor, table)
         rows = copy.name if copy is not None else pending.rows
         return [*_change(rows, item, removed, added), f"INSERT INTO {pending.keys} {keys}"]
@@ -393,12 +406,13 @@ class SharedBuffer:
                 define_shared(cursor, f"CREATE OR REPLACE TABLE {copy.name} AS FROM {copy.name}")
                 copy.changed = 0
 
-    def _made_pending(self, cursor: Cursor, table: _Table, item: Application) -> _Pending:
+    def _make_pending(self, cursor: Cursor, table: _Table, item: Application, snapshot: int) -> _Pending:
         self._names += 1
         name = f"{BUFFER}.{EPOCHS_SCHEMA}.pending_{self._names}"
-        width = row_width(cursor, f"FROM {item.added.rows}")
-        pending = table.pending = _Pending(item, f"{name}_keys", f"{name}_rows", width=width)
+        pending = table.pending = _Pending(item, f"{name}_keys", f"{name}_rows")
         _make(cursor, table.stored, pending)
+        table.snapshot = snapshot  # nothing has been stored since
+        self._show(cursor, table)
         return pending
 
     def _take_copy(self, table: _Table, removed: int, added: int) -> Copy | None:
