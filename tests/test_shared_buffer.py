@@ -344,8 +344,9 @@ def test_an_epoch_that_memory_refuses(tmp_path: Path, monkeypatch: pytest.Monkey
 
     with opened(tmp_path / "lake", streaming_engine="duckdb", backfill_engine="auto") as (context, client):
         create(client)
-        run(client, "INSERT INTO t VALUES (99, 1)")  # makes the tables of pending changes
-        context.coordinator.flush(lambda: False)
+        for id_ in range(97, 100):  # makes copies and the tables of pending changes
+            run(client, f"INSERT INTO t VALUES ({id_}, 1)")
+            context.coordinator.flush(lambda: False)
         context.coordinator.checkpoints.run()
         checkpoints, before = context.coordinator.checkpoints, context.buffer.epoch
         with monkeypatch.context() as patched:
