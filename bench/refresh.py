@@ -22,7 +22,7 @@ from sparkwave.server.demo.local_server import local_server
 
 Connection = psycopg.Connection[Any]
 # How often each fraction changes; the first change of all does not count, since epochs compile their programs in it.
-SAMPLES = {0.0001: 3, 0.001: 3, 0.01: 3, 0.1: 1}
+SAMPLES = dict.fromkeys((0.0001, 0.001, 0.01, 0.1), 3)
 AIMED = 0.001
 FASTER_THAN_POSTGRES, FASTER_THAN_PIPELINES = 50, 100
 LONGEST_S = 60

@@ -71,6 +71,21 @@ def test_a_full_refresh_that_was_much_slower_is_not_tried_again() -> None:
         chosen.took(made, 10, False, 0.2)
 
 
+def test_the_time_of_planning_does_not_count() -> None:
+    chosen, made = refresh_in(AUTO), view()
+    for _ in range(4):
+        chosen.took(made, 10, False, 0.5, has_planned=True)
+        assert not chosen.is_full(made, 10, lambda: ROWS)
+    chosen.took(made, 10, False, 0.04)
+    assert not chosen.is_full(made, 10, lambda: ROWS)
+    for _ in range(5):  # as if each of them had to be planned
+        chosen.took(made, 10, False, 0.5, has_planned=True)
+    assert chosen.is_full(made, 10, lambda: ROWS)
+    other = refresh_in(AUTO)
+    other.took(made, 10, False, 5.0, has_planned=True)
+    assert other.is_full(made, 10, lambda: ROWS)
+
+
 def test_a_small_change_is_not_judged_by_a_large_one() -> None:
     chosen, made = refresh_in(AUTO), view()
     chosen.took(made, 100_000, False, 0.5)

@@ -39,12 +39,14 @@ class _Prepared:
 
     A statement with the name _NEVER is not prepared. `since` is the value of `_shared` when they were prepared, at
     `began`, and `runs` how often any of them has run since. `due` are those to prepare next, in order. `patience` is
-    how many times more they are made anew at once, although those before have hardly run.
+    how many times more they are made anew at once, although those before have hardly run. `unprepared` counts what
+    DuckDB has planned to run it once.
     """
 
     since: object = None
     began: float = 0.0
     runs: int = 0
+    unprepared: int = 0
     patience: int = _PATIENCE
     names: dict[str, str | None] = field(default_factory=dict)
     due: dict[str, None] = field(default_factory=dict)
@@ -66,6 +68,7 @@ _shared: object = None
 def define_shared(cursor: Cursor, statement: str) -> Cursor:
     """Create or drop tables or views in the buffer."""
     global _shared
+    _PREPARED.setdefault(cursor, _Prepared()).unprepared += 1
     try:
         return cursor.execute(statement)
     finally:
@@ -86,12 +89,19 @@ def run(cursor: Cursor, *statements: str) -> Cursor:
     done = cursor.execute("; ".join(f"EXECUTE {known[text]}" if known.get(text) else text for text in statements))
     prepared.due |= {text: None for text, name in known.items() if name is None}
     prepared.runs += len(statements)
+    prepared.unprepared += sum(not known.get(text) for text in statements)
     return done
 
 
+def unprepared_runs(cursor: Cursor) -> int:
+    """Return how many statements of `run` and `define_shared` DuckDB has planned to run them once."""
+    return _PREPARED.setdefault(cursor, _Prepared()).unprepared
+
+
 def _renew_worn(prepared: _Prepared) -> None:
-    is_old = time.monotonic() - prepared.began > _MOST_S
-    if prepared.since is not _shared or is_old or len(prepared.names) > _MOST:
+    if len(prepared.names) > _MOST:
+        prepared.names, prepared.due = {}, {}
+    if prepared.since is not _shared or time.monotonic() - prepared.began > _MOST_S:
         prepared.renew()
 
 

@@ -10,7 +10,7 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.counters import ADVANCE_SECONDS, EPOCH_ROWS, REFRESHES
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import Cursor
-from sparkwave.catalog.lake.prepared_statements import prepare_due
+from sparkwave.catalog.lake.prepared_statements import prepare_due, unprepared_runs
 from sparkwave.catalog.model import Relation
 from sparkwave.catalog.stores.store import Store
 from sparkwave.executor.backfill.slicing import row_count
@@ -114,9 +114,10 @@ class Engines:
                 cursor, self._store.catalog, view, versions, feeds, read, reads_feeds=not is_full
             )
         self._store.lake.threads.provide(lambda: self._rows_read(view, changes, read))
-        started = time.monotonic()
+        started, unprepared = time.monotonic(), unprepared_runs(cursor)
         advance = way(cursor, view, versions, changes)
-        self._refresh.took(view, changes.rows, is_full, reading_s + time.monotonic() - started)
+        seconds, has_planned = reading_s + time.monotonic() - started, unprepared_runs(cursor) > unprepared
+        self._refresh.took(view, changes.rows, is_full, seconds, has_planned)
         REFRESHES.labels(FULL if is_full else INCREMENTAL).inc()
         return advance
 

@@ -26,6 +26,8 @@ ROWS_A_SECOND, FIXED_S = 2_000_000, 0.02
 FORGETTING = 0.99
 # The least part of a full refresh's measured seconds to which its estimate decays.
 LEAST_OF_FULL = 0.5
+# The first refreshes in a row whose SQL has to be planned do not count, up to so many seconds: the next ones save them.
+_MOST_PLANNED, PLANNING_S = 4, 1.0
 # Operators whose rows depend on several rows of their inputs.
 _SEVERAL_ROWS = (Join, Aggregate, TopN, OverWindow, Memo)
 
@@ -34,12 +36,14 @@ _SEVERAL_ROWS = (Join, Aggregate, TopN, OverWindow, Memo)
 class Times:
     """Seconds that a view's refreshes took: incremental ones by the magnitude of the change, and a full one.
 
-    The estimate of a full refresh does not decay below `least_full`.
+    The estimate of a full refresh does not decay below `least_full`. `planned` counts the last incremental refreshes in
+    a row that do not count.
     """
 
     incremental: dict[int, float] = field(default_factory=dict)
     full: float | None = None
     least_full: float = 0.0
+    planned: int = 0
 
     def nearest(self, rows: int) -> int | None:
         """Return the largest known magnitude that is not above that of `rows`; its time is a lower bound."""
@@ -75,10 +79,15 @@ class Refresh:
             times.full = FIXED_S + stored_rows() / ROWS_A_SECOND
         return times.full < times.incremental[nearest]
 
-    def took(self, view: View, changed_rows: int, is_full: bool, seconds: float) -> None:
-        """Record the seconds that a refresh took."""
+    def took(
+        self, view: View, changed_rows: int, is_full: bool, seconds: float, has_planned: bool = False
+    ) -> None:  # fmt: skip
+        """Record the seconds that a refresh took. `has_planned` tells that its SQL was planned to run once."""
         times = self._times.setdefault(view.plan, Times())
         if not is_full:
+            times.planned = times.planned + 1 if has_planned else 0
+            if 0 < times.planned <= _MOST_PLANNED and seconds < PLANNING_S:
+                return
             times.incremental[_magnitude(changed_rows)] = seconds
             if times.full is not None:
                 times.full = max(times.full * FORGETTING, times.least_full)
