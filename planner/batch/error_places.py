@@ -18,6 +18,7 @@ from sparkwave.catalog.names import closest
 from sparkwave.planner.batch.operand_types import mistyped, operator_of
 from sparkwave.planner.batch.query import Environment
 from sparkwave.planner.batch.unknown_calls import unknown_call
+from sparkwave.planner.bind.column_hints import column_hint
 from sparkwave.planner.bind.merged_columns import columns_in
 from sparkwave.planner.bind.scopes import find_read
 from sparkwave.planner.functions.undefined import is_call_of
@@ -145,6 +146,8 @@ def _missing_column(written: _Written, found: re.Match[str], error: Error) -> _P
     message: str | None = None
     if isinstance(table, exp.Identifier):
         message = f"column {folded(table)}.{found['name']} does not exist"
+    columns_of = columns_in(written.environment.catalog, written.environment.scope)
+    error.hint = column_hint(column, columns_of) or error.hint
     return _Place(column, message)
 
 
@@ -170,6 +173,7 @@ def _missing_table(written: _Written, found: re.Match[str], error: Error) -> _Pl
         select = column.find_ancestor(exp.Select)
         near = [item for item in from_items(select) if alias_of(item) == found["name"]] if select is not None else []
         if near and written.sources_with(column, folded(column.this)) == []:
+            error.hint = column_hint(column, columns_in(written.environment.catalog, written.environment.scope))
             return _Place(column, f"column {found['name']}.{column.name} does not exist", errors.UNDEFINED_COLUMN)
     meant = closest(found["name"], [name for tree in written.trees for name in source_names(tree)])
     error.hint = f'Perhaps you meant to reference the table "{meant}".' if meant is not None else None

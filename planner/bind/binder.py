@@ -20,8 +20,9 @@ from sparkwave.catalog.types import Type
 from sparkwave.planner import since
 from sparkwave.planner.bind.ambiguous import check_unambiguous, mark_bare
 from sparkwave.planner.bind.collations import check_collated, without_collations
+from sparkwave.planner.bind.column_hints import column_hint
 from sparkwave.planner.bind.dependent_columns import group_by_dependents
-from sparkwave.planner.bind.merged_columns import columns_in, compare_merged, expand_natural, mark_merges
+from sparkwave.planner.bind.merged_columns import ColumnsOf, columns_in, compare_merged, expand_natural, mark_merges
 from sparkwave.planner.bind.output_names import name_selects, without_written_names
 from sparkwave.planner.bind.output_references import check_outputs_named
 from sparkwave.planner.bind.row_stars import expand_row_stars
@@ -205,7 +206,7 @@ def annotated(query: exp.Query, catalog: Catalog, scope: Scope, check: Check = l
         while flatten((array, array) for array in unnested(tree)):
             tree = annotate_types(tree, schema=schema, expression_metadata=METADATA, dialect="postgres")
     except (OptimizeError, SchemaError) as error:
-        raise _qualify_error(str(error), query, tables) from error
+        raise _qualify_error(str(error), query, tables, columns_of) from error
     assert isinstance(tree, exp.Query)
     check_collated(tree)
     check_counts(tree, lambda whole, nodes: list(nodes))
@@ -374,7 +375,7 @@ _NO_OUTPUT = re.compile(r"Unknown output column: (\d+)")
 _UNRESOLVED = re.compile(r"Column '\"?(.+?)\"?' could not be resolved|Unknown column: (\w+)")
 
 
-def _qualify_error(text: str, query: exp.Query, tables: dict[str, Relation]) -> Error:
+def _qualify_error(text: str, query: exp.Query, tables: dict[str, Relation], columns_of: ColumnsOf) -> Error:
     """Return sqlglot's error in PostgreSQL's words; a column that several tables have is called ambiguous."""
     unresolved = _UNRESOLVED.search(text)
     if (place := _NO_OUTPUT.search(text)) is not None:
@@ -390,10 +391,12 @@ def _qualify_error(text: str, query: exp.Query, tables: dict[str, Relation]) -> 
         if column.table.lower() not in map(str.lower, source_names(query)):
             message = f'missing FROM-clause entry for table "{column.table}"'
             return Error(message, errors.UNDEFINED_TABLE, position=position)
-        return Error(f"column {column.table}.{name} does not exist", errors.UNDEFINED_COLUMN, position=position)
+        message, hint = f"column {column.table}.{name} does not exist", column_hint(column, columns_of)
+        return Error(message, errors.UNDEFINED_COLUMN, hint=hint, position=position)
     owners = {relation.name for relation in tables.values() if any(c.name == name for c in relation.visible)}
     select = column.find_ancestor(exp.Select) if column is not None else None
     read = [source for source in from_items(select) if source.name in owners] if select is not None else []
     if column is not None and max(len(owners), len(read)) > 1:
         return Error(f'column reference "{name}" is ambiguous', errors.AMBIGUOUS_COLUMN, position=position)
-    return Error(f'column "{name}" does not exist', errors.UNDEFINED_COLUMN, position=position)
+    hint = column_hint(column, columns_of) if column is not None else None
+    return Error(f'column "{name}" does not exist', errors.UNDEFINED_COLUMN, hint=hint, position=position)

@@ -95,7 +95,7 @@ def _prepared_statements(session: Session) -> str:
 def _parameter_types(statement: Statement) -> list[str]:
     """The parameter types; none if the statement can no longer be planned, since an upstream was dropped."""
     try:
-        return [str(type_) for type_ in statement.prepared.parameters]
+        return [str(type_.without_digits) for type_ in statement.prepared.parameters]
     except Error:
         return []
 
