@@ -595,6 +595,8 @@ def _is_number(node: exp.Expr) -> bool:
 
 def _of_intervals(node: exp.Expr) -> exp.Expr | None:
     """Return a comparison of intervals by their length. For DuckDB `1 day -12:00:00` and `12:00:00` differ."""
+    if (query := _compared_query(node)) is not None:
+        return _of_interval_query(node, query) if _is_interval(node.this) else None
     parts = list(node.iter_expressions())
     if not any(map(_is_interval, parts)) or any(isinstance(part, exp.Query | exp.Subquery) for part in parts):
         return None
@@ -604,6 +606,28 @@ def _of_intervals(node: exp.Expr) -> exp.Expr | None:
             return None
     for part in list(expanded(node).iter_expressions()):
         part.replace(_interval_key(part.copy()))
+    return node
+
+
+def _compared_query(node: exp.Expr) -> exp.Query | None:
+    """Return the query of `x IN (query)` or `x = ANY (query)` and the like."""
+    right = node.args.get("query") if isinstance(node, exp.In) else node.args.get("expression")
+    inner = right.this if isinstance(right, exp.Any | exp.All) else right if isinstance(node, exp.In) else None
+    query = inner.unnest() if inner is not None else None
+    return query if isinstance(query, exp.Query) else None
+
+
+def _of_interval_query(node: exp.Expr, query: exp.Query) -> exp.Expr:
+    """Return the comparison with the lengths of the intervals that a query selects."""
+    [select] = query.selects if isinstance(query, exp.Select) and len(query.selects) == 1 else [None]
+    if select is not None and not select.is_star:
+        select.unalias().replace(_interval_key(select.unalias().copy()))
+    else:
+        names = exp.TableAlias(this=exp.to_identifier("q"), columns=[exp.to_identifier("x")])
+        source = exp.Subquery(this=query.copy(), alias=names)
+        value = exp.cast(exp.column("x"), "interval", dialect="duckdb")  # in a UNION it may be a text
+        query.replace(exp.select(_interval_key(value)).from_(source))
+    node.this.replace(_interval_key(node.this.copy()))
     return node
 
 
