@@ -21,8 +21,8 @@ from bench.results import Aim, Bars, Lines, Table
 from sparkwave.server.demo.local_server import local_server
 
 Connection = psycopg.Connection[Any]
-# How often each fraction changes; the first change of all does not count, since epochs compile their programs in it.
-SAMPLES = dict.fromkeys((0.0001, 0.001, 0.01, 0.1), 3)
+# The changed fractions, and how often each of them changes.
+FRACTIONS, SAMPLES = (0.0001, 0.001, 0.01, 0.1), 3
 AIMED = 0.001
 FASTER_THAN_POSTGRES, FASTER_THAN_PIPELINES = 50, 100
 LONGEST_S = 60
@@ -57,8 +57,8 @@ def measure_nexmark(settings: Settings) -> Iterator[Table]:
 
 def _measure(workload: Workload, size: float, settings: Settings) -> Iterator[Table]:
     title, name = workload.title(size), workload.name
-    samples = dict.fromkeys(SAMPLES, 1) if settings.is_quick else SAMPLES
-    together = [*[min(SAMPLES)] * WARM_UP, *(fraction for fraction, count in samples.items() for _ in range(count))]
+    samples = 1 if settings.is_quick else SAMPLES
+    together = [*[min(FRACTIONS)] * WARM_UP, *(fraction for fraction in FRACTIONS for _ in range(samples))]
     with (
         tempfile.TemporaryDirectory(prefix="bench-refresh-") as folder,
         local_server("--spark-memory-mib", str(settings.memory_mib)) as server,

@@ -144,8 +144,10 @@ def forget_table(cursor: Cursor, name: str) -> None:
 def drop_tables(cursor: Cursor, may_stay: bool = False) -> None:
     """Drop the temporary tables of the cursor. Tables that may stay do so with `may_stay`; worn ones are made anew."""
     tables = _TABLES.get(cursor, {})
-    for name in [name for name, table in tables.items() if table.form is None]:
-        cursor.execute(f"DROP TABLE IF EXISTS {name}")
+    temporary = [name for name, table in tables.items() if table.form is None]
+    if temporary:
+        cursor.execute("; ".join(f"DROP TABLE IF EXISTS {name}" for name in temporary))
+    for name in temporary:
         del tables[name]
     if not may_stay:
         _define_all(cursor, (f"DROP TABLE IF EXISTS {name}" for name in tables))

@@ -19,7 +19,7 @@ from sparkwave.planner.batch.operand_types import mistyped, operator_of
 from sparkwave.planner.batch.query import Environment
 from sparkwave.planner.batch.unknown_calls import unknown_call
 from sparkwave.planner.bind.column_hints import column_hint
-from sparkwave.planner.bind.merged_columns import columns_in
+from sparkwave.planner.bind.merged_columns import ColumnsOf, columns_in
 from sparkwave.planner.bind.scopes import find_read
 from sparkwave.planner.functions.undefined import is_call_of
 from sparkwave.planner.parse.from_items import from_items
@@ -55,6 +55,11 @@ class _Written:
         found = [node for tree in self.trees for node in tree.find_all(*kinds, bfs=False)]
         return sorted(found, key=lambda node: position_of(node) or 0)
 
+    @property
+    def columns_of(self) -> ColumnsOf:
+        """The function that names the columns of a source in FROM."""
+        return columns_in(self.environment.catalog, self.environment.scope)
+
     def place_of(self, name: str) -> int | None:
         """The position of the first use of a column or function with this name."""
         return next((place for tree in self.trees if (place := locate(tree, name))), None)
@@ -63,7 +68,7 @@ class _Written:
         """The sources of a column's SELECT that have a column of this name; None where a source is unknown."""
         select = column.find_ancestor(exp.Select)
         items = from_items(select) if select is not None else []
-        columns_of = columns_in(self.environment.catalog, self.environment.scope)
+        columns_of = self.columns_of
         known = [(item, columns_of(item)) for item in items]
         if any(columns is None for _, columns in known):
             return items if len(items) == 1 else None
@@ -146,8 +151,7 @@ def _missing_column(written: _Written, found: re.Match[str], error: Error) -> _P
     message: str | None = None
     if isinstance(table, exp.Identifier):
         message = f"column {folded(table)}.{found['name']} does not exist"
-    columns_of = columns_in(written.environment.catalog, written.environment.scope)
-    error.hint = column_hint(column, columns_of) or error.hint
+    error.hint = column_hint(column, written.columns_of) or error.hint
     return _Place(column, message)
 
 
@@ -173,7 +177,7 @@ def _missing_table(written: _Written, found: re.Match[str], error: Error) -> _Pl
         select = column.find_ancestor(exp.Select)
         near = [item for item in from_items(select) if alias_of(item) == found["name"]] if select is not None else []
         if near and written.sources_with(column, folded(column.this)) == []:
-            error.hint = column_hint(column, columns_in(written.environment.catalog, written.environment.scope))
+            error.hint = column_hint(column, written.columns_of)
             return _Place(column, f"column {found['name']}.{column.name} does not exist", errors.UNDEFINED_COLUMN)
     meant = closest(found["name"], [name for tree in written.trees for name in source_names(tree)])
     error.hint = f'Perhaps you meant to reference the table "{meant}".' if meant is not None else None

@@ -270,8 +270,6 @@ def _from_text(value: str, type_: Type) -> str:
         return f"CASE WHEN {value} LIKE '\\x%' THEN from_hex(substr({value}, 3)) ELSE encode({value}) END"
     if type_ in (DATE, TIMESTAMP, TIMESTAMPTZ):
         return type_.cast(f"memory.pg.day_text({value})")
-    if type_ == TIME:
-        return type_.cast(f"memory.pg.time_text({value})")
     if type_ == INTERVAL:
         return type_.cast(f"replace({value}, '+', '')")
     return type_.cast(value)
