@@ -206,6 +206,8 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str]], Error]], ...] = (
         hint='Perhaps you need a different "datestyle" setting.')),
     (r"invalid (?P<type>date|timestamp|time) field format: \"(?P<text>.*?)\"", _says(
         _INPUT, errors.INVALID_DATETIME_FORMAT)),
+    (r"(?P<type>time) field value out of range: \"\x1e(?P<text>.*?)\"", _says(
+        _INPUT, errors.INVALID_DATETIME_FORMAT)),
     (
         r"(?:date|timestamp|time)(?:/time)? field value out of range: \"(?P<text>.*?)\"",
         _says('date/time field value out of range: "{text}"', errors.DATETIME_FIELD_OVERFLOW),

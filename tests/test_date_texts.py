@@ -284,3 +284,5 @@ def test_views_read_columns_of_text_with_the_month_first(both: tuple[Connection,
     assert found == [(1, "2003-01-02"), (2, None), (3, "1999-12-31"), (4, "2024-01-02")]
     with pytest.raises(psycopg.errors.DatetimeFieldOverflow, match="out of range"):
         here.execute("SELECT s::date FROM day_texts WHERE id = 3")
+    with pytest.raises(psycopg.errors.InvalidDatetimeFormat, match=r'invalid input syntax for type time: "12\.31\.99"'):
+        here.execute("SELECT s::time FROM day_texts WHERE id = 3")
