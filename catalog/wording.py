@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
+from sparkwave.catalog.moment_casts import BEFORE_HINT, MARK
 from sparkwave.catalog.types import DEFAULT_NUMERIC, QUOTIENT_NUMERIC
 
 # DuckDB's names of types, with their names in PostgreSQL's errors.
@@ -201,12 +202,9 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str]], Error]], ...] = (
         r"Type VARCHAR with value '(?P<text>.*)' can't be cast to the destination type \S*\[\]",
         _says('malformed array literal: "{text}"', errors.INVALID_TEXT_REPRESENTATION),
     ),
-    (r"invalid (?:date|timestamp) field format: \"\x1e(?P<text>.*?)\"", lambda found: Error(
-        f'date/time field value out of range: "{found["text"]}"', errors.DATETIME_FIELD_OVERFLOW,
-        hint='Perhaps you need a different "datestyle" setting.')),
+    (rf"{MARK}(?P<code>\w{{5}})(?P<message>.*){BEFORE_HINT}(?P<hint>.*){MARK}", lambda found: Error(
+        found["message"], found["code"], hint=found["hint"] or None)),
     (r"invalid (?P<type>date|timestamp|time) field format: \"(?P<text>.*?)\"", _says(
-        _INPUT, errors.INVALID_DATETIME_FORMAT)),
-    (r"(?P<type>time) field value out of range: \"\x1e(?P<text>.*?)\"", _says(
         _INPUT, errors.INVALID_DATETIME_FORMAT)),
     (
         r"(?:date|timestamp|time)(?:/time)? field value out of range: \"(?P<text>.*?)\"",

@@ -12,8 +12,7 @@ from fuzz import standard
 from sqlglot import exp
 from test_explain import planned, tables
 
-from sparkwave.catalog.document_paths import define_paths
-from sparkwave.catalog.document_texts import define_documents
+from sparkwave.catalog.database_functions import define_functions
 from sparkwave.planner.delta import operator_sql
 from sparkwave.planner.explain.incremental import operator_delta
 from sparkwave.planner.functions.emit import to_sql
@@ -129,8 +128,7 @@ def test_each_operators_changes_lead_from_old_to_new(seed: int) -> None:
     labels: dict[int, str] = {}
     with duckdb.connect() as connection:
         connection.execute("SET integer_division = true")
-        define_documents(connection)
-        define_paths(connection)
+        define_functions(connection)
         connection.execute(f"CREATE SCHEMA pg; {SCALAR.read_text()}")
         fill(connection, random.Random(seed))
         for number, node in enumerate(walk(plan.root), 1):

@@ -21,8 +21,7 @@ from pyspark import cloudpickle
 from test_functions import GOLDEN, ask, create_table_h, in_view, query_in_view
 from view_functions import create_functions
 
-from sparkwave.catalog.document_paths import define_paths
-from sparkwave.catalog.document_texts import define_documents
+from sparkwave.catalog.database_functions import define_functions
 from sparkwave.catalog.lake.ducklake import ENGINE_VERSION, Cursor, Lake
 from sparkwave.catalog.lake.places import remove_tree
 from sparkwave.catalog.lake.row_ids import ALL, RowIds
@@ -226,8 +225,7 @@ def test_a_function_comes_with_what_it_calls(first: int) -> None:
     assert len(names) > 400
     for name in names[first * 10 :: 40]:
         with duckdb.connect() as database:
-            define_documents(database)
-            define_paths(database)
+            define_functions(database)
             database.execute(TASK_SCRIPT)
             for statement in needed_functions([f'SELECT "memory"."pg".{name}(x)']):
                 database.execute(statement)

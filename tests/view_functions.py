@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import duckdb
 
-from sparkwave.catalog.document_paths import define_paths
-from sparkwave.catalog.document_texts import define_documents
+from sparkwave.catalog.database_functions import define_functions
 from sparkwave.catalog.lake.ducklake import SETTINGS
 from sparkwave.catalog.system.system_views import SCALAR_SETUP, scalar_functions
 
@@ -20,6 +19,5 @@ def view_database() -> duckdb.DuckDBPyConnection:
 
 def create_functions(database: duckdb.DuckDBPyConnection) -> None:
     """Create all functions of queries and views."""
-    define_documents(database)
-    define_paths(database)
+    define_functions(database)
     database.execute("; ".join([SCALAR_SETUP, *(statement for statement, _ in scalar_functions().values())]))

@@ -894,46 +894,26 @@ CREATE OR REPLACE MACRO pg.subtract_literal
     (x DATE, y) AS (x - y::DATE)::INTEGER, (x SMALLINT, y) AS x - y::SMALLINT,
     (x INTEGER, y) AS x - y::INTEGER, (x BIGINT, y) AS x - y::BIGINT, (x FLOAT, y) AS x - y::FLOAT,
     (x DOUBLE, y) AS x - y::DOUBLE, (x DECIMAL(38,10), y) AS x - y::DECIMAL(38,10), (x, y) AS x - y;
--- The text of a date or timestamp in the form that DuckDB reads: BC after the date, two-digit offsets, and seconds.
-CREATE OR REPLACE MACRO pg._whole_offset(s) AS
-    regexp_replace(regexp_replace(s, '([ T]\d{1,2}:\d\d)\s*([+-])', '\1:00\2'),
-        '(\d\s*[+-])(\d(?::?\d\d)?\s*)$', '\10\2');
-CREATE OR REPLACE MACRO pg._whole_day(s) AS
-    CASE WHEN s ILIKE '%BC' OR s ILIKE '%BC ' THEN
-        pg._whole_offset(regexp_replace(s, '^\s*(\d{4,}-\d{1,2}-\d{1,2})(.*?)\s*(?i:BC)\s*$', '\1 (BC)\2'))
-        WHEN contains(substr(s, 11), '+') OR contains(substr(s, 11), '-') THEN pg._whole_offset(s)
-        ELSE trim(s) END;
--- A day in the order of DateStyle, such as 1/2/2003, which is January 2 in views, as 2003-1-2; by replacements alone,
--- because macros and lambdas would repeat the text. What is left of such forms gets a mark that `catalog.wording` knows.
-CREATE OR REPLACE MACRO pg._with_year(s, year, century) AS
-    regexp_replace(s,
-        CASE getvariable('date_order')::VARCHAR
-            WHEN 'YMD' THEN '^\s*(' || year || ')[/.-](\d{1,2})[/.-](\d{1,2})([ T][^A-Za-z]*)?$'
-            ELSE '^\s*(\d{1,2})[/.-](\d{1,2})[/.-](' || year || ')([ T][^A-Za-z]*)?$' END,
-        century || CASE getvariable('date_order')::VARCHAR
-            WHEN 'YMD' THEN '\1-\2-\3\4' WHEN 'DMY' THEN '\3-\2-\1\4' ELSE '\3-\1-\2\4' END);
-CREATE OR REPLACE MACRO pg.day_text
-    (s VARCHAR) AS CASE WHEN s[5] = '-' OR regexp_matches(s, '^\s*\d{4,}-') THEN pg._whole_day(s)
-        ELSE regexp_replace(regexp_replace(pg._with_year(pg._with_year(pg._with_year(s,
-                '\d{4}', ''), '[0-6]\d', '20'), '[7-9]\d', '19'),
-            '^\s*(\d{4})(\d\d)(\d\d)([ T].*)?$', '\1-\2-\3\4'),
-            '^\s*(\d{1,3}[/.-]|\d{6}([ T]|$))', chr(30) || '\1') END,
-    (s) AS s;
--- A time of day in DuckDB's form, from one with AM or PM or with a longer fraction, which DuckDB would skip. What else
--- DuckDB would read otherwise gets the mark of `day_text`.
-CREATE OR REPLACE MACRO pg._half_day(s) AS
-    (regexp_extract(s, '\d+')::INTEGER % 12 + if(s ILIKE '%pm%', 12, 0)) || regexp_extract(s, ':[\d:.]+');
-CREATE OR REPLACE MACRO pg._whole_micros(s) AS
-    regexp_extract(s, '^[^.]*') || '.' || lpad(round(regexp_extract(s, '\.\d+')::DOUBLE * 1e6)::INTEGER::VARCHAR, 6, '0');
-CREATE OR REPLACE MACRO pg.time_text
-    (s VARCHAR) AS CASE
-        WHEN regexp_full_match(s, '\s*(\d{4,}-\d{1,2}-\d{1,2}[T ]\s*)?\d{1,2}:\d{1,2}(:\d{1,2}(\.\d{1,6})?)?'
-            || '\s*(Z|UTC|GMT|[+-](0?\d|1[0-5])(:?[0-5]\d(:?[0-5]\d)?)?)?\s*', 'i') THEN s
-        WHEN regexp_full_match(s, '\s*(0?\d|1[0-2]):\d{1,2}(:\d{1,2}(\.\d{1,6})?)?\s*[AP]M\s*', 'i') THEN pg._half_day(s)
-        WHEN regexp_full_match(s, '\s*\d{1,2}:\d{1,2}:\d{1,2}\.\d{7,}\s*') AND NOT contains(s, '.999999')
-            THEN pg._whole_micros(s)
-        ELSE chr(30) || s END,
-    (s) AS s;
+-- The text of a date or timestamp, or of a time, in the form that DuckDB reads. What is plainly ISO stays. Days such as
+-- 1/2/2003, in the order of DateStyle, are changed here, because they may be many; views have the order MDY.
+CREATE OR REPLACE MACRO pg._is_dated(s, month_and_day) AS
+    regexp_full_match(s, '(' || month_and_day || ')/[1-9]\d{3}( ([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,6})?)?)?');
+CREATE OR REPLACE MACRO pg.date_in
+    (s VARCHAR, type) AS CASE
+        WHEN regexp_full_match(s, '[1-9]\d{3}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])'
+            || '([ T]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,6})?(Z|[+-](0\d|1[0-5])(:[0-5]\d)?)?)?)?') THEN s
+        WHEN coalesce(getvariable('date_order')::VARCHAR, 'MDY') = 'MDY' AND pg._is_dated(s,
+            '(0?[1-9]|1[0-2])/(0?[1-9]|1\d|2[0-8])|(0?[13-9]|1[0-2])/(29|30)|(0?[13578]|1[02])/31')
+            THEN regexp_replace(s, '^(\d+)/(\d+)/(\d+)', '\3-\1-\2')
+        WHEN getvariable('date_order')::VARCHAR = 'DMY' AND pg._is_dated(s,
+            '(0?[1-9]|1\d|2[0-8])/(0?[1-9]|1[0-2])|(29|30)/(0?[13-9]|1[0-2])|31/(0?[13578]|1[02])')
+            THEN regexp_replace(s, '^(\d+)/(\d+)/(\d+)', '\3-\2-\1')
+        ELSE sparkwave_moment_text(s, type, getvariable('date_order')::VARCHAR) END,
+    (s, type) AS s;
+CREATE OR REPLACE MACRO pg.time_in
+    (s VARCHAR, type) AS if(regexp_full_match(s, '([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,6})?)?'), s,
+        sparkwave_moment_text(s, type, NULL)),
+    (s, type) AS s;
 -- The range of PostgreSQL's types; NULL for values outside.
 CREATE OR REPLACE MACRO pg.time_in_range
     (x DATE) AS CASE WHEN x BETWEEN DATE '4714-11-24 (BC)' AND DATE '5874897-12-31' OR isinf(x) THEN x END,

@@ -14,8 +14,7 @@ from collections.abc import Callable, Collection, Iterable
 from functools import cache
 from importlib import resources
 
-from sparkwave.catalog.document_paths import define_paths
-from sparkwave.catalog.document_texts import define_documents
+from sparkwave.catalog.database_functions import define_functions
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.memory_transactions import rollback
@@ -165,8 +164,7 @@ def define_python_functions(cursor: Cursor, signal: Callable[[str, int, str], bo
 
     pg_cancel_backend and pg_terminate_backend call `signal(user, process id, "cancel" or "terminate")`.
     """
-    define_documents(cursor)
-    define_paths(cursor)
+    define_functions(cursor)
     cursor.create_function("sparkwave_signal", signal, ["VARCHAR", "INTEGER", "VARCHAR"], "BOOLEAN", side_effects=True)
 
 

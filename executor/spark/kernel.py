@@ -26,8 +26,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from sparkwave.catalog.document_paths import define_paths
-from sparkwave.catalog.document_texts import define_documents
+from sparkwave.catalog.database_functions import define_functions
 
 T = TypeVar("T")
 Batches = Iterator[pa.RecordBatch]
@@ -390,8 +389,7 @@ def _database(setup: Setup) -> Any:
         )
         for name in setup.extensions:
             database.execute(f"LOAD {_literal(str(_extension(name)))}")
-        define_documents(database)
-        define_paths(database)
+        define_functions(database)
         database.execute(setup.script)
         for sql in setup.secrets:
             try:

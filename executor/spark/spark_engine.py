@@ -19,7 +19,15 @@ from pyspark.errors import PySparkException, PythonException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from sparkwave.catalog import document_paths, document_texts, errors
+from sparkwave.catalog import (
+    database_functions,
+    document_paths,
+    document_texts,
+    errors,
+    moment_casts,
+    moment_texts,
+    moment_words,
+)
 from sparkwave.catalog.counters import EngineName
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import ENGINE_VERSION, SETTINGS, Cursor, Lake, at_one_moment
@@ -50,11 +58,11 @@ from sparkwave.executor.spark.task_share import Share
 from sparkwave.planner.plan.nodes import Scan
 from sparkwave.planner.plan.stream_plan import State
 
-cloudpickle.register_pickle_by_value(document_paths)
-cloudpickle.register_pickle_by_value(document_texts)
-cloudpickle.register_pickle_by_value(kernel)
-cloudpickle.register_pickle_by_value(python_calls)
-cloudpickle.register_pickle_by_value(task_share)
+for _sent in (
+    database_functions, document_paths, document_texts, errors, kernel, moment_casts, moment_texts, moment_words,
+    python_calls, task_share,
+):  # fmt: skip
+    cloudpickle.register_pickle_by_value(_sent)
 
 SparkError = (PySparkException, grpc.RpcError)
 

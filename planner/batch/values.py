@@ -11,6 +11,7 @@ from sqlglot.optimizer.annotate_types import annotate_types
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Column, Relation
+from sparkwave.catalog.moment_words import is_relative
 from sparkwave.catalog.types import Type
 from sparkwave.planner.batch.query import Batch, Environment, finish, written_batch
 from sparkwave.planner.batch.sequence_calls import Draws, call_of, check_use
@@ -26,7 +27,6 @@ from sparkwave.planner.functions.typed import with_written_numerics
 from sparkwave.planner.functions.written_json import with_json
 from sparkwave.planner.parse.generated import columns_read, expression_of
 from sparkwave.planner.parse.literals import array_value, moment_value
-from sparkwave.planner.parse.moment_words import is_relative
 from sparkwave.planner.parse.text_values import MOMENTS, moment_text
 from sparkwave.planner.parse.trees import at, folded, parse_tree, position_of, unsupported
 from sparkwave.planner.parse.type_text import user_type_name

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error, not_found
 from sparkwave.catalog.model import Catalog, Relation
+from sparkwave.catalog.moment_texts import MDY
 from sparkwave.catalog.names import DEFAULT_SCHEMA, TEMPORARY_SCHEMA, is_temporary_schema
-from sparkwave.planner.parse.moment_texts import MDY
 from sparkwave.planner.since import PLANNER
 from sparkwave.planner.statements import Name
 

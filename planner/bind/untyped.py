@@ -13,6 +13,8 @@ from sqlglot import exp
 
 from sparkwave.catalog.errors import DATETIME_FIELD_OVERFLOW, Error
 from sparkwave.catalog.model import Relation
+from sparkwave.catalog.moment_texts import MDY
+from sparkwave.catalog.moment_words import is_relative
 from sparkwave.catalog.types import (
     BOOLEAN,
     BYTEA,
@@ -39,8 +41,6 @@ from sparkwave.planner.parse.literals import (
     is_of_days,
     moment_now,
 )
-from sparkwave.planner.parse.moment_texts import MDY
-from sparkwave.planner.parse.moment_words import is_relative
 from sparkwave.planner.parse.trees import at, folded, position_of
 
 _PLACES = (

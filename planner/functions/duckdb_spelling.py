@@ -736,7 +736,7 @@ def _cast(node: exp.Expr, lenient: bool) -> exp.Expr | None:
         return duckdb_call("left", text, to.expressions[0].this.copy()) if to.expressions else text
     is_text = source == VARCHAR or (source is None and not lenient)
     if target in _MOMENT_TEXTS and is_text and not value.is_string and not _is_parameter(value):
-        node.set("this", ours(_MOMENT_TEXTS[target], value))
+        node.set("this", ours(_MOMENT_TEXTS[target], value, exp.Literal.string(target.name)))
     if kind == exp.DataType.Type.DECIMAL and not to.expressions:
         node.set("to", data_type(NUMERIC))
     if kind in (exp.DataType.Type.JSON, exp.DataType.Type.JSONB) and source in (None, VARCHAR):
@@ -797,7 +797,7 @@ def _may_be_text(value: exp.Expr, source: Known, target: Type) -> bool:
 
 
 # The macros that bring the text of a date or time into DuckDB's form, and leave other values.
-_MOMENT_TEXTS = {DATE: "day_text", TIMESTAMP: "day_text", TIMESTAMPTZ: "day_text", TIME: "time_text"}
+_MOMENT_TEXTS = {DATE: "date_in", TIMESTAMP: "date_in", TIMESTAMPTZ: "date_in", TIME: "time_in"}
 # The macros that read a text as a type otherwise than DuckDB, and leave other values.
 _READ_AS = {
     "boolean": "as_boolean", "bytea": "to_bytea", "smallint": "as_smallint", "integer": "as_integer",

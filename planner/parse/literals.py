@@ -11,11 +11,11 @@ from dataclasses import replace
 from sqlglot import exp
 
 from sparkwave.catalog.errors import FEATURE_NOT_SUPPORTED, Error
+from sparkwave.catalog.moment_texts import MDY
+from sparkwave.catalog.moment_words import is_relative
 from sparkwave.catalog.types import DATE, TIME, TIMESTAMP, TIMESTAMPTZ, Type, parse_type
 from sparkwave.planner.parse.constant_marks import as_constant
 from sparkwave.planner.parse.intervals import interval_text
-from sparkwave.planner.parse.moment_texts import MDY
-from sparkwave.planner.parse.moment_words import is_relative
 from sparkwave.planner.parse.text_values import days_text, decode_text, moment_text
 
 # Marks a text in the query of a plain view: True in a new view, False in a stored one.

@@ -19,18 +19,17 @@ from typing import Any
 
 from sparkwave.catalog.errors import (
     CANNOT_COERCE,
-    DATETIME_FIELD_OVERFLOW,
     INVALID_DATETIME_FORMAT,
     INVALID_TEXT_REPRESENTATION,
     NUMERIC_VALUE_OUT_OF_RANGE,
     PROGRAM_LIMIT_EXCEEDED,
     Error,
 )
+from sparkwave.catalog.moment_texts import MDY, iso_text, read_moment
+from sparkwave.catalog.moment_words import is_relative
 from sparkwave.catalog.types import DATE, TIME, TIMESTAMP, TIMESTAMPTZ, VARCHAR, Type
 from sparkwave.planner.functions.composite_text import split_record
 from sparkwave.planner.parse.intervals import interval_text
-from sparkwave.planner.parse.moment_texts import MDY, iso_text, read_moment
-from sparkwave.planner.parse.moment_words import is_relative
 
 # The types of `moment_text`.
 MOMENTS = (DATE, TIME, TIMESTAMP, TIMESTAMPTZ)
@@ -140,41 +139,16 @@ def _no_number(text: str) -> None:
     raise ValueError(text)
 
 
-# Words that the engine understands and Python does not.
-_SPECIAL = re.compile(r"\s*(?:[+-]?infinity|epoch)\s*$", re.I)
-# A year before Christ; DuckDB wants BC after the day.
-_BEFORE_CHRIST = re.compile(r"\s*(\d{4,}-\d{1,2}-\d{1,2})(.*?)\s*BC\s*", re.I)
-# DuckDB reads an offset or zone only after seconds, an offset without a space before it and with two digits of
-# hours.
-_BEHIND_CLOCK = re.compile(r"(?<=[T ])(\d{1,2}:\d{2})(:\d{2}(?:\.\d+)?)?(?:\s*([+-]\d.*)|(\s*[A-Za-z].*))$")
-_ONE_DIGIT = re.compile(r"(?<=[+-])(?=\d(?!\d))")
-_LONG_FRACTION = re.compile(r"(\d{4}-\d{1,2}-\d{1,2}[T ]\s*\d{1,2}:\d{2}:\d{2})(\.\d{7,})")
-_DAY = re.compile(r"\s*(\d{4})-(\d{1,2})-(\d{1,2})(?!\d)")
-
-
-def day_text(text: str) -> str:
-    """Return the text of a date or timestamp in DuckDB's form: BC after the day, and microseconds rounded.
-
-    Raises Error 22008 for an impossible day.
-    """
-    past = _BEFORE_CHRIST.fullmatch(text)
-    if past is not None:
-        return f"{past[1]} (BC){_BEHIND_CLOCK.sub(_with_seconds, past[2])}"
-    text = _BEHIND_CLOCK.sub(_with_seconds, text)
-    day = _DAY.match(text)
-    if day is not None and not _is_day(*map(int, day.groups())):
-        raise Error(f'date/time field value out of range: "{text}"', DATETIME_FIELD_OVERFLOW)
-    return _LONG_FRACTION.sub(_rounded, text)
-
-
-# Dates and times that the engines read as PostgreSQL does, or once `day_text` has changed them.
-_ISO_DAY = r"\d{4}-(?:0?[1-9]|1[0-2])-(?:0?[1-9]|[12]\d|3[01])"
-_ISO_CLOCK = r"(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d+)?)?"
-_ISO_ZONE = r"(?:\s*(?:Z|UTC|[+-](?:0?\d|1[0-5])(?::?[0-5]\d)?))?"
-ISO_DAY = rf"\s*{_ISO_DAY}(?:[T ]\s*{_ISO_CLOCK}{_ISO_ZONE})?\s*"
-ISO_TIME = r"\s*(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d{1,6})?)?\s*"
-_PLAIN_DAY = re.compile(rf"{ISO_DAY}(?:\s*BC\s*)?|\s*(?:infinity|-infinity|epoch)\s*", re.I)
-_PLAIN_TIME = re.compile(ISO_TIME)
+# Dates and times that DuckDB reads as PostgreSQL does (`pg.date_in` and `pg.time_in` have the same patterns).
+_CLOCK_PART = r"(?:[01]\d|2[0-3]):[0-5]\d"
+_ZONE_PART = r"(?:Z|[+-](?:0\d|1[0-5])(?::[0-5]\d)?)?"
+ISO_DAY = (
+    r"[1-9]\d{3}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])"
+    rf"(?:[ T]{_CLOCK_PART}(?::[0-5]\d(?:\.\d{{1,6}})?{_ZONE_PART})?)?"
+)
+ISO_TIME = rf"{_CLOCK_PART}(?::[0-5]\d(?:\.\d{{1,6}})?)?"
+_PLAIN_DAY, _PLAIN_TIME = re.compile(ISO_DAY), re.compile(ISO_TIME)
+_WORDS = frozenset(("infinity", "-infinity", "epoch"))
 
 
 def moment_text(text: str, type: Type, order: str = MDY) -> str:
@@ -182,11 +156,8 @@ def moment_text(text: str, type: Type, order: str = MDY) -> str:
 
     Raises Error 22007, 22008, 22009 or 22023.
     """
-    if type.name.startswith("time w"):
-        return text if _PLAIN_TIME.fullmatch(text) else iso_text(read_moment(text, type.name, order), type.name)
-    if _PLAIN_DAY.fullmatch(text):
-        return day_text(text)
-    return iso_text(read_moment(text, type.name, order), type.name)
+    is_plain = _PLAIN_TIME.fullmatch(text) if type == TIME else _PLAIN_DAY.fullmatch(text) and _is_day(text[:10])
+    return text if is_plain or text in _WORDS else iso_text(read_moment(text, type.name, order), type.name)
 
 
 # Days that the engines read as items of arrays: their year comes first.
@@ -228,25 +199,12 @@ def _moment(text: str, type: Type, order: str) -> object:
         return written
 
 
-def _with_seconds(match: re.Match[str]) -> str:
-    clock, seconds, offset, zone = match.groups()
-    return f"{clock}{seconds or ':00'}{_ONE_DIGIT.sub('0', offset, count=1) if offset else zone}"
-
-
-def _is_day(year: int, month: int, day: int) -> bool:
+def _is_day(text: str) -> bool:
     try:
-        datetime.date(year, month, day)
+        datetime.date.fromisoformat(text)
     except ValueError:
         return False
     return True
-
-
-def _rounded(match: re.Match[str]) -> str:
-    micros = round(Decimal(match[2]) * 1_000_000)
-    if micros < 1_000_000:
-        return f"{match[1]}.{micros:06}"
-    moment = datetime.datetime.fromisoformat(match[1].replace("T", " ")) + datetime.timedelta(seconds=1)
-    return moment.isoformat(" ")
 
 
 _DATE = r"(\d{4})-(\d{1,2})-(\d{1,2})"
@@ -269,8 +227,8 @@ def _timestamp(text: str) -> datetime.datetime | str:
 
 
 def _timestamptz(text: str) -> datetime.datetime | str:
-    if _SPECIAL.match(text):
-        return day_text(text.strip())
+    if text in _WORDS:
+        return text
     match = _TIMESTAMP.match(text)
     if match is None:
         raise ValueError(text)

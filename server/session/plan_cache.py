@@ -15,11 +15,11 @@ from dataclasses import dataclass, fields, replace
 import pyarrow as pa
 
 from sparkwave.catalog.locks import RankedLock
+from sparkwave.catalog.moment_texts import MDY
 from sparkwave.catalog.types import Type
 from sparkwave.planner.batch.pg_compat import prepare_text
 from sparkwave.planner.batch.query import Batch, Environment
 from sparkwave.planner.parse.constant_rows import constant_rows
-from sparkwave.planner.parse.moment_texts import MDY
 from sparkwave.planner.parse.statement import parse_statement
 from sparkwave.planner.parse.tokens import split_statements
 from sparkwave.planner.statements import Insert, Statement

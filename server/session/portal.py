@@ -18,8 +18,8 @@ from sparkwave.catalog.errors import (
     Error,
 )
 from sparkwave.catalog.lazy import lazy
+from sparkwave.catalog.moment_texts import MDY
 from sparkwave.catalog.types import TEXT, Type, type_of_oid
-from sparkwave.planner.parse.moment_texts import MDY
 from sparkwave.server.session.spool import Scroll, Spool
 from sparkwave.server.wire.client_encoding import UTF8, Encoding
 from sparkwave.server.wire.messages import Bind, spread_formats

@@ -9,6 +9,7 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.model import Catalog
+from sparkwave.catalog.moment_texts import MDY
 from sparkwave.catalog.names import DEFAULT_DATABASE, literal, parse_search_path
 from sparkwave.catalog.system import system_views
 from sparkwave.catalog.system.system_views import is_system
@@ -17,7 +18,6 @@ from sparkwave.planner.backfill.strategy import BackfillSettings
 from sparkwave.planner.batch.query import Batch, Environment
 from sparkwave.planner.bind.binder import Scope
 from sparkwave.planner.bind.privileges import holds, permission_denied
-from sparkwave.planner.parse.moment_texts import MDY
 from sparkwave.planner.statements import Statement
 from sparkwave.server.context import Context
 from sparkwave.server.session.backends import Backend

@@ -23,7 +23,7 @@ from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.translation import DuckDBError, translate
 from sparkwave.catalog.model import Column, Relation
 from sparkwave.catalog.names import quote
-from sparkwave.catalog.types import BOOLEAN, DATE, INTERVAL, TIME, TIMESTAMP, TIMESTAMPTZ, VARCHAR, Type
+from sparkwave.catalog.types import BOOLEAN, INTERVAL, TIME, VARCHAR, Type
 from sparkwave.planner.batch.query import find_relation, plan_query, select_columns
 from sparkwave.planner.batch.values import condition_text
 from sparkwave.planner.batch.write import INSERTED, resolve_target
@@ -268,8 +268,6 @@ def _from_text(value: str, type_: Type) -> str:
         return f"list_transform({value}, lambda x: {_from_text('x', type_.element)})"
     if type_.name == "bytea":
         return f"CASE WHEN {value} LIKE '\\x%' THEN from_hex(substr({value}, 3)) ELSE encode({value}) END"
-    if type_ in (DATE, TIMESTAMP, TIMESTAMPTZ):
-        return type_.cast(f"memory.pg.day_text({value})")
     if type_ == INTERVAL:
         return type_.cast(f"replace({value}, '+', '')")
     return type_.cast(value)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from sparkwave.catalog.moment_texts import MDY
 from sparkwave.catalog.types import Type
-from sparkwave.planner.parse.moment_texts import MDY
 from sparkwave.planner.parse.text_values import decode_text
 from sparkwave.server.wire.client_encoding import UTF8, Encoding
 from sparkwave.server.wire.parameter_binary import decode_binary

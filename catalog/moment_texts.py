@@ -1,6 +1,7 @@
 """Reads dates and times from text in all forms that PostgreSQL reads (ParseDateTime and DecodeDateTime in datetime.c).
 
-The order of day, month and year in a text such as `01/02/03` is DateStyle's: MDY, DMY or YMD.
+The order of day, month and year in a text such as `01/02/03` is DateStyle's: MDY, DMY or YMD. This module is sent to
+Spark's executors (`executor.spark.kernel`), so it imports nothing of this package but what is sent with it.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ import zoneinfo
 from calendar import monthrange
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cache
 
 from sparkwave.catalog.errors import (
     DATETIME_FIELD_OVERFLOW,
@@ -19,7 +19,7 @@ from sparkwave.catalog.errors import (
     INVALID_TIME_ZONE_DISPLACEMENT_VALUE,
     Error,
 )
-from sparkwave.planner.parse.moment_words import (
+from sparkwave.catalog.moment_words import (
     CHANGING,
     DAYLIGHT,
     ENDLESS,
@@ -39,8 +39,10 @@ _TIMESTAMPS = range(-211813488000000000, 9223371331200000000)  # microseconds si
 _DIGITS, _LETTERS = frozenset(string.digits), frozenset(string.ascii_letters)
 _ALNUM, _SPACES, _PUNCTUATION = _DIGITS | _LETTERS, frozenset(" \t\n\v\f\r"), frozenset(string.punctuation)
 _MOST_FIELDS, _MOST_CHARACTERS = 25, 128
+_ZONES: dict[str, str] = {}  # the names of zones, by their small letters; filled by the first use
 _YMD = frozenset({"year", "month", "day"})
 _HMS = frozenset({"hour", "minute", "second"})
+_EPOCHS = {"date": "1970-01-01", "timestamp with time zone": "1970-01-01 00:00:00+00:00"}
 _NAMES = {
     "timestamp without time zone": "timestamp",
     "time without time zone": "time",
@@ -102,9 +104,14 @@ def read_moment(text: str, type_: str, order: str = MDY) -> Moment:
         raise _error(str(failure), text, name) from None
 
 
+def no_moment(text: str, type_: str) -> Error:
+    """Return Error 22007 of a text that is no date or time of a type."""
+    return Error(f'invalid input syntax for type {_NAMES.get(type_, type_)}: "{text}"', INVALID_DATETIME_FORMAT)
+
+
 def _error(kind: str, text: str, type_: str) -> Error:
     if kind == "format":
-        return Error(f'invalid input syntax for type {type_}: "{text}"', INVALID_DATETIME_FORMAT)
+        return no_moment(text, type_)
     if kind == "zone":
         message = f'time zone displacement out of range: "{text}"'
         return Error(message, INVALID_TIME_ZONE_DISPLACEMENT_VALUE)
@@ -621,9 +628,10 @@ def _zone_offset(text: str) -> int:
     return -east if text[0] == "-" else east
 
 
-@cache
 def _zones() -> dict[str, str]:
-    return {name.lower(): name for name in zoneinfo.available_timezones()}
+    if not _ZONES:
+        _ZONES.update((name.lower(), name) for name in zoneinfo.available_timezones())
+    return _ZONES
 
 
 def _zone(name: str, failure: str | None = None) -> str:
@@ -662,7 +670,7 @@ def iso_text(moment: Moment, type_: str) -> str:
     A relative one is its word alone.
     """
     if moment.word is not None:
-        return "1970-01-01" if moment.word == "epoch" else moment.word
+        return _EPOCHS.get(type_, "1970-01-01 00:00:00") if moment.word == "epoch" else moment.word
     if type_.startswith("time ") or type_ == "time":
         return _clock_text(moment.micros)
     if type_ == "date":
