@@ -1,4 +1,4 @@
-"""Brings texts of dates and times into DuckDB's form, in its databases.
+"""Brings texts of dates, times and intervals into DuckDB's form, in its databases.
 
 DuckDB reads fewer forms than PostgreSQL, and takes the beginning of others. `catalog/system/scalar.sql` calls the
 function for what is not plainly ISO. This module is sent to Spark's executors (`executor.spark.kernel`), so it imports
@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from sparkwave.catalog.errors import Error
+from sparkwave.catalog.interval_texts import duckdb_text, read_interval
 from sparkwave.catalog.moment_texts import MDY, iso_text, no_moment, read_moment
 from sparkwave.catalog.moment_words import RELATIVE
 
@@ -40,6 +41,8 @@ def _written(texts: pa.Array | pa.ChunkedArray, type_: str, order: str | None) -
 
 def _text(text: str, type_: str, order: str) -> str:
     try:
+        if type_ == "interval":
+            return duckdb_text(read_interval(text))
         moment = read_moment(text, type_, order)
         if moment.word in RELATIVE:  # only a literal may mean the current time
             raise no_moment(text, type_)

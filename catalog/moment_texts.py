@@ -63,8 +63,8 @@ class Moment:
     word: str | None = None
 
 
-class _Failure(Exception):
-    """A text that is none: of a bad `format`, or with a `field` out of range, perhaps for the `order`, or a `zone`."""
+class Failure(Exception):
+    """A text of a bad `format`, with a `field` out of range (perhaps in this `order`), or with a bad `zone`."""
 
 
 @dataclass
@@ -98,9 +98,9 @@ def read_moment(text: str, type_: str, order: str = MDY) -> Moment:
     """
     name = _NAMES.get(type_, type_)
     try:
-        fields = _split(text)
+        fields = split_fields(text)
         return _time(fields, order) if name == "time" else _moment(fields, order, name, text)
-    except _Failure as failure:
+    except Failure as failure:
         raise _error(str(failure), text, name) from None
 
 
@@ -122,12 +122,12 @@ def _error(kind: str, text: str, type_: str) -> Error:
 # Fields.
 
 
-def _split(text: str) -> list[tuple[str, str]]:
+def split_fields(text: str) -> list[tuple[str, str]]:
     """Return the fields of a text with their kinds: date, time, number, string, special or tz (ParseDateTime)."""
     found: list[tuple[str, str]] = []
     at, end = 0, len(text)
     if any(len(word) > _MOST_CHARACTERS for word in text.split()):
-        raise _Failure("format")
+        raise Failure("format")
 
     def run(start: int, characters: frozenset[str]) -> int:
         while start < end and text[start] in characters:
@@ -141,7 +141,7 @@ def _split(text: str) -> list[tuple[str, str]]:
             at += 1
             continue
         if len(found) >= _MOST_FIELDS:
-            raise _Failure("format")
+            raise Failure("format")
         if first in _DIGITS:
             at = run(at, _DIGITS)
             following = text[at : at + 1]
@@ -174,14 +174,14 @@ def _split(text: str) -> list[tuple[str, str]]:
             elif following in _LETTERS:
                 at, kind = run(at, _LETTERS), "special"
             else:
-                raise _Failure("format")
+                raise Failure("format")
             found.append((kind, first + text[body:at].lower()))
             continue
         elif first in _PUNCTUATION:
             at += 1
             continue
         else:
-            raise _Failure("format")
+            raise Failure("format")
         found.append((kind, text[start:at].lower()))
     return found
 
@@ -196,20 +196,20 @@ def _number(text: str) -> tuple[int, str]:
     digits = len(text) - len(text.lstrip(string.digits))
     value = int(text[:digits] or 0)
     if value >= 2**31:
-        raise _Failure("field")
+        raise Failure("field")
     return value, text[digits:]
 
 
 def _fraction(text: str) -> int:
     """Return the microseconds of `.123`."""
     if set(text[1:]) - _DIGITS:
-        raise _Failure("format")
+        raise Failure("format")
     return round(float(f"0{text}") * 1_000_000)
 
 
 def _take(parts: _Parts, told: set[str]) -> None:
     if told & parts.known:
-        raise _Failure("format")
+        raise Failure("format")
     parts.known |= told
 
 
@@ -224,13 +224,13 @@ def _moment(fields: list[tuple[str, str]], order: str, type_: str, text: str) ->
         if kind in ("string", "special"):
             prefix = _prefix(parts, fields, place) or prefix
             if prefix == "time" and not parts.known >= _YMD:
-                raise _Failure("format")
+                raise Failure("format")
             continue
         if kind == "tz":
             told_set = _zone_field(parts, value)
         elif kind == "time":
             if prefix not in ("", "time"):
-                raise _Failure("format")
+                raise Failure("format")
             prefix = ""
             told_set = _clock(parts, value)
             _check_clock(parts)
@@ -257,7 +257,7 @@ def _date_field(parts: _Parts, value: str, prefix: str) -> set[str]:
         return _date(parts, value)
     if value[0] in _DIGITS or prefix:
         if prefix not in ("", "time"):
-            raise _Failure("format")
+            raise Failure("format")
         return _clock_with_zone(parts, value, parts.known)
     return _zone_field(parts, value)
 
@@ -267,7 +267,7 @@ def _prefix(parts: _Parts, fields: list[tuple[str, str]], place: int) -> str:
     told = _word(parts, fields[place][1])
     following = fields[place + 1][0] if place + 1 < len(fields) else ""
     if told == "time" and following not in ("number", "time", "date"):
-        raise _Failure("format")
+        raise Failure("format")
     return told
 
 
@@ -284,7 +284,7 @@ def _clock_with_zone(parts: _Parts, value: str, known: set[str]) -> set[str]:
     """Read `hhmmss-zz`."""
     digits, minus, zone = value.partition("-")
     if parts.known >= _HMS or not minus:
-        raise _Failure("format")
+        raise Failure("format")
     parts.offset = _zone_offset(minus + zone)
     return _run_together(parts, digits, known) | {"zone"}
 
@@ -293,7 +293,7 @@ def _prefixed(parts: _Parts, value: str, prefix: str) -> set[str]:
     """Read a number after `J` (a Julian day) or `T` (a time)."""
     number, rest = _number(value)
     if rest[:1] not in ("", "."):
-        raise _Failure("format")
+        raise Failure("format")
     if prefix == "julian":
         _set_julian(parts, number)
         if not rest:
@@ -305,7 +305,7 @@ def _prefixed(parts: _Parts, value: str, prefix: str) -> set[str]:
         return {*_YMD, *_HMS}
     told = _run_together(parts, value, parts.known | _YMD) if prefix == "time" else set()
     if told != _HMS:
-        raise _Failure("format")
+        raise Failure("format")
     return told
 
 
@@ -328,7 +328,7 @@ def _date(parts: _Parts, text: str) -> set[str]:
         while at < len(text) and text[at] not in _ALNUM:
             at += 1
         if at == len(text):
-            raise _Failure("format")
+            raise Failure("format")
         start, same = at, _DIGITS if text[at] in _DIGITS else _LETTERS
         while at < len(text) and text[at] in same:
             at += 1
@@ -342,18 +342,18 @@ def _date(parts: _Parts, text: str) -> set[str]:
             numbers.append(piece)
         elif piece not in NO_WORDS:
             if piece not in MONTHS or "month" in known:
-                raise _Failure("format")
+                raise Failure("format")
             parts.month, has_month = MONTHS[piece], True
             known.add("month")
             told.add("month")
     for piece in numbers:
         found = _single(parts, piece, known, has_month)
         if found & known:
-            raise _Failure("format")
+            raise Failure("format")
         known |= found
         told |= found
     if known - {"day of year", "zone"} != _YMD:
-        raise _Failure("format")
+        raise Failure("format")
     return told
 
 
@@ -361,13 +361,13 @@ def _single(parts: _Parts, text: str, known: set[str], has_text_month: bool) -> 
     """Read a number whose meaning depends on what is known (DecodeNumber)."""
     value, rest = _number(text)
     if len(rest) == len(text):
-        raise _Failure("format")
+        raise Failure("format")
     if rest.startswith("."):
         if len(text) - len(rest) > 2:
             return _run_together(parts, text, known | _YMD)
         parts.micros = _fraction(rest)
     elif rest:
-        raise _Failure("format")
+        raise Failure("format")
     days = known & _YMD
     if len(text) == 3 and days == {"year"} and 1 <= value <= 366:
         parts.day_of_year = value
@@ -389,7 +389,7 @@ def _single(parts: _Parts, text: str, known: set[str], has_text_month: bool) -> 
     elif days == {"month", "day"}:
         what = "year"
     else:
-        raise _Failure("format")
+        raise Failure("format")
     setattr(parts, what, value)
     if what == "year":
         parts.is_short_year = len(text) <= 2
@@ -408,7 +408,7 @@ def _run_together(parts: _Parts, text: str, known: set[str]) -> set[str]:
     if not known >= _HMS and len(digits) in (4, 6):
         parts.hour, parts.minute, parts.second = int(digits[:2]), int(digits[2:4]), int(digits[4:] or 0)
         return set(_HMS)
-    raise _Failure("format")
+    raise Failure("format")
 
 
 def _clock(parts: _Parts, text: str) -> set[str]:
@@ -421,17 +421,17 @@ def _clock(parts: _Parts, text: str) -> set[str]:
     elif rest:
         second, rest = _number(rest[1:])
         if rest and rest[0] != ".":
-            raise _Failure("format")
+            raise Failure("format")
         micros = _fraction(rest) if rest else 0
     if minute > 59 or second > 60:
-        raise _Failure("field")
+        raise Failure("field")
     parts.hour, parts.minute, parts.second, parts.micros = hour, minute, second, micros
     return set(_HMS)
 
 
 def _check_clock(parts: _Parts) -> None:
     if parts.minute > 59 or parts.second > 60 or not 0 <= _micros(parts) <= _DAY:
-        raise _Failure("field")
+        raise Failure("field")
 
 
 def _micros(parts: _Parts) -> int:
@@ -483,7 +483,7 @@ def _finish(parts: _Parts) -> None:
     if "year" in parts.known and not parts.is_julian and parts.word is None:
         if parts.is_bc or not parts.is_short_year:
             if parts.year <= 0:
-                raise _Failure("field")
+                raise Failure("field")
             parts.year = 1 - parts.year if parts.is_bc else parts.year
         else:
             parts.year += 2000 if parts.year < 70 else 1900
@@ -493,11 +493,11 @@ def _finish(parts: _Parts) -> None:
         if ("month" in parts.known and not 1 <= parts.month <= 12) or (
             "day" in parts.known and not 1 <= parts.day <= 31
         ):
-            raise _Failure("order")
+            raise Failure("order")
         if parts.known >= _YMD and parts.day > monthrange(2000 + parts.year % 400, parts.month)[1]:
-            raise _Failure("field")
+            raise Failure("field")
     if parts.half is not None and parts.hour > 12:
-        raise _Failure("field")
+        raise Failure("field")
     if parts.half is not None:
         parts.hour = parts.hour % 12 + (12 if parts.half == "pm" else 0)
 
@@ -506,9 +506,9 @@ def _made(parts: _Parts, type_: str, text: str) -> Moment:
     if parts.word in ENDLESS:
         return Moment(word=parts.word)
     if not parts.known >= _YMD:
-        raise _Failure("format")
+        raise Failure("format")
     if "dst" in parts.known and (parts.zone is not None or "zone" not in parts.known):
-        raise _Failure("format")
+        raise Failure("format")
     if parts.word is not None:
         return Moment(0, _micros(parts), parts.offset if "zone" in parts.known else None, parts.word)
     day = _julian(parts.year, parts.month, parts.day)
@@ -536,7 +536,7 @@ def _time(fields: list[tuple[str, str]], order: str) -> Moment:
         is_first = place == 0 and len(fields) >= 2
         if kind in ("string", "special"):
             if value in MONTHS or value in WEEKDAYS or value in ENDLESS or value in RELATIVE - {"now"}:
-                raise _Failure("format")
+                raise Failure("format")
             if value == "now":
                 _take(parts, set(_HMS))
                 parts.word = value
@@ -563,10 +563,10 @@ def _time(fields: list[tuple[str, str]], order: str) -> Moment:
     _finish(parts)
     _check_clock(parts)
     if not parts.known >= _HMS:
-        raise _Failure("format")
+        raise Failure("format")
     is_undated = parts.zone is not None and not parts.known >= _YMD and _is_changing(parts.zone)
     if is_undated or ("dst" in parts.known and (parts.zone is not None or "zone" not in parts.known)):
-        raise _Failure("format")
+        raise Failure("format")
     return Moment(0, _micros(parts), None, parts.word)
 
 
@@ -577,7 +577,7 @@ def _time_number(parts: _Parts, value: str, may_be_date: bool) -> set[str]:
     if (point and len(whole) > 2) or (not point and len(value) > 4):
         return _run_together(parts, value, parts.known | _YMD)
     if point:
-        raise _Failure("format")
+        raise Failure("format")
     return _single(parts, value, parts.known | _YMD, has_text_month=False)
 
 
@@ -611,7 +611,7 @@ def _set_julian(parts: _Parts, day: int) -> None:
 def _zone_offset(text: str) -> int:
     """Return the seconds east of `+hh`, `-hhmm` or `+hh:mm:ss` (DecodeTimezone)."""
     if text[:1] not in ("+", "-"):
-        raise _Failure("format")
+        raise Failure("format")
     hour, rest = _number(text[1:])
     minute = second = 0
     if rest.startswith(":"):
@@ -621,9 +621,9 @@ def _zone_offset(text: str) -> int:
     elif not rest and len(text) > 3:
         hour, minute = divmod(hour, 100)
     if hour > 15 or minute > 59 or second > 59:
-        raise _Failure("zone")
+        raise Failure("zone")
     if rest:
-        raise _Failure("format")
+        raise Failure("format")
     east = (hour * 60 + minute) * 60 + second
     return -east if text[0] == "-" else east
 
@@ -638,7 +638,7 @@ def _zone(name: str, failure: str | None = None) -> str:
     """Return a zone's name as it is written. Raises Error 22023, or the given failure, for an unknown one."""
     found = _zones().get(name.lower())
     if found is None and failure is not None:
-        raise _Failure(failure)
+        raise Failure(failure)
     if found is None:
         raise Error(f'time zone "{name}" not recognized', INVALID_PARAMETER_VALUE)
     return found

@@ -183,7 +183,9 @@ _INPUT = 'invalid input syntax for type {type}: "{text}"'
 _NAMED = r"(?P<type>[A-Z0-9_]+(?: WITH TIME ZONE)?(?:\(\d+,\d+\))?(?:\[\])*)"
 
 _RULES: tuple[tuple[str, Callable[[re.Match[str]], Error]], ...] = (
-    # Errors raised by Sparkwave's macros.
+    # Errors raised by Sparkwave's macros, and by functions in Python.
+    (rf"{MARK}(?P<code>\w{{5}})(?P<message>.*){BEFORE_HINT}(?P<hint>.*){MARK}", lambda found: Error(
+        found["message"], found["code"], hint=found["hint"] or None)),
     (
         r"Could not convert string (?P<q>['\"])!(?P<code>[0-9A-Z]{5}) (?P<text>.*)(?P=q) to INT32",
         lambda found: _raised(*found["text"].split("\x1f"), sqlstate=found["code"]),
@@ -202,8 +204,6 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str]], Error]], ...] = (
         r"Type VARCHAR with value '(?P<text>.*)' can't be cast to the destination type \S*\[\]",
         _says('malformed array literal: "{text}"', errors.INVALID_TEXT_REPRESENTATION),
     ),
-    (rf"{MARK}(?P<code>\w{{5}})(?P<message>.*){BEFORE_HINT}(?P<hint>.*){MARK}", lambda found: Error(
-        found["message"], found["code"], hint=found["hint"] or None)),
     (r"invalid (?P<type>date|timestamp|time) field format: \"(?P<text>.*?)\"", _says(
         _INPUT, errors.INVALID_DATETIME_FORMAT)),
     (

@@ -914,6 +914,12 @@ CREATE OR REPLACE MACRO pg.time_in
     (s VARCHAR, type) AS if(regexp_full_match(s, '([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,6})?)?'), s,
         sparkwave_moment_text(s, type, NULL)),
     (s, type) AS s;
+-- As above, of an interval. PostgreSQL's own form, and a number with a unit, stay.
+CREATE OR REPLACE MACRO pg.interval_in
+    (s VARCHAR, type) AS if(regexp_full_match(s,
+            '-?\d{1,7} (year|mon|month|week|day|hour|minute|second)s?|(-?\d{1,7} years?)?(^| )?(-?\d{1,7} mons?)?(^| )?'
+            || '(-?\d{1,7} days?)?(^| )?(-?\d{2,7}:[0-5]\d:[0-5]\d(\.\d{1,6})?)?') AND s <> '', s, sparkwave_moment_text(s, type, NULL)),
+    (s, type) AS s;
 -- The range of PostgreSQL's types; NULL for values outside.
 CREATE OR REPLACE MACRO pg.time_in_range
     (x DATE) AS CASE WHEN x BETWEEN DATE '4714-11-24 (BC)' AND DATE '5874897-12-31' OR isinf(x) THEN x END,

@@ -24,6 +24,7 @@ from sparkwave.catalog import (
     document_paths,
     document_texts,
     errors,
+    interval_texts,
     moment_casts,
     moment_texts,
     moment_words,
@@ -59,8 +60,8 @@ from sparkwave.planner.plan.nodes import Scan
 from sparkwave.planner.plan.stream_plan import State
 
 for _sent in (
-    database_functions, document_paths, document_texts, errors, kernel, moment_casts, moment_texts, moment_words,
-    python_calls, task_share,
+    database_functions, document_paths, document_texts, errors, interval_texts, kernel, moment_casts, moment_texts,
+    moment_words, python_calls, task_share,
 ):  # fmt: skip
     cloudpickle.register_pickle_by_value(_sent)
 

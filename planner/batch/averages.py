@@ -1,16 +1,16 @@
 """avg(), sum() and sqrt() in clients' statements: an average of integers and numerics comes from the sum and the count.
 
-DuckDB's avg() is of double precision, its sum() of integers has 128 bits, and sqrt() and the like know no numerics. So
-a statement with one of them or a product, or that reads an avg(), is typed. The types of numerics with many digits
-after the point, of arithmetic with numerics, and of expressions with them are noted on the statement's own tree, where
-`duckdb_spelling` reads them, because DuckDB would keep fewer digits.
+DuckDB's avg() is of double precision, its sum() of integers has 128 bits and that of reals 64, and sqrt() and the like
+know no numerics. So a statement with one of them or a product, or that reads an avg(), is typed. The types of numerics
+with many digits after the point, of arithmetic with numerics, and of expressions with them are noted on the statement's
+own tree, where `duckdb_spelling` reads them, because DuckDB would keep fewer digits.
 """
 
 from __future__ import annotations
 
 from sqlglot import exp
 
-from sparkwave.catalog.types import BIGINT, NUMERIC, QUOTIENT
+from sparkwave.catalog.types import BIGINT, NUMERIC, QUOTIENT, REAL
 from sparkwave.planner.batch.typer import Typer
 from sparkwave.planner.functions.aggregates import (
     SPREADS,
@@ -91,10 +91,11 @@ def _type_order(select: exp.Select, types: _Types) -> None:
 
 
 def _cast_sum(call: exp.Sum, types: _Types) -> None:
-    """Cast a sum to bigint where it is one."""
+    """Cast a sum to bigint or real where it is one."""
     type_ = _type(argument(call), types)
-    if type_ is not None and type_.is_numeric and sum_type(type_) == BIGINT:
-        whole, cast = whole_call(call), exp.cast(exp.null(), data_type(BIGINT))
+    total = sum_type(type_) if type_ is not None and type_.is_numeric else None
+    if total in (BIGINT, REAL):
+        whole, cast = whole_call(call), exp.cast(exp.null(), data_type(total))
         whole.replace(cast)
         cast.set("this", whole)
 

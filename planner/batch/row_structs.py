@@ -15,7 +15,7 @@ from sqlglot import exp
 from sparkwave.catalog.errors import CANNOT_COERCE, Error
 from sparkwave.catalog.model import Catalog, Relation
 from sparkwave.catalog.names import literal
-from sparkwave.catalog.types import INTEGER, INTERVAL, JSONB, REAL, TIME, Type
+from sparkwave.catalog.types import INTEGER, INTERVAL, JSONB, REAL, TIME, TIMESTAMP, TIMESTAMPTZ, Type
 from sparkwave.planner.bind.binder import Scope, annotated, expand_rows, resolve
 from sparkwave.planner.functions.documents import makes_document
 from sparkwave.planner.functions.duckdb_spelling import for_duckdb
@@ -33,6 +33,8 @@ _MARK = "statement_node"
 _KINDS = (exp.DType.STRUCT, exp.DType.INTERVAL, exp.DType.TIME, exp.DType.FLOAT, exp.DType.UNION)
 # Types that the engines compare and compute with in another way, also in arrays of json.
 _OTHERWISE = (INTERVAL, TIME, REAL)
+# The difference of two such is an interval.
+_MOMENTS = (TIMESTAMP, TIMESTAMPTZ)
 
 
 def _is_otherwise(type_: Known) -> bool:
@@ -65,8 +67,13 @@ def with_row_types(tree: exp.Expr, catalog: Catalog, scope: Scope) -> exp.Expr:
 
 
 def _is_beside(node: exp.Expr) -> bool:
-    """Return whether a node is of a type that is spelled otherwise, or an operand beside one of such a type."""
+    """Return whether a node is of a type that is spelled otherwise, or an operand beside one of such a type.
+
+    So is what becomes a time or an interval by a cast.
+    """
     around = node.parent.iter_expressions() if isinstance(node.parent, exp.Binary | exp.Between | exp.In) else ()
+    if isinstance(node.parent, exp.Cast) and sql_type(node.parent.to) in (TIME, INTERVAL):
+        return True
     return any(_is_otherwise(sql_type(part.type)) for part in (node, *around))
 
 
@@ -98,24 +105,26 @@ _NOTED = (_is_beside, _is_concatenated, _is_part, _is_argument)
 
 def _has_rows(tree: exp.Expr, catalog: Catalog, scope: Scope) -> bool:
     """Return whether a statement has values of which types are noted, or reads columns of their types."""
+    has_moments = False
     for node in tree.walk():
-        if isinstance(node, exp.DPipe) or makes_document(node) or _reads_types(node) or _gives_json(node):
+        if isinstance(node, exp.DPipe) or makes_document(node) or _reads_types(node) or _gives_otherwise(node):
             return True
+        has_moments = has_moments or (isinstance(node, exp.DataType) and sql_type(node) in _MOMENTS)
         if is_row(node) or (isinstance(node, exp.DataType) and node.is_type(*_KINDS)) or isinstance(node, exp.Interval):
             return True
         if isinstance(node, exp.Dot) and isinstance(node.this, exp.Paren | exp.Dot | exp.Bracket):
             return True
-    return any(
-        holds_struct(column.type) or _is_otherwise(column.type)
-        for relation in _relations(tree, catalog, scope)
-        for column in relation.columns
-    )
+    types = [column.type for relation in _relations(tree, catalog, scope) for column in relation.columns]
+    if any(holds_struct(type_) or _is_otherwise(type_) for type_ in types):
+        return True
+    has_moments = has_moments or any(type_ in _MOMENTS for type_ in types)
+    return has_moments and tree.find(exp.Sub) is not None
 
 
-def _gives_json(node: exp.Expr) -> bool:
+def _gives_otherwise(node: exp.Expr) -> bool:
     call = as_call(node)
     result = FUNCTIONS[call[0]].result if call is not None else None
-    return isinstance(result, Type) and holds_json(result)
+    return isinstance(result, Type) and _is_otherwise(result)
 
 
 def _with_documents(tree: exp.Expr) -> exp.Expr:

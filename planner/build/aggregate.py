@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
-from sparkwave.catalog.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, INTERVAL, QUOTIENT, Type
+from sparkwave.catalog.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, INTERVAL, QUOTIENT, REAL, Type
 from sparkwave.planner.bind.binder import data_type, type_of
 from sparkwave.planner.build.builder import (
     Builder,
@@ -196,10 +196,12 @@ def _state_of(call: exp.Expr, flat: exp.Expr, state: _State) -> exp.Expr:
             position=position_of(call),
         )
     count = state.call("count", argument_name, BIGINT)
-    total = state.call("sum", argument_name, sum_type(type_))
+    total = state.call("sum", argument_name, DOUBLE if type_ == REAL else sum_type(type_))
     result: exp.Expr = total
     if isinstance(inner, exp.Avg):
         result = _average(total, count.copy(), type_, result_type(inner, type_of))
+    elif type_ == REAL:
+        result = typed(exp.cast(total, data_type(REAL)), REAL)
     return exp.Case().when(exp.GT(this=count, expression=exp.Literal.number(0)), result)
 
 

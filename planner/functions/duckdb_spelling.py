@@ -796,8 +796,10 @@ def _may_be_text(value: exp.Expr, source: Known, target: Type) -> bool:
     return target.dimensions == 1 and target.element.name != "jsonb" and not is_known
 
 
-# The macros that bring the text of a date or time into DuckDB's form, and leave other values.
-_MOMENT_TEXTS = {DATE: "date_in", TIMESTAMP: "date_in", TIMESTAMPTZ: "date_in", TIME: "time_in"}
+# The macros that bring the text of a date, time or interval into DuckDB's form, and leave other values.
+_MOMENT_TEXTS = {
+    DATE: "date_in", TIMESTAMP: "date_in", TIMESTAMPTZ: "date_in", TIME: "time_in", INTERVAL: "interval_in",
+}  # fmt: skip
 # The macros that read a text as a type otherwise than DuckDB, and leave other values.
 _READ_AS = {
     "boolean": "as_boolean", "bytea": "to_bytea", "smallint": "as_smallint", "integer": "as_integer",

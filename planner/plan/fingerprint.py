@@ -16,14 +16,14 @@ from enum import Enum
 
 from sqlglot import exp
 
-from sparkwave.catalog.types import DATE, JSONB, TIME, TIMESTAMP, TIMESTAMPTZ, VARCHAR, Type
+from sparkwave.catalog.types import DATE, INTERVAL, JSONB, TIME, TIMESTAMP, TIMESTAMPTZ, VARCHAR, Type
 from sparkwave.planner.functions.typed import sql_type, type_of_part
 from sparkwave.planner.plan.nodes import Field, Memo, Scan, TopN, walk
 from sparkwave.planner.plan.stream_plan import State, StreamPlan
 
 # The form of a fingerprint. Of two with different forms, only the stored tables are compared.
 FORM = 1
-_MOMENTS = (DATE, TIME, TIMESTAMP, TIMESTAMPTZ)
+_MOMENTS = (DATE, TIME, TIMESTAMP, TIMESTAMPTZ, INTERVAL)
 _PADDED = re.compile(r"%[\d$-]")
 Columns = tuple[tuple[str, str], ...]  # names in the lake, and types
 
@@ -147,7 +147,7 @@ def _meaning(node: exp.Expr) -> str:
     """Return the kind of an expression, with a mark if it had other values in earlier versions.
 
     The text of a JSON document had no spaces after `:` and `,`; then a cast to text had the keys as they were written.
-    `format` had no widths. Texts of dates and times had few forms, of which some were misread.
+    `format` had no widths. Texts of dates, times and intervals had few forms, of which some were misread.
     """
     kind = type(node).__name__
     if isinstance(node, exp.Cast) and sql_type(node.to) in _MOMENTS and not node.this.is_string:

@@ -269,5 +269,5 @@ def _from_text(value: str, type_: Type) -> str:
     if type_.name == "bytea":
         return f"CASE WHEN {value} LIKE '\\x%' THEN from_hex(substr({value}, 3)) ELSE encode({value}) END"
     if type_ == INTERVAL:
-        return type_.cast(f"replace({value}, '+', '')")
+        return type_.cast(f"memory.pg.interval_in({value}, 'interval')")
     return type_.cast(value)
