@@ -36,6 +36,16 @@ QUERIES = (
     "SELECT id FROM iv WHERE id >= 200 AND i IN (SELECT i FROM iv WHERE id = 203) ORDER BY id",
     "SELECT id FROM iv ORDER BY i, id",
 )
+TEXTS = """1 month - 1 day;1 day - 1 hour;- 1 day;+ 1 day;1 - 2;5;1.5;-5;1:30;-1:30;1:30:15.5;1 day 1:30;1 day -1:30
+P1Y2M3DT4H5M6S;P1W;PT0.5H;1-2;-1-2;1-2 3 4:05;1 day ago;1 year 2 mons ago;5 ago;1.5 days;1.5 months;0.5 years;2.5 weeks
+1.25 hours;1d;1h;1m;1mon;1y;1 yr;3 hrs;2 mins 5 secs;1 s 500 ms;500 us;1 week;1 decade;2 centuries;1 millennium;@ 1 day
+@ 1 day ago;1 day 2 days;x;1 foo;;1 day x;infinity;12:60;25:00;100:00:00;1e3 seconds;1 day, 2 hours;1day2hours;.5 day
+0.1234567 s;0.1234565 s;1 quarter;1 day 5;5 1 day;1:2:3:4;00:00:00.0000005;1 fortnight;-1 day 2 hours;-1 day +02:03;1-12
+epoch;1 yrs 2 mos;1 microsecond;3 milliseconds;1 c;1 mil;7 dec;P-1Y;P1Y-2M;PT-5M;PT36H;P0001-02-03T04:05:06;p1y;P1.5M
+-P1D;P20240102T030405;PT030405.5;P1;PT1:30;PT1:30:15;P1-2;P1-2-3;P;PT;P1YT;P1S;99999999999 years;178956970 years;1:30.5
+2147483648 days;9223372036854 seconds;1 day 1 hour 1 minute 1.5 seconds 3 ms;1 year 2 mons 3 days 04:05:06.789
+10:00 1.5 days
+ 1 day ;1 day\t2 hours;1_000 days;1 Day 2 HOURS;1,5 days;1 day -;--1 day;+1 mon -2 days"""
 
 
 @pytest.fixture(scope="module")
@@ -147,3 +157,27 @@ def test_long_intervals_reach_the_client(connection: Connection, postgres: Conne
 
 def _values(result: psycopg.pq.abc.PGresult) -> list[bytes | None]:
     return [result.get_value(row, 0) for row in range(result.ntuples)]
+
+
+def test_intervals_are_read_as_postgresql_reads_them(connection: Connection, postgres: Connection) -> None:
+    """In literals, in columns of text, and in views, which have NULL for errors."""
+    texts = TEXTS.replace("\n", ";").split(";")
+    connection.execute("CREATE TABLE texts (id int, s text)")
+    connection.execute("CREATE MATERIALIZED VIEW texts_read AS SELECT id, s::interval::text AS i FROM texts")
+    connection.cursor().executemany("INSERT INTO texts VALUES (%s, %s)", list(enumerate(texts)))
+    connection.execute("FLUSH")
+    in_view = dict(connection.execute("SELECT id, i FROM texts_read").fetchall())
+    literal, cast = "SELECT '{0}'::interval::text", "SELECT s::interval::text FROM texts WHERE id = {1}"
+    for number, text in enumerate(texts):
+        expected = _answer(postgres, literal.format(text))
+        assert _answer(connection, literal.format(text)) == expected
+        assert _answer(connection, cast.format(text, number)) == expected
+        assert in_view[number] == (expected[0][0] if isinstance(expected, list) else None), text
+    connection.execute("DROP TABLE texts CASCADE")
+
+
+def _answer(client: Connection, statement: str) -> object:
+    try:
+        return client.execute(statement.encode()).fetchall()
+    except psycopg.Error as error:
+        return error.sqlstate, error.diag.message_primary
