@@ -883,14 +883,23 @@ CREATE OR REPLACE MACRO pg.add_interval(x, i) AS
     CASE WHEN NOT isfinite(x) OR (pg._months(i) = 0 AND datepart('day', i) = 0) THEN x + i
          ELSE (x::TIMESTAMP + to_months(pg._months(i)::INTEGER) + to_days(datepart('day', i)::INTEGER))::TIMESTAMPTZ
               + to_microseconds(pg._micros(i)) END;
+-- The text of an interval in the form that DuckDB reads. PostgreSQL's own form, and a number with a unit, stay.
+CREATE OR REPLACE MACRO pg.interval_in
+    (s VARCHAR, type) AS if(regexp_full_match(s,
+            '-?\d{1,7} (year|mon|month|week|day|hour|minute|second)s?|(-?\d{1,7} years?)?(^| )?(-?\d{1,7} mons?)?(^| )?'
+            || '(-?\d{1,7} days?)?(^| )?(-?\d{2,7}:[0-5]\d:[0-5]\d(\.\d{1,6})?)?') AND s <> '', s,
+        sparkwave_moment_text(s, type, NULL)),
+    (s, type) AS s;
+CREATE OR REPLACE MACRO pg._read_interval(s) AS pg.interval_in(s, 'interval')::INTERVAL;
 -- An interval, a time or a number plus a string literal. A literal added to a date would be ambiguous.
 CREATE OR REPLACE MACRO pg.add_literal
-    (x INTERVAL, y) AS x + y::INTERVAL, (x TIMESTAMP, y) AS x + y::INTERVAL, (x TIMESTAMPTZ, y) AS pg.add_interval(x, y::INTERVAL),
-    (x DATE, y) AS x + y, (x TIME, y) AS x + y::INTERVAL, (x SMALLINT, y) AS x + y::SMALLINT, (x INTEGER, y) AS x + y::INTEGER,
+    (x INTERVAL, y) AS x + pg._read_interval(y), (x TIMESTAMP, y) AS x + pg._read_interval(y),
+    (x TIMESTAMPTZ, y) AS pg.add_interval(x, pg._read_interval(y)), (x TIME, y) AS x + pg._read_interval(y),
+    (x DATE, y) AS x + y, (x SMALLINT, y) AS x + y::SMALLINT, (x INTEGER, y) AS x + y::INTEGER,
     (x BIGINT, y) AS x + y::BIGINT, (x FLOAT, y) AS x + y::FLOAT, (x DOUBLE, y) AS x + y::DOUBLE,
     (x DECIMAL(38,10), y) AS x + y::DECIMAL(38,10), (x, y) AS x + y;
 CREATE OR REPLACE MACRO pg.subtract_literal
-    (x INTERVAL, y) AS x - y::INTERVAL, (x TIMESTAMP, y) AS x - y::TIMESTAMP, (x TIMESTAMPTZ, y) AS x - y::TIMESTAMPTZ,
+    (x INTERVAL, y) AS x - pg._read_interval(y), (x TIMESTAMP, y) AS x - y::TIMESTAMP, (x TIMESTAMPTZ, y) AS x - y::TIMESTAMPTZ,
     (x DATE, y) AS (x - y::DATE)::INTEGER, (x SMALLINT, y) AS x - y::SMALLINT,
     (x INTEGER, y) AS x - y::INTEGER, (x BIGINT, y) AS x - y::BIGINT, (x FLOAT, y) AS x - y::FLOAT,
     (x DOUBLE, y) AS x - y::DOUBLE, (x DECIMAL(38,10), y) AS x - y::DECIMAL(38,10), (x, y) AS x - y;
@@ -913,12 +922,7 @@ CREATE OR REPLACE MACRO pg.date_in
 CREATE OR REPLACE MACRO pg.time_in
     (s VARCHAR, type) AS if(regexp_full_match(s, '([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,6})?)?'), s,
         sparkwave_moment_text(s, type, NULL)),
-    (s, type) AS s;
--- As above, of an interval. PostgreSQL's own form, and a number with a unit, stay.
-CREATE OR REPLACE MACRO pg.interval_in
-    (s VARCHAR, type) AS if(regexp_full_match(s,
-            '-?\d{1,7} (year|mon|month|week|day|hour|minute|second)s?|(-?\d{1,7} years?)?(^| )?(-?\d{1,7} mons?)?(^| )?'
-            || '(-?\d{1,7} days?)?(^| )?(-?\d{2,7}:[0-5]\d:[0-5]\d(\.\d{1,6})?)?') AND s <> '', s, sparkwave_moment_text(s, type, NULL)),
+    (s TIMESTAMPTZ, type) AS s::TIMESTAMP,
     (s, type) AS s;
 -- The range of PostgreSQL's types; NULL for values outside.
 CREATE OR REPLACE MACRO pg.time_in_range

@@ -205,10 +205,12 @@ def scalar_functions() -> dict[str, tuple[str, frozenset[str]]]:
     """Return by name the statement that creates a function of queries and views, and the functions that it calls."""
     texts = re.split(r"^(?=CREATE OR REPLACE)", re.sub(r"--.*", "", _SCRIPTS["scalar"]), flags=re.MULTILINE)[1:]
     calls = [[name for _, name in _OURS.findall(text)] for text in texts]
-    return {
+    found = {
         name: (_qualified(text.strip().removesuffix(";")), frozenset(called))
         for text, (name, *called) in zip(texts, calls, strict=True)
     }
+    assert len(found) == len(texts), "two functions have one name"
+    return found
 
 
 def refresh(cursor: Cursor, changed: Collection[str] | None = None) -> None:

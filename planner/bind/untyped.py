@@ -20,10 +20,12 @@ from sparkwave.catalog.types import (
     BYTEA,
     DATE,
     DOUBLE,
+    INTERVAL,
     JSON,
     JSONB,
     NUMERIC,
     QUOTIENT,
+    TIME,
     TIMESTAMP,
     TIMESTAMPTZ,
     Type,
@@ -51,7 +53,7 @@ _FACTORS = (exp.Mul, exp.Div, exp.Mod)
 _OUTPUTS = (exp.Select, exp.Alias, exp.Tuple)
 _DECIMAL = re.compile(r"\s*(\d+(\.\d*)?|\.\d+)\s*")
 _COMPARED = (exp.Predicate, exp.Nullif, exp.In)
-_READ_OTHERWISE = (BYTEA, DATE, TIMESTAMP, TIMESTAMPTZ, DOUBLE, JSON, JSONB)
+_READ_OTHERWISE = (BYTEA, DATE, TIMESTAMP, TIMESTAMPTZ, DOUBLE, JSON, JSONB, TIME, INTERVAL)
 
 
 def type_literals(bound: BoundQuery, has_typed_outputs: bool = True, order: str | None = None) -> None:
@@ -133,13 +135,17 @@ def _is_output(literal: exp.Expr, may_be_any: bool) -> bool:
 
 
 def _may_be_misread(text: str) -> bool:
-    """Return whether a text is an array, a document, bytes, or a time that the engines need in another form."""
+    """Return whether a text is an array, a document, bytes, a time or an interval that the engines need otherwise."""
     if text.lstrip()[:1] in ("{", "[", "\\"):
         return True
     if not any(character.isdigit() for character in text):
         return is_relative(text)
+    return any(_is_changed(text, type_) for type_ in ("TIMESTAMPTZ", "INTERVAL", "TIME"))
+
+
+def _is_changed(text: str, type_: str) -> bool:
     try:
-        return engine_text(text, "TIMESTAMPTZ") != text
+        return engine_text(text, type_) != text
     except Error as error:
         return error.sqlstate == DATETIME_FIELD_OVERFLOW  # perhaps not in another order
 
@@ -202,6 +208,8 @@ def _give(literal: exp.Expr, type_: Type | None, read: Read) -> bool:
     is_left = type_ == JSONB or (type_.dimensions > 0 and not is_of_days(name))
     value = exp.Literal.string(literal.name) if is_left else read(literal, name)
     if value is None and not type_.dimensions:
+        return False
+    if type_ in (TIME, INTERVAL) and value is not None and value.name == literal.name:
         return False
     literal.replace(exp.Cast(this=exp.Literal.string(literal.name) if value is None else value, to=to))
     return True
