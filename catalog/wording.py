@@ -275,6 +275,8 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str]], Error]], ...] = (
     (r"Could not cast value \S+ to DECIMAL", _says(
         "value overflows numeric format", errors.NUMERIC_VALUE_OUT_OF_RANGE)),
     (r"Overflow in \w+ of INTERVAL", _says("interval out of range", errors.DATETIME_FIELD_OVERFLOW)),
+    (r"Unknown TimeZone '(?P<zone>.*?)'", _says(
+        'time zone "{zone}" not recognized', errors.INVALID_PARAMETER_VALUE)),
     (r"extract specifier \"(?P<unit>.*?)\" not recognized", _says(
         'unit "{unit}" not recognized', errors.INVALID_PARAMETER_VALUE)),
     (r"interval cannot be 0!", _says("step size cannot equal zero", errors.INVALID_PARAMETER_VALUE)),

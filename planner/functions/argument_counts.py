@@ -31,7 +31,7 @@ _NAMES = {
     "array_upper atan2 atan2d convert_from convert_to corr covar_pop covar_samp date_part decode div encode gcd "
     "get_bit get_byte json_object_agg jsonb_exists jsonb_exists_all jsonb_exists_any jsonb_object_agg lcm left mod "
     "nth_value pow power regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy "
-    "regr_syy repeat right starts_with string_agg strpos to_char to_date to_number trim_array",
+    "regr_syy repeat right starts_with string_agg strpos timezone to_char to_date to_number trim_array",
     (2, 3): "array_fill array_join array_position array_to_string date_trunc generate_series generate_subscripts "
     "lpad regexp_like regexp_match regexp_matches regexp_split_to_array regexp_split_to_table rpad string_to_array "
     "string_to_table substr substring",

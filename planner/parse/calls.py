@@ -109,19 +109,13 @@ def _series(arguments: list[exp.Expr]) -> exp.Expr:
         return exp.ExplodingGenerateSeries(start=start, end=end, step=exp.cast(step, exp.DType.INTERVAL))
 
 
-def _at_time_zone(arguments: list[exp.Expr]) -> exp.Expr:
-    if len(arguments) != 2:
-        return exp.Anonymous(this="timezone", expressions=arguments)
-    return exp.AtTimeZone(this=arguments[1], zone=arguments[0])
-
-
 _BUILDERS: dict[str, Callable[..., Any]] = {
     **{name: StrictParser.FUNCTIONS[name] for name in _NODES},
     **{name: _written(name) for name in ("VARIANCE", "VAR_SAMP")},
     "MOD": lambda arguments: _named("mod", StrictParser.FUNCTIONS["MOD"](arguments)),
     "NOW": lambda arguments: _named("now", exp.CurrentTimestamp()),
     "GENERATE_SERIES": _series,
-    "TIMEZONE": _at_time_zone,
+    "TIMEZONE": lambda arguments: exp.AtTimeZone(this=arguments[1], zone=arguments[0]),
     "ALL": lambda arguments: exp.All(this=arguments[0] if arguments else exp.null()),
     "SOME": lambda arguments: exp.Any(this=exp.Paren(this=arguments[0] if arguments else exp.null())),
 }
