@@ -28,6 +28,7 @@ from sparkwave.planner.build.builder import (
 from sparkwave.planner.build.correlation import outer_columns
 from sparkwave.planner.build.time_windows import is_temporal
 from sparkwave.planner.functions.result_types import rows_of_elements
+from sparkwave.planner.functions.typed import data_type
 from sparkwave.planner.parse.trees import is_comma, position_of
 from sparkwave.planner.plan.nodes import (
     ANTI,
@@ -256,7 +257,7 @@ def _join(builder: Builder, left: Node, join: exp.Join) -> Node:
     condition = scalar(on) if on is not None else None
     if _rows_above(right) is left:
         if side:
-            raise refuse(f"{side} JOIN of a set-returning function", join)
+            return _outer_rows(right, side, condition, join)
         return right if condition is None or condition == exp.true() else Filter(right, condition)
     if is_temporal(join.this):
         return _temporal(left, right, condition, TEMPORAL_LEFT if side == "LEFT" else TEMPORAL, join)
@@ -275,6 +276,22 @@ def _rows_above(right: Node) -> Node | None:
     """Return the node to which the rows of a set-returning function in FROM are joined already."""
     rows = right.input if isinstance(right, Project) else right
     return rows.input if isinstance(rows, Unnest) else None
+
+
+def _outer_rows(right: Node, side: str, condition: exp.Expr | None, join: exp.Join) -> Node:
+    """Return the rows of a function beside the rows before it, of which those without any are kept."""
+    rows = right.input if isinstance(right, Project) else right
+    assert isinstance(rows, Unnest)
+    type_ = type_of(rows.array)
+    if side != "LEFT" or condition != exp.true() or not type_.dimensions:
+        raise refuse(f"{side} JOIN of a set-returning function", join)
+    function = join.this if isinstance(join.this, exp.Unnest) else join.this.this
+    if function.args.get("offset"):
+        raise refuse("LEFT JOIN of a function WITH ORDINALITY", join)
+    none = typed(exp.Array(expressions=[exp.cast(exp.null(), data_type(type_.element))]), type_)
+    has_any = exp.GT(this=exp.func("cardinality", rows.array.copy()), expression=exp.Literal.number(0))
+    rows = replace(rows, array=typed(exp.Case().when(has_any, rows.array).else_(none), type_))
+    return replace(right, input=rows) if isinstance(right, Project) else rows
 
 
 def outer_join(left: Node, right: Node, condition: exp.Expr | None, kind: str, place: exp.Expr) -> Join:
