@@ -480,10 +480,12 @@ def _rounded_by(name: str, arguments: _Args, type_: Type) -> exp.Expr:
     places = type_of_part(arguments[1])
     if places not in (None, SMALLINT, INTEGER) and not arguments[1].unnest().is_int:
         raise undefined(name, arguments)
-    room = Type("numeric", *type_.digits)
-    units = exp.cast(ours("_units", exp.Literal.number(room.digits[1])), data_type(array_type(room)))
-    value = exp.cast(arguments[0], data_type(room))
-    return ours(f"{name}_by", value, arguments[1], exp.Literal.number(room.digits[1]), units)
+    own = type_of_part(arguments[0])
+    scale = max(own.digits[1] if own is not None else QUOTIENT.digits[1], type_.digits[1])
+    room, number = Type("numeric", 38, scale), exp.Literal.number(scale)
+    units = exp.cast(ours("_units", number), data_type(array_type(room)))
+    made = ours(f"{name}_by", exp.cast(arguments[0], data_type(room)), arguments[1], number.copy(), units)
+    return made if scale == type_.digits[1] else exp.cast(made, data_type(type_))
 
 
 def _digits(value: exp.Expr) -> exp.Expr:

@@ -17,6 +17,8 @@ from enum import Enum
 from sqlglot import exp
 
 from sparkwave.catalog.types import DATE, INTERVAL, JSONB, TIME, TIMESTAMP, TIMESTAMPTZ, VARCHAR, Type
+from sparkwave.planner.functions.operators import as_call
+from sparkwave.planner.functions.scalar_functions import has_varying_places
 from sparkwave.planner.functions.typed import sql_type, type_of_part
 from sparkwave.planner.plan.nodes import Field, Memo, Scan, TopN, walk
 from sparkwave.planner.plan.stream_plan import State, StreamPlan
@@ -147,15 +149,23 @@ def _meaning(node: exp.Expr) -> str:
     """Return the kind of an expression, with a mark if it had other values in earlier versions.
 
     The text of a JSON document had no spaces after `:` and `,`; then a cast to text had the keys as they were written.
-    `format` had no widths. Texts of dates, times and intervals had few forms, of which some were misread.
+    `format` had no widths. `round(34.5, -1)` rounded twice. Texts of dates, times and intervals had few forms, of which
+    some were misread.
     """
     kind = type(node).__name__
     if isinstance(node, exp.Cast) and sql_type(node.to) in _MOMENTS and not node.this.is_string:
         return f"{kind}, read" if type_of_part(node.this) == VARCHAR else kind
     if isinstance(node, exp.Cast) and node.to.this in exp.DataType.TEXT_TYPES and type_of_part(node.this) == JSONB:
         return f"{kind}, sorted"
+    if _rounds_before_point(node):
+        return f"{kind}, once"
     if isinstance(node, exp.Anonymous) and node.name == "format" and _PADDED.search(node.expressions[0].name):
         return f"{kind}, padded"
     is_call = isinstance(node, exp.Anonymous) and node.name == "jsonb_extract_path_text"
     is_text = is_call or isinstance(node, exp.JSONExtractScalar | exp.JSONBExtractScalar)
     return f"{kind}, spaced" if is_text else kind
+
+
+def _rounds_before_point(node: exp.Expr) -> bool:
+    call = as_call(node)
+    return call is not None and has_varying_places(*call) and call[1][1].unnest().is_int
