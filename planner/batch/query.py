@@ -63,6 +63,7 @@ from sparkwave.planner.bind.output_names import name_outputs
 from sparkwave.planner.bind.output_references import check_outputs_named
 from sparkwave.planner.bind.privileges import check, check_relation, holds, holds_any, permission_denied
 from sparkwave.planner.bind.row_stars import expand_row_stars
+from sparkwave.planner.bind.session_rows import with_session_rows
 from sparkwave.planner.bind.sql_functions import calls, with_functions
 from sparkwave.planner.bind.table_references import resolve_references
 from sparkwave.planner.bind.untyped import holds_checked, with_literals_of
@@ -264,6 +265,7 @@ def prepared(tree: exp.Expr, environment: Environment, typed: Typer) -> exp.Expr
     tree = tree.copy()
     expand_row_stars(tree, columns_of)
     expand_natural(tree, columns_of)
+    with_session_rows(tree, columns_of)
     check_types(tree, environment, typed)
     tree = with_functions(tree, environment.catalog, environment.scope)
     name_values(tree)

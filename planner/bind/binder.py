@@ -27,6 +27,7 @@ from sparkwave.planner.bind.output_names import name_selects, without_written_na
 from sparkwave.planner.bind.output_references import check_outputs_named
 from sparkwave.planner.bind.row_stars import expand_row_stars
 from sparkwave.planner.bind.scopes import Scope, check_database, find, resolve, scope_of
+from sparkwave.planner.bind.session_rows import with_session_rows
 from sparkwave.planner.bind.sort_columns import qualify_sort_columns, without_positions
 from sparkwave.planner.bind.sql_functions import with_functions
 from sparkwave.planner.bind.table_references import resolve_references
@@ -162,6 +163,7 @@ def annotated(query: exp.Query, catalog: Catalog, scope: Scope, check: Check = l
     if scope.planner < since.WRITTEN_NAMES:
         without_written_names(query)
     name_selects(query)
+    with_session_rows(query, columns_of)
     without_collations(query)
     query = with_functions(query, catalog, scope)
     if scope.planner >= since.DEPENDENT_COLUMNS:

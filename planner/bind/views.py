@@ -9,8 +9,10 @@ from sqlglot import exp
 from sparkwave.catalog.model import Catalog, Relation
 from sparkwave.planner import since
 from sparkwave.planner.bind.dependent_columns import group_by_dependents
+from sparkwave.planner.bind.merged_columns import columns_in
 from sparkwave.planner.bind.output_names import name_selects, without_written_names
 from sparkwave.planner.bind.scopes import scope_of
+from sparkwave.planner.bind.session_rows import with_session_rows
 from sparkwave.planner.bind.sql_functions import with_functions
 from sparkwave.planner.bind.table_references import resolve_references
 from sparkwave.planner.bind.user_types import with_user_types
@@ -36,6 +38,7 @@ def reference(view: Relation, table: exp.Table, catalog: Catalog) -> exp.Subquer
     if view.planner < since.WRITTEN_NAMES:
         without_written_names(definition)
     name_selects(definition)
+    with_session_rows(definition, columns_in(catalog, scope))
     definition = with_functions(definition, catalog, scope)
     if view.planner >= since.DEPENDENT_COLUMNS:
         group_by_dependents(definition, catalog, scope)

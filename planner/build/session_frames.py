@@ -14,19 +14,31 @@ from sparkwave.planner.parse.calls import GAP
 from sparkwave.planner.parse.named_windows import expand_named_windows
 from sparkwave.planner.parse.trees import position_of
 
+_WHOLE = {"start": "UNBOUNDED", "start_side": "PRECEDING", "end": "UNBOUNDED", "end_side": "FOLLOWING"}
+
 
 def expand_sessions(tree: exp.Expr) -> exp.Expr:
     """Return the tree, changed in place.
 
-    Raises Error 42P20 for an ORDER BY that is not of one ascending value, and 0A000 beside GROUP BY and joins.
+    Raises Error 42P20 for an ORDER BY that is not of one ascending value. Rows of joins and groups have to be those of
+    a subquery (`planner.bind.session_rows`).
     """
-    if not any(GAP in order.meta for order in tree.find_all(exp.Order)):
+    if not has_sessions(tree):
         return tree
     for select in list(expand_named_windows(tree).find_all(exp.Select)):
-        windows = [w for w in select.find_all(exp.Window) if w.parent_select is select and _gap(w) is not None]
+        windows = windows_of_sessions(select)
         if windows:
             _expand(select, windows)
     return tree
+
+
+def has_sessions(tree: exp.Expr) -> bool:
+    return any(GAP in order.meta for order in tree.find_all(exp.Order))
+
+
+def windows_of_sessions(select: exp.Select) -> list[exp.Window]:
+    """Return a query's own windows with a session frame."""
+    return [w for w in select.find_all(exp.Window) if w.parent_select is select and _gap(w) is not None]
 
 
 def _gap(window: exp.Window) -> exp.Expr | None:
@@ -38,12 +50,6 @@ def _gap(window: exp.Window) -> exp.Expr | None:
 def _expand(select: exp.Select, windows: list[exp.Window]) -> None:
     found = select.args.get("from_")
     source = found.this if found is not None else exp.values([(0,)], alias="_rows", columns=["_row"])
-    joined = select.args.get("joins") or source.args.get("joins")
-    for what, is_there in (("GROUP BY", select.args.get("group")), ("a join", joined)):
-        if is_there:
-            message = f"a session frame beside {what} is not supported"
-            hint = "Put it into a subquery in FROM."
-            raise Error(message, errors.FEATURE_NOT_SUPPORTED, hint=hint, position=position_of(windows[0]))
     alias = source.alias_or_name or "_rows"
     rows = exp.select("*").from_(source)
     rows.set("where", select.args.get("where"))
@@ -55,9 +61,10 @@ def _expand(select: exp.Select, windows: list[exp.Window]) -> None:
             numbers[key] = f"_session{len(numbers)}"
             rows = _numbered(rows, alias, window, numbers[key])
         window.set("partition_by", [*_partition(window), exp.column(numbers[key], quoted=True)])
+        spec = exp.WindowSpec(kind="ROWS", **_WHOLE)
+        spec.meta[GAP] = _length(window)
         window.args["order"].meta.pop(GAP)
-        ends = {"start": "UNBOUNDED", "start_side": "PRECEDING", "end": "UNBOUNDED", "end_side": "FOLLOWING"}
-        window.set("spec", exp.WindowSpec(kind="ROWS", **ends))
+        window.set("spec", spec)
     for item in select.expressions:
         star = item.this if isinstance(item, exp.Column) else item
         if isinstance(star, exp.Star):

@@ -14,9 +14,12 @@ from sqlglot import exp
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
-from sparkwave.planner.build.builder import picked, typed_column
+from sparkwave.catalog.types import DATE, INTERVAL, TIMESTAMP, Type
+from sparkwave.planner.bind.binder import data_type
+from sparkwave.planner.build.builder import added, picked, typed, typed_column
 from sparkwave.planner.build.time_windows import SHIFTED
 from sparkwave.planner.functions.operators import as_call
+from sparkwave.planner.parse.calls import GAP
 from sparkwave.planner.plan.nodes import (
     Aggregate,
     Call,
@@ -40,6 +43,8 @@ from sparkwave.planner.plan.nodes import (
 
 # Functions that keep the order of times, so that they can be applied to the watermark.
 _MONOTONE = frozenset({"tumble_start", "shift_time", "date_trunc"})
+# Fields with the last value of a row's session, and that value plus the gap.
+_LAST, _END = "_last_of_session", "_end_of_session"
 
 
 def on_window_close(root: Project) -> Project:
@@ -58,7 +63,7 @@ def _closing(node: Node, root: Node) -> Node:
         case Aggregate(keys=keys):
             found = _closed(node, keys, root)
         case OverWindow(partition=partition):
-            found = _closed(node, partition, root) or _windows_of_closed(node, root)
+            found = _closed(node, partition, root) or _sessions_of_closed(node, root) or _windows_of_closed(node, root)
         case TopN(partition=partition, order=order):
             found = _closed(node, partition, root)
             below = _closed(node.input, _ascending(order), root) if found is None else None
@@ -113,6 +118,37 @@ def _windows_of_closed(node: OverWindow, root: Node) -> Node | None:
     return picked(Filter(windows, is_closed), node.fields)
 
 
+def _sessions_of_closed(node: OverWindow, root: Node) -> Node | None:
+    """Return the rows of closed sessions, by which windows are partitioned (`planner.build.session_frames`).
+
+    A session is closed when no row above the watermark is within the gap of its last one. None for other windows.
+    """
+    gaps = [call.frame.meta[GAP] for call in node.calls if call.frame is not None and GAP in call.frame.meta]
+    first = _ascending(node.calls[0].order)
+    if len(gaps) < len(node.calls) or not first:
+        return None
+    traced = _traced(node.input, column(first[0]), is_deep=True)
+    if traced is None:
+        return None
+    expression, scan = traced
+    type_ = next(field.type for field in node.input.fields if field.name == first[0])
+    end_type = TIMESTAMP if type_ == DATE else type_
+    if end_type != type_:
+        expression = typed(exp.cast(expression, data_type(end_type)), end_type)
+    last = WindowCall(_LAST, exp.Max(this=typed_column(first[0], type_)), type_, (), None)
+    rows = replace(node, calls=(*node.calls, last))
+    end = typed(exp.Add(this=typed_column(_LAST, type_), expression=_gap(gaps[0], type_)), end_type)
+    ends = added(rows, [Item(_END, end, end_type)])
+    return picked(_closed_only(ends, _END, expression, scan, root, exp.LTE), node.fields)
+
+
+def _gap(gap: exp.Expr, type_: Type) -> exp.Expr:
+    """Return the gap of sessions over values of a type."""
+    if type_.is_integer:
+        return typed(exp.cast(gap.copy(), data_type(type_)), type_)
+    return typed(exp.cast(gap.copy(), data_type(INTERVAL)), INTERVAL)
+
+
 def _rows_following(call: WindowCall) -> int | None:
     """Return how many rows after a row its window call may read; None where any later row may change it."""
     function = call.expression
@@ -138,8 +174,11 @@ def _number(value: object) -> int | None:
     return int(bare.name) if isinstance(bare, exp.Literal) and bare.is_int else None
 
 
-def _traced(node: Node, expression: exp.Expr) -> tuple[exp.Expr, Scan] | None:
-    """Return the expression over a scan's watermark column, and the scan, if it keeps the column's order; else None."""
+def _traced(node: Node, expression: exp.Expr, is_deep: bool = False) -> tuple[exp.Expr, Scan] | None:
+    """Return the expression over a scan's watermark column, and the scan, if it keeps the column's order; else None.
+
+    If `is_deep`, also through groups with the expression as a key, and through windows of earlier rows in its order.
+    """
     used = {reference.name for reference in expression.find_all(exp.Column)}
     match node:
         case Scan(relation=relation):
@@ -148,18 +187,24 @@ def _traced(node: Node, expression: exp.Expr) -> tuple[exp.Expr, Scan] | None:
             return (expression, node) if is_own and _is_monotone(expression) else None
         case Project(items=items):
             inner = {item.name: item.expression for item in items}
-            return _traced(node.input, _put(expression, inner))
+            return _traced(node.input, _put(expression, inner), is_deep)
         case Filter():
-            return _traced(node.input, expression)
+            return _traced(node.input, expression, is_deep)
         case Unnest(array=exp.GenerateSeries() as series):
             # Of HOP's windows of a time, the earliest is the last to take rows below the watermark.
-            return _traced(node.input, _put(expression, {node.element.name: series.args["end"]}))
+            return _traced(node.input, _put(expression, {node.element.name: series.args["end"]}), is_deep)
         case Unnest():
-            return _traced(node.input, expression) if used <= {f.name for f in node.input.fields} else None
+            is_passed = used <= {f.name for f in node.input.fields}
+            return _traced(node.input, expression, is_deep) if is_passed else None
         case Join():
             for side in node.inputs:
                 if used and used <= {f.name for f in side.fields}:
-                    return _traced(side, expression)
+                    return _traced(side, expression, is_deep)
+        case Aggregate(keys=keys) if is_deep and used <= set(keys):
+            return _traced(node.input, expression, is_deep)
+        case OverWindow(calls=calls) if is_deep and used <= {f.name for f in node.input.fields}:
+            is_of_earlier = all(_rows_following(call) == 0 and set(_ascending(call.order)) == used for call in calls)
+            return _traced(node.input, expression, is_deep) if is_of_earlier else None
     return None
 
 
@@ -181,7 +226,9 @@ def _is_monotone(expression: exp.Expr) -> bool:
     return len(moving) == 1 and _is_monotone(moving[0])
 
 
-def _closed_only(node: Node, key: str, expression: exp.Expr, scan: Scan, root: Node) -> Filter:
+def _closed_only(
+    node: Node, key: str, expression: exp.Expr, scan: Scan, root: Node, is_below: type[exp.Predicate] = exp.LT
+) -> Filter:
     watermark = scan.relation.watermark
     assert watermark is not None
     number = 1 + max(int(part.input.removeprefix("i")) for part in walk(root) if isinstance(part, Scan))
@@ -207,7 +254,7 @@ def _closed_only(node: Node, key: str, expression: exp.Expr, scan: Scan, root: N
     at_watermark = _put(expression, {f"{scan.alias}.{watermark.column}": moment})
     type_ = next(f.type for f in node.fields if f.name == key)
     bound = Project(latest, (Item("_bound", at_watermark, type_),))
-    condition = exp.LT(this=typed_column(key, type_), expression=typed_column("_bound", type_))
+    condition = is_below(this=typed_column(key, type_), expression=typed_column("_bound", type_))
     return Filter(Join(node, bound, None), condition)
 
 
