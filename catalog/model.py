@@ -31,6 +31,8 @@ from sparkwave.catalog.types import BIGINT, BOOLEAN, Type
 from sparkwave.catalog.users import ROOT, DefaultGrant, Grant, Membership, Securable, User
 
 ROW_ID = "_row_id"
+# The time of the commit that last wrote a row of a table: a column of queries, which no relation stores.
+RW_TIMESTAMP = "_rw_timestamp"
 # The only column, of booleans that are NULL, of a table without columns: the lake has no such tables. Also that of a
 # query without columns. Clients do not see it.
 NO_COLUMN = "?no column"
@@ -44,7 +46,7 @@ OR_NULL, HAS_FAILED = "_or_null", "_has_failed"
 KEY_INDEX_IDS = 1_000_000_000
 CONSTRAINT_IDS = 2_000_000_000
 # Names that no column of a user's table may have.
-RESERVED_COLUMNS = (ROW_ID, "_rw_timestamp")
+RESERVED_COLUMNS = (ROW_ID, RW_TIMESTAMP)
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ def shown(session: Connection, sql: str) -> tuple[list[str], list[tuple]]:
     return [column.name for column in cursor.description], cursor.fetchall()
 
 
+TIMESTAMP = ("_rw_timestamp", "timestamp with time zone", "true", None)
 KEYED = [("id", "integer", "false", None), ("name", "character varying", "false", None)]
 KEYS = [("primary key", "id", None, None), ("distribution key", "id", None, None)]
 COLUMN = ["Name", "Type", "Is Hidden", "Description"]
@@ -48,12 +49,12 @@ COLUMN = ["Name", "Type", "Is Hidden", "Description"]
         ("SHOW SOURCES", ["Name"], []),
         ("SHOW SUBSCRIPTIONS", ["Name", "Retention Seconds"], []),
         ("SHOW INDEXES FROM keyed", ["Name", "On", "Key", "Include", "Distributed By"], []),
-        ("SHOW COLUMNS FROM keyed", COLUMN, KEYED),
+        ("SHOW COLUMNS FROM keyed", COLUMN, [*KEYED, TIMESTAMP]),
         ("SHOW COLUMNS FROM public.keyed LIKE 'n%'", COLUMN, KEYED[1:]),
-        ("DESCRIBE keyed", COLUMN, [*KEYED, *KEYS, ("table description", "keyed", None, None)]),
+        ("DESCRIBE keyed", COLUMN, [*KEYED, TIMESTAMP, *KEYS, ("table description", "keyed", None, None)]),
         ("DESCRIBE narrow", COLUMN, [KEYED[0], ("table description", "narrow", None, None)]),
         ("SHOW COLUMNS FROM plain", COLUMN,
-         [("a", "numeric(10,2)", "false", None), ("_row_id", "bigint", "true", None)]),
+         [("a", "numeric(10,2)", "false", None), ("_row_id", "bigint", "true", None), TIMESTAMP]),
         ("SHOW COLUMNS FROM pg_description", COLUMN,
          [("objoid", "oid", "false", None), ("classoid", "oid", "false", None),
           ("objsubid", "integer", "false", None), ("description", "character varying", "false", None)]),

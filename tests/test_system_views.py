@@ -248,7 +248,7 @@ def test_progress_is_live(cursor: Cursor) -> None:
          [("backfill-1", 2, 4), ("default", 1, 4)]),
         ("SELECT objid, refobjid FROM rw_depend WHERE objid = 16414", [(16414, 16388)]),
         ("SELECT name, is_hidden FROM rw_columns WHERE relation_id = 16397 ORDER BY position",
-         [("_row_id", True), ("x", False)]),
+         [("_row_id", True), ("x", False), ("_rw_timestamp", True)]),
         ("SELECT data_type, numeric_precision, numeric_scale FROM information_schema.columns WHERE column_name = 'amt'",
          [("numeric", 10, 2)]),
         ("SELECT matviewname FROM pg_matviews WHERE schemaname ILIKE 'public' ORDER BY 1", [("done",), ("mv",)]),

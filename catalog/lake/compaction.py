@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from sparkwave.catalog.lake.ducklake import Cursor, Lake
 from sparkwave.catalog.lake.lake_tables import files_with_column, inlined_deletes
 from sparkwave.catalog.lake.row_ids import ROW_ID_COLUMN
+from sparkwave.catalog.lake.row_times import keep_writers
 from sparkwave.catalog.names import METADATA, LakeTable, literal, quote
 
 # The rows and deletes in the catalog that are worth a file; (size in bytes, number): as many smaller files are merged.
@@ -136,8 +137,9 @@ def rewrite(cursor: Cursor, table: LakeTable, files: Iterable[File]) -> None:
     row = cursor.execute(f"DESCRIBE {table.sql}").fetchone()
     assert row is not None
     column = quote(row[0])
-    listed = ", ".join(literal(file.path) for file in files)
-    cursor.execute(f"UPDATE {table.sql} SET {column} = {column} WHERE filename IN ({listed})")
+    condition = f"filename IN ({', '.join(literal(file.path) for file in files)})"
+    keep_writers(cursor, table, condition)
+    cursor.execute(f"UPDATE {table.sql} SET {column} = {column} WHERE {condition}")
 
 
 def forget_row_id_starts(lake: Lake, cursor: Cursor, table: LakeTable, files: Sequence[File]) -> None:

@@ -26,16 +26,21 @@ def last_snapshot_before(cursor: Cursor, seconds_ago: float) -> int | None:
     return snapshot_at(cursor, time.time_ns() // 1000 - int(seconds_ago * 1_000_000))
 
 
-def expire(cursor: Cursor, before: int, most: int) -> int:
-    """Expire at most `most` snapshots before `before`, the oldest first. Returns their number."""
+def oldest_before(cursor: Cursor, before: int, most: int) -> list[int]:
+    """Return at most `most` snapshots before `before`, the oldest first."""
     rows = cursor.execute(
         f"SELECT snapshot_id FROM {METADATA}.ducklake_snapshot WHERE snapshot_id < ? ORDER BY snapshot_id LIMIT ?",
         [before, most],
     ).fetchall()
-    if rows:
-        versions = ", ".join(str(snapshot) for (snapshot,) in rows)
-        cursor.execute(f"CALL ducklake_expire_snapshots('lake', versions => [{versions}])")
-    return len(rows)
+    return [snapshot for (snapshot,) in rows]
+
+
+def expire(cursor: Cursor, before: int, most: int) -> int:
+    """Expire the snapshots that `oldest_before` returns. Returns their number."""
+    snapshots = oldest_before(cursor, before, most)
+    if snapshots:
+        cursor.execute(f"CALL ducklake_expire_snapshots('lake', versions => [{', '.join(map(str, snapshots))}])")
+    return len(snapshots)
 
 
 def delete_dead_rows(cursor: Cursor) -> int:

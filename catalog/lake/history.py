@@ -9,17 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sparkwave.catalog.commit_times import TIMES
 from sparkwave.catalog.lake.change_feed import table_changes
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.model import ROW_ID, Relation
-from sparkwave.catalog.names import METADATA, quote
-
-# Snapshots that DuckLake made by itself have only DuckLake's time.
-_TIME = "coalesce(try_cast(c.commit_extra_info AS BIGINT), epoch_us(s.snapshot_time))"
-_TIMES = (
-    f"SELECT s.snapshot_id, {_TIME} AS time_us FROM {METADATA}.ducklake_snapshot s "
-    f"LEFT JOIN {METADATA}.ducklake_snapshot_changes c USING (snapshot_id)"
-)
+from sparkwave.catalog.names import quote
 
 
 @dataclass(frozen=True)
@@ -32,7 +26,7 @@ class Commit:
 
 def oldest(cursor: Cursor) -> Commit:
     """Return the oldest snapshot that has not expired."""
-    row = cursor.execute(f"{_TIMES} ORDER BY snapshot_id LIMIT 1").fetchone()
+    row = cursor.execute(f"{TIMES} ORDER BY snapshot_id LIMIT 1").fetchone()
     assert row is not None
     return Commit(*row)
 
@@ -40,7 +34,7 @@ def oldest(cursor: Cursor) -> Commit:
 def snapshot_at(cursor: Cursor, time_us: int) -> int | None:
     """Return the newest snapshot at a time; None for a time before all remaining ones."""
     row = cursor.execute(
-        f"WITH t AS ({_TIMES}) SELECT max(snapshot_id) FROM t "
+        f"WITH t AS ({TIMES}) SELECT max(snapshot_id) FROM t "
         "WHERE snapshot_id < coalesce((SELECT min(snapshot_id) FROM t WHERE time_us > ?), 9223372036854775807)",
         [time_us],
     ).fetchone()
@@ -79,7 +73,7 @@ def change_log(relation: Relation, after: int, upto: int, has_deletes: bool) -> 
         f"CASE WHEN {_SUM} > 0 THEN if(min({_SUM}) OVER of_key < 0, 'UpdateInsert', 'Insert') "
         f"ELSE if(max({_SUM}) OVER of_key > 0, 'UpdateDelete', 'Delete') END AS op, "
         f"t.time_us // 1000 AS rw_timestamp "
-        f"FROM net JOIN ({_TIMES}) t ON t.snapshot_id = {_SNAPSHOT} "
+        f"FROM net JOIN ({TIMES}) t ON t.snapshot_id = {_SNAPSHOT} "
         f"WINDOW of_key AS (PARTITION BY {', '.join((_SNAPSHOT, *key))}) "
         f"ORDER BY {', '.join((_SNAPSHOT, *key, _SUM))}"
     )

@@ -262,4 +262,12 @@ MIGRATIONS: tuple[str, ...] = (
     ALTER TABLE lake.sparkwave.functions ADD COLUMN column_names VARCHAR[];
     ALTER TABLE lake.sparkwave.functions ADD COLUMN is_aggregate BOOLEAN
     """,
+    # When rows were written: the times of expired snapshots, and, of rows that compaction moved, the snapshots that
+    # wrote them: see `catalog.lake.row_times`.
+    """
+    CREATE TABLE lake.sparkwave.commit_times (snapshot BIGINT, time_us BIGINT);
+    CREATE TABLE lake.sparkwave.moved_rows (
+        table_schema VARCHAR, table_name VARCHAR, snapshot BIGINT, row_from BIGINT, row_to BIGINT, written BIGINT
+    )
+    """,
 )

@@ -546,7 +546,13 @@ SELECT c.relation_id::INTEGER AS relation_id, c.name,
 FROM pgc._columns c
 JOIN pgc._created_relations r ON r.id = c.relation_id
 LEFT JOIN pgc._all_types t ON t.oid = c.type_oid
-WHERE r.database = pgf.session_database();
+WHERE r.database = pgf.session_database()
+UNION ALL
+-- The time of the commit that wrote a row, which no table stores.
+SELECT r.id::INTEGER, '_rw_timestamp', (count(*) + 1)::INTEGER, true, false, false, false, true, NULL,
+       'timestamp with time zone', 1184, 8, 'timestamptz'
+FROM pgc._created_relations r LEFT JOIN pgc._columns c ON c.relation_id = r.id
+WHERE r.database = pgf.session_database() AND r.kind = 'table' GROUP BY r.id;
 
 CREATE OR REPLACE VIEW rwc.rw_table_stats AS
 SELECT __oid::INTEGER AS id, __rows::BIGINT AS total_key_count, 0::BIGINT AS total_key_size,
@@ -626,6 +632,8 @@ WITH relation AS (FROM pgc._created_relations WHERE database = pgf.session_datab
 SELECT r.schema, r.name AS relation, c.position::INTEGER AS place, true AS is_column, c.name AS "Name", c.type AS "Type",
        c.is_hidden::VARCHAR AS "Is Hidden", pgf.col_description(r.id, c.attnum) AS "Description"
 FROM pgc._columns c JOIN relation r ON r.id = c.relation_id
+UNION ALL
+SELECT schema, name, 99999, true, '_rw_timestamp', 'timestamp with time zone', 'true', NULL FROM relation WHERE kind = 'table'
 UNION ALL
 SELECT schema, name, 100000, false, 'primary key', array_to_string(key, ', '), NULL, NULL FROM relation WHERE kind <> 'view'
 UNION ALL

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from sparkwave.catalog.lake import expiry
 from sparkwave.catalog.lake.ducklake import Cursor, Lake
+from sparkwave.catalog.lake.row_times import keep_times, times_to_keep
 from sparkwave.catalog.model import CREATING
 from sparkwave.catalog.names import system_table
 from sparkwave.catalog.stores.epoch_store import stored_epoch
@@ -65,7 +66,12 @@ class Retention:
             read = self._coordinator.store_epoch(before)
             # Nobody can pin a snapshot meanwhile; whoever is about to has a snapshot that is younger than `before`.
             with self._lake.exclusive():
-                count = expiry.expire(cursor, min(before, read, *self._pins(cursor)), self._pace.batch)
+                before = min(before, read, *self._pins(cursor))
+                snapshots = expiry.oldest_before(cursor, before, self._pace.batch)
+                if times := times_to_keep(cursor, snapshots) if snapshots else []:
+                    with self._lake.transaction(cursor):
+                        keep_times(cursor, times)
+                count = expiry.expire(cursor, before, self._pace.batch)
                 if count:
                     expiry.delete_dead_rows(cursor)
                 if not self._lake.keeps_files:

@@ -11,7 +11,8 @@ from sqlglot import exp
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
-from sparkwave.planner.batch.query import Environment, find_relation
+from sparkwave.catalog.model import RW_TIMESTAMP
+from sparkwave.planner.batch.query import Environment, find_relation, names_column
 from sparkwave.planner.bind.output_names import name_outputs
 from sparkwave.planner.bind.sql_functions import with_functions
 from sparkwave.planner.bind.user_types import with_user_types
@@ -32,7 +33,12 @@ class Distributed:
 
 
 def reads_stored(tree: exp.Expr, environment: Environment) -> bool:
-    """Return whether a query reads users' relations and no system ones. Other queries are never distributed."""
+    """Return whether a query reads users' relations and no system ones, nor when rows were written.
+
+    Other queries are never distributed.
+    """
+    if names_column(tree, RW_TIMESTAMP):
+        return False
     tables = [t for t in tree.find_all(exp.Table) if isinstance(t.this, exp.Identifier) and not is_cte(t)]
     return bool(tables) and all(find_relation(name_of(table), environment) is not None for table in tables)
 

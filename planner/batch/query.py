@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import sqlglot
@@ -11,9 +11,10 @@ from sqlglot import exp
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.column_names import check_distinct, fold_case
+from sparkwave.catalog.commit_times import TIME, rows_with_times
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lazy import lazy
-from sparkwave.catalog.model import INTERNAL_TABLE, NO_COLUMN, ROW_ID, Catalog, Column, Relation
+from sparkwave.catalog.model import INTERNAL_TABLE, NO_COLUMN, ROW_ID, RW_TIMESTAMP, Catalog, Column, Relation
 from sparkwave.catalog.names import BUFFER, COPIES, VIEWS_SCHEMA, LakeTable, name_in_memory
 from sparkwave.catalog.relation_details import SEQUENCE
 from sparkwave.catalog.types import TEXT, Type
@@ -50,8 +51,8 @@ from sparkwave.planner.bind.binder import (
     check_database,
     data_type,
     find,
+    hidden_columns,
     resolve_readable,
-    row_id_columns,
     scope_of,
 )
 from sparkwave.planner.bind.collations import check_text, operand_of, position_of_collation
@@ -73,7 +74,7 @@ from sparkwave.planner.bind.wide_literals import beside_constants, may_hold_smal
 from sparkwave.planner.build.change_logs import refuse_change_logs
 from sparkwave.planner.build.handled import check_windows
 from sparkwave.planner.build.session_frames import expand_sessions
-from sparkwave.planner.build.time_windows import expand_windows
+from sparkwave.planner.build.time_windows import SHIFTED, expand_windows
 from sparkwave.planner.functions.aggregates import canonical
 from sparkwave.planner.functions.digits import has_many_places
 from sparkwave.planner.functions.duckdb_spelling import for_duckdb
@@ -577,7 +578,7 @@ _ROW_FUNCTION_NAMES = frozenset({"generate_series", "unnest", "tumble", "hop", "
 
 def resolve_tables(tree: exp.Expr, environment: Environment) -> exp.Expr:
     """Return the tree, changed in place, with user relations as tables of the lake, and views as their queries."""
-    with_row_ids = names_row_id(tree)
+    with_row_ids, with_times = names_column(tree, ROW_ID), names_column(tree, RW_TIMESTAMP)
     for table in base_tables(tree):
         relation = find_relation(name_of(table), environment)
         if relation is None:
@@ -587,14 +588,16 @@ def resolve_tables(tree: exp.Expr, environment: Environment) -> exp.Expr:
         table.replace(source)
         if with_row_ids and relation.has_row_id:
             _add_row_id(source)
+        if with_times and relation.is_table:
+            _add_time(source, relation)
         if relation.lacks_columns and _has_more_columns(source):
             _leave_out_of_stars(source, NO_COLUMN)
     return tree
 
 
-def names_row_id(tree: exp.Expr) -> bool:
-    """Return whether a query names `_row_id`, the lake's row id of a table without a primary key."""
-    return any(column.name.lower() == ROW_ID for column in tree.find_all(exp.Column))
+def names_column(tree: exp.Expr, name: str) -> bool:
+    """Return whether a query names a column that tables have beside their own: their row ids, or times of commits."""
+    return any(column.name.lower() == name for column in tree.find_all(exp.Column))
 
 
 def _add_row_id(source: exp.Expr) -> None:
@@ -604,6 +607,24 @@ def _add_row_id(source: exp.Expr) -> None:
     rows.select(exp.alias_(exp.column("rowid"), ROW_ID, quoted=True), copy=False)
     rows.args["from_"].this.meta.pop(RELATION, None)  # copies in memory have other row ids
     _leave_out_of_stars(source, ROW_ID)
+
+
+def _add_time(source: exp.Expr, relation: Relation) -> None:
+    """Add `_rw_timestamp` to the columns of a table's rows, and leave it out of the stars over them."""
+    rows = source.this
+    assert isinstance(rows, exp.Select)
+    stored = rows.args["from_"].this.sql(dialect="duckdb")
+    timed = exp.Subquery(this=sqlglot.parse_one(rows_with_times(stored, relation.lake_table), read="duckdb"))
+    timed.set("alias", exp.TableAlias(this=exp.to_identifier("stored")))
+    for table in timed.find_all(exp.Table):
+        table.meta[_RESOLVED] = True
+    since_1970 = [
+        exp.cast(exp.Literal.string("1970-01-01 00:00:00+00"), "timestamptz"),
+        exp.column(TIME.strip('"'), quoted=True),
+    ]
+    rows.select(exp.alias_(exp.Anonymous(this=SHIFTED, expressions=since_1970), RW_TIMESTAMP, quoted=True), copy=False)
+    rows.set("from_", exp.From(this=timed))
+    _leave_out_of_stars(source, RW_TIMESTAMP)
 
 
 def _leave_out_of_stars(source: exp.Expr, column: str) -> None:
@@ -758,7 +779,7 @@ def _name_tables(environment: Environment) -> NameTables:
     """Return the function for `infer_parameters`. Views are their queries; unknown names stay."""
 
     def name_tables(tree: exp.Expr, tables: dict[str, Columns]) -> None:
-        with_row_ids = names_row_id(tree)
+        hidden = [name for name in (ROW_ID, RW_TIMESTAMP) if names_column(tree, name)]
         for table in base_tables(tree):
             try:
                 relation = find_relation(name_of(table), environment)
@@ -769,7 +790,7 @@ def _name_tables(environment: Environment) -> NameTables:
                 _name_tables(replace(environment, scope=scope_of(relation)))(subquery.this, tables)
                 table.replace(subquery)
                 continue
-            columns = _typed_columns(relation, with_row_ids) if relation else _system_columns(table, environment)
+            columns = _typed_columns(relation, hidden) if relation else _system_columns(table, environment)
             unique = f"_{len(tables)}"
             tables[unique] = columns
             if not table.alias:
@@ -781,8 +802,8 @@ def _name_tables(environment: Environment) -> NameTables:
     return name_tables
 
 
-def _typed_columns(relation: Relation, with_row_id: bool) -> Columns:
-    columns = relation.visible + (row_id_columns(relation) if with_row_id else ())
+def _typed_columns(relation: Relation, hidden: Collection[str]) -> Columns:
+    columns = relation.visible + tuple(column for column in hidden_columns(relation) if column.name in hidden)
     return {column.name: column.type for column in columns}
 
 

@@ -15,8 +15,8 @@ from sqlglot.schema import MappingSchema
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error, not_found
-from sparkwave.catalog.model import ROW_ID, Catalog, Column, Relation
-from sparkwave.catalog.types import Type
+from sparkwave.catalog.model import ROW_ID, RW_TIMESTAMP, Catalog, Column, Relation
+from sparkwave.catalog.types import TIMESTAMPTZ, Type
 from sparkwave.planner import since
 from sparkwave.planner.bind.ambiguous import check_unambiguous, mark_bare
 from sparkwave.planner.bind.collations import check_collated, without_collations
@@ -223,16 +223,29 @@ def _has_unknown_columns(source: exp.Expr) -> bool:
 
 def _schema(tables: Mapping[str, Relation]) -> MappingSchema:
     columns: dict[str, object] = {
-        unique: {c.name: data_type(c.type) for c in relation.visible + row_id_columns(relation)}
+        unique: {c.name: data_type(c.type) for c in relation.visible + hidden_columns(relation)}
         for unique, relation in tables.items()
     }
     in_stars: dict[str, object] = {unique: [c.name for c in relation.visible] for unique, relation in tables.items()}
     return MappingSchema(columns, visible=in_stars, dialect="postgres", normalize=False)
 
 
-def row_id_columns(relation: Relation) -> tuple[Column, ...]:
-    """Return the column that a query may name and `*` omits."""
-    return tuple(column for column in relation.columns if relation.has_row_id and column.name == ROW_ID)
+def hidden_columns(relation: Relation) -> tuple[Column, ...]:
+    """Return the columns that a query may name and `*` omits."""
+    row_id = tuple(column for column in relation.columns if relation.has_row_id and column.name == ROW_ID)
+    return (*row_id, Column(RW_TIMESTAMP, TIMESTAMPTZ, is_hidden=True)) if relation.is_table else row_id
+
+
+def check_streamed(bound: BoundQuery) -> None:
+    """Raise Error 0A000 for a query of which no view can be kept up to date: one of the times of commits."""
+    if all(column.name != RW_TIMESTAMP for column in bound.tree.find_all(exp.Column)):
+        return
+    for scope in traverse_scope(bound.tree):
+        for column in scope.columns:
+            source = scope.sources.get(column.table)
+            if column.name == RW_TIMESTAMP and isinstance(source, exp.Table) and source.name in bound.tables:
+                message = f"selecting `{RW_TIMESTAMP}` in a streaming query is not allowed"
+                raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=position_of(column))
 
 
 def annotate_again(bound: BoundQuery) -> None:

@@ -17,7 +17,7 @@ from sparkwave.catalog.types import Type
 from sparkwave.planner import since
 from sparkwave.planner.backfill.backfill_order import backfill_order
 from sparkwave.planner.backfill.strategy import DEFAULTS, BackfillSettings, choose
-from sparkwave.planner.bind.binder import Scope, annotate_again, bind, check_functions, scope_of
+from sparkwave.planner.bind.binder import Scope, annotate_again, bind, check_functions, check_streamed, scope_of
 from sparkwave.planner.bind.document_keys import with_document_keys
 from sparkwave.planner.bind.escapes import escape_outputs, escape_query, unescape_outputs
 from sparkwave.planner.bind.output_names import UNNAMED
@@ -258,6 +258,7 @@ def _clustering(streaming: Streaming, version: int) -> tuple[Order, ...]:
 def _built(streaming: Streaming, catalog: Catalog, scope: Scope, escapes: bool) -> Project:
     """Return the plan of a query with the wanted outputs."""
     bound = bind(streaming.query, catalog, scope)
+    check_streamed(bound)
     type_literals(bound, scope.planner >= since.TYPED_OUTPUTS, None if scope.is_stored else scope.order)
     if scope.planner >= since.WIDE_LITERALS and widen(beside_constants(bound.tree)):
         annotate_again(bound)

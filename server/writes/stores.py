@@ -95,9 +95,9 @@ class Overlay:
         names = listed(names_of(self.target))
         stored = at_version(self.target.lake_name, snapshot)
         cursor.execute(
-            f"CREATE VIEW {self.rows} AS FROM (SELECT rowid, {names} FROM {stored}) AS stored "
+            f"CREATE VIEW {self.rows} AS FROM (SELECT rowid, snapshot_id, {names} FROM {stored}) AS stored "
             f"WHERE NOT EXISTS (FROM {self.log} AS log WHERE log.{ROW_ID} = stored.rowid) UNION ALL "
-            f"SELECT {ROW_ID}, {names} FROM (FROM {self.log} {NEWEST}) AS log WHERE {LIVE}"
+            f"SELECT {ROW_ID}, NULL, {names} FROM (FROM {self.log} {NEWEST}) AS log WHERE {LIVE}"
         )
 
     def insert(self, cursor: Cursor) -> None:

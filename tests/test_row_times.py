@@ -1,0 +1,106 @@
+"""`_rw_timestamp` is the time of the commit that last wrote a row, whatever the server's upkeep does to its files."""
+
+from __future__ import annotations
+
+import random
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_law import opened, run
+
+from sparkwave.catalog.commit_times import KEPT, TIMES
+from sparkwave.catalog.lake import compaction
+from sparkwave.catalog.names import METADATA
+from sparkwave.executor.maintenance.compactor import compact_once
+from sparkwave.executor.maintenance.retention import Pace, Retention
+from sparkwave.server.context import Context
+from sparkwave.server.dispatch import Client
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+CHANGES = (
+    "INSERT INTO {t} SELECT {next} + g, 0 FROM generate_series(1, {n}) AS g",
+    "INSERT INTO {t} VALUES ({next} + 1, 0)",
+    "UPDATE {t} SET v = v + 1 WHERE k % 7 = {n} % 7 AND k > {next} / 3",
+    "DELETE FROM {t} WHERE k % 13 = {n} % 13",
+)
+
+
+def last_commit(context: Context) -> datetime:
+    with closing(context.lake.cursor()) as cursor:
+        row = cursor.execute(f"SELECT max(time_us) FROM ({TIMES})").fetchone()
+    assert row is not None
+    return EPOCH + timedelta(microseconds=row[0])
+
+
+def times(client: Client) -> dict[Any, Any]:
+    return dict(run(client, "SELECT k, _rw_timestamp FROM t"))
+
+
+@pytest.mark.parametrize("key", ["k int PRIMARY KEY", "k int"])
+def test_times_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    monkeypatch.setattr(compaction, "INLINED_ROWS", 5)
+    monkeypatch.setattr(compaction, "TIERS", ((2000, 3), (1 << 20, 2)))
+    monkeypatch.setattr(compaction, "DELETED_PART", 0.2)
+    rewritten = []
+    usual = compaction.rewrite
+    monkeypatch.setattr(compaction, "rewrite", lambda *args: (rewritten.append(1), usual(*args)))
+    chooser = random.Random(3)
+    with opened(tmp_path / "lake") as (context, client):
+        run(client, f"CREATE TABLE t ({key}, v int)")
+        expected: dict[Any, datetime] = {}
+        rows: dict[Any, Any] = {}
+        following = 0
+        retention = Retention(context.store, context.coordinator, lambda: 0, Pace(settle_s=0, files_s=0))
+        for step in range(40):
+            began = last_commit(context)
+            change = chooser.choice(CHANGES).format(t="t", next=following, n=chooser.choice([3, 40, 200]))
+            run(client, change)
+            found: dict[Any, Any] = dict(run(client, "SELECT k, v FROM t"))
+            own = times(client)
+            for k, v in found.items():
+                if k not in rows or rows[k] != v:
+                    expected[k] = own[k]
+                    assert began < own[k] <= last_commit(context)
+            rows, following = found, max((following, *map(int, found)))
+            if step % 4 == 3:
+                while compact_once(context.lake):
+                    pass
+            if step < 25:  # no snapshot has expired
+                assert times(client) == {k: expected[k] for k in rows}
+            if step in (28, 39):
+                context.coordinator.flush(lambda: False)
+                retention.run_once()
+        after = times(client)
+        assert rewritten
+        for k in rows:
+            assert timedelta() <= expected[k] - after[k] < timedelta(seconds=1), k
+        with closing(context.lake.cursor()) as cursor:
+            [(kept,)] = cursor.execute(f"SELECT count(*) FROM {KEPT}").fetchall()
+            [(remaining,)] = cursor.execute(f"SELECT count(*) FROM {METADATA}.ducklake_snapshot").fetchall()
+        assert 0 < kept < 30
+        assert remaining < 20
+
+
+def test_its_columns_and_transactions(tmp_path: Path) -> None:
+    with opened(tmp_path / "lake") as (context, client):
+        run(client, "CREATE TABLE t (k int PRIMARY KEY, v int)")
+        run(client, "INSERT INTO t VALUES (1, 1), (2, 2)")
+        first = last_commit(context)
+        run(client, "UPDATE t SET v = 3 WHERE k = 2")
+        second = last_commit(context)
+        assert times(client) == {1: first, 2: second}
+        for _ in range(5):  # the table is copied into memory meanwhile
+            run(client, "SELECT * FROM t")
+        assert times(client) == {1: first, 2: second}
+        assert run(
+            client, f"SELECT k FROM t FOR SYSTEM_TIME AS OF '{first}' WHERE _rw_timestamp = '{first}' ORDER BY k"
+        )
+        run(client, "SET atomic_transactions = on")
+        run(client, "BEGIN")
+        run(client, "UPDATE t SET v = 4 WHERE k = 1")
+        assert times(client) == {1: None, 2: second}
+        run(client, "COMMIT")
+        assert times(client) == {1: last_commit(context), 2: second}
