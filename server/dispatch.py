@@ -26,6 +26,7 @@ from sparkwave.server.session.suggestions import suggest
 from sparkwave.server.statements import (
     alter_columns,
     alter_domain,
+    alter_fragments,
     alter_jobs,
     alter_query,
     alter_types,
@@ -141,6 +142,7 @@ HANDLERS: dict[type, Handler] = {
     statements.AlterBarrierTarget: _plain(streaming_settings.set_barrier_target),
     statements.AlterDmlRateLimit: _plain(streaming_settings.set_dml_rate_limit),
     statements.AlterSourceRateLimit: _plain(sources.set_rate_limit),
+    statements.AlterFragments: _plain(alter_fragments.alter_fragments),
     statements.AlterParallelism: _plain(alter_jobs.set_parallelism),
     statements.AlterBackfillParallelism: _plain(alter_jobs.set_backfill_parallelism),
     statements.AlterRetention: _plain(subscriptions.alter_retention),

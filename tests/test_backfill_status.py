@@ -25,6 +25,9 @@ INSERT INTO lake.sparkwave.applications VALUES
 
 SNAPSHOT, ARRANGEMENT, NO_SHUFFLE = "SnapshotBackfill", "ArrangementBackfill", "Backfill"
 
+# The ids of the fragments of job 20.
+FIRST, SECOND = 1_000_002_001, 1_000_002_002
+
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
@@ -153,7 +156,7 @@ def test_progress_sums_its_inputs(cursor: Cursor) -> None:
     rows = cursor.execute(
         "SELECT fragment_id, upstream_table_name, progress FROM memory.rwc.rw_fragment_backfill_progress ORDER BY 1"
     ).fetchall()
-    assert rows == [(1, "public.orders", "50% (30/60)"), (2, "public.items", "50% (20/40)")]
+    assert rows == [(FIRST, "public.orders", "50% (30/60)"), (SECOND, "public.items", "50% (20/40)")]
 
 
 @pytest.mark.parametrize(
@@ -201,14 +204,14 @@ def test_fragments(cursor: Cursor) -> None:
     add_job(cursor, parallelism="adaptive")
     add_slices(cursor, 5)
     scan = ["MVIEW", "STREAM_SCAN", "SNAPSHOT_BACKFILL_STREAM_SCAN"]
-    assert one(cursor, columns, own) == (1, scan, 4, "inherit(adaptive)")
+    assert one(cursor, columns, own) == (FIRST, scan, 4, "inherit(adaptive)")
     assert one(cursor, "parallelism", "rw_streaming_jobs WHERE id = 20") == ("adaptive",)
     cursor.execute("UPDATE lake.sparkwave.jobs SET parallelism = 'bounded(3)', backfill_parallelism = 2")
-    assert one(cursor, columns, own) == (1, scan, 2, "inherit(2)")
+    assert one(cursor, columns, own) == (FIRST, scan, 2, "inherit(2)")
     assert one(cursor, "parallelism", "rw_streaming_parallelism WHERE id = 20") == ("bounded(3)",)
     cursor.execute(f"UPDATE lake.sparkwave.jobs SET strategy = '{NO_SHUFFLE}', backfill_parallelism = NULL")
     assert one(cursor, columns, own) == (
-        1,
+        FIRST,
         ["MVIEW", "STREAM_SCAN"],
         4,
         "upstream_fragment([10])",
@@ -220,7 +223,7 @@ def test_rate_limits(cursor: Cursor) -> None:
     add_positions(cursor, 5)
     assert cursor.execute("FROM memory.rwc.rw_rate_limit").fetchall() == []
     cursor.execute("UPDATE lake.sparkwave.jobs SET rate_limit = 500")
-    limit = (1, ["MVIEW", "STREAM_SCAN"], "STREAM_SCAN", 20, 500)
+    limit = (FIRST, ["MVIEW", "STREAM_SCAN"], "STREAM_SCAN", 20, 500)
     assert cursor.execute("FROM memory.rwc.rw_rate_limit").fetchall() == [limit]
 
 
@@ -290,13 +293,13 @@ def test_state_of_each_input(cursor: Cursor) -> None:
     add_positions(cursor, 5, fragment=2, upstream=11)
     states = "SELECT fragment_id, upstream_name, state, reason FROM memory.rwc.rw_backfill_status"
     assert cursor.execute(states).fetchall() == [
-        (1, "public.orders", "RUNNING", None),
-        (2, "public.items", "WAITING", "waiting for public.orders (backfill_order)"),
+        (FIRST, "public.orders", "RUNNING", None),
+        (SECOND, "public.items", "WAITING", "waiting for public.orders (backfill_order)"),
     ]
     cursor.execute("UPDATE lake.sparkwave.positions SET row_id_to = position WHERE fragment_id = 1")
     assert cursor.execute(states).fetchall() == [
-        (1, "public.orders", "FINISHED", None),
-        (2, "public.items", "RUNNING", None),
+        (FIRST, "public.orders", "FINISHED", None),
+        (SECOND, "public.items", "RUNNING", None),
     ]
 
 

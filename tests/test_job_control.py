@@ -539,3 +539,46 @@ def test_a_view_is_there_when_its_job_has_finished(tmp_path: Path) -> None:
             finish_job(cursor, job.id, "default")
         context.store.reload()
         assert context.store.catalog.by_id[job.id].created
+
+
+def test_settings_of_fragments(tmp_path: Path) -> None:
+    """ALTER FRAGMENT finds the job of a fragment, while the job is being created and afterwards."""
+    query = "SELECT a % 3 AS g FROM t"
+    fragments = (
+        "SELECT f.fragment_id, f.parallelism_policy, l.node_name, l.rate_limit FROM rw_catalog.rw_fragments f "
+        "JOIN rw_catalog.rw_fragment_id_to_ddl d ON d.fragment_id = f.fragment_id "
+        "LEFT JOIN rw_catalog.rw_rate_limit l ON l.fragment_id = f.fragment_id WHERE d.name = '{}'"
+    )
+    with opened(tmp_path / "lake", backfill_engine="auto", streaming_engine="duckdb") as (_, client):
+        run(client, "CREATE TABLE t (a int)")
+        run(client, "INSERT INTO t SELECT * FROM generate_series(1, 5000)")
+        run(client, "SET background_ddl = true")
+        run(client, "SET backfill_rate_limit = 10")
+        run(client, "SET streaming_parallelism = 2")
+        run(
+            client, "CREATE MATERIALIZED VIEW slow WITH (backfill_strategy = 'arrangement') AS SELECT a % 3 AS g FROM t"
+        )
+        run(client, "CREATE MATERIALIZED VIEW other AS SELECT a FROM t")
+        assert wait_until(lambda: run(client, fragments.format("slow")) and run(client, fragments.format("other")), 20)
+        [(slow, *said)] = run(client, fragments.format("slow"))
+        [(other, *_)] = run(client, fragments.format("other"))
+        assert slow != other
+        assert said == ["inherit(2)", "STREAM_SCAN", 10]
+        run(client, f"ALTER FRAGMENT {slow} SET RATE_LIMIT = 0")
+        run(client, f"ALTER FRAGMENT {slow} SET PARALLELISM = 3")
+        assert run(client, fragments.format("slow")) == [(slow, "inherit(3)", "STREAM_SCAN", 0)]
+        run(client, f"ALTER FRAGMENT {slow} SET PARALLELISM = DEFAULT")
+        assert run(client, fragments.format("slow")) == [(slow, "inherit(2)", "STREAM_SCAN", 0)]
+        with pytest.raises(Error, match="does not support online rescheduling"):  # a snapshot backfill
+            run(client, f"ALTER FRAGMENT {other} SET PARALLELISM = 3")
+        with pytest.raises(Error, match="fragment id not found: 7"):  # and nothing is set
+            run(client, f"ALTER FRAGMENT {slow}, 7 SET RATE_LIMIT = 9")
+        run(client, f"ALTER FRAGMENT {slow}, {other} SET RATE_LIMIT TO DEFAULT")
+        run(client, "WAIT")
+        check(client, {"slow": query}, "created")
+        [(table, *_)] = run(client, fragments.format("t"))
+        [(view, *_)] = run(client, fragments.format("slow"))
+        run(client, f"ALTER FRAGMENT {table} SET RATE_LIMIT = 100")
+        run(client, f"ALTER FRAGMENT {view} SET PARALLELISM = 4")
+        assert run(client, fragments.format("t")) == [(table, "inherit(bounded(4))", "DML", 100)]
+        assert run(client, fragments.format("slow")) == [(view, "inherit(4)", None, None)]

@@ -36,6 +36,10 @@ LEFT JOIN (SELECT unnest(from_json(coalesce(getvariable('backfill_rows')::VARCHA
                "job_id": "BIGINT", "fragment_id": "BIGINT", "rows": "BIGINT"}]'), recursive := true)) r
     USING (job_id, fragment_id);
 
+-- The id of a fragment of a creating job, which is numbered from 1 in its job: no other fragment has it.
+CREATE OR REPLACE MACRO rwc._fragment_id(job_id, number) AS
+    (1000000000 + (job_id * 100 + number) % 500000000)::INTEGER;
+
 -- RisingWave's text (src/meta/src/barrier/progress.rs): pinned below 100 % when more was read than existed. Where that
 -- can happen, it is pinned from the last row on, and nothing is rounded up to 100 %, so that it never falls.
 CREATE OR REPLACE MACRO rwc._progress(consumed, total, is_open) AS
@@ -91,15 +95,15 @@ SELECT id AS ddl_id, definition AS ddl_statement, if(is_background, 'BACKGROUND'
 FROM rwc._job_progress;
 
 CREATE OR REPLACE VIEW rwc.rw_fragment_backfill_progress AS
-SELECT p.job_id::INTEGER AS job_id, p.fragment_id, j.schema || '.' || j.name AS job_name,
-       u.schema || '.' || u.name AS upstream_table_name,
+SELECT p.job_id::INTEGER AS job_id, rwc._fragment_id(p.job_id, p.fragment_id) AS fragment_id,
+       j.schema || '.' || j.name AS job_name, u.schema || '.' || u.name AS upstream_table_name,
        if(p.total = 0, '100% (0/0)', printf('%s%% (%d/%d)', rwc._ratio(p.consumed, p.total), p.consumed, p.total)) AS progress
 FROM rwc._fragment_progress p
 JOIN rwc._creating_jobs j ON j.id = p.job_id
 LEFT JOIN lake.sparkwave.relations u ON u.id = p.upstream_id;
 
 CREATE OR REPLACE VIEW rwc.rw_backfill_info AS
-SELECT p.job_id::INTEGER AS job_id, p.fragment_id, 0::INTEGER AS backfill_state_table_id,
+SELECT p.job_id::INTEGER AS job_id, rwc._fragment_id(p.job_id, p.fragment_id) AS fragment_id, 0::INTEGER AS backfill_state_table_id,
        p.upstream_id::INTEGER AS backfill_target_relation_id,
        if(j.is_snapshot, 'SNAPSHOT_BACKFILL', 'ARRANGEMENT_OR_NO_SHUFFLE') AS backfill_type,
        if(j.is_snapshot, coalesce(j.snapshot, 0), 0)::BIGINT AS backfill_epoch
@@ -165,7 +169,7 @@ LEFT JOIN rwc._held_back h ON h.job_id = j.id AND h.upstream_id = p.upstream_id
 LEFT JOIN lake.sparkwave.relations u ON u.id = p.upstream_id;
 
 CREATE OR REPLACE VIEW rwc.rw_backfill_status AS
-SELECT s.job_id::INTEGER AS job_id, s.job_name, s.fragment_id, s.upstream_name, s.strategy, s.resource_group, s.state,
+SELECT s.job_id::INTEGER AS job_id, s.job_name, rwc._fragment_id(s.job_id, s.fragment_id) AS fragment_id, s.upstream_name, s.strategy, s.resource_group, s.state,
        s.rows_done, s.rows_total, CASE WHEN s.state = 'RUNNING' THEN round(r.average, 1) END AS rows_per_second,
        CASE WHEN s.state = 'RUNNING' AND r.fastest IS NOT NULL
             THEN round(greatest((s.rows_total - s.finished) / r.fastest - epoch_ms(now() - r.last_at) / 1e3, 0), 1)
@@ -181,7 +185,7 @@ ORDER BY s.job_id, s.fragment_id;
 -- Beyond RisingWave: the steps of creating jobs with the rows that each reads: all slices, and the finished steps of a
 -- backfill that reads in order. `finished_at` is NULL until a slice is read.
 CREATE OR REPLACE VIEW rwc.rw_backfill_steps AS
-SELECT job_id::INTEGER AS job_id, fragment_id, slice_id, coalesce(f.row_count, s.row_count)::BIGINT AS row_count, f.finished_at
+SELECT job_id::INTEGER AS job_id, rwc._fragment_id(job_id, fragment_id) AS fragment_id, slice_id, coalesce(f.row_count, s.row_count)::BIGINT AS row_count, f.finished_at
 FROM (SELECT job_id, fragment_id, slice_id, row_count FROM lake.sparkwave.slices) s
 FULL JOIN rwc._steps f USING (job_id, fragment_id, slice_id)
 JOIN rwc._creating_jobs j ON j.id = job_id;
@@ -252,7 +256,7 @@ WHERE state <> 'DESTROYED' GROUP BY resource_group;
 -- The fragments that a creating job's progress is counted in. Its backfill parallelism counts, and with a no-shuffle
 -- backfill that of the upstream.
 CREATE OR REPLACE VIEW rwc._creating_fragments AS
-SELECT p.fragment_id, p.job_id::INTEGER AS table_id, 'HASH' AS distribution_type, []::INTEGER[] AS state_table_ids,
+SELECT rwc._fragment_id(p.job_id, p.fragment_id) AS fragment_id, p.job_id::INTEGER AS table_id, 'HASH' AS distribution_type, []::INTEGER[] AS state_table_ids,
        []::INTEGER[] AS upstream_fragment_ids,
        if(p.fragment_id = max(p.fragment_id) OVER (PARTITION BY p.job_id), [if(j.kind = 'sink', 'SINK', 'MVIEW')], []) ||
        if(j.is_snapshot, ['STREAM_SCAN', 'SNAPSHOT_BACKFILL_STREAM_SCAN'], ['STREAM_SCAN']) AS flags,
@@ -287,7 +291,7 @@ JOIN rwc._streaming_jobs u ON u.id = r.upstream_id AND u.created
 GROUP BY r.id;
 
 -- What is created is one fragment: a table, which statements write, or a job, which one program maintains. It has the id
--- of the relation, so that the ids are unique; the fragments of a creating job are numbered from 1.
+-- of the relation, so that the ids are unique; those of a creating job have ids of their own.
 CREATE OR REPLACE VIEW rwc.rw_fragments AS
 FROM rwc._creating_fragments
 UNION ALL

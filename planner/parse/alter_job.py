@@ -30,6 +30,7 @@ from sparkwave.planner.statements import (
     AlterBarrierTarget,
     AlterConfig,
     AlterDmlRateLimit,
+    AlterFragments,
     AlterParallelism,
     AlterQuery,
     AlterRateLimit,
@@ -37,6 +38,8 @@ from sparkwave.planner.statements import (
     AlterSinkRateLimit,
     AlterSourceRateLimit,
     ConfigEntry,
+    FragmentParallelism,
+    FragmentRateLimit,
     Name,
 )
 
@@ -92,6 +95,30 @@ def parse_setting(reader: TokenReader, kind: str, name: Name, if_exists: bool) -
         statement = _SETTINGS[word][1](reader, kind, name)
     reader.finish()
     return replace(statement, if_exists=if_exists)
+
+
+def parse_alter_fragment(reader: TokenReader) -> AlterFragments:
+    """Parse `id [, …] SET RATE_LIMIT {TO | =} value`, or PARALLELISM, to the end."""
+
+    def fragment() -> tuple[int, int]:
+        position = reader.offset + 1
+        return reader.integer(), position
+
+    ids = reader.comma_separated(fragment)
+    reader.expect("SET")
+    is_limit = reader.accept("RATE_LIMIT")
+    if not is_limit:
+        reader.expect("PARALLELISM")
+    if not reader.accept("TO"):
+        reader.expect("=")
+    setting: FragmentRateLimit | FragmentParallelism
+    if is_limit:
+        setting = FragmentRateLimit(_rows_a_second(reader, "rate_limit", "the fragment"))
+    else:
+        found = _checked(reader, normalise_parallelism, "a number, ADAPTIVE, bounded(n), ratio(r) or DEFAULT")
+        setting = FragmentParallelism(found)
+    reader.finish()
+    return AlterFragments(ids, setting)
 
 
 def _key(reader: TokenReader) -> ConfigEntry:

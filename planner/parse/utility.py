@@ -8,7 +8,7 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.names import quote_if_needed
 from sparkwave.catalog.relation_details import STREAMING
-from sparkwave.planner.parse.alter_job import parse_alter_streaming
+from sparkwave.planner.parse.alter_job import parse_alter_fragment, parse_alter_streaming
 from sparkwave.planner.parse.alter_source import parse_alter_source
 from sparkwave.planner.parse.alter_table import parse_alter_table
 from sparkwave.planner.parse.connection import parse_alter_connection
@@ -277,16 +277,11 @@ def parse_alter(reader: TokenReader) -> Statement:
         return parse_alter_connection(reader)
     if reader.accept("FUNCTION"):
         return parse_alter_function(reader)
+    if reader.accept("FRAGMENT"):
+        return parse_alter_fragment(reader)
     if not reader.accept("SYSTEM"):
-        hint = None
-        if reader.peek() == "FRAGMENT":
-            hint = "A rate limit is that of a whole job: ALTER MATERIALIZED VIEW … SET BACKFILL_RATE_LIMIT."
-        raise Error(
-            f"ALTER {reader.peek()} is not supported",
-            errors.FEATURE_NOT_SUPPORTED,
-            hint=hint,
-            position=reader.offset + 1,
-        )
+        message = f"ALTER {reader.peek()} is not supported"
+        raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=reader.offset + 1)
     reader.expect("SET")
     return _assignment(reader, system=True)
 

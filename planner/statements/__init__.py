@@ -7,6 +7,7 @@ from sparkwave.planner.statements.alterations import (
     AlterBarrierTarget,
     AlterConfig,
     AlterDmlRateLimit,
+    AlterFragments,
     AlterOwner,
     AlterParallelism,
     AlterQuery,
@@ -22,6 +23,8 @@ from sparkwave.planner.statements.alterations import (
     ConfigEntry,
     DropColumn,
     DropConstraint,
+    FragmentParallelism,
+    FragmentRateLimit,
     MoveRelation,
     RenameColumn,
     RenameConstraint,
@@ -193,6 +196,7 @@ Statement = (
     | AlterBarrierTarget
     | AlterSinkRateLimit
     | AlterDmlRateLimit
+    | AlterFragments
     | AlterSourceRateLimit
     | AlterParallelism
     | AlterBackfillParallelism
@@ -266,6 +270,7 @@ __all__ = [
     "AlterDefaultPrivileges",
     "AlterDmlRateLimit",
     "AlterDomain",
+    "AlterFragments",
     "AlterFunction",
     "AlterOwner",
     "AlterParallelism",
@@ -340,6 +345,8 @@ __all__ = [
     "ExplainOptions",
     "Fetch",
     "Flush",
+    "FragmentParallelism",
+    "FragmentRateLimit",
     "Insert",
     "Kill",
     "Like",

@@ -106,6 +106,28 @@ class AlterBackfillParallelism:
 
 
 @dataclass(frozen=True)
+class FragmentRateLimit:
+    """Rows a second; None is no limit, 0 a pause."""
+
+    limit: int | None
+
+
+@dataclass(frozen=True)
+class FragmentParallelism:
+    """A parallelism, as SHOW prints it."""
+
+    parallelism: str
+
+
+@dataclass(frozen=True)
+class AlterFragments:
+    """ALTER FRAGMENT … SET: the ids have their positions."""
+
+    ids: tuple[tuple[int, int], ...]
+    setting: FragmentRateLimit | FragmentParallelism
+
+
+@dataclass(frozen=True)
 class AlterRetention:
     """ALTER SUBSCRIPTION … SET RETENTION: `text` as it was written, and in seconds."""
 

@@ -225,8 +225,9 @@ def _backfills(cursor: Cursor) -> Iterator[Metric]:
     """The rows of rw_backfill_status as metrics."""
     labels = ("job_id", "job", "fragment_id")
     rows = cursor.execute(
-        "SELECT s.job_id::VARCHAR, r.database || '.' || s.job_name, coalesce(s.fragment_id, 0)::VARCHAR, s.rows_done, "
-        "s.rows_total, s.rows_per_second, s.seconds_left_low, s.seconds_left_high, s.state, s.reason, "
+        "SELECT s.job_id::VARCHAR, r.database || '.' || s.job_name, "
+        "coalesce(s.fragment_id - memory.rwc._fragment_id(s.job_id, 0), 0)::VARCHAR, s.rows_done, s.rows_total, "
+        "s.rows_per_second, s.seconds_left_low, s.seconds_left_high, s.state, s.reason, "
         "epoch_ms(now() - s.reason_since) / 1e3, epoch_ms(now() - s.updated_at) / 1e3 "
         f"FROM memory.rwc.rw_backfill_status s JOIN {system_table('relations')} r ON r.id = s.job_id "
         f"ORDER BY s.job_id, s.fragment_id LIMIT {MOST_SERIES}"

@@ -60,6 +60,7 @@ _WRITES: dict[type, str] = {
     statements.AlterDefaultPrivileges: "ALTER DEFAULT PRIVILEGES",
     statements.ReassignOwned: "REASSIGN OWNED",
     statements.DropOwned: "DROP OWNED",
+    statements.AlterFragments: "ALTER FRAGMENT",
     statements.CancelJobs: "CANCEL JOBS",
     statements.Recover: "RECOVER",
     statements.Refresh: "REFRESH MATERIALIZED VIEW",
