@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import psycopg
@@ -70,3 +71,42 @@ def test_internal_tables(session: Connection, in_process_server: Server) -> None
     assert refused(session, f"SELECT * FROM {name}").sqlstate == "42P01"
     session.execute("DROP OWNED BY internal_reader")
     session.execute("DROP USER internal_reader")
+
+
+@pytest.mark.parametrize("strategy", ["arrangement", "snapshot"])
+def test_tables_of_backfills(session: Connection, strategy: str) -> None:
+    """How far each vnode of a scan is, while a job is being created."""
+    session.execute("CREATE TABLE scanned AS SELECT g AS k FROM generate_series(1, 3000) AS g")
+    session.execute("SET background_ddl = true")
+    options = f"backfill_strategy = '{strategy}', backfill_rate_limit = 200"
+    query = "SELECT k % 3 AS m, count(*) FROM scanned GROUP BY 1"
+    session.execute(f"CREATE MATERIALIZED VIEW scanning WITH ({options}) AS {query}")
+    listed = (
+        "SELECT i.name FROM rw_catalog.rw_internal_tables i JOIN rw_catalog.rw_backfill_info b "
+        "ON b.backfill_state_table_id = i.id JOIN rw_catalog.rw_fragments f ON i.id = ANY(f.state_table_ids)"
+    )
+    assert wait_until(lambda: len(rows(session, listed)) == 1)
+    [(name,)] = rows(session, listed)
+    assert re.fullmatch(r"__internal_\d+_1_streamscan", name)
+    assert (f"public.{name}",) in rows(session, "SHOW INTERNAL TABLES")
+    finished = "is_epoch_finished" if strategy == "snapshot" else "backfill_finished"
+    read = f"SELECT sum(row_count), bool_and({finished}), count(_row_id) FROM {name}"
+    assert wait_until(lambda: rows(session, read)[0][0] > 0)
+    [(count, is_finished, open_vnodes)] = rows(session, read)
+    assert (0 < count < 3000, is_finished, open_vnodes > 0) == (True, False, True)
+    first = rows(session, f"SELECT * FROM {name} WHERE NOT {finished} ORDER BY vnode LIMIT 1")
+    assert len(first[0]) == (5 if strategy == "snapshot" else 4)
+    assert wait_until(lambda: rows(session, read)[0][0] > count)
+    for sql in (each for each in REFUSED if " sold " not in each):
+        assert refused(session, sql.format(name)).sqlstate == "42809", sql
+    session.execute("CREATE USER backfill_reader")
+    session.execute("SET ROLE backfill_reader")
+    assert refused(session, f"SELECT * FROM {name}").sqlstate == "42501"
+    assert rows(session, "SHOW INTERNAL TABLES") == []
+    session.execute("RESET ROLE")
+    session.execute("DROP USER backfill_reader")
+    session.execute("ALTER MATERIALIZED VIEW scanning SET BACKFILL_RATE_LIMIT = DEFAULT")
+    session.execute("WAIT")
+    assert refused(session, f"SELECT * FROM {name}").sqlstate == "42P01"
+    assert rows(session, "SHOW INTERNAL TABLES LIKE '%streamscan'") == []
+    session.execute("DROP TABLE scanned CASCADE")

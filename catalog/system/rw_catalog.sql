@@ -102,12 +102,35 @@ FROM rwc._fragment_progress p
 JOIN rwc._creating_jobs j ON j.id = p.job_id
 LEFT JOIN lake.sparkwave.relations u ON u.id = p.upstream_id;
 
+-- The internal tables of backfills, one a fragment that is read. Their ids are of no other relation.
+CREATE OR REPLACE VIEW rwc._backfill_tables AS
+SELECT (2000000000 + (p.job_id * 100 + p.fragment_id) % 140000000)::INTEGER AS id,
+       '__internal_' || p.job_id || '_' || p.fragment_id || '_streamscan' AS name, p.job_id::INTEGER AS job_id,
+       rwc._fragment_id(p.job_id, p.fragment_id) AS fragment_id, j.is_snapshot
+FROM rwc._fragment_progress p JOIN rwc._creating_jobs j ON j.id = p.job_id;
+
 CREATE OR REPLACE VIEW rwc.rw_backfill_info AS
-SELECT p.job_id::INTEGER AS job_id, rwc._fragment_id(p.job_id, p.fragment_id) AS fragment_id, 0::INTEGER AS backfill_state_table_id,
+SELECT p.job_id::INTEGER AS job_id, t.fragment_id, t.id AS backfill_state_table_id,
        p.upstream_id::INTEGER AS backfill_target_relation_id,
        if(j.is_snapshot, 'SNAPSHOT_BACKFILL', 'ARRANGEMENT_OR_NO_SHUFFLE') AS backfill_type,
        if(j.is_snapshot, coalesce(j.snapshot, 0), 0)::BIGINT AS backfill_epoch
-FROM rwc._fragment_progress p JOIN rwc._creating_jobs j ON j.id = p.job_id;
+FROM rwc._fragment_progress p JOIN rwc._creating_jobs j ON j.id = p.job_id
+JOIN rwc._backfill_tables t ON t.fragment_id = rwc._fragment_id(p.job_id, p.fragment_id);
+
+-- Beyond RisingWave: the rows of all of these tables. A vnode is a slice, or a range of row ids that is read in order;
+-- `_row_id` is that of the next row that it reads, NULL when it has read all.
+CREATE OR REPLACE VIEW rwc.rw_backfill_states AS
+SELECT s.job_id::INTEGER AS job_id, rwc._fragment_id(s.job_id, s.fragment_id) AS fragment_id, s.slice_id::INTEGER AS vnode,
+       j.snapshot::BIGINT AS epoch, if(f.slice_id IS NULL, 0, coalesce(f.row_count, s.row_count))::BIGINT AS row_count,
+       f.slice_id IS NOT NULL AS is_finished,
+       if(f.slice_id IS NULL AND s.upstream_id IS NOT NULL, coalesce(s.row_id_from, 0), NULL)::BIGINT AS _row_id
+FROM lake.sparkwave.slices s LEFT JOIN rwc._steps f USING (job_id, fragment_id, slice_id)
+JOIN rwc._creating_jobs j ON j.id = s.job_id
+UNION ALL
+SELECT p.job_id::INTEGER, rwc._fragment_id(p.job_id, p.fragment_id), p.vnode::INTEGER, j.snapshot::BIGINT,
+       (p.row_total::HUGEINT * (p.position - p.row_id_from) // greatest(p.row_id_to - p.row_id_from, 1))::BIGINT,
+       p.position >= p.row_id_to, if(p.position >= p.row_id_to, NULL, p.position)::BIGINT
+FROM lake.sparkwave.positions p JOIN rwc._creating_jobs j ON j.id = p.job_id;
 
 -- Beyond RisingWave: the progress of every fragment of every creating job, and the time that it may still take.
 --
@@ -256,7 +279,7 @@ WHERE state <> 'DESTROYED' GROUP BY resource_group;
 -- The fragments that a creating job's progress is counted in. Its backfill parallelism counts, and with a no-shuffle
 -- backfill that of the upstream.
 CREATE OR REPLACE VIEW rwc._creating_fragments AS
-SELECT rwc._fragment_id(p.job_id, p.fragment_id) AS fragment_id, p.job_id::INTEGER AS table_id, 'HASH' AS distribution_type, []::INTEGER[] AS state_table_ids,
+SELECT rwc._fragment_id(p.job_id, p.fragment_id) AS fragment_id, p.job_id::INTEGER AS table_id, 'HASH' AS distribution_type, [t.id] AS state_table_ids,
        []::INTEGER[] AS upstream_fragment_ids,
        if(p.fragment_id = max(p.fragment_id) OVER (PARTITION BY p.job_id), [if(j.kind = 'sink', 'SINK', 'MVIEW')], []) ||
        if(j.is_snapshot, ['STREAM_SCAN', 'SNAPSHOT_BACKFILL_STREAM_SCAN'], ['STREAM_SCAN']) AS flags,
@@ -270,15 +293,18 @@ SELECT rwc._fragment_id(p.job_id, p.fragment_id) AS fragment_id, p.job_id::INTEG
 FROM rwc._fragment_progress p
 JOIN rwc._creating_jobs j ON j.id = p.job_id
 JOIN rwc._streaming_jobs s ON s.id = p.job_id
+JOIN rwc._backfill_tables t ON t.fragment_id = rwc._fragment_id(p.job_id, p.fragment_id)
 LEFT JOIN rwc._streaming_jobs u ON u.id = p.upstream_id
 LEFT JOIN rwc._cores n ON n.resource_group = j.resource_group;
 
--- Internal tables: the states of operators, and the logs of sinks that wait for their receivers. They have no ids of
--- their own in the catalog; these are of no other relation, and stay.
+-- Internal tables: the states of operators and of backfills, and the logs of sinks that wait for their receivers. They
+-- have no ids of their own in the catalog; these are of no other relation, and stay.
 CREATE OR REPLACE VIEW rwc._internal_tables AS
 SELECT (1500000000 + (s.job_id * 100 + row_number() OVER (PARTITION BY s.job_id ORDER BY s.name)) % 500000000)::INTEGER
            AS id, s.name, s.job_id::INTEGER AS job_id
-FROM lake.sparkwave.states s;
+FROM lake.sparkwave.states s
+UNION ALL
+SELECT id, name, job_id FROM rwc._backfill_tables;
 
 CREATE OR REPLACE VIEW rwc._states_of AS
 SELECT job_id, list(id ORDER BY id) AS ids FROM rwc._internal_tables GROUP BY job_id;

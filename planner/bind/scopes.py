@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from sparkwave.catalog import errors
@@ -81,13 +82,23 @@ def check_database(name: Name, database: str) -> None:
         )
 
 
+_OF_A_BACKFILL = re.compile(r"__internal_(\d+)_\d+_streamscan")
+
+
+def _is_internal(catalog: Catalog, name: str) -> bool:
+    """Whether an internal table has the name: the state of an operator, or of the backfill of a job in creation."""
+    found = _OF_A_BACKFILL.fullmatch(name)
+    job = catalog.by_id.get(int(found[1])) if found is not None else None
+    return name in catalog.internal_tables or (job is not None and not job.created)
+
+
 def resolve(catalog: Catalog, scope: Scope, name: Name, kind: str = "relation", is_read: bool = False) -> Relation:
     """Return the relation of a name, in another database only if it `is_read`.
 
     Raises Error 0A000 for another database's, 42P01 or 42704 if there is none, 42809 for an internal table.
     """
     relation = find_read(catalog, scope, name) if is_read else find(catalog, scope, name)
-    if relation is None and name.name in catalog.internal_tables:
+    if relation is None and _is_internal(catalog, name.name):
         raise Error(
             f'cannot use internal table "{name.name}" here',
             errors.WRONG_OBJECT_TYPE,
