@@ -26,6 +26,7 @@ from sparkwave.planner.bind.output_names import type_name
 from sparkwave.planner.parse.constant_runs import LONG, runs
 from sparkwave.planner.parse.text_values import BLANKS, array_texts, decode_text
 from sparkwave.planner.parse.trees import position_of
+from sparkwave.planner.parse.type_text import ENGINES_OWN
 
 _OPERATORS: dict[str, Callable[[exp.Expr, exp.Expr], exp.Expr]] = {
     "~": lambda left, right: exp.RegexpLike(this=left, expression=right),
@@ -66,8 +67,9 @@ def rewrite_cast(node: exp.Cast, context: Context) -> exp.Expr | None:
         return node.this
     if name in OID_TYPES and isinstance(node.this, exp.Anonymous) and node.this.name.lower() == "pg_typeof":
         return call("regtype_in", node.this)
-    if (unknown := element.partition("(")[0]) in _ENGINES_OWN:
-        raise Error(f'type "{unknown}" does not exist', errors.UNDEFINED_OBJECT, position=position_of(node.this))
+    if (unknown := element.partition("(")[0]) in ENGINES_OWN:
+        position = position_of(node.to) or position_of(node.this)
+        raise Error(f'type "{unknown}" does not exist', errors.UNDEFINED_OBJECT, position=position)
     items = nested_items(node.this) if element != name else None
     if items is not None:
         node.set("this", array_of(items))
@@ -92,7 +94,6 @@ def _read_bytes(array: exp.Expr) -> None:
 
 
 # PostgreSQL's types that differ in DuckDB, or that DuckDB looks up elsewhere.
-_ENGINES_OWN = frozenset({"bit", "inet", "timetz"})
 _FINEST = 6  # the most digits of a second
 
 

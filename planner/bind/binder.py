@@ -49,7 +49,7 @@ from sparkwave.planner.parse.from_items import from_items
 from sparkwave.planner.parse.set_returning import ROW_FUNCTIONS
 from sparkwave.planner.parse.strict import check_joins
 from sparkwave.planner.parse.trees import folded, name_of, position_of, source_names
-from sparkwave.planner.parse.type_text import user_type_name
+from sparkwave.planner.parse.type_text import ENGINES_OWN, user_type, user_type_name
 from sparkwave.planner.statements import Name
 
 Check = Callable[[exp.Expr], None]
@@ -97,6 +97,11 @@ def bind(query: exp.Query, catalog: Catalog, scope: Scope) -> BoundQuery:
     bound = annotated(expand_rows(query, catalog, scope), catalog, scope, check_handled)
     check_structs(bound.tree)
     check_json(bound.tree)
+    for cast in bound.tree.find_all(exp.Cast):
+        named = user_type_name(cast.to)
+        if named is not None and named.name in ENGINES_OWN and user_type(cast.to) is None:
+            message = f'type "{named.name}" does not exist'
+            raise Error(message, errors.UNDEFINED_OBJECT, position=position_of(cast.to))
     return bound
 
 

@@ -113,6 +113,7 @@ class Sparkwave(Postgres):
             array = (TokenType.ARRAY, TokenType.L_BRACKET)
             if options.get("check_func") and self._match_pair(*array, advance=False):
                 return None
+            first = self._curr
             found = super()._parse_types(*args, **options)
             brackets = (TokenType.L_BRACKET, TokenType.R_BRACKET)
             if isinstance(found, exp.ObjectIdentifier) and found.name == "OID" and self._match_pair(*brackets):
@@ -121,7 +122,7 @@ class Sparkwave(Postgres):
                 raise Error('type "enum" does not exist', errors.UNDEFINED_OBJECT)  # a user's enum has a name
             if isinstance(found, exp.DataType) and found.this == exp.DType.BIT and self._match_text_seq("VARYING"):
                 raise Error('type "bit varying" does not exist', errors.UNDEFINED_OBJECT)
-            return _of_the_catalog(found) if isinstance(found, exp.DataType) else found
+            return _of_the_catalog(_named_if_foreign(found, first)) if isinstance(found, exp.DataType) else found
 
         def _parse_parameter(self) -> Any:
             """Parse a parameter, whose `$` may have become `@`, or the absolute value, which binds less than `+`."""
@@ -355,6 +356,33 @@ def _parse_error(sql: str, error: ParseError) -> Error:
 
 # Types that clients write with their schema; sqlglot does not know them in this form.
 _WITH_SCHEMA = frozenset({"date", "time", "timestamp", "timestamptz", "interval", "jsonb", "json", "bytea", "varchar"})
+
+
+# Types of other engines, which sqlglot knows. Here their names are a user's or nobody's.
+_FOREIGN = frozenset(
+    exp.DType[name]
+    for name in (
+        "AGGREGATEFUNCTION", "BIGDECIMAL", "BIGNUM", "DATE32", "DATETIME2", "DATETIME64", "DECFLOAT", "DYNAMIC", "FILE",
+        "FIXEDSTRING", "GEOGRAPHY", "GEOGRAPHYPOINT", "GEOMETRY", "HLLSKETCH", "IMAGE", "INT256", "IPADDRESS",
+        "IPPREFIX", "IPV4", "IPV6", "LINESTRING", "LIST", "LOWCARDINALITY", "MAP", "MULTILINESTRING", "MULTIPOLYGON",
+        "NESTED", "NOTHING", "OBJECT", "RING", "ROWVERSION", "SMALLDATETIME", "SUPER", "TDIGEST", "UDECIMAL",
+        "UDOUBLE", "UINT256", "UMEDIUMINT", "VARIANT", "VECTOR", "YEAR",
+    )
+)  # fmt: skip
+
+
+def _named_if_foreign(kind: exp.DataType, first: Any) -> exp.DataType:
+    """Return a type whose first token is given; one of another engine as a name, without what is in parentheses."""
+    element, dimensions = _element(kind)
+    if element.args.get("this") not in _FOREIGN:
+        return kind
+    name = exp.Identifier(this=first.text.lower(), quoted=False)
+    name.meta.update(line=first.line, col=first.col, start=first.start, end=first.end)
+    named = exp.DataType(this=exp.DType.USERDEFINED, kind=name)
+    if not dimensions:
+        return named
+    element.replace(named)
+    return kind
 
 
 def _of_the_catalog(kind: exp.DataType) -> exp.DataType:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from sqlglot import exp
@@ -14,6 +15,9 @@ from sparkwave.planner.statements import Name
 _ENDS = frozenset(
     {",", ")", "", "LANGUAGE", "AS", "RETURN", "RETURNS", "IMMUTABLE", "STABLE", "VOLATILE", "STRICT", "DEFAULT", "="}
 )
+
+
+_MODIFIERS = re.compile(r"\s*\([^()]*\)")
 
 
 def read_type(reader: TokenReader) -> Type:
@@ -30,7 +34,7 @@ def written_type(text: str, position: int | None = None) -> Type:
     try:
         return parse_type(text).as_written
     except Error as error:
-        name = _name(text) if error.sqlstate == UNDEFINED_OBJECT else None
+        name = _name(text) or _name(_MODIFIERS.sub("", text)) if error.sqlstate == UNDEFINED_OBJECT else None
         if name is not None:
             return unresolved(*name, position)
         error.position = position
@@ -51,6 +55,8 @@ def type_words(reader: TokenReader) -> int:
     return count
 
 
+# Types of DuckDB by these names, which nobody may write.
+ENGINES_OWN = frozenset({"bit", "inet", "timetz", "map", "list", "geometry", "variant"})
 # The key in a DataType's `meta` for a user's type.
 NAMED = "named"
 

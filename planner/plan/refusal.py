@@ -68,7 +68,12 @@ def _worded(part: exp.Expr, text: str, expression: exp.Expr) -> Error:
     worded = in_postgres_words(text)
     is_value = worded is not None and (worded.sqlstate[:2] == "22" or worded.sqlstate == errors.CANNOT_COERCE)
     is_operator = worded is not None and worded.message.startswith("operator does not exist")
-    if worded is not None and (is_value or is_operator):
+    is_type = worded is not None and worded.sqlstate == errors.UNDEFINED_OBJECT and worded.message.startswith("type ")
+    if worded is not None and is_type:
+        position = min(
+            (place for kind in part.find_all(exp.DataType) if (place := position_of(kind))), default=position
+        )
+    if worded is not None and (is_value or is_operator or is_type):
         worded.position = position
         return worded
     if worded is not None and worded.sqlstate == errors.UNDEFINED_FUNCTION and called(part) is not None:
