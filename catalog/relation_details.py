@@ -229,6 +229,7 @@ class StreamingSettings:
     - `dml_rate_limit`: the rows a second that statements may write into a table; None without a limit, 0 to pause.
     - `barrier_latency_target_ms`: how long barriers may take beside the job's backfill, in ms; 0 for any time, None for
       the system parameter's.
+    - `retention_s`: for how many seconds queries see a row of an append-only table; None for ever.
     - `config`: keys of RisingWave's section `streaming`, each with its value in TOML, by key; they have no effect.
     """
 
@@ -238,6 +239,7 @@ class StreamingSettings:
     config: tuple[tuple[str, str], ...] = ()
     dml_rate_limit: int | None = None
     barrier_latency_target_ms: int | None = None
+    retention_s: int | None = None
 
 
 NO_CONSTRAINTS = Constraints()

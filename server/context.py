@@ -32,6 +32,7 @@ from sparkwave.executor.functions.python_registry import PythonFunctions
 from sparkwave.executor.maintenance.audits import AUDITS_PERIOD_S, Audits, AuditSettings
 from sparkwave.executor.maintenance.background import Periodic
 from sparkwave.executor.maintenance.compactor import compact_once
+from sparkwave.executor.maintenance.expired_rows import EXPIRED_ROWS_PERIOD_S, ExpiredRows
 from sparkwave.executor.maintenance.orphan_removal import Orphans
 from sparkwave.executor.maintenance.retention import Retention
 from sparkwave.executor.memory.copies import Copies
@@ -283,6 +284,7 @@ def _assemble(config: Config, lake: Lake, store: Store) -> Context:
     history = History(lambda: read_counts(store, coordinator, jobs))
     background = (
         Periodic("retention", lambda: retention.period_s, retention.run_once),
+        Periodic("expired rows", lambda: EXPIRED_ROWS_PERIOD_S, ExpiredRows(store).run_once),
         Periodic("orphans", lambda: orphans.period_s, orphans.run_once),
         Periodic("measuring", lambda: PERIOD_S, jobs.measuring.run_once),
         Periodic("compaction", lambda: int(parameter("compaction_interval_ms")) / 1000, compact),

@@ -275,6 +275,8 @@ ERRORS = [
     ("CREATE FUNCTION x(a int) RETURNS «vector(3)» LANGUAGE sql AS 'SELECT 1'", "42704", 'type "vector"'),
     ("PREPARE x(«vector(3)») AS SELECT $1", "42704", 'type "vector" does not exist'),
     ("CREATE TYPE x AS (a «vector(3)»)", "42704", 'type "vector" does not exist'),
+    ("CREATE TABLE x (a int) WITH («retention_seconds» = 5)", "0A000", "requires the table to be append only."),
+    ("CREATE TABLE x (a int) APPEND ONLY WITH («retention_seconds» = 'x')", "22023", "retention_seconds: x"),
     ("ALTER FRAGMENT «7» SET RATE_LIMIT = 5", "42704", "fragment id not found: 7"),
     ("ALTER FRAGMENT 7 SET RATE_LIMIT = «many»", "22023", "invalid value for rate_limit: many"),
     ("ALTER FRAGMENT «7», 8 SET PARALLELISM TO 2", "42704", "fragment id not found: 7"),

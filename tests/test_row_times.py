@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from servers import wait_until
 from test_law import opened, run
 
 from sparkwave.catalog.commit_times import KEPT, TIMES
 from sparkwave.catalog.lake import compaction
 from sparkwave.catalog.names import METADATA
 from sparkwave.executor.maintenance.compactor import compact_once
+from sparkwave.executor.maintenance.expired_rows import ExpiredRows
 from sparkwave.executor.maintenance.retention import Pace, Retention
 from sparkwave.server.context import Context
 from sparkwave.server.dispatch import Client
@@ -104,3 +106,34 @@ def test_its_columns_and_transactions(tmp_path: Path) -> None:
         assert times(client) == {1: None, 2: second}
         run(client, "COMMIT")
         assert times(client) == {1: last_commit(context), 2: second}
+
+
+def test_rows_past_their_retention(tmp_path: Path) -> None:
+    """Queries do not see them; views keep what they have, and while one reads the table its rows stay in the lake."""
+    with opened(tmp_path / "lake") as (context, client):
+        run(client, "CREATE TABLE t (k int, v int) APPEND ONLY WITH (retention_seconds = 3)")
+        assert "WITH (retention_seconds = 3)" in str(run(client, "SHOW CREATE TABLE t"))
+        run(client, "CREATE MATERIALIZED VIEW m AS SELECT count(*) AS n FROM t")
+        run(client, "CREATE INDEX i ON t (k)")
+        run(client, "INSERT INTO t VALUES (1, 1), (2, 2)")
+        assert times(client).keys() == {1, 2}
+        assert wait_until(lambda: run(client, "SELECT k FROM t") == [], 10)
+        run(client, "INSERT INTO t VALUES (3, 3)")
+        assert run(client, "SELECT k FROM t WHERE k IN (1, 3)") == [(3,)]
+        assert run(client, "SELECT a.v FROM t a JOIN t b ON a.k >= b.k WHERE b.k < 9") == [(3,)]
+        expired = ExpiredRows(context.store)
+        expired.run_once()
+        context.coordinator.flush(lambda: False)
+        assert run(client, "SELECT n FROM m") == [(3,)]
+        with closing(context.lake.cursor()) as cursor:
+            table = context.store.catalog.find("dev", "public", "t")
+            assert table is not None
+            stored = f"SELECT count(*) FROM {table.lake_name}"
+            assert cursor.execute(stored).fetchall() == [(3,)]
+            run(client, "DROP MATERIALIZED VIEW m")
+            run(client, "DROP INDEX i")
+            assert wait_until(lambda: expired.run_once() or cursor.execute(stored).fetchall() == [(0,)], 10)
+    with opened(tmp_path / "lake") as (context, client):
+        run(client, "INSERT INTO t VALUES (4, 4)")
+        assert times(client).keys() == {4}
+        assert wait_until(lambda: run(client, "SELECT k FROM t") == [], 10)

@@ -40,7 +40,8 @@ def reads_stored(tree: exp.Expr, environment: Environment) -> bool:
     if names_column(tree, RW_TIMESTAMP):
         return False
     tables = [t for t in tree.find_all(exp.Table) if isinstance(t.this, exp.Identifier) and not is_cte(t)]
-    return bool(tables) and all(find_relation(name_of(table), environment) is not None for table in tables)
+    found = [find_relation(name_of(table), environment) for table in tables]
+    return bool(found) and all(each is not None and each.streaming.retention_s is None for each in found)
 
 
 def plan_distributed(tree: exp.Expr, environment: Environment, width: int) -> Distributed:

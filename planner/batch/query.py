@@ -237,7 +237,9 @@ def _indexed(tree: exp.Expr, environment: Environment, parameters: tuple[Type, .
 
     def find_own(table: exp.Table) -> Relation | None:
         relation = find_relation(name_of(table), environment) if id(table) in own else None
-        return None if relation is None or relation.lake_table in environment.overlays else relation
+        if relation is None or relation.streaming.retention_s is not None:  # an index has all rows
+            return None
+        return None if relation.lake_table in environment.overlays else relation
 
     source = lambda index: stored_table(index, None, environment)  # noqa: E731
     indexes = select_indexes(tree, environment.catalog, find_own, source)
@@ -588,8 +590,8 @@ def resolve_tables(tree: exp.Expr, environment: Environment) -> exp.Expr:
         table.replace(source)
         if with_row_ids and relation.has_row_id:
             _add_row_id(source)
-        if with_times and relation.is_table:
-            _add_time(source, relation)
+        if relation.is_table and (with_times or relation.streaming.retention_s is not None):
+            _add_time(source, relation, with_times)
         if relation.lacks_columns and _has_more_columns(source):
             _leave_out_of_stars(source, NO_COLUMN)
     return tree
@@ -609,8 +611,8 @@ def _add_row_id(source: exp.Expr) -> None:
     _leave_out_of_stars(source, ROW_ID)
 
 
-def _add_time(source: exp.Expr, relation: Relation) -> None:
-    """Add `_rw_timestamp` to the columns of a table's rows, and leave it out of the stars over them."""
+def _add_time(source: exp.Expr, relation: Relation, is_named: bool) -> None:
+    """Add `_rw_timestamp` to a table's rows, left out of the stars over them; without rows past their retention."""
     rows = source.this
     assert isinstance(rows, exp.Select)
     stored = rows.args["from_"].this.sql(dialect="duckdb")
@@ -618,13 +620,18 @@ def _add_time(source: exp.Expr, relation: Relation) -> None:
     timed.set("alias", exp.TableAlias(this=exp.to_identifier("stored")))
     for table in timed.find_all(exp.Table):
         table.meta[_RESOLVED] = True
-    since_1970 = [
-        exp.cast(exp.Literal.string("1970-01-01 00:00:00+00"), "timestamptz"),
-        exp.column(TIME.strip('"'), quoted=True),
-    ]
-    rows.select(exp.alias_(exp.Anonymous(this=SHIFTED, expressions=since_1970), RW_TIMESTAMP, quoted=True), copy=False)
     rows.set("from_", exp.From(this=timed))
-    _leave_out_of_stars(source, RW_TIMESTAMP)
+    written = exp.column(TIME.strip('"'), quoted=True)
+    since_1970 = [exp.cast(exp.Literal.string("1970-01-01 00:00:00+00"), "timestamptz"), written]
+    time = exp.Anonymous(this=SHIFTED, expressions=since_1970)
+    if relation.streaming.retention_s is not None:
+        back = exp.Literal.number(-relation.streaming.retention_s * 1_000_000)
+        oldest = exp.Anonymous(this=SHIFTED, expressions=[exp.CurrentTimestamp(), back])
+        is_own = exp.Is(this=written.copy(), expression=exp.null())  # of the transaction
+        rows.where(exp.or_(is_own, exp.GTE(this=time.copy(), expression=oldest)), copy=False)
+    if is_named:
+        rows.select(exp.alias_(time, RW_TIMESTAMP, quoted=True), copy=False)
+        _leave_out_of_stars(source, RW_TIMESTAMP)
 
 
 def _leave_out_of_stars(source: exp.Expr, column: str) -> None:

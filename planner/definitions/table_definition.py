@@ -10,7 +10,7 @@ from sparkwave.catalog.names import quote_if_needed
 from sparkwave.catalog.relation_details import NO_ACTION, NO_CONSTRAINTS, Check, Constraints, ForeignKey, Unique
 from sparkwave.planner.parse.generated import renamed
 from sparkwave.planner.parse.source import begins_connector, connector_text, parse_connector
-from sparkwave.planner.parse.table import clauses_text
+from sparkwave.planner.parse.table import clauses_text, retention_text
 from sparkwave.planner.parse.tokens import TokenReader
 from sparkwave.planner.statements import Connector, Name
 
@@ -34,6 +34,7 @@ def table_text(name: Name, table: Relation, catalog: Catalog, connector: Connect
         ttl = "" if table.append_only else " WITH TTL"
         listed += [_watermark_text(table.watermark, c) + ttl for c in table.visible if c.name == table.watermark.column]
     clauses = clauses_text(table.append_only and table.kind == "table", bool(table.primary_key), table.conflict)
+    clauses += retention_text(table.streaming.retention_s)
     if connector is not None:
         clauses += f" {connector_text(connector)}"
     return f"CREATE {table.kind.upper()} {name.sql} ({', '.join(listed)}){clauses}"

@@ -85,11 +85,18 @@ def _with_columns(reader: TokenReader, name: Name, if_not_exists: bool, is_sourc
     listed += f", {added.watermark_text}{ttl}" if added.watermark_text else ""
     definition = f"CREATE TABLE {name.sql} ({listed})"
     definition += clauses_text(added.append_only and not is_source, bool(key), conflict)
+    definition += retention_text(added.retention_s)
     definition += f" {connector_text(added.connector)}" if added.connector else ""
     return replace(
         table, if_not_exists=if_not_exists, definition=definition, append_only=added.append_only,
         watermark=added.watermark, conflict=conflict, connector=added.connector, on_commit=added.on_commit,
+        retention_s=added.retention_s,
     )  # fmt: skip
+
+
+def retention_text(seconds: int | None) -> str:
+    """Return the option of a normalised CREATE TABLE for how long rows are there."""
+    return "" if seconds is None else f" WITH (retention_seconds = {seconds})"
 
 
 def clauses_text(append_only: bool, has_key: bool, conflict: Conflict) -> str:
@@ -361,6 +368,34 @@ class _Additions:
     connector: Connector | None
     identities: tuple[SequenceOptions, ...]
     on_commit: str | None
+    retention_s: int | None
+
+
+def _options(reader: TokenReader) -> dict[str, tuple[str, int]]:
+    """Parse `WITH (name = value, …)` of a table; each value has the position of its name."""
+    reader.expect("WITH")
+
+    def option() -> tuple[str, tuple[str, int]]:
+        position, name = reader.offset + 1, reader.dotted_word()
+        return name.lower(), (reader.value() if reader.accept("=") else "true", position)
+
+    return dict(reader.parenthesised(option))
+
+
+def _retention(options: dict[str, tuple[str, int]], append_only: bool) -> int | None:
+    """Return the seconds after which rows go. Raises Error 22023, or 0A000 for a table whose rows change."""
+    if "retention_seconds" not in options:
+        return None
+    text, position = options["retention_seconds"]
+    if not append_only:
+        message = "Defining retention seconds on table requires the table to be append only."
+        hint = "Use the key words `APPEND ONLY`"
+        raise Error(message, errors.FEATURE_NOT_SUPPORTED, hint=hint, position=position)
+    if not text.isdigit() or not 0 < int(text) < 2**32:
+        message = f"invalid value for retention_seconds: {text}"
+        hint = "It is a number of seconds."
+        raise Error(message, errors.INVALID_PARAMETER_VALUE, hint=hint, position=position)
+    return int(text)
 
 
 def _read_additions(reader: TokenReader, is_source: bool) -> _Additions:
@@ -375,6 +410,7 @@ def _read_additions(reader: TokenReader, is_source: bool) -> _Additions:
     connector: Connector | None = None
     identities: list[SequenceOptions] = []
     on_commit: str | None = None
+    options: dict[str, tuple[str, int]] = {}
     depth = 0
     before, before_start = "", 0  # the token before this one
     while not reader.at_end:
@@ -406,6 +442,10 @@ def _read_additions(reader: TokenReader, is_source: bool) -> _Additions:
         elif depth == 0 and before and (begins_connector(reader) or (is_source and reader.peek() == "WITH")):
             connector = parse_connector(reader)
             sql = _without(sql, start, reader.offset)
+        elif depth == 0 and before and reader.peek() == "WITH" and reader.peek(1) == "(":
+            options |= _options(reader)
+            append_only = append_only or options.get("appendonly", ("", 0))[0].lower() in ("true", "t", "1")
+            sql = _without(sql, start, reader.offset)
         else:
             if depth == 1 and before == "," and reader.peek() == ")":  # as in RisingWave
                 sql = _without(sql, before_start, start)
@@ -414,7 +454,7 @@ def _read_additions(reader: TokenReader, is_source: bool) -> _Additions:
             reader.accept(before)
     return _Additions(
         sql, append_only, watermark, text, position, has_ttl, conflict, conflict_position, versions, connector,
-        tuple(identities), on_commit,
+        tuple(identities), on_commit, _retention(options, append_only),
     )  # fmt: skip
 
 

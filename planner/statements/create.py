@@ -156,6 +156,7 @@ class CreateTable:
     key_name: str = ""
     likes: tuple[Like, ...] = ()
     on_commit: str | None = None
+    retention_s: int | None = None
 
 
 @dataclass(frozen=True)

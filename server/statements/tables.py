@@ -82,7 +82,7 @@ def _create(session: Session, statement: CreateTable, kind: str) -> Result:
             conflict=statement.conflict,
             details=_constraints(statement),
             upstreams=upstreams(session, statement),
-            streaming=new_settings(session, kind),
+            streaming=replace(new_settings(session, kind), retention_s=statement.retention_s),
         )
         relation = with_keys(session, cursor, relation, statement.keys)
         catalog = with_table(store.catalog, relation)
