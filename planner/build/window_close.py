@@ -121,25 +121,51 @@ def _windows_of_closed(node: OverWindow, root: Node) -> Node | None:
 def _sessions_of_closed(node: OverWindow, root: Node) -> Node | None:
     """Return the rows of closed sessions, by which windows are partitioned (`planner.build.session_frames`).
 
-    A session is closed when no row above the watermark is within the gap of its last one. None for other windows.
+    A session is closed when no row above the watermark is within the gap of its last one. Windows of earlier rows may
+    be beside them. None for other windows.
     """
-    gaps = [call.frame.meta[GAP] for call in node.calls if call.frame is not None and GAP in call.frame.meta]
-    first = _ascending(node.calls[0].order)
-    if len(gaps) < len(node.calls) or not first:
+    found = _with_last(node)
+    if found is None:
         return None
-    traced = _traced(node.input, column(first[0]), is_deep=True)
+    rows, (source, name), gap = found
+    traced = _traced(source, column(name), is_deep=True)
     if traced is None:
         return None
     expression, scan = traced
-    type_ = next(field.type for field in node.input.fields if field.name == first[0])
+    type_ = next(field.type for field in source.fields if field.name == name)
     end_type = TIMESTAMP if type_ == DATE else type_
     if end_type != type_:
         expression = typed(exp.cast(expression, data_type(end_type)), end_type)
-    last = WindowCall(_LAST, exp.Max(this=typed_column(first[0], type_)), type_, (), None)
-    rows = replace(node, calls=(*node.calls, last))
-    end = typed(exp.Add(this=typed_column(_LAST, type_), expression=_gap(gaps[0], type_)), end_type)
+    end = typed(exp.Add(this=typed_column(_LAST, type_), expression=_gap(gap, type_)), end_type)
     ends = added(rows, [Item(_END, end, end_type)])
     return picked(_closed_only(ends, _END, expression, scan, root, exp.LTE), node.fields)
+
+
+def _with_last(node: Node) -> tuple[Node, tuple[Node, str], exp.Expr] | None:
+    """Return rows with sessions and the last value of each row's, the rows below and their value, and the gap."""
+    match node:
+        case OverWindow(calls=calls):
+            first = _ascending(calls[0].order)
+            gaps = [call.frame.meta[GAP] for call in calls if call.frame is not None and GAP in call.frame.meta]
+            if len(gaps) == len(calls) and first:
+                type_ = next(field.type for field in node.input.fields if field.name == first[0])
+                last = WindowCall(_LAST, exp.Max(this=typed_column(first[0], type_)), type_, (), None)
+                return replace(node, calls=(*calls, last)), (node.input, first[0]), gaps[0]
+            if any(_rows_following(call) != 0 or _ascending(call.order) != first for call in calls) or not first:
+                return None
+        case Project():
+            pass
+        case _:
+            return None
+    below = _with_last(node.input)
+    if below is None:
+        return None
+    rows, source, gap = below
+    made = replace(node, input=rows)
+    if isinstance(made, Project):
+        [last_field] = [field for field in rows.fields if field.name == _LAST]
+        made = replace(made, items=(*made.items, Item(_LAST, typed_column(_LAST, last_field.type), last_field.type)))
+    return made, source, gap
 
 
 def _gap(gap: exp.Expr, type_: Type) -> exp.Expr:
