@@ -41,7 +41,7 @@ def times(client: Client) -> dict[Any, Any]:
     return dict(run(client, "SELECT k, _rw_timestamp FROM t"))
 
 
-@pytest.mark.parametrize("key", ["k int PRIMARY KEY", "k int"])
+@pytest.mark.parametrize("key", ["k int PRIMARY KEY", pytest.param("k int", marks=pytest.mark.long)])
 def test_times_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
     monkeypatch.setattr(compaction, "INLINED_ROWS", 5)
     monkeypatch.setattr(compaction, "TIERS", ((2000, 3), (1 << 20, 2)))
@@ -82,7 +82,7 @@ def test_times_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str) -
         with closing(context.lake.cursor()) as cursor:
             [(kept,)] = cursor.execute(f"SELECT count(*) FROM {KEPT}").fetchall()
             [(remaining,)] = cursor.execute(f"SELECT count(*) FROM {METADATA}.ducklake_snapshot").fetchall()
-        assert 0 < kept < 30
+        assert 0 < kept <= 41  # one a second, of as many commits
         assert remaining < 20
 
 
