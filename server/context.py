@@ -278,7 +278,7 @@ def _assemble(config: Config, lake: Lake, store: Store) -> Context:
     audits = Audits(store, plans, groups, coordinator, audit_settings)
 
     def compact() -> bool:
-        compact_once(lake)
+        compact_once(lake, {table.lake_table: table.append_only for table in store.catalog.relations if table.is_table})
         return False  # writers wait for each step, so each period has one step for each table
 
     history = History(lambda: read_counts(store, coordinator, jobs))

@@ -15,7 +15,7 @@ tests/test_compaction.py):
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sparkwave.catalog.lake.ducklake import Cursor, Lake
@@ -132,13 +132,17 @@ def drop_dead(cursor: Cursor, table: LakeTable) -> None:
     )
 
 
-def rewrite(cursor: Cursor, table: LakeTable, files: Iterable[File]) -> None:
-    """Rewrite the remaining rows of some files to one file, in the cursor's transaction."""
+def rewrite(cursor: Cursor, table: LakeTable, files: Iterable[File], timed: Mapping[LakeTable, bool]) -> None:
+    """Rewrite the remaining rows of some files to one file, in the cursor's transaction.
+
+    Of the `timed` tables queries may ask when rows were written; the values tell whether they are append-only.
+    """
     row = cursor.execute(f"DESCRIBE {table.sql}").fetchone()
     assert row is not None
     column = quote(row[0])
     condition = f"filename IN ({', '.join(literal(file.path) for file in files)})"
-    keep_writers(cursor, table, condition)
+    if table in timed:
+        keep_writers(cursor, table, condition, timed[table])
     cursor.execute(f"UPDATE {table.sql} SET {column} = {column} WHERE {condition}")
 
 

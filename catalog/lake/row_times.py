@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 
 from sparkwave.catalog.commit_times import KEPT, MOVED, ROW, TIMES, WRITER, rows_with_writers
-from sparkwave.catalog.lake.lake_tables import locate
 from sparkwave.catalog.lake.snapshot_changes import ROW_CHANGES
 from sparkwave.catalog.lake.translation import Cursor
 from sparkwave.catalog.names import METADATA, SYSTEM_SCHEMA, LakeTable, literal
 
+# The most rows that a compaction leaves in MOVED: where rows were written one by one there would be as many as rows.
+MOST_RUNS = 100
+_KEPT_US = 60_000_000  # one time is kept for each so many microseconds
+
 
 def times_to_keep(cursor: Cursor, snapshots: list[int]) -> list[tuple[int, int]]:
-    """Return the snapshots with their times, one a second, that have changed rows of users' tables."""
+    """Return the snapshots with their times, one a minute, that have changed rows of users' tables."""
     own = {
         id_
         for (id_,) in cursor.execute(
@@ -30,7 +33,7 @@ def times_to_keep(cursor: Cursor, snapshots: list[int]) -> list[tuple[int, int]]
     for snapshot, time_us, changes in rows:
         tables = {int(id_) for kind, id_ in re.findall(r"(\w+):(\d+)", changes or "") if kind in ROW_CHANGES}
         if tables & own:
-            kept.setdefault(time_us // 1_000_000, (snapshot, time_us))
+            kept.setdefault(time_us // _KEPT_US, (snapshot, time_us))
     return list(kept.values())
 
 
@@ -39,17 +42,22 @@ def keep_times(cursor: Cursor, times: list[tuple[int, int]]) -> None:
     cursor.execute(f"INSERT INTO {KEPT} VALUES {', '.join(f'({snapshot}, {time_us})' for snapshot, time_us in times)}")
 
 
-def keep_writers(cursor: Cursor, table: LakeTable, condition: str) -> None:
+def keep_writers(cursor: Cursor, table: LakeTable, condition: str, append_only: bool) -> None:
     """Keep the snapshots that wrote the rows with a condition, which the cursor's transaction updates to themselves.
 
-    No other transaction may commit before this one.
+    If that takes more than MOST_RUNS rows, neighbours of an append-only table get the last of their snapshots, which
+    are near each other; rows of other tables have an unknown one. No other transaction may commit before.
     """
-    if locate(cursor, LakeTable(SYSTEM_SCHEMA, "moved_rows")) is None:
-        return
     rows = rows_with_writers(f"{table.sql} WHERE {condition}", table)
+    runs = (
+        f"SELECT min({ROW}) AS row_from, max({ROW}) AS row_to, {WRITER} AS writer FROM (SELECT *, "
+        f"row_number() OVER (ORDER BY {ROW}) - row_number() OVER (PARTITION BY {WRITER} ORDER BY {ROW}) AS run "
+        f"FROM ({rows})) GROUP BY {WRITER}, run"
+    )
+    part = f"if(count(*) OVER () <= {MOST_RUNS}, row_from, ntile({MOST_RUNS}) OVER (ORDER BY row_from))"
+    of_many = "max(writer)" if append_only else f"if(any_value(runs) <= {MOST_RUNS}, max(writer), NULL)"
     cursor.execute(
         f"INSERT INTO {MOVED} SELECT {literal(table.schema)}, {literal(table.name)}, "
-        f"(SELECT max(snapshot_id) + 1 FROM {METADATA}.ducklake_snapshot), min({ROW}), max({ROW}), {WRITER} "
-        f"FROM (SELECT *, row_number() OVER (ORDER BY {ROW}) - row_number() OVER (PARTITION BY {WRITER} "
-        f"ORDER BY {ROW}) AS run FROM ({rows})) GROUP BY {WRITER}, run"
+        f"(SELECT max(snapshot_id) + 1 FROM {METADATA}.ducklake_snapshot), min(row_from), max(row_to), {of_many} "
+        f"FROM (SELECT *, count(*) OVER () AS runs, {part} AS part FROM ({runs})) GROUP BY part"
     )
