@@ -70,8 +70,35 @@ EDITS = [
     (GROUPS, f"{GROUPS} HAVING count(*) > 5", "v"),
     (f"{GROUPS} HAVING count(*) > 5", GROUPS, "v_0"),
     (f"{GROUPS} HAVING count(*) > 5", f"{GROUPS} HAVING count(*) > 2", "v v_0"),
+    (
+        "SELECT g, count(*) AS c FROM t GROUP BY g HAVING count(*) > 5",
+        "SELECT g, count(*) AS c FROM t GROUP BY g",
+        "v_0",
+    ),
     (GROUPS, "SELECT g, sum(v) AS s FROM t WHERE g > 3 GROUP BY g", "v"),
     (GROUPS, f"SELECT x.g, x.c, d.name FROM ({GROUPS}) AS x JOIN d ON d.id = x.g", "v d"),
+    # more aggregates of the same groups
+    (GROUPS, "SELECT g, sum(v) AS s, min(t.s) AS least FROM t GROUP BY g", "v t"),
+    (GROUPS, "SELECT g, max(v) AS m, string_agg(t.s, ',' ORDER BY k) AS all FROM t GROUP BY g", "v t"),
+    (GROUPS, f"{GROUPS.replace('max(v)', 'max(v) + max(k)')} HAVING stddev(k) > 2", "v t"),
+    (GROUPS, "SELECT g, max(v) AS m, count(t.s) FILTER (WHERE k > 9) AS f FROM t WHERE g > 2 GROUP BY g", "v t"),
+    (f"{GROUPS} HAVING count(*) > 5", "SELECT g, avg(v) AS a, avg(k) AS b FROM t GROUP BY g", "v_0 t"),
+    (
+        GROUPS,
+        "SELECT x.*, name FROM (SELECT g, sum(v) AS s, max(k) AS m FROM t GROUP BY g) AS x JOIN d ON g = id",
+        "v t d",
+    ),
+    ("SELECT sum(v) AS s FROM t", "SELECT sum(v) AS s, max(s) AS m FROM t", "v t"),
+    (
+        "SELECT name, sum(v) AS s FROM t JOIN d ON g = id WHERE t.s <> 's3' GROUP BY name",
+        "SELECT name, sum(v) AS s, max(k) AS k FROM t JOIN d ON g = id WHERE t.s <> 's3' GROUP BY name",
+        "v t d",
+    ),
+    (
+        "SELECT v % 5 AS k, max(k) AS m FROM t GROUP BY v % 5",
+        "SELECT max(k) AS m, max(s) AS s FROM t GROUP BY v % 5",
+        "v t",
+    ),
     # first rows
     (TOP, "SELECT k, v FROM t ORDER BY v DESC, k LIMIT 4", "v"),
     (TOP, "SELECT k, v FROM t ORDER BY v DESC, k LIMIT 4 OFFSET 3", "v"),
@@ -86,6 +113,9 @@ FULL = [
     (GROUPS, "SELECT g, min(v) AS s FROM t GROUP BY g"),
     (GROUPS, "SELECT g, sum(v) AS s FROM t WHERE v > 3 GROUP BY g"),
     (GROUPS, "SELECT s, count(*) AS c FROM t GROUP BY s"),
+    (GROUPS, "SELECT g, sum(v) AS s, stddev(v) AS d FROM t GROUP BY g"),  # the same columns are read
+    (GROUPS, "SELECT g, sum(v) AS s, max(k) AS m FROM t WHERE k > 5 GROUP BY g"),
+    (GROUPS, "SELECT g, v, count(*) AS c, max(k) AS m FROM t GROUP BY g, v"),
     (TOP, "SELECT k, v FROM t ORDER BY v DESC, k LIMIT 10"),
     (TOP, "SELECT k, v FROM t ORDER BY v, k LIMIT 3"),
     ("SELECT k, v FROM t a WHERE v > 1", "SELECT k, v FROM t b WHERE v > 1"),
@@ -100,6 +130,19 @@ def test_what_is_read(old: str, new: str, read: str) -> None:
     tables = {"__internal_99_s0_hashagg": "v_0"}
     names = (scan.relation.lake_table.name for scan in plan.scans) if plan is not None else ()
     assert {tables.get(name, name) for name in names} == set(read.split())
+
+
+def test_columns_of_further_aggregates() -> None:
+    """The stored groups are not computed again: of the table, only what the new aggregate needs is read."""
+    old = "SELECT g, sum(v) AS total, max(s) AS most FROM t WHERE g > 1 GROUP BY g"
+    before, after = plan_over(TABLES, old), plan_over(TABLES, old.replace("AS most", "AS most, min(k) AS least"))
+    plan = edit(before, after, replace(relation_of(99, "v", before.columns, before.key_columns, "materialized view")))
+    assert plan is not None
+    [state] = plan.states
+    assert state.computed is not None
+    assert [call.name for call in state.computed.calls] == ["_min(t.k)"]
+    read = {scan.relation.name: set(scan.columns) for scan in plan.scans}
+    assert read == {"t": {"g", "k"}, "v": {"g", "most", "_count", "_count(t.v)", "_sum(t.v)"}}
 
 
 @pytest.fixture(scope="module")
@@ -250,10 +293,26 @@ def test_a_view_is_dropped_while_it_is_edited(
 
 @pytest.mark.long
 @pytest.mark.spark
-def test_in_slices_on_spark_with_a_kill(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("old", "query"),
+    [
+        (
+            "SELECT t.k, d.name, t.v FROM t JOIN d ON t.g = d.id WHERE v > 50",
+            "SELECT t.k, d.name, t.v * 2 AS w FROM t JOIN d ON t.g = d.id WHERE t.v > 10",
+        ),
+        (
+            "SELECT k % 1000 AS m, sum(v) AS s FROM t GROUP BY k % 1000",
+            "SELECT k % 1000 AS m, sum(v) AS s, max(g) AS x FROM t GROUP BY k % 1000 HAVING count(*) > 3",
+        ),
+        (
+            "SELECT k % 1000 AS m, sum(v) AS s FROM t GROUP BY k % 1000",
+            "SELECT k % 1000 AS m, sum(v) AS s, string_agg(g::varchar, ',' ORDER BY k) AS x FROM t GROUP BY k % 1000",
+        ),
+    ],
+)
+def test_in_slices_on_spark_with_a_kill(tmp_path: Path, old: str, query: str) -> None:
     """A server that is killed in the middle of an edit goes on with the slices that are left."""
     tables = ("CREATE TABLE t (k int PRIMARY KEY, g int, v int)", "CREATE TABLE d (id int PRIMARY KEY, name varchar)")
-    query = "SELECT t.k, d.name, t.v * 2 AS w FROM t JOIN d ON t.g = d.id WHERE t.v > 10"
     server = Server(tmp_path / "data", fills_on_spark=True)
     try:
         with server.connect() as own:
@@ -261,10 +320,9 @@ def test_in_slices_on_spark_with_a_kill(tmp_path: Path) -> None:
                 own.execute(table)
             own.execute("INSERT INTO t SELECT i, i % 9, i % 100 FROM generate_series(1, 40000) AS r(i)")
             own.execute("INSERT INTO d SELECT i, 'n' || i FROM generate_series(0, 8) AS r(i)")
-            own.execute(
-                "CREATE MATERIALIZED VIEW m AS SELECT t.k, d.name, t.v FROM t JOIN d ON t.g = d.id WHERE v > 50"
-            )
+            own.execute(f"CREATE MATERIALIZED VIEW m AS {old}")
             own.execute("ALTER SYSTEM SET backfill_slice_rows = 4000")
+            assert "an edit" in str(rows(own, f"EXPLAIN (BACKFILL, COST) ALTER MATERIALIZED VIEW m AS {query}"))
             own.execute("SET background_ddl = true")
             own.execute("SET backfill_rate_limit = 8000")
             own.execute(f"ALTER MATERIALIZED VIEW m AS {query}")
@@ -293,6 +351,18 @@ CONDITIONS = (
 )  # fmt: skip
 COLUMNS = ("g", "v", "s", "v * 2 AS twice", "upper(s) AS big", "coalesce(v, 0) + g AS sum", "v > 50 AS is_high")
 CALLS = ("count(*) AS n", "sum(v) AS total", "max(v) AS most", "min(s) AS least", "avg(v) AS mean")
+FURTHER = (
+    "max(k) AS last", "sum(k) AS keys", "string_agg(s, ',' ORDER BY k) AS texts", "count(s) AS present",
+    "sum(v) FILTER (WHERE k > 50) AS some", "round(stddev(k), 6) AS spread", "bool_or(s = 's1') AS any",
+    "array_to_string(array_agg(k ORDER BY k), ',') AS list", "max(v % 7) AS rest", "count(DISTINCT k) AS distinct",
+)  # fmt: skip
+GROUPED = (
+    "SELECT g, {} FROM t GROUP BY g", "SELECT s, {} FROM t GROUP BY s", "SELECT g, s, {} FROM t GROUP BY g, s",
+    "SELECT v % 5 AS m, {} FROM t GROUP BY v % 5", "SELECT {} FROM t", "SELECT g, {} FROM t WHERE s <> 's3' GROUP BY g",
+    "SELECT name, {} FROM t JOIN d ON g = id GROUP BY name", "SELECT g, {} FROM t WHERE g > 2 GROUP BY g",
+    "SELECT g, {} FROM t GROUP BY g HAVING count(*) > 4",
+    "SELECT name, x.* FROM (SELECT g, {} FROM t GROUP BY g) AS x JOIN d ON g = id",
+)  # fmt: skip
 
 
 def random_query(rng: random.Random, shape: str) -> str:
@@ -316,17 +386,28 @@ def random_query(rng: random.Random, shape: str) -> str:
     return " UNION ALL ".join(branches)
 
 
-def check_random_pairs(directory: Path, seed: int, number: int) -> int:
-    """Edit views from one random query to another. Returns how many fills were edits."""
-    rng, edits = random.Random(seed), 0
+def random_pair(rng: random.Random) -> tuple[str, str]:
+    """Two queries; of the same groups, the second one has other aggregates."""
+    shape = rng.choice(["rows", "rows", "join", "groups", "union", "further", "further"])
+    if shape != "further":
+        return random_query(rng, shape), random_query(rng, shape)
+    one, *others = rng.sample(GROUPED, 1) if rng.random() < 0.8 else rng.sample(GROUPED, 2)
+    calls = rng.sample(CALLS + FURTHER, rng.randrange(2, 6))
+    shared = calls[: rng.randrange(1, len(calls))]
+    pair = [one.format(", ".join(shared)), (*others, one)[0].format(", ".join(calls))]
+    return tuple(rng.sample(pair, 2))  # type: ignore[return-value]
+
+
+def check_random_pairs(directory: Path, seed: int, number: int) -> Counter[str]:
+    """Edit views from one random query to another. Returns how many fills were edits, and had further aggregates."""
+    rng, found = random.Random(seed), Counter[str]()
     with opened(directory, backfill_engine="auto", streaming_engine="duckdb") as (_, client):
         for table in TABLES[:2]:
             run(client, table)
         run(client, "INSERT INTO t SELECT i, i % 7, i * 37 % 101, 's' || i % 9 FROM range(90) AS r(i)")
         run(client, "INSERT INTO d SELECT i, 'x' || i FROM range(9) AS r(i)")
         for _ in range(number):
-            shape = rng.choice(["rows", "rows", "join", "groups", "union"])
-            old, new = random_query(rng, shape), random_query(rng, shape)
+            old, new = random_pair(rng)
             run(client, f"CREATE MATERIALIZED VIEW m AS {old}")
             for query in (new, old):
                 k, v = rng.randrange(120), rng.randrange(110)
@@ -335,21 +416,25 @@ def check_random_pairs(directory: Path, seed: int, number: int) -> int:
                     f"INSERT INTO t VALUES ({k}, {rng.randrange(8)}, {v}, 's{k % 9}'), ({200 + k}, 3, NULL, NULL)",
                 )
                 run(client, f"DELETE FROM t WHERE k % 17 = {rng.randrange(17)}")
-                edits += "an edit" in str(run(client, f"EXPLAIN (BACKFILL, COST) ALTER MATERIALIZED VIEW m AS {query}"))
+                lines = str(run(client, f"EXPLAIN (BACKFILL, COST) ALTER MATERIALIZED VIEW m AS {query}"))
+                found.update(edits="an edit" in lines, further="of the stored groups" in lines)
                 run(client, f"ALTER MATERIALIZED VIEW m AS {query}")
                 run(client, f"UPDATE t SET v = v + 7 WHERE k % 11 = {rng.randrange(11)}")
                 run(client, "FLUSH")
                 assert counted(client, "SELECT * FROM m") == counted(client, query), (old, new, query)
                 assert run(client, "AUDIT MATERIALIZED VIEW m")[0][1] == "PROVEN", (old, new, query)
             run(client, "DROP MATERIALIZED VIEW m")
-    return edits
+    return found
 
 
 def test_random_pairs(tmp_path: Path) -> None:
-    assert check_random_pairs(tmp_path / "quick", 3, 3)
+    found = check_random_pairs(tmp_path / "quick", 4, 3)
+    assert found["edits"] and found["further"]
 
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 def test_many_random_pairs(tmp_path: Path) -> None:
-    assert sum(check_random_pairs(tmp_path / str(seed), seed, 20) for seed in range(5)) > 50
+    counters = (check_random_pairs(tmp_path / str(seed), seed, 20) for seed in range(5))
+    found = sum(counters, Counter[str]())
+    assert found["edits"] > 50 and found["further"] > 10, found

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 
 from sparkwave.catalog.lake.ducklake import Cursor, Lake, at_one_moment
-from sparkwave.catalog.lake.file_statistics import Range, file_statistics
+from sparkwave.catalog.lake.file_statistics import FileStatistics, Range, file_statistics
 from sparkwave.catalog.lake.memory_transactions import first_row
 from sparkwave.catalog.lake.row_ids import ALL, RowIds
 from sparkwave.catalog.lake.translation import DuckDBError
@@ -46,17 +46,29 @@ def input_sizes(cursor: Cursor, plan: StreamPlan, snapshot: int, count: RowCount
     return {scan.input: _input_size(cursor, plan, scan, snapshot, count) for scan in plan.scans}
 
 
-def _input_size(cursor: Cursor, plan: StreamPlan, scan: Scan, snapshot: int, count: RowCount) -> InputSize:
+def bytes_read(cursor: Cursor, plan: StreamPlan, snapshot: int) -> int:
+    """Return the bytes in files of the columns that the fill of a view reads at a snapshot."""
+    return sum(_statistics(cursor, plan, scan, snapshot, scan.output)[0].kept_bytes for scan in plan.scans)
+
+
+def _statistics(
+    cursor: Cursor, plan: StreamPlan, scan: Scan, snapshot: int, columns: Sequence[str]
+) -> tuple[FileStatistics, dict[str, str]]:
+    """Return what is known of an input's files, and the names of some columns by those in the lake."""
     relation = scan.relation
-    found = {name: column for name in scan.columns if (column := relation.column(name)) is not None}
+    found = {name: column for name in columns if (column := relation.column(name)) is not None}
     ranges = []
     for bound in bounds(plan, scan.input):
-        column = found.get(bound.column)
+        column = relation.column(bound.column)
         if column is not None and not column.type.is_text_in_lake:
             ranges.append(Range(column.lake_name, bound.operator, bound.constant, column.type.in_lake()))
     names = {column.lake_name: name for name, column in found.items()}
-    statistics = file_statistics(cursor, relation.lake_table, snapshot, list(names), ranges)
-    rows = count(cursor, relation, snapshot)
+    return file_statistics(cursor, relation.lake_table, snapshot, list(names), ranges), names
+
+
+def _input_size(cursor: Cursor, plan: StreamPlan, scan: Scan, snapshot: int, count: RowCount) -> InputSize:
+    statistics, names = _statistics(cursor, plan, scan, snapshot, scan.columns)
+    rows = count(cursor, scan.relation, snapshot)
     return InputSize(
         rows,
         max(rows - (statistics.rows - statistics.kept_rows), 0),

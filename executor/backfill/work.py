@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -30,6 +30,7 @@ from sparkwave.catalog.stores.view_audits import DIFFERENT, newest_results
 from sparkwave.executor.backfill.ahead import Ahead
 from sparkwave.executor.backfill.controls import Controls, ControlsChanged
 from sparkwave.executor.backfill.input_counts import InputCounts
+from sparkwave.executor.backfill.input_statistics import bytes_read
 from sparkwave.executor.backfill.job_group import JobGroup
 from sparkwave.executor.backfill.machine_share import MachineShare
 from sparkwave.executor.backfill.progress import Progress
@@ -44,6 +45,10 @@ from sparkwave.planner.plan.edits import edit
 from sparkwave.planner.plan.stream_plan import StreamPlan, plan_definition
 
 logger = logging.getLogger(__name__)
+
+# An edit that computes aggregates of stored groups is worth it if it reads so little of what the whole query reads, or
+# so few bytes; it joins the groups besides.
+LITTLE, FEW_BYTES = 0.5, 1_000_000
 
 
 @dataclass(frozen=True)
@@ -133,7 +138,18 @@ class Work:
         before = catalog.by_id[replaced]
         plan = edit(plan_definition(before, catalog), self.view.plan, before)
         position = self.job.applied if self.is_planned else self._shown(before)
-        return Edit(plan, position) if plan is not None and position is not None else None
+        if plan is None or position is None or not (self.is_planned or self._reads_less(plan)):
+            return None
+        return Edit(plan, position)
+
+    def _reads_less(self, plan: StreamPlan) -> bool:
+        """Return whether an edit reads much less than the whole query, if it computes aggregates of stored groups."""
+        if all(state.computed is None for state in plan.states):
+            return True
+        with closing(self.lake.cursor()) as cursor, at_one_moment(cursor):
+            snapshot = self.lake.newest(cursor)
+            edited, whole = (bytes_read(cursor, each, snapshot) for each in (plan, self.view.plan))
+        return edited <= max(whole * LITTLE, FEW_BYTES)
 
     def _shown(self, view: Relation) -> Position | None:
         """Return the position of a view's stored rows; None for a view that is behind or known to be wrong."""

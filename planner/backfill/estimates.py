@@ -46,7 +46,7 @@ from sparkwave.planner.plan.nodes import (
     keeps_state,
     walk,
 )
-from sparkwave.planner.plan.stream_plan import StreamPlan
+from sparkwave.planner.plan.stream_plan import State, StreamPlan
 
 # The part of the rows for which a condition holds that cannot be counted, and the elements of such an array.
 _KEPT, _ELEMENTS = 1 / 3, 3.0
@@ -226,7 +226,7 @@ class _Estimator:
     ) -> None:
         self._plan, self._inputs, self._rows, self._distinct = plan, inputs, rows, distinct
         self._sizes: dict[Node, _Size] = {}
-        self._sources = {state.node: state.source for state in plan.states if state.source is not None}
+        self._sources = {state.node: state for state in plan.states if state.source is not None}
         self._work: dict[str, float] = {}
 
     def work(self) -> Estimate:
@@ -271,9 +271,19 @@ class _Estimator:
 
     def _of(self, node: Node) -> _Size:
         if node not in self._sizes:
-            source = self._sources.get(node) if keeps_state(node) else None
-            self._sizes[node] = self._made(node) if source is None else self._of(source)
+            state = self._sources.get(node) if keeps_state(node) else None
+            self._sizes[node] = self._made(node) if state is None else self._given(state)
         return self._sizes[node]
+
+    def _given(self, state: State) -> _Size:
+        """Return the size of a state that has a source: calls that this lacks are computed and joined to it."""
+        assert state.source is not None
+        given = self._of(state.source)
+        if state.computed is not None:
+            groups = self._made(state.computed).rows
+            width = _width(state.computed.fields)
+            self._add(built=groups, probed=given.rows, joined=given.rows, memory=groups * (_ENTRY + width))
+        return given
 
     def _made(self, node: Node) -> _Size:
         scan = _scan_of(node)

@@ -84,7 +84,7 @@ def _reads(node: Node, is_source: _Reads) -> bool:
 def _above_end(fragment: Fragment) -> Iterator[Node]:
     """Yield the operators above the one with state in which a fragment ends."""
     node = fragment.node
-    while fragment.end is not None and node != fragment.end:
+    while fragment.end is not None and not keeps_state(node):
         yield node
         [node] = node.inputs
 

@@ -24,6 +24,7 @@ from sparkwave.catalog.types import BIGINT, INTEGER, SMALLINT
 from sparkwave.planner.bind.binder import data_type
 from sparkwave.planner.delta import operator_sql
 from sparkwave.planner.delta.full import Rows
+from sparkwave.planner.delta.nullability import never_null
 from sparkwave.planner.plan.nodes import (
     ANTI,
     AS_OF,
@@ -92,7 +93,7 @@ class Fragment:
     `drivers` are names of inputs. `end` is the operator with state in which it ends and whose partial results are
     merged. `inputs` are the names of all inputs that it reads itself, not through other fragments. `exchanges` are
     those that it reads when it is cut by key. `keys` are the expressions by which its rows, or partial results, are put
-    into buckets.
+    into buckets. `given` are rows with the fields of the target's state that `end` does not compute.
     """
 
     id: int
@@ -104,6 +105,7 @@ class Fragment:
     exchanges: tuple[Fragment, ...] = ()
     keys: tuple[exp.Expr, ...] = ()
     is_exchange: bool = False
+    given: Node | None = None
 
     @property
     def merges(self) -> bool:
@@ -128,17 +130,18 @@ def fragments(plan: StreamPlan, row_counts: Mapping[str, int]) -> tuple[Fragment
     ids = count(len(plan.states) + 2)  # after the ids of fragments that fill a target
     found: list[Fragment] = []
     for state in plan.states:
-        if state.source is not None:
+        end, given = state.computed or state.node, state.source if state.computed is not None else None
+        if state.source is not None and given is None:
             source = replace(plan.root, input=state.source) if state.in_view else state.source
             drivers = _drivers(source, row_counts)
             found.append(Fragment(len(found) + 1, state.target, source, drivers, None, _inputs(source)))
             continue
-        node, below = plan.root if state.in_view else state.node, state.node.input
-        keys = state.node.keys if isinstance(state.node, Aggregate) else state.node.partition
+        node, below = plan.root if state.in_view else state.node, end.input
+        inputs = _inputs(below) + (_inputs(given) if given is not None else ())
         found.append(
             Fragment(
-                len(found) + 1, state.target, node, _drivers(below, row_counts), state.node, _inputs(below),
-                _exchanges(below, row_counts, ids), tuple(map(column, keys)),
+                len(found) + 1, state.target, node, _drivers(below, row_counts), end, inputs,
+                _exchanges(below, row_counts, ids), tuple(map(column, state.key)), given=given,
             )
         )  # fmt: skip
     if not any(state.in_view for state in plan.states):
@@ -294,7 +297,7 @@ def _part(plan: StreamPlan, fragment: Fragment, rows: Rows) -> exp.Select:
 
 def _finished(plan: StreamPlan, fragment: Fragment, rows: Rows) -> exp.Select:
     if fragment.end is not None:
-        return _to_target(fragment, _stateful(fragment.end, rows.of(fragment.end.input)))
+        return _to_target(plan, fragment, _stateful(fragment.end, rows.of(fragment.end.input)))
     return rows.of(fragment.node) if fragment.is_exchange else _clustered(plan, rows.of(fragment.node))
 
 
@@ -308,9 +311,27 @@ def _stateful(end: Stateful, below: exp.Select) -> exp.Select:
     return operator_sql.top_n(end, below, 0, end.offset + end.limit)
 
 
-def _to_target(fragment: Fragment, rows: exp.Select) -> exp.Select:
+def _to_target(plan: StreamPlan, fragment: Fragment, rows: exp.Select) -> exp.Select:
     """Return the state's rows as its table stores them: the rows of the view when the view is the state."""
+    if fragment.given is not None:
+        rows = _with_given(plan, fragment, fragment.given, rows)
     return operator_sql.project(fragment.node, rows) if isinstance(fragment.node, Project) else rows
+
+
+def _with_given(plan: StreamPlan, fragment: Fragment, given: Node, groups: exp.Select) -> exp.Select:
+    """Return groups with all fields of the state: both sides have the same groups, or this side has some of them."""
+    assert isinstance(fragment.end, Aggregate)
+    keys, present = fragment.end.keys, never_null(fragment.end)
+    computed = [column(call.name, "c") for call in fragment.end.calls]
+    names = [column(field.name, "g") for field in given.fields]
+    same = [operator_sql.same(column(key, "c"), column(key, "g"), key not in present) for key in keys]
+    both = exp.select(*names, *computed).from_(Rows(plan, "new").of(given).subquery("g", copy=False))
+    return both.join(
+        groups.subquery("c", copy=False),
+        on=exp.and_(*same, copy=False) if same else None,
+        join_type="inner" if same else "cross",
+        copy=False,
+    )
 
 
 def _clustered(plan: StreamPlan, rows: exp.Select) -> exp.Select:
@@ -326,12 +347,12 @@ def merge_query(plan: StreamPlan, fragment: Fragment) -> exp.Select:
     assert end is not None
     if not isinstance(end, Aggregate) or not fragment.merges:
         partials = exp.select(*(column(f.name) for f in fragment.partial_fields)).from_(PARTIALS)
-        return _to_target(fragment, _stateful(end, partials))
+        return _to_target(plan, fragment, _stateful(end, partials))
     outputs = [exp.alias_(_merge(call), call.name, quoted=True) for call in end.calls]
     merged = exp.select(*map(column, end.keys), *outputs).from_(PARTIALS)
     if end.keys:
         merged = merged.group_by(*map(column, end.keys))
-    return _to_target(fragment, merged)
+    return _to_target(plan, fragment, merged)
 
 
 def _merge(call: Call) -> exp.Expr:

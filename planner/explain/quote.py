@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sparkwave.catalog.column_names import unescaped
+from sparkwave.catalog.column_names import readable, unescaped
 from sparkwave.catalog.names import DEFAULT_SCHEMA
 from sparkwave.planner.backfill.cost_model import IN_PROCESS, LEAST_FINISHED, SERVERLESS, STEADY, Engine, Quote
 from sparkwave.planner.backfill.estimates import Estimate, InputSize
@@ -48,6 +48,8 @@ def as_text(of: Quoted) -> list[str]:
     """Return the lines of a quote."""
     lines = [f"strategy: {of.plan.strategy}{', an edit of the stored rows' if stored_inputs(of.plan) else ''}"]
     lines += [_read(scan, of.inputs[scan.input]) for scan in of.plan.scans if scan.input in of.inputs]
+    if computed := _computed(of.plan):
+        lines.append(f"compute: {', '.join(computed)} of the stored groups")
     lines.append(f"write: about {_rows(of.work.written_rows)}, {_bytes(of.work.written_bytes)}")
     if of.rate_limit is not None:
         lines.append(f"rate limit: {_rows(of.rate_limit)} a second")
@@ -66,6 +68,13 @@ def _read(scan: Scan, size: InputSize) -> str:
     text = f"read: {name}, {_rows(size.read_rows)}, {_bytes(size.read_bytes)} of {_several(columns, 'column')}"
     text += f" in {_several(size.read_files, 'file')}"
     return f"{text} ({_several(pruned, 'file')} with {_rows(size.rows - size.read_rows)} skipped)" if pruned else text
+
+
+def _computed(plan: StreamPlan) -> list[str]:
+    """Return the aggregates that an edit computes for stored groups."""
+    aggregates = (state.computed for state in plan.states)
+    names = dict.fromkeys(call.name for each in aggregates if each is not None for call in each.calls)
+    return [readable(name).removeprefix("_") for name in names]
 
 
 def _cells(of: Quoted) -> list[list[str]]:
@@ -149,6 +158,7 @@ def as_json(of: Quoted) -> list[str]:
             for scan in of.plan.scans
             if scan.input in of.inputs
         ],
+        "computed_of_stored_groups": _computed(of.plan),
         "write": {"rows": round(of.work.written_rows), "bytes": round(of.work.written_bytes)},
         "work": of.work.dump(),
         "rate_limit": of.rate_limit,

@@ -46,6 +46,7 @@ from sparkwave.planner.plan.nodes import (
     walk,
     with_inputs,
 )
+from sparkwave.planner.plan.outputs import fields_read
 from sparkwave.planner.plan.rules import substituted
 from sparkwave.planner.plan.stream_plan import State, StreamPlan
 
@@ -212,13 +213,35 @@ class _Editor:
             for stored in self.stored:
                 if isinstance(stored.node, TopN) and _has_first_rows(stored.node, node):
                     same = replace(node, limit=stored.node.limit, offset=0)
-                    rows = self._rows(_passed_on(node.input), same, stored)
+                    rows = self._rows(_passed_on(node.input), same, stored, may_add=True)
                     if rows is not None:
                         return replace(node, input=rows)
-        elif (rows := self._read(node)) is not None:
+        elif (rows := self._read(node, may_add=False)) is not None:  # what is to be added would be rows of the node
             self._sources[node] = rows
             return replace(node, input=_without_rows(node.input))
+        elif isinstance(node, Aggregate) and (further := self._with_further_calls(node)) is not None:
+            return further
         return with_inputs(node, tuple(self._edited(child) for child in node.inputs))
+
+    def _with_further_calls(self, node: Aggregate) -> Aggregate | None:
+        """Return an aggregate of stored groups that have a part of its calls; None where that saves no column.
+
+        Its input has only what the other calls read.
+        """
+        for stored in self.stored:
+            if not isinstance(stored.node, Aggregate):
+                continue
+            given = tuple(call for call in node.calls if call in stored.node.calls and call.name in stored.columns)
+            computed = replace(node, calls=tuple(call for call in node.calls if call not in given))
+            below = _narrowed(node.input, fields_read(computed, set()))
+            if _columns_read(below) >= _columns_read(node.input):
+                continue
+            part = replace(node, calls=given)
+            rows = self._rows(_passed_on(part), part, stored, may_add=False) if given else None
+            if rows is not None:
+                self._sources[node] = rows
+                return replace(node, input=_with_nulls(self._edited(below), node.input))
+        return None
 
     def _with_states(self, node: Node) -> Node:
         """Return a node over the edited operators with state."""
@@ -226,16 +249,16 @@ class _Editor:
             return self._edited(node)
         return with_inputs(node, tuple(map(self._with_states, node.inputs)))
 
-    def _read(self, node: Node) -> Project | None:
-        """Return the rows of a node as stored; None where they are not."""
+    def _read(self, node: Node, may_add: bool = True) -> Project | None:
+        """Return the rows of a node as stored, maybe with others; None where they are not."""
         items, core = _flat(node)
-        found = (self._rows(items, core, stored) for stored in self.stored)
+        found = (self._rows(items, core, stored, may_add) for stored in self.stored)
         return next((rows for rows in found if rows is not None), None)
 
-    def _rows(self, items: Sequence[Item], node: Node, stored: _Stored) -> Project | None:
+    def _rows(self, items: Sequence[Item], node: Node, stored: _Stored, may_add: bool) -> Project | None:
         """Return items over the rows of a node as they are stored; None where they are not."""
         match = _match(node, stored.node)
-        if match is None:
+        if match is None or (match.added is not None and not may_add):
             return None
         kept = [found for part in match.kept if (found := stored.rewritten(part)) is not None]
         own = tuple(picked for item in items if (picked := stored.item(item)) is not None)
@@ -265,6 +288,33 @@ def _without_rows(node: Node) -> Node:
     nothing = Values(((),), (), "_number")
     items = (Item(f.name, exp.cast(exp.null(), data_type(f.type)), f.type) for f in node.fields)
     return Project(nothing, (*items, Item("_number", column("_number"), INTEGER)))
+
+
+def _with_nulls(node: Node, other: Node) -> Node:
+    """Return a node with the fields of another one; those that it lacks are NULL."""
+    names = names_of(node)
+    fields = ((f, column(f.name) if f.name in names else exp.cast(exp.null(), data_type(f.type))) for f in other.fields)
+    return Project(node, tuple(Item(f.name, value, f.type) for f, value in fields))
+
+
+def _narrowed(node: Node, names: set[str]) -> Node:
+    """Return a node with the same rows and the fields of these names, which reads less where it can."""
+    match node:
+        case Scan():
+            sent = tuple(n for n in node.output if f"{node.alias}.{n}" in names) or node.output[:1]
+            return replace(node, columns=sent, sent_on=sent)
+        case Project():
+            node = replace(node, items=tuple(item for item in node.items if item.name in names) or node.items[:1])
+        case Filter() | Unnest() | Join():
+            pass
+        case _:
+            return node
+    below = fields_read(node, names)
+    return with_inputs(node, tuple(_narrowed(child, below) for child in node.inputs))
+
+
+def _columns_read(node: Node) -> int:
+    return sum(len(scan.output) for scan in walk(node) if isinstance(scan, Scan))
 
 
 @dataclass(frozen=True)

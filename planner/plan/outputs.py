@@ -38,11 +38,11 @@ def _limited(node: Node, needed: set[str]) -> Node:
     if isinstance(node, Scan):
         sent = tuple(name for name in node.columns if f"{node.alias}.{name}" in needed)
         return replace(node, sent_on=sent or node.columns[:1])
-    below = _read(node, needed)
+    below = fields_read(node, needed)
     return with_inputs(node, tuple(_limited(child, below) for child in node.inputs))
 
 
-def _read(node: Node, needed: set[str]) -> set[str]:
+def fields_read(node: Node, needed: set[str]) -> set[str]:
     """Return the fields that a node reads from its inputs when `needed` are read from the node."""
     match node:
         case Filter(predicate=predicate):

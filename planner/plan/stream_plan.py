@@ -69,7 +69,8 @@ class State:
 
     It has a row a group, the first rows of each partition, or all rows of a memo. `columns` maps each field to the
     stored column. With `in_view` the view's own table has the rows. A backfill takes the rows from `source`, if that is
-    given, instead of computing them.
+    given, instead of computing them; it computes only the calls of an aggregate that `source` lacks, for groups that
+    `source` has, too.
     """
 
     name: str
@@ -82,6 +83,15 @@ class State:
     def target(self) -> str | None:
         """The state whose internal table has the rows; None if the view's own table has them."""
         return None if self.in_view else self.name
+
+    @property
+    def computed(self) -> Aggregate | None:
+        """The aggregate with only the calls that `source` lacks; None where it has all, and without a source."""
+        if self.source is None or not isinstance(self.node, Aggregate):
+            return None
+        given = {field.name for field in self.source.fields}
+        calls = tuple(call for call in self.node.calls if call.name not in given)
+        return replace(self.node, calls=calls) if calls else None
 
     @property
     def key(self) -> tuple[str, ...]:
