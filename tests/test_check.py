@@ -19,10 +19,11 @@ from sparkwave.catalog.lake.ducklake import Cursor, Lake
 from sparkwave.catalog.lake.storage import Storage
 from sparkwave.catalog.names import system_table
 from sparkwave.executor.maintenance import check
-from sparkwave.executor.maintenance.backup import back_up_storage
+from sparkwave.executor.maintenance.backup import back_up_storage, restore
 from sparkwave.executor.maintenance.check import Report, check_directory
 from sparkwave.executor.maintenance.compactor import compact_once
 from sparkwave.executor.maintenance.view_check import ViewCheck
+from sparkwave.server.dispatch import Client
 
 VIEWS = {
     "grouped": "SELECT g, count(*) AS n, sum(v) AS s, min(v) AS low, sum(f) AS f, avg(f) AS mean FROM t GROUP BY g",
@@ -176,6 +177,56 @@ def test_a_wrong_row(data: Path, sql: str, finding: str) -> None:
     write(data, sql)
     assert check_directory(data, views=False).findings == ()
     assert finding in check_directory(data, views=True).findings[0]
+
+
+def test_rows_are_compared_with_checksums(tmp_path: Path) -> None:
+    """Of a restored backup without computing a query; also of a view whose rows cannot be computed again."""
+    queries = {
+        "groups": "SELECT g, count(*) AS n, sum(v) AS s FROM t GROUP BY g",
+        "rows": "SELECT k, v, at FROM t WHERE v > 3",
+        "renamed": 'SELECT k AS "K", v AS rowid FROM t',
+        "looked_up": "SELECT t.k, u.name FROM t JOIN u FOR SYSTEM_TIME AS OF PROCTIME() ON t.g = u.k",
+        "altered": "SELECT k FROM t",
+    }
+    with opened(tmp_path / "data") as (_, client):
+        run(client, "CREATE TABLE t (k int PRIMARY KEY, g int, v numeric, at timestamptz)",
+            "CREATE TABLE u (k int PRIMARY KEY, name varchar)",
+            "INSERT INTO u SELECT i, 'u' || i FROM range(9) AS r(i)",
+            "INSERT INTO t SELECT i, i % 7, i / 3.0, now() FROM range(200) AS r(i)",
+            *(f"CREATE MATERIALIZED VIEW {name} AS {query}" for name, query in queries.items()),
+            "CREATE INDEX by_g ON t (g)")  # fmt: skip
+        assert check_backup(tmp_path / "before", client).checksums == 0, "none is recorded"
+        run(client, *(f"SHOW CHECKSUM {name}" for name in (*queries, "by_g")))
+        run(client, "UPDATE t SET v = v + 1, g = g + 1 WHERE k % 5 = 1", "DELETE FROM t WHERE k % 11 = 1",
+            "ALTER MATERIALIZED VIEW altered AS SELECT k, v FROM t", "SHOW CHECKSUM altered",
+            "INSERT INTO t VALUES (1000, 1, NULL, now())", "FLUSH")  # fmt: skip
+        report = check_backup(tmp_path / "copy", client)
+        assert (report.findings, report.checksums, report.views) == ((), len(queries) + 1, 0)
+    back_up_storage(Storage(tmp_path / "data"), tmp_path / "backup")
+    restore(tmp_path / "backup", Storage(tmp_path / "restored"))
+    wrong = {
+        "groups": "UPDATE {} SET s = s + 1 WHERE g = 2", "rows": "DELETE FROM {} WHERE k = 102",
+        "looked_up": "UPDATE {} SET name = upper(name) WHERE k = 8", "by_g": "INSERT INTO {} FROM {} LIMIT 1",
+    }  # fmt: skip
+    for name, sql in wrong.items():
+        write(tmp_path / "restored", sql.replace("{}", f'lake."dev.public".{name}'))
+    found = check_directory(tmp_path / "restored", views=False).findings
+    assert {finding.split(":")[0].split(".")[-1] for finding in found} == set(wrong)
+    assert all("the stored rows have the checksum " in finding for finding in found)
+    computed = check_directory(tmp_path / "restored", views=True)
+    assert (computed.checksums, computed.views, len(computed.findings)) == (1, len(queries), len(wrong))
+    assert any("public.looked_up: the stored rows have the checksum" in finding for finding in computed.findings)
+    with opened(tmp_path / "restored") as (_, client):
+        run(client, "REFRESH MATERIALIZED VIEW groups REBUILD", "FLUSH")
+    found = check_directory(tmp_path / "restored", views=False).findings
+    assert {finding.split(":")[0].split(".")[-1] for finding in found} == set(wrong) - {"groups"}
+    assert check_directory(tmp_path / "data", views=False).findings == ()
+
+
+def check_backup(copy: Path, client: Client) -> Report:
+    """Check a backup of a running server."""
+    run(client, f"BACKUP TO '{copy}'")
+    return check_directory(copy, views=False)
 
 
 @pytest.mark.parametrize(

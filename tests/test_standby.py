@@ -8,7 +8,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from postgres import Postgres
-from servers import PATIENCE_SECONDS, Server, free_port, launch, refused, rows, wait_until
+from servers import PATIENCE_SECONDS, Server, free_port, launch, refused, rows, sparkwave, wait_until
 
 from sparkwave.catalog.lake.ducklake import Lake
 from sparkwave.catalog.lake.storage import Storage
@@ -65,6 +65,32 @@ def test_reads(pair: Pair) -> None:
             error = refused(other, sql)
             assert error.sqlstate == "25006"
             assert error.diag.message_hint == f"Connect to {ADVERTISED}."
+
+
+def test_compares_rows_with_checksums(pair: Pair) -> None:
+    """The second one reads the rows of a view again, and tells where they are not those that the first has recorded."""
+    with pair.first.connect() as own, pair.second.connect() as other:
+        assert [row[1] for row in rows(other, "AUDIT MATERIALIZED VIEW m")] == ["SKIPPED"], "none is recorded yet"
+        first = rows(own, "SHOW CHECKSUM m")
+        own.execute("INSERT INTO t VALUES (100, 1)")
+        own.execute("FLUSH")
+        changed = rows(own, "SHOW CHECKSUM m")
+        assert first != changed == rows(other, "SHOW CHECKSUM m")
+        assert [row[1:4] for row in rows(other, "AUDIT MATERIALIZED VIEW m")] == [("SAME", *changed[0][1:])]
+        compared = "1 views and indexes compared with their checksums"
+        done = sparkwave("check", "--online", "--listen", pair.second.address)
+        assert (done.returncode, done.stdout) == (0, f"{compared}: no findings\n")
+        with psycopg.connect(pair.postgres.conninfo(), autocommit=True) as catalog:
+            [(table,)] = catalog.execute(
+                "SELECT i.table_name FROM ducklake_inlined_data_tables i JOIN ducklake_table t USING (table_id) "
+                "WHERE t.table_name = 'm' AND t.end_snapshot IS NULL"
+            ).fetchall()
+            catalog.execute(f'UPDATE "{table}" SET n = n + 1 WHERE v = 1 AND end_snapshot IS NULL'.encode())
+        assert [row[1] for row in rows(other, "AUDIT MATERIALIZED VIEW m")] == ["DIFFERENT"]
+        done = sparkwave("check", "--online", "--listen", pair.second.address)
+        assert done.returncode == 1
+        assert done.stdout.startswith("materialized view public.m: the stored rows have the checksum ")
+        assert done.stdout.endswith(f"{compared}: 1 findings\n")
 
 
 def test_clients_find_the_one_that_writes(pair: Pair) -> None:

@@ -14,8 +14,9 @@ _TABLE = system_table(VIEW_AUDITS.name)
 # The results that are kept of each relation.
 KEPT = 20
 
-# The results: the rows are those of the query; they are not; they were not compared.
-PROVEN, DIFFERENT, SKIPPED = "PROVEN", "DIFFERENT", "SKIPPED"
+# The results: the rows are those of the query; they are not; they were not compared. SAME is not stored: the rows have
+# the recorded checksum.
+PROVEN, DIFFERENT, SKIPPED, SAME = "PROVEN", "DIFFERENT", "SKIPPED", "SAME"
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from sparkwave.catalog.lake.translation import DuckDBError
 from sparkwave.catalog.locks import Rank, RankedLock, RankedRLock, check_free
 from sparkwave.catalog.log_context import note
 from sparkwave.catalog.model import Catalog, Epoch, Relation
+from sparkwave.catalog.stores import view_checksums
 from sparkwave.catalog.stores.epoch_store import store_epoch, stored_epoch
 from sparkwave.catalog.stores.job_store import finish_job, leave_behind
 from sparkwave.catalog.stores.store import Store
@@ -247,6 +248,7 @@ class Coordinator:
                     with self._store.change() as cursor:
                         for each in rebuilt:
                             leave_behind(cursor, each.id, None, "it is being computed anew", has_failed=True)
+                            view_checksums.forget(cursor, each.id)  # its rows may not be those that it tells of
                     self.behind.forget({each.id for each in rebuilt})
                     return
             check_cancelled()

@@ -26,7 +26,7 @@ from sparkwave.catalog.model import Position, Relation
 from sparkwave.catalog.stores.epoch_store import stored_epoch
 from sparkwave.catalog.stores.event_store import add_event
 from sparkwave.catalog.stores.store import Store
-from sparkwave.catalog.stores.view_audits import DIFFERENT, PROVEN, SKIPPED, Audit, add_audit, newest_results
+from sparkwave.catalog.stores.view_audits import DIFFERENT, PROVEN, SAME, SKIPPED, Audit, add_audit, newest_results
 from sparkwave.catalog.stores.view_checksums import Checksum, changed, checksum_of, checksums, put_first
 from sparkwave.executor.backfill.slicing import row_count
 from sparkwave.executor.epochs.advance import View
@@ -34,7 +34,14 @@ from sparkwave.executor.epochs.coordinator import Coordinator
 from sparkwave.executor.epochs.delta_programs import whole
 from sparkwave.executor.epochs.plans import Plans
 from sparkwave.executor.faults import error_of
-from sparkwave.executor.maintenance.view_check import Comparison, Compute, compare, in_process
+from sparkwave.executor.maintenance.view_check import (
+    Comparison,
+    Compute,
+    compare,
+    in_process,
+    stored_checksum,
+    told_apart,
+)
 from sparkwave.executor.spark.groups import Groups
 from sparkwave.executor.spark.spark_engine import SparkEngine, spark_engine
 
@@ -46,6 +53,9 @@ AUDITS_PERIOD_S = 30.0
 _DUCKDB, _SPARK = "duckdb", "spark"
 # The type of the event of a view whose rows are not those of its query.
 _EVENT = "VIEW_AUDIT_DIFFERENT"
+
+_NOT_COMPUTED = "the stored rows have the recorded checksum; a server that only reads does not compute the query"
+_NOT_RECORDED = "no checksum is recorded: the server that writes records it with SHOW CHECKSUM or an audit"
 
 # Lets a cancel interrupt a cursor or an engine while entered.
 Running = Callable[[Cursor | SparkEngine], AbstractContextManager[object]]
@@ -134,12 +144,16 @@ class Audits:
     def audit(self, relation: Relation, client: Client = BACKGROUND) -> Audit:
         """Compare a created view or index with its query, and store the result.
 
+        A server that only reads compares the checksum of the stored rows with the recorded one, and stores nothing.
         Raises Error 57014 when it is cancelled, or 57P01 when the server stops. Any other failure is a result: the
         audit is SKIPPED.
         """
         with self._turn_of(client), logged(job_id=relation.id), closing(self._lake.cursor()) as cursor:
-            audit = self._audited(cursor, relation, client)
+            compared = self._read_again if self._lake.read_only else self._audited
+            audit = compared(cursor, relation, client)
         AUDITS.labels(audit.result.lower()).inc()
+        if self._lake.read_only:
+            return audit
         known = {**self.results, relation.id: (audit.result, audit.started_at, audit.snapshot)}
         self.results = {id_: result for id_, result in known.items() if id_ in self._store.catalog.by_id}
         if audit.result == DIFFERENT:
@@ -149,9 +163,12 @@ class Audits:
     def checksum(self, relation: Relation, client: Client) -> Checksum:
         """Return the recorded checksum of a created view or index; the first time, its stored rows are read for it.
 
-        Raises Error 55000 for a view that is behind, 57014 when it is cancelled, and DuckDB's errors.
+        A server that only reads records nothing. Raises Error 55000 for a view that is behind, 57014 when it is
+        cancelled, and DuckDB's errors.
         """
         with self._turn_of(client), closing(self._lake.cursor()) as cursor, client.running(cursor):
+            if self._lake.read_only:
+                return checksums(cursor, relation.id).get(relation.id) or stored_checksum(cursor, relation)
             moment = self._moment(cursor, relation)
             if moment.recorded is not None:
                 return moment.recorded
@@ -211,6 +228,25 @@ class Audits:
         audit = replace(audit, seconds=time.monotonic() - began)
         return self._stored(cursor, relation, moment, audit)
 
+    def _read_again(self, cursor: Cursor, relation: Relation, client: Client) -> Audit:
+        """Compare the checksum of a view's stored rows with the recorded one."""
+        began, audit = time.monotonic(), Audit(relation.id, datetime.now(UTC), 0.0, 0, SKIPPED, engine=_DUCKDB)
+        self._check(client)
+        try:
+            with self._interruptible(client, cursor), at_one_moment(cursor):
+                snapshot = self._lake.snapshot(cursor)
+                recorded = checksums(cursor, relation.id).get(relation.id)
+                stored = stored_checksum(cursor, relation)
+            audit = replace(audit, snapshot=snapshot, checksum=stored, detail=_NOT_RECORDED)
+            if recorded is not None:
+                is_same = stored == recorded
+                detail = _NOT_COMPUTED if is_same else told_apart(stored, recorded)
+                audit = replace(audit, result=SAME if is_same else DIFFERENT, detail=detail)
+        except Exception as error:
+            self._check(client)
+            audit = replace(audit, detail=error_of(error).message)
+        return replace(audit, seconds=time.monotonic() - began)
+
     def _moment(self, cursor: Cursor, relation: Relation) -> _Moment:
         """Let the lake have the views as they are shown, and return that moment. Raises Error for a view behind."""
         self._coordinator.checkpoints.run()
@@ -231,12 +267,12 @@ class Audits:
             audit = replace(audit, checksum=stored)
             if moment.recorded in (stored, None):
                 return replace(audit, detail=f"the rows of {view.plan.remembers} depend on when its changes came")
-            return replace(audit, result=DIFFERENT, detail=_unrecorded(stored, moment.recorded))
+            return replace(audit, result=DIFFERENT, detail=told_apart(stored, moment.recorded))
         with self._computing(cursor, view, moment, client) as (engine, compute):
             found = compare(cursor, view, moment.snapshot, compute)
         audit = replace(audit, engine=engine, checksum=found.stored)
         is_recorded = moment.recorded in (found.stored, None)
-        origin = "epochs have written these rows" if is_recorded else _unrecorded(found.stored, moment.recorded)
+        origin = "epochs have written these rows" if is_recorded else told_apart(found.stored, moment.recorded)
         if not found.differences:
             corrected = f"the recorded checksum was {moment.recorded}, and is corrected"
             return replace(audit, result=PROVEN, detail=None if is_recorded else corrected)
@@ -288,10 +324,6 @@ class Audits:
 def is_auditable(relation: Relation) -> bool:
     """Return whether a relation is a created view or index, whose rows are those of a query."""
     return relation.is_streaming and relation.created and not relation.is_sink
-
-
-def _unrecorded(stored: Checksum, recorded: Checksum | None) -> str:
-    return f"the stored rows have the checksum {stored}, those that epochs have written {recorded}"
 
 
 def _evidence(relation: Relation, moment: _Moment, found: Comparison) -> str:

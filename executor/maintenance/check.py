@@ -4,37 +4,42 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
-from sparkwave.catalog.lake.ducklake import Lake
+from sparkwave.catalog.lake.ducklake import Cursor, Lake
 from sparkwave.catalog.lake.integrity import check_files, check_references, is_current, known_files
 from sparkwave.catalog.lake.storage import Lease, Storage
 from sparkwave.catalog.lake.translation import DuckDBError, translate
 from sparkwave.catalog.sealing import KEY_FILE
 from sparkwave.catalog.stores.store import Store
+from sparkwave.catalog.stores.view_checksums import Checksum, checksums
 from sparkwave.catalog.system import system_views
 from sparkwave.executor.epochs.plans import Plans
 from sparkwave.executor.functions.python_registry import PythonFunctions
-from sparkwave.executor.maintenance.view_check import ViewCheck, check_view
+from sparkwave.executor.maintenance.view_check import ViewCheck, check_checksum, check_view
 
 
 @dataclass(frozen=True)
 class Report:
-    """The numbers of checked objects, and the faults. `skipped` are views that were not compared, with the reason."""
+    """The numbers of checked objects, and the faults. `skipped` are views that were not compared, with the reason.
+
+    The rows of `checksums` views have been compared with their recorded checksums, those of `views` with their queries.
+    """
 
     files: int
     relations: int
+    checksums: int
     views: int
     findings: tuple[str, ...]
     skipped: tuple[str, ...]
 
 
 def check_directory(directory: Path, views: bool, memory_limit: str | None = None) -> Report:
-    """Find the faults of a data directory; with `views` also compare the views with their queries.
+    """Find the faults of a data directory, also by the views' checksums; with `views` compare them with their queries.
 
     Raises Error 55006 while a server holds the directory, F0000 if it has no catalog or another version's, XX001 if the
     catalog cannot be opened.
@@ -85,16 +90,32 @@ def _check(lake: Lake, views: bool) -> Report:
         findings += check_references(store, cursor)
     except DuckDBError as error:  # Sparkwave's own relations have files too
         findings.append(f"the catalog's relations cannot be read: {translate(error).message}")
-        return Report(len(files), 0, 0, tuple(findings), ())
-    checked = _check_views(store) if views else []
-    findings += [finding for view in checked for finding in view.findings]
-    skipped = tuple(f"{view.name}: {view.skipped}" for view in checked if view.skipped)
-    compared = len(checked) - len(skipped)
-    return Report(len(files), len(store.catalog.relations), compared, tuple(findings), skipped)
+        return Report(len(files), 0, 0, 0, tuple(findings), ())
+    checked = _check_views(store) if views else {}
+    findings += [finding for view in checked.values() for finding in view.findings]
+    skipped = tuple(f"{view.name}: {view.skipped}" for view in checked.values() if view.skipped)
+    compared = {id_ for id_, view in checked.items() if not view.skipped}
+    others = {id_: checksum for id_, checksum in checksums(cursor).items() if id_ not in compared}
+    findings += _check_checksums(store, cursor, others)
+    return Report(len(files), len(store.catalog.relations), len(others), len(compared), tuple(findings), skipped)
 
 
-def _check_views(store: Store) -> list[ViewCheck]:
-    plans, checked = Plans(), []
+def _check_checksums(store: Store, cursor: Cursor, recorded: Mapping[int, Checksum]) -> Iterator[str]:
+    """Yield what is wrong with the rows of views, by the checksums that are recorded for them."""
+    for relation in store.catalog.relations:
+        if relation.id not in recorded:
+            continue
+        try:
+            difference = check_checksum(cursor, relation, recorded[relation.id])
+        except DuckDBError as error:
+            difference = f"its rows cannot be read: {translate(error).message}"
+        if difference is not None:
+            yield f"{relation.kind} {relation.qualified_name}: {difference}"
+
+
+def _check_views(store: Store) -> dict[int, ViewCheck]:
+    """Return the results of comparing views with their queries, by id."""
+    plans, checked = Plans(), dict[int, ViewCheck]()
     catalog = store.catalog
     # DuckDB forgets the functions in Python with the cursor that has defined them, and would crash in a call.
     with contextlib.closing(store.lake.cursor()) as definitions:
@@ -106,11 +127,11 @@ def _check_views(store: Store) -> list[ViewCheck]:
                 continue
             cursor = store.lake.cursor()  # its temporary relations are dropped with it
             try:
-                checked.append(check_view(store, cursor, plans, relation))
+                checked[relation.id] = check_view(store, cursor, plans, relation)
             except (Error, DuckDBError) as error:
                 reason = error.message if isinstance(error, Error) else translate(error).message
-                finding = f"{relation.kind} {relation.qualified_name}: it cannot be computed: {reason}"
-                checked.append(ViewCheck(relation.qualified_name, (finding,)))
+                name = f"{relation.kind} {relation.qualified_name}"
+                checked[relation.id] = ViewCheck(name, (f"{name}: it cannot be computed: {reason}",))
             finally:
                 cursor.close()
     return checked

@@ -83,6 +83,24 @@ class Comparison:
     differences: tuple[Difference, ...]
 
 
+def check_checksum(cursor: Cursor, relation: Relation, recorded: Checksum) -> str | None:
+    """Return how the stored rows of a view or an index differ from those that epochs have written; None if not.
+
+    Raises DuckDB's errors.
+    """
+    stored = stored_checksum(cursor, relation)
+    return None if stored == recorded else told_apart(stored, recorded)
+
+
+def stored_checksum(cursor: Cursor, relation: Relation) -> Checksum:
+    """Return the checksum of the rows that are stored for a view or an index. Raises DuckDB's errors."""
+    return checksum_of(cursor, relation.lake_name, {column.lake_name: column.type for column in relation.stored})
+
+
+def told_apart(stored: Checksum, recorded: Checksum | None) -> str:
+    return f"the stored rows have the checksum {stored}, those that epochs have written {recorded}"
+
+
 # Returns the SQL of the rows of a state or view, computed anew.
 Compute = Callable[[Added], str]
 

@@ -17,7 +17,8 @@ def check(config: Config, views: bool) -> int:
         print(finding)
     for reason in report.skipped:
         print(f"not compared: {reason}")
-    compared = f", {report.views} views and indexes compared with their queries" if views else ""
+    compared = f", {report.checksums} views and indexes compared with their checksums" if report.checksums else ""
+    compared += f", {report.views} views and indexes compared with their queries" if views else ""
     print(f"{report.files} files, {report.relations} relations{compared}: {len(report.findings) or 'no'} findings")
     return 1 if report.findings else 0
 
