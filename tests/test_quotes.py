@@ -31,6 +31,13 @@ FILLS_NOTHING = "Not supported: EXPLAIN (BACKFILL, COST) of a statement that fil
 COST, AS_JSON = "EXPLAIN (BACKFILL, COST)", "EXPLAIN (BACKFILL, COST, FORMAT JSON)"
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that a quote asks is counted, however busy the machine is."""
+    monkeypatch.setattr("sparkwave.executor.backfill.input_statistics.BUDGET_S", 20.0)
+    monkeypatch.setattr("sparkwave.server.statements.quotes.COUNTED_S", 20.0)
+
+
 @pytest.fixture(scope="module")
 def parts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Context, Client]]:
     directory = tmp_path_factory.mktemp("quotes") / "lake"
@@ -311,16 +318,25 @@ def test_bands() -> None:
     assert cold.middle == pytest.approx(model + 4)
 
 
+def test_a_quote_without_time_to_count_is_a_guess(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sparkwave.executor.backfill.input_statistics.LEAST_S", 0.0)
+    monkeypatch.setattr("sparkwave.server.statements.quotes.COUNTED_S", -1.0)
+    found = quoted(client, JOIN)
+    assert {each["rows"] for each in found["read"]} == {ROWS, 25}, "the lake's own counts"
+    assert found["work"]["built"] == 0.3 * 25, "a guess of the rows that pass the filter"
+
+
 def test_distinct_values_of_a_sample() -> None:
     """Keys in order, a few kinds, and values that come again now and then."""
-    assert _extrapolated(500, 1000, 100) == 100_000
-    assert _extrapolated(7, 7, 100) == 7
-    assert 1_000 < _extrapolated(700, 1000, 100) < 20_000
+    assert _extrapolated(500, 1000, 2, 100) == 100_000
+    assert _extrapolated(800, 1000, 1.25, 100) == pytest.approx(100_000), "a part of another size"
+    assert _extrapolated(7, 7, 2, 100) == 7
+    assert 1_000 < _extrapolated(700, 1000, 2, 100) < 20_000
+    assert _extrapolated(0, 0, 0, 100) == 0
 
 
 @pytest.mark.long
-def test_large_tables_are_sampled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sparkwave.executor.backfill.input_statistics.BUDGET_S", 20.0)  # however busy the machine is
+def test_large_tables_are_sampled(tmp_path: Path) -> None:
     with opened(tmp_path / "lake") as (_, client):
         run(client, "CREATE TABLE t (k bigint PRIMARY KEY, g int)")
         run(client, "INSERT INTO t SELECT i, i % 100 FROM range(3000000) AS r (i)")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sparkwave.catalog.lake.ducklake import Cursor
-from sparkwave.catalog.lake.memory_transactions import first_row
 from sparkwave.catalog.names import system_table
 
 # The states of an application. A draining one has no job; it is destroyed unless a job takes it before.
@@ -52,16 +51,14 @@ def set_state(cursor: Cursor, id_: int, state: str, reason: str | None = None) -
     )
 
 
-def usual_start_s(cursor: Cursor, is_serverless: bool) -> float | None:
-    """Return the median seconds in which the last ten applications of a kind became ready; None without any."""
-    row = first_row(
-        cursor.execute(
-            f"SELECT median(epoch(ready_at) - epoch(started_at)) FROM (FROM {_TABLE} "
-            "WHERE is_serverless = ? AND ready_at IS NOT NULL ORDER BY id DESC LIMIT 10)",
-            [is_serverless],
-        )
-    )
-    return row[0] if row else None
+def usual_starts_s(cursor: Cursor) -> dict[bool, float]:
+    """Return the median seconds in which the last ten applications became ready, by whether they are serverless."""
+    rows = cursor.execute(
+        f"SELECT is_serverless, median(epoch(ready_at) - epoch(started_at)) FROM (FROM {_TABLE} "
+        "WHERE ready_at IS NOT NULL QUALIFY row_number() OVER (PARTITION BY is_serverless ORDER BY id DESC) <= 10) "
+        "GROUP BY is_serverless"
+    ).fetchall()
+    return dict(rows)
 
 
 def destroy_all(cursor: Cursor, reason: str) -> list[str]:

@@ -36,12 +36,15 @@ class Appraisal:
     in_process: bool
 
 
-def appraise(work: Work) -> Appraisal:
-    """Return what the backfill of a job that is not stored would do. Nothing is changed."""
+def appraise(work: Work, until: float) -> Appraisal:
+    """Return what the backfill of a job that is not stored would do. Nothing is changed.
+
+    What has not been counted by about the monotonic time `until` is guessed.
+    """
     if work.reads_nothing:
         return Appraisal(Estimate(), {}, False)
     snapshot = work.lake.newest(work.lake.cursor())
-    estimate, inputs = measured_work(work.lake, work.filling.plan, snapshot, work.inputs.of)
+    estimate, inputs = measured_work(work.lake, work.filling.plan, snapshot, work.inputs.of, until)
     return Appraisal(estimate, inputs, work.in_process)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import reduce
+from functools import lru_cache, reduce
 from operator import mul
 
 from sqlglot import exp
@@ -180,6 +180,11 @@ def _is_constant(tree: exp.Expr) -> bool:
     return all(isinstance(part, (*allowed, exp.Add, exp.Sub)) for part in tree.walk())
 
 
+@lru_cache(maxsize=16)  # an estimate asks for them twice
+def _chains(plan: StreamPlan) -> dict[Node, Chain]:
+    return {}
+
+
 def questions(plan: StreamPlan, inputs: Mapping[str, InputSize]) -> dict[Chain, list[tuple[str, ...]]]:
     """Return the chains whose rows, and the expressions whose distinct values, an estimate needs to know."""
     asked: dict[Chain, list[tuple[str, ...]]] = {}
@@ -338,7 +343,8 @@ class _Estimator:
                 raise AssertionError("a scan is a chain")
 
     def _chain(self, node: Node, scan: Scan) -> _Size:
-        chain = Chain(scan, node, to_sql(Rows(self._plan, "new").of(node)))
+        chains = _chains(self._plan)
+        chain = chains[node] = chains.get(node) or Chain(scan, node, to_sql(Rows(self._plan, "new").of(node)))
         size = self._inputs[scan.input]
         for each in walk(node):
             if isinstance(each, Filter):

@@ -10,7 +10,7 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import at_one_moment
 from sparkwave.catalog.model import INITIAL, Job, Relation
-from sparkwave.catalog.stores.application_store import usual_start_s
+from sparkwave.catalog.stores.application_store import usual_starts_s
 from sparkwave.catalog.types import VARCHAR
 from sparkwave.executor.backfill.appraisal import ONE_STEP, Appraisal, Steps, appraise, steps_on_spark
 from sparkwave.executor.backfill.work import Work
@@ -32,6 +32,8 @@ from sparkwave.server.statements.planned_jobs import PlannedJob, creation_of, pl
 from sparkwave.server.statements.renames import check_created, find_altered
 from sparkwave.server.wire.result import Notice, Result
 
+# Seconds after the begin of a statement until which rows are counted for a quote, so that it takes a second at most.
+COUNTED_S = 0.75
 # Seconds until a resource group is there, as long as none has been started here.
 USUAL_START_S = 4.0
 
@@ -71,7 +73,7 @@ def quote_of(
     """
     context = session.context
     work = context.jobs.work_of(_relation(session, statement, planned, replaces), planned.plan, _job(planned))
-    found = appraise(work)
+    found = appraise(work, planned.began + COUNTED_S)
     finished = [
         Finished(each.kind, _computing(session, each.cores), each.seconds, Estimate.load(each.work))
         for each in context.jobs.measuring.measured()
@@ -145,23 +147,23 @@ def _engines(session: Session, work: Work, found: Appraisal) -> Iterator[tuple[E
         engine = Engine(IN_PROCESS, IN_PROCESS, of_this_machine().cores, context.lake.memory_bytes)
         yield engine, ONE_STEP, True
     with closing(context.lake.cursor()) as cursor, at_one_moment(cursor):
-        starts = {kind: usual_start_s(cursor, kind) for kind in (False, True)}
+        starts = usual_starts_s(cursor)
     context.groups.check_exists(job.resource_group)
     size = context.config.group_sizes[job.resource_group]
-    start = 0.0 if context.groups.is_ready(job.resource_group) else starts[False] or USUAL_START_S
+    start = 0.0 if context.groups.is_ready(job.resource_group) else starts.get(False, USUAL_START_S)
     engine = Engine(STEADY, job.resource_group, _computing(session, size.all_cores), size.task_mib << 20, start)
-    yield engine, steps_on_spark(work, 1), not (found.in_process or job.is_serverless)
+    made = {1: steps_on_spark(work, 1)}
+    yield engine, made[1], not (found.in_process or job.is_serverless)
     chosen = context.parameter("serverless_backfill_sku")
     if chosen not in context.config.skus:
         chosen = SYSTEM["serverless_backfill_sku"].default
     replicas = int(context.parameter("serverless_backfill_replicas"))
-    made: dict[int, Steps] = {}
     for name, sku in context.config.skus.items():
         size = replace(sku, replicas=replicas)
         shares = size.slots * replicas if replicas > 1 else 1
         if shares not in made:
             made[shares] = steps_on_spark(work, shares)
-        start = 0.0 if context.groups.has_usable(size) else starts[True] or USUAL_START_S
+        start = 0.0 if context.groups.has_usable(size) else starts.get(True, USUAL_START_S)
         engine = Engine(
             SERVERLESS, name, _computing(session, size.all_cores), size.task_mib << 20, start, size.all_cores
         )
