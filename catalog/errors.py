@@ -112,6 +112,7 @@ INTERNAL_ERROR = "XX000"
 NO_FUNCTION = "No function matches the given name and argument types. You might need to add explicit type casts."
 NO_BEST_FUNCTION = "Could not choose a best candidate function. You might need to add explicit type casts."
 NO_OPERATOR = NO_FUNCTION.replace("function", "operator")
+NO_SIGN = "No operator matches the given name and argument type. You might need to add an explicit type cast."
 FREE_SPACE = "Free space on the disk of the data directory."
 
 

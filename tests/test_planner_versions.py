@@ -39,6 +39,12 @@ def test_a_relation_is_planned_as_it_was(nexmark: Catalog, query: str, before: l
     assert plan(query, nexmark).columns == current.columns
 
 
+def test_a_stored_definition_may_have_what_is_refused_now(nexmark: Catalog) -> None:
+    """What PostgreSQL does not declare (`planner.batch.declared_checks`) is refused in new statements alone."""
+    query = "SELECT auction, auction::boolean AS x, bidder || price AS y FROM bid"
+    assert made_by(PLANNER, query, nexmark).columns
+
+
 def test_a_temporal_join_whose_left_side_loses_rows_was_not_stored(nexmark: Catalog) -> None:
     query = """SELECT b.auction, a.category FROM bid AS b JOIN auction FOR SYSTEM_TIME AS OF PROCTIME() AS a
                ON b.auction = a.id WHERE b.date_time > now() - INTERVAL '1 hour'"""

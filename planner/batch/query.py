@@ -27,6 +27,8 @@ from sparkwave.planner.batch.cast_rows import with_cast_rows
 from sparkwave.planner.batch.column_privileges import columns_read
 from sparkwave.planner.batch.constants import constant_parameters, with_constants
 from sparkwave.planner.batch.correlated import with_outer_columns
+from sparkwave.planner.batch.declared_checks import check_declared
+from sparkwave.planner.batch.distinct_checks import check_distinct_orders
 from sparkwave.planner.batch.grouping import expand_grouping
 from sparkwave.planner.batch.hashed_lists import hash_lists
 from sparkwave.planner.batch.index_selection import select_indexes
@@ -290,13 +292,14 @@ def prepared(tree: exp.Expr, environment: Environment, typed: Typer) -> exp.Expr
 
 
 def check_types(tree: exp.Expr, environment: Environment, typed: Typer) -> None:
-    """Check conditions and operands of a statement over users' relations alone (`check_operands`).
+    """Check conditions, casts and operands of a statement over users' relations alone.
 
     Raises Error 42704 for a string of bits, too, which DuckDB takes for a number.
     """
 
     def relations() -> list[Relation] | None:
-        found = [find_relation(name_of(table), environment) for table in base_tables(tree)]
+        read = (table for table in base_tables(tree) if not isinstance(table.parent, exp.Into))
+        found = [find_relation(name_of(table), environment) for table in read]
         return None if None in found else [relation for relation in found if relation is not None]
 
     collated = list(tree.find_all(exp.Collate))
@@ -306,7 +309,19 @@ def check_types(tree: exp.Expr, environment: Environment, typed: Typer) -> None:
     for part in tree.find_all(exp.BitString, exp.DataType):
         if isinstance(part, exp.BitString) or part.this == exp.DType.BIT:
             raise Error('type "bit" does not exist', errors.UNDEFINED_OBJECT)
-    check_operands(tree, relations, typed)
+    check_distinct_orders(tree)
+    read = relations()
+    if read is not None:
+        if any(kind.this == exp.DType.JSON for kind in tree.find_all(exp.DataType)):
+            tree = with_json(tree.copy())
+        used = {folded(column.this) for column in tree.find_all(exp.Column) if isinstance(column.this, exp.Identifier)}
+        types_of: dict[str, set[Type]] = {}
+        for relation in read:
+            for column in relation.visible:
+                if column.name in used:
+                    types_of.setdefault(column.name, set()).add(column.type)
+        check_operands(tree, types_of, typed)
+        check_declared(tree, types_of, typed)
     check_qualifiers(tree, relations)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -61,6 +62,8 @@ class Typer:
     def _typed(self, tree: exp.Expr) -> exp.Expr:
         """As `copy_of`; changes the tree."""
         try:
+            for values in tree.find_all(exp.Values):
+                _without_texts(values)
             query = expand_series(prepare_from(as_query(tree), copy=False))
             if query.find(exp.Star) is not None:
                 without_positions(query)
@@ -75,6 +78,16 @@ class Typer:
             return annotate_types(query, schema=schema, expression_metadata=_METADATA, dialect="postgres")
         except (SqlglotError, Error):
             return tree  # its error is reported when it is planned
+
+
+def _without_texts(values: exp.Values) -> None:
+    """Make NULL of the texts of a VALUES in columns that have other values, whose type they take, in place."""
+    rows = [row.expressions for row in values.expressions if isinstance(row, exp.Tuple)]
+    for column in zip(*rows, strict=False):
+        texts = [value for value in column if value.is_string]
+        if len(texts) < len(column):
+            for value in texts:
+                value.replace(exp.null())
 
 
 def type_of_value(node: exp.Expr) -> Known:
@@ -99,7 +112,20 @@ def _series(annotator: TypeAnnotator, node: exp.Expr) -> exp.Expr:
     return node
 
 
-_METADATA: dict[type[exp.Expr], Any] = {**METADATA, exp.ExplodingGenerateSeries: {"annotator": _series}}
+def _unnested(annotator: TypeAnnotator, node: exp.Expr) -> exp.Expr:
+    """Annotate unnest: it gives the elements of inner arrays. Those of several arrays have no one type."""
+    arrays = node.expressions if isinstance(node, exp.Unnest) else [node.this, *node.expressions]
+    found = type_of_value(arrays[0]) if len(arrays) == 1 else None
+    is_array = found is not None and found.dimensions > 0
+    annotator._set_type(node, _data_type(replace(found, dimensions=0)) if found is not None and is_array else None)
+    return node
+
+
+_METADATA: dict[type[exp.Expr], Any] = {
+    **METADATA,
+    exp.ExplodingGenerateSeries: {"annotator": _series},
+    **{kind: {"annotator": _unnested} for kind in (exp.Unnest, exp.Explode)},
+}
 
 
 def _data_type(type_: Type) -> exp.DataType:

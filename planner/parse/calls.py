@@ -129,8 +129,12 @@ def _has_path(parser: Any, document: Any) -> exp.Expr:
     return _named("?column?", call).update_positions(token)
 
 
+# The position of a cast, which is that of `::` or CAST, among its meta data; casts that no user wrote have none.
+CAST_POSITION = "cast position"
+
+
 class CallParser(StrictParser):
-    """Calls of all other functions keep their name and arguments as written."""
+    """Calls of all other functions keep their name and arguments as written, and casts their position."""
 
     FUNCTIONS: ClassVar = {
         name: _counted(name.lower(), build) if name.lower() in COUNTS else build for name, build in _BUILDERS.items()
@@ -144,6 +148,25 @@ class CallParser(StrictParser):
         self._advance(2)
         call = super()._parse_function_call(*args, **options)
         return _over_array(call) if call is not None else self._stop()
+
+    def _parse_dcolon(self) -> Any:
+        """Parse the type behind `::`, for `build_cast`."""
+        token, target = self._prev, super()._parse_dcolon()
+        if target is not None:
+            target.meta[CAST_POSITION] = token.start + 1
+        return target
+
+    def build_cast(self, strict: bool, **options: Any) -> Any:
+        cast = super().build_cast(strict, **options)
+        if isinstance(cast, exp.Cast) and CAST_POSITION in cast.to.meta:
+            cast.meta[CAST_POSITION] = cast.to.meta.pop(CAST_POSITION)
+        return cast
+
+    def _parse_cast(self, strict: bool, safe: bool | None = None) -> Any:
+        """Parse a cast behind its parenthesis."""
+        token, cast = self._tokens[self._index - 2], super()._parse_cast(strict, safe)
+        cast.meta[CAST_POSITION] = token.start + 1
+        return cast
 
     def _parse_lambda(self, alias: bool = False) -> Any:
         """Parse an argument, which may be a lambda expression."""

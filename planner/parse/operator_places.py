@@ -21,7 +21,9 @@ SPELLINGS: dict[type[exp.Expr], tuple[str, ...]] = {
     exp.RegexpILike: ("~*", "!~*"), exp.NullSafeEQ: ("=", "IS"), exp.NullSafeNEQ: ("=", "IS"),
     exp.JSONExtract: ("->",), exp.JSONExtractScalar: ("->>",), exp.JSONBExtract: ("#>",),
     exp.JSONBExtractScalar: ("#>>",), exp.ArrayContainsAll: ("@>",), exp.ArrayContainedBy: ("<@",),
-    exp.ArrayOverlaps: ("&&",), exp.Collate: ("COLLATE",), exp.Neg: ("-",), exp.BitwiseNot: ("~",), exp.Abs: ("@",),
+    exp.ArrayOverlaps: ("&&",), exp.JSONBContainsTopKey: ("?",), exp.JSONBContainsAnyTopKeys: ("?|",),
+    exp.JSONBContainsAllTopKeys: ("?&",), exp.JSONBDeleteAtPath: ("#-",),
+    exp.Collate: ("COLLATE",), exp.Neg: ("-",), exp.BitwiseNot: ("~",), exp.Abs: ("@",),
 }  # fmt: skip
 
 

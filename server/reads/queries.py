@@ -10,6 +10,7 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.translation import DuckDBError, translate
 from sparkwave.catalog.types import VARCHAR
+from sparkwave.planner.batch.definition_checks import check_definition
 from sparkwave.planner.batch.query import Batch, check_reads, plan_query
 from sparkwave.planner.batch.time_travel import points
 from sparkwave.planner.explain import duckdb_plan
@@ -19,6 +20,7 @@ from sparkwave.planner.explain.output_formats import FORMATS
 from sparkwave.planner.plan.streaming_query import streaming_of
 from sparkwave.planner.statements import (
     AlterQuery,
+    CreateIndex,
     CreateStreaming,
     CreateTable,
     DeclareCursor,
@@ -107,8 +109,10 @@ def explain(session: Session, statement: Explain) -> Result:
         where = _place(session, target, batch)
     if statement.options.analyze and batch is not None:
         return _lines([*where, *_duckdb_plan(session, batch, statement.options)])
-    if isinstance(target, CreateStreaming):
+    if isinstance(target, CreateIndex):
         check_reads(streaming_of(target, environment.catalog, environment.scope).query, environment)
+    elif isinstance(target, CreateStreaming):
+        check_definition(target.query, environment)
     try:
         indexes = session.variables.flag("enable_index_selection")
         catalog, scope = environment.catalog, environment.scope

@@ -11,6 +11,7 @@ from sparkwave.catalog.model import DEFAULT_GROUP, Relation
 from sparkwave.catalog.names import quote_if_needed
 from sparkwave.catalog.relation_details import StreamingSettings
 from sparkwave.planner.backfill.strategy import BackfillSettings
+from sparkwave.planner.batch.definition_checks import check_definition
 from sparkwave.planner.batch.query import Environment, check_reads
 from sparkwave.planner.bind.binder import resolve
 from sparkwave.planner.definitions.object_names import object_name
@@ -54,7 +55,10 @@ def planned_job(session: Session, statement: CreateStreaming, replaces: Relation
     options = read_options(streaming.options)
     made = new_settings(session, KINDS[type(statement)])
     settings = options.applied(session.backfill_settings)
-    check_reads(streaming.query, environment)
+    if isinstance(statement, CreateIndex):
+        check_reads(streaming.query, environment)
+    else:
+        check_definition(statement.query, environment)
     plan = plan_view(statement, catalog, scope, settings)
     execution.check_plan(session, plan)
     is_serverless, group = _resource_type(session, options)

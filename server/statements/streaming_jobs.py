@@ -19,8 +19,7 @@ from sparkwave.executor.backfill.jobs import PlanOutdated, refuse_altering
 from sparkwave.executor.epochs.takeover import replacement
 from sparkwave.executor.sinks.deliveries import OPERATION
 from sparkwave.executor.sinks.outbox import receiver
-from sparkwave.planner.batch.query import Environment, check_types, relations_read, typer
-from sparkwave.planner.batch.untyped_literals import check_literals
+from sparkwave.planner.batch.query import Environment, relations_read
 from sparkwave.planner.batch.values import check_given
 from sparkwave.planner.batch.write import always_identity
 from sparkwave.planner.bind.binder import resolve
@@ -85,11 +84,6 @@ def _run_job(session: Session, statement: CreateStreaming, what: str, replaces: 
     if isinstance(statement, CreateSink):
         options, connection = with_connection(session, statement.options)
         statement = replace(statement, options=options)
-    if not isinstance(statement, CreateIndex):
-        query = statement.query.copy()
-        typed = typer(environment)
-        check_types(query, environment, typed)
-        check_literals(query, typed)
     planned = planned_job(session, statement, replaces)
     streaming, made, plan = planned.streaming, planned.made, planned.plan
     upstreams = frozenset(scan.relation.id for scan in plan.scans) | relations_read(streaming.query, environment)
