@@ -87,11 +87,27 @@ TYPES = (
 )  # fmt: skip
 
 
+MODIFIED = (
+    "SELECT s, z, n, m, o, * FROM rt", "SELECT x.s, y.n FROM rt AS x LEFT JOIN rt AS y USING (v)",
+    "SELECT 'x'::varchar(10), 1::numeric(5,1), '01:00'::time(3), now()::timestamp(2), now()::timestamptz(0) FROM rt",
+    "SELECT '{a}'::varchar(3)[], '{1}'::numeric(4,1)[], s::varchar, s::varchar(3), n::numeric(5,1) FROM rt",
+    "SELECT coalesce(s, z), coalesce(s, v), coalesce(s, 'x'), coalesce(n, m), coalesce(n, o), greatest(n, m) FROM rt",
+    "SELECT CASE WHEN b THEN s ELSE z END, CASE WHEN b THEN n ELSE m END, CASE WHEN b THEN n END FROM rt",
+    "SELECT (SELECT n FROM rt LIMIT 1), (SELECT s FROM rt LIMIT 1), lag(s) OVER (), max(n) OVER (), n + 1 FROM rt",
+    "SELECT s FROM rt UNION SELECT z FROM rt", "SELECT s FROM rt UNION SELECT v FROM rt",
+    "SELECT n FROM rt UNION SELECT m FROM rt", "SELECT n FROM rt UNION ALL SELECT o FROM rt",
+    "WITH q AS (SELECT now()::timestamp(2) AS x) SELECT x FROM q", "SELECT x FROM (SELECT n AS x, s FROM rt) AS q",
+)  # fmt: skip
+
+
 @pytest.fixture(scope="module")
 def both(module_server: Server) -> Iterator[tuple[Connection, Connection]]:
     with beside(module_server) as clients:
         for client in clients:
-            client.execute("CREATE TABLE rt (v varchar, t text, i int, b boolean)")
+            client.execute(
+                "CREATE TABLE rt (v varchar, t text, i int, b boolean, s varchar(5), z varchar(5), n numeric(10,2),"
+                " m numeric(10,2), o numeric(8,1))"
+            )
         yield clients
 
 
@@ -108,4 +124,15 @@ def test_types_are_postgresqls(both: tuple[Connection, Connection], query: str) 
             types.append([(found.fname(n), found.ftype(n)) for n in range(found.nfields)])
         assert types[0] == types[1]
         told.append([(name, 1009 if oid == 1034 else oid) for name, oid in types[0]])
+    assert told[0] == told[1]
+
+
+@pytest.mark.parametrize("query", MODIFIED)
+def test_modifiers_are_postgresqls(both: tuple[Connection, Connection], query: str) -> None:
+    """The length of a varchar, the digits of a numeric, those of a time's seconds."""
+    told = []
+    for client in both:
+        client.pgconn.prepare(b"", query.encode())
+        found = client.pgconn.describe_prepared(b"")
+        told.append([(found.ftype(n), found.fmod(n)) for n in range(found.nfields)])
     assert told[0] == told[1]

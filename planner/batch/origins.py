@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from sparkwave.catalog.errors import Error
-from sparkwave.catalog.model import Relation
+from sparkwave.catalog.model import Column, Relation
 from sparkwave.catalog.types import CHAR, NAME, Type
 from sparkwave.planner.parse.from_items import from_items
 from sparkwave.planner.parse.trees import alias_of, column_type, folded
@@ -22,11 +22,34 @@ from sparkwave.planner.parse.trees import alias_of, column_type, folded
 
 @dataclass(frozen=True)
 class Origin:
-    """A column of a relation, numbered from 1. With `relation_id` 0 there is none, and only the type is known."""
+    """A column of a relation, numbered from 1. With `relation_id` 0 there is none, and only the type is known.
+
+    `modifier` is PostgreSQL's `atttypmod`, where the type itself does not tell it: the length of a varchar, or the
+    digits of a time's seconds.
+    """
 
     relation_id: int
     number: int
     type: Type
+    modifier: int = -1
+
+    @property
+    def typmod(self) -> int:
+        """PostgreSQL's `atttypmod`, -1 without."""
+        return self.modifier if self.modifier >= 0 else self.type.typmod
+
+    @property
+    def alone(self) -> Origin | None:
+        """What the engine does not tell of the type, without the column it comes from."""
+        is_told = self.type.is_text or self.type.named is not None or self.typmod >= 0
+        return Origin(0, 0, self.type, self.modifier) if is_told else None
+
+    @property
+    def unmodified(self) -> Origin | None:
+        """As `alone`, without the length or the digits."""
+        if self.type.typmod >= 0:
+            return None
+        return replace(self, modifier=-1).alone
 
 
 # The columns of a source of rows: each name with its origin, None for an expression.
@@ -38,7 +61,7 @@ class _Merged(list[tuple[str, Origin | None]]):
 
 
 # Functions that return a value of their first argument's type.
-_KEEPING = (exp.FirstValue, exp.LastValue, exp.NthValue, exp.Lag, exp.Lead, exp.AnyValue, exp.Collate, exp.Paren)
+_KEEPING = (exp.FirstValue, exp.LastValue, exp.NthValue, exp.Lag, exp.Lead, exp.AnyValue)
 # Expressions of the type that their values have together, which is the first one's that is no constant.
 _CHOOSING = (exp.Coalesce, exp.Greatest, exp.Least, exp.Case)
 _NAMES = (exp.CurrentUser, exp.SessionUser, exp.CurrentDatabase, exp.CurrentCatalog, exp.CurrentSchema)
@@ -100,13 +123,25 @@ def _of_both(query: exp.SetOperation, names: _Names) -> _Columns:
     """Return the outputs of a set operation, which have the types of the left side, or of the right for constants."""
     left, items = _outputs(query.this, names), query.left.selects
     is_counted = len(items) == len(left) and not any(item.is_star for item in items)
-    right = _outputs(query.expression, names) if is_counted and any(map(_is_constant, items)) else left
+    has_told = any(map(_is_constant, items)) or any(origin is not None and origin.typmod >= 0 for _, origin in left)
+    right = _outputs(query.expression, names) if is_counted and has_told else []
     found: _Columns = []
     for number, (name, origin) in enumerate(left):
-        if is_counted and _is_constant(items[number]) and number < len(right):
-            origin = right[number][1]
-        found.append((name, _type_alone(origin)))
+        other = right[number][1] if number < len(right) else None
+        if is_counted and number < len(right) and _is_constant(items[number]):
+            found.append((name, other.unmodified if other is not None else None))
+        else:
+            found.append((name, _shared([origin, other])))
     return found
+
+
+def _shared(origins: Sequence[Origin | None]) -> Origin | None:
+    """Return what is told of the type of values of which the first tells the type: with its digits if all have them."""
+    first = origins[0]
+    if first is None:
+        return None
+    told = [(origin.type, origin.typmod) if origin is not None else None for origin in origins]
+    return first.alone if all(each == told[0] for each in told) else first.unmodified
 
 
 def _is_constant(item: exp.Expr) -> bool:
@@ -116,9 +151,7 @@ def _is_constant(item: exp.Expr) -> bool:
 
 
 def _type_alone(origin: Origin | None) -> Origin | None:
-    """Return the type of a text or a user's type, without the column it comes from."""
-    is_told = origin is not None and (origin.type.is_text or origin.type.named is not None)
-    return Origin(0, 0, origin.type) if origin is not None and is_told else None
+    return origin.alone if origin is not None else None
 
 
 def _sources(select: exp.Select, names: _Names) -> Iterator[tuple[str, _Columns | None]]:
@@ -147,11 +180,17 @@ def _source(source: exp.Expr, names: _Names) -> _Columns | None:
     relation = names.relations.get(id(source))
     if relation is not None:
         pairs = enumerate(relation.visible, start=1)
-        return _renamed([(c.name, Origin(relation.id, n, c.type)) for n, c in pairs], alias)
+        return _renamed([(c.name, Origin(relation.id, n, c.type, _length(relation, c))) for n, c in pairs], alias)
     columns = names.ctes.get(folded(source.this)) if source.args.get("db") is None else None
     if columns is None:
         columns = [(name, Origin(0, 0, type_)) for name, type_ in names.system(source).items()]
     return _renamed(columns, alias) if columns else None
+
+
+def _length(relation: Relation, column: Column) -> int:
+    """Return the modifier of a column with a longest length, -1 for others."""
+    length = relation.length_of(column)
+    return length + 4 if length is not None else -1
 
 
 def _rows(values: exp.Values) -> list[list[exp.Expr]]:
@@ -214,11 +253,18 @@ def _type_of(value: exp.Expr, sources: _Sources, names: _Names) -> Origin | None
             return _cast(value)
     if isinstance(value, _NAMES) or (isinstance(value, exp.Anonymous) and value.name.lower() == "pg_get_userbyid"):
         return Origin(0, 0, NAME)
-    if isinstance(value, _KEEPING):
+    if isinstance(value, exp.Collate | exp.Paren):
         return _type_of(value.this, sources, names)
+    if isinstance(value, _KEEPING):
+        kept = _type_of(value.this, sources, names)
+        return kept.unmodified if kept is not None else None
     if isinstance(value, _CHOOSING):
-        chosen = next((each for each in _choices(value) if not _is_constant(each)), None)
-        return _type_of(chosen, sources, names) if chosen is not None else None
+        choices = _choices(value)
+        found = [_type_of(each, sources, names) for each in choices if not _is_constant(each)]
+        is_null = isinstance(value, exp.Case) and value.args.get("default") is None
+        if is_null or len(found) < len(choices):  # constants have no length
+            return found[0].unmodified if found and found[0] is not None else None
+        return _shared(found)
     return None
 
 
@@ -247,8 +293,21 @@ def _cast(value: exp.Expr) -> Origin | None:
         type_ = column_type(value.to)
     except Error:
         return None
-    is_told = type_.precision is not None or type_.named is not None or type_.is_text
-    return Origin(0, 0, type_) if is_told else None
+    return Origin(0, 0, type_, _modifier(value.to)).alone
+
+
+_TIMES = (exp.DType.TIME, exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ)
+
+
+def _modifier(kind: exp.Expr) -> int:
+    """Return the modifier of a written type, or of an array's elements: a length, or the digits of a time's seconds."""
+    while kind.this == exp.DType.ARRAY and kind.expressions:
+        kind = kind.expressions[0]
+    given = [part.this for part in kind.expressions if isinstance(part, exp.DataTypeParam)]
+    if len(given) != 1 or not given[0].is_int:
+        return -1
+    number = int(given[0].name)
+    return number if kind.this in _TIMES else number + 4 if kind.this in exp.DataType.TEXT_TYPES else -1
 
 
 def _all(sources: list[_Columns | None]) -> _Columns:

@@ -40,7 +40,7 @@ def described_columns(
 def _column(name: str, type_: Type, origin: Origin | None) -> ResultColumn:
     same = origin is not None and origin.type.duckdb() == type_.duckdb()
     if origin is not None and (same or (origin.type.is_text and type_.is_text)):
-        return ResultColumn(name, origin.type if same else type_, origin.relation_id, origin.number, origin.type.typmod)
+        return ResultColumn(name, origin.type if same else type_, origin.relation_id, origin.number, origin.typmod)
     # Of texts that are no table's columns, the planner tells those that are varchars. asyncpg looks up types by a query
     # with an array that is no table's column.
     return ResultColumn(name, _as_written(type_).in_rows)
