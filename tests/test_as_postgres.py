@@ -225,6 +225,32 @@ SERIES = (
 )  # fmt: skip
 
 
+NAMED_TYPES = (
+    """SELECT '"oid"'::regtype, '"int4"'::regtype, 'int4[]'::regtype, 'pg_catalog.int4'::regtype""",
+    "SELECT 'int4[]'::regtype::oid, 'text[]'::regtype::oid, 'numeric(10,2)'::regtype::oid",
+    "SELECT pg_typeof('100'::oid), pg_typeof(ARRAY[1::oid]), pg_typeof('100'::oid) = 'oid'::regtype",
+    "SELECT 'integer'::regtype = pg_typeof(1), pg_typeof(1) <> 'int8'::regtype, pg_typeof(oid) FROM pg_class LIMIT 1",
+)
+DEEP_ARRAYS = (
+    "SELECT '{{10,20},{30,40}}'::int[]",
+    "SELECT ('{{10,20}}'::int[])[1][2]",
+    "SELECT CAST('{{{{{{a}}}}}}' AS text[])",
+    "SELECT array_length('{{{1}}}'::int[], 3), array_dims('{{1,2}}'::int[]), '{}'::int[], '[1:1][1:2]={{1,2}}'::int[]",
+    "SELECT '{{1,2}}'::int[] = ARRAY[[1,2]], pg_typeof('{{1}}'::int[]), '{{1,2}}'::int[] || '{{3,4}}'::int[]",
+    "SELECT unnest('{{1,2},{3,4}}'::int[])",
+    "SELECT 2 = ANY('{{1,2}}'::int[])",
+    "SELECT '{{2024-01-01,NULL}}'::date[]",
+)
+OF_PARAMETERS = (
+    "SELECT generate_series(1, $1)",
+    "SELECT * FROM generate_series(1, $1)",
+    "SELECT generate_series($1, 10, $2)",
+    "SELECT i + 1 FROM generate_series($1, $2::bigint) AS i",
+    "SELECT * FROM generate_series($1::timestamp, $2, $3)",
+    "SELECT generate_series(1, $1::numeric)",
+)
+
+
 @pytest.fixture(scope="module")
 def both(in_process_server: Server) -> Iterator[tuple[Connection, Connection]]:
     with beside(in_process_server) as clients:
@@ -377,6 +403,30 @@ def test_differences_of_aggregates(both: tuple[Connection, Connection], call: st
     assert told[0].fetchall() == told[1].fetchall()
     types = [[column.type_code for column in cursor.description or ()] for cursor in told]
     assert types[0] == types[1]
+
+
+@pytest.mark.parametrize("query", [*NAMED_TYPES, *DEEP_ARRAYS])
+def test_types_by_name_and_arrays_of_arrays(both: tuple[Connection, Connection], query: str) -> None:
+    told = [client.execute(query.encode()).fetchall() for client in both]
+    assert told[0] == told[1]
+
+
+def test_arrays_of_arrays_in_views(both: tuple[Connection, Connection]) -> None:
+    values = "('{{10,20}}'::int[])[1][2] AS a, CAST('{{{x}},{{y}}}' AS text[]) AS b"
+    both[0].execute(f"CREATE MATERIALIZED VIEW deep AS SELECT id, {values} FROM v".encode())
+    told = both[1].execute(f"SELECT id, {values} FROM v ORDER BY id".encode()).fetchall()
+    assert both[0].execute("SELECT * FROM deep ORDER BY id").fetchall() == told
+
+
+@pytest.mark.parametrize("query", OF_PARAMETERS)
+def test_series_of_parameters(both: tuple[Connection, Connection], query: str) -> None:
+    told = []
+    for client in both:
+        client.pgconn.prepare(b"", query.encode())
+        found = client.pgconn.describe_prepared(b"")
+        parameters = [found.param_type(number) for number in range(found.nparams)]
+        told.append((parameters, [found.ftype(number) for number in range(found.nfields)]))
+    assert told[0] == told[1]
 
 
 @pytest.mark.parametrize("query", SERIES)

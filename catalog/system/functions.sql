@@ -14,23 +14,32 @@ CREATE OR REPLACE MACRO pgf.to_regclass(s, path) AS coalesce(
        AND CASE WHEN pgf.name_part(s, 2) IS NULL THEN list_contains(path, __schema)
                 ELSE __schema = pgf.name_part(s, 2) END));
 CREATE OR REPLACE MACRO pgf.regclass_in(s, path) AS
-    coalesce(pgf.to_regclass(s, path), error('relation "' || s || '" does not exist')::UINTEGER);
+    coalesce(pgf.to_regclass(s, path), error('relation "' || replace(s, '"', '') || '" does not exist')::UINTEGER);
 CREATE OR REPLACE MACRO pgf.regclass_out(o, path) AS CASE WHEN o = 0 THEN '-' ELSE coalesce(
     (SELECT if(coalesce(list_position(path, __schema) = list_min(list_transform(
                    __schemas, lambda __s: nullif(list_position(path, __s), 0))), false),
                '', pgf._ident(__schema) || '.') || pgf._ident(__name)
      FROM pgf._class WHERE __oid = o), o::VARCHAR) END;
 
-CREATE OR REPLACE MACRO pgf.to_regtype(s) AS
+CREATE OR REPLACE MACRO pgf._scalar_regtype(s) AS
     (SELECT min(__oid) FROM pgf._type
      WHERE lower(s) IN (__name, __typname, 'pg_catalog.' || __typname) OR
            regexp_replace(lower(s), '\s*\([^)]*\)', '') = __name OR
            __typname = CASE lower(s) WHEN 'int' THEN 'int4' WHEN 'decimal' THEN 'numeric' WHEN 'float' THEN 'float8' END
+           OR (contains(s, '"') AND __typname = pgf.name_part(s, 1)
+               AND __schema = coalesce(pgf.name_part(s, 2), 'pg_catalog'))
            OR (__schema <> 'pg_catalog' AND __name = s)
            OR (__schema <> 'pg_catalog' AND __typname = pgf.name_part(s, 1)
                AND __schema = coalesce(pgf.name_part(s, 2), __schema)));
+-- An array's type has the name of its elements' after an underscore; a quoted name is a type's own.
+CREATE OR REPLACE MACRO pgf.to_regtype(s) AS
+    CASE WHEN ends_with(s, '[]')
+         THEN (SELECT min(a.__oid) FROM pgf._type a, pgf._type t
+               WHERE t.__oid = pgf._scalar_regtype(regexp_replace(s, '(\[\])+$', '')) AND a.__typname = '_' || t.__typname
+                 AND a.__schema = t.__schema)
+         ELSE pgf._scalar_regtype(s) END;
 CREATE OR REPLACE MACRO pgf.regtype_in(s) AS coalesce(
-    try_cast(s AS UINTEGER), pgf.to_regtype(s), error('type "' || s || '" does not exist')::UINTEGER);
+    try_cast(s AS UINTEGER), pgf.to_regtype(s), error('type "' || replace(s, '"', '') || '" does not exist')::UINTEGER);
 CREATE OR REPLACE MACRO pgf.regtype_out(o) AS
     CASE WHEN o = 0 THEN '-' ELSE coalesce((SELECT __name FROM pgf._type WHERE __oid = o), o::VARCHAR) END;
 

@@ -402,6 +402,7 @@ CREATE OR REPLACE MACRO pg._type_name(t) AS CASE t
     WHEN 'VARCHAR' THEN 'character varying' WHEN 'DOUBLE' THEN 'double precision' WHEN 'FLOAT' THEN 'real'
     WHEN 'TIMESTAMP' THEN 'timestamp without time zone' WHEN 'TIME' THEN 'time without time zone'
     WHEN 'HUGEINT' THEN 'numeric' WHEN 'BLOB' THEN 'bytea' WHEN 'JSON' THEN 'jsonb' WHEN '"NULL"' THEN 'unknown'
+    WHEN 'UINTEGER' THEN 'oid'
     ELSE CASE WHEN starts_with(t, 'DECIMAL') THEN 'numeric' WHEN starts_with(t, 'STRUCT') THEN 'record'
               WHEN starts_with(t, 'UNION') THEN 'json'
               WHEN starts_with(t, 'ENUM') THEN regexp_extract(t, '\x01\[\d+, ".*", "(.*)"\]''\)$', 1)

@@ -7,7 +7,7 @@ definitions, which are not checked, may still rely on that.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 from sqlglot import exp
@@ -83,6 +83,27 @@ def check_declared(tree: exp.Expr, types_of: TypesOf, typed: Typer) -> None:
             error = use.refused(types, names)
             if error is not None:
                 raise error
+
+
+def without_texts(tree: exp.Expr) -> exp.Expr:
+    """Return a tree where texts in VALUES are NULL in columns that have other values, whose type they take."""
+    columns = [column for values in tree.find_all(exp.Values) for column in _columns(values) if _is_mixed(column)]
+    if not columns:
+        return tree
+    tree = tree.copy()
+    for values in tree.find_all(exp.Values):
+        for text in [text for column in _columns(values) if _is_mixed(column) for text in column if text.is_string]:
+            text.replace(exp.null())
+    return tree
+
+
+def _columns(values: exp.Values) -> list[tuple[exp.Expr, ...]]:
+    rows = [row.expressions for row in values.expressions if isinstance(row, exp.Tuple)]
+    return list(zip(*rows, strict=False))
+
+
+def _is_mixed(column: Sequence[exp.Expr]) -> bool:
+    return 0 < sum(value.is_string for value in column) < len(column)
 
 
 def shown(node: exp.Expr, type_: Known, types_of: TypesOf) -> str:
@@ -176,7 +197,7 @@ def _operator(node: exp.Expr, name: str, left: exp.Expr, right: exp.Expr, text: 
 
     def fits(own: Known, other: Known) -> bool:
         if is_array and other is not None:
-            return other.dimensions > 0 and has_operator(name, own, other.element)
+            return other.dimensions > 0 and has_operator(name, own, replace(other, dimensions=0))
         return has_operator(name, own, other)
 
     def refused(types: Sequence[Known], names: Sequence[str]) -> Error | None:
@@ -186,7 +207,7 @@ def _operator(node: exp.Expr, name: str, left: exp.Expr, right: exp.Expr, text: 
         if is_array and types[1] is not None and not types[1].dimensions:
             message = "op ANY/ALL (array) requires array on right side"
             return Error(message, errors.WRONG_OBJECT_TYPE, position=position)
-        other = names[1].removesuffix("[]") if is_array else names[1]
+        other = names[1].replace("[]", "") if is_array else names[1]
         written, position = _negated(name, position, text)
         message = f"operator does not exist: {names[0]} {written} {other}"
         return Error(message, errors.UNDEFINED_FUNCTION, hint=errors.NO_OPERATOR, position=position)

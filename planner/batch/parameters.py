@@ -220,6 +220,13 @@ def _siblings(parent: exp.Expr, child: exp.Expr, seen: Seen) -> Known:
     return _common_of(parent, parent.iter_expressions(), seen)
 
 
+def _in_series(parent: exp.Expr, child: exp.Expr, seen: Seen) -> Known:
+    """Return the type of a bound or a step: that of the others, but the step of moments is an interval."""
+    found = _siblings(parent, child, seen)
+    is_of_moments = found in (DATE, TIMESTAMP, TIMESTAMPTZ)
+    return INTERVAL if is_of_moments and child.arg_key == "step" else found
+
+
 def _of_case(parent: exp.Expr, child: exp.Expr, seen: Seen) -> Known:
     case = parent if isinstance(parent, exp.Case) else parent.parent
     assert case is not None
@@ -331,7 +338,7 @@ _RULES: tuple[tuple[tuple[type[exp.Expr], ...], _Rule], ...] = (
     ((exp.And, exp.Or, exp.Not, exp.Where, exp.Having, exp.Join), _fixed(BOOLEAN)),
     ((exp.Case, exp.If), _of_case),
     ((exp.Between, exp.Coalesce, exp.Greatest, exp.Least, exp.Array), _siblings),
-    ((exp.GenerateSeries, exp.ExplodingGenerateSeries), _siblings),
+    ((exp.GenerateSeries, exp.ExplodingGenerateSeries), _in_series),
     ((exp.Lag, exp.Lead, exp.NthValue, exp.Ntile), _fixed(INTEGER)),
     ((exp.GroupConcat,), _fixed(TEXT)),
     ((exp.Tuple,), _in_row),

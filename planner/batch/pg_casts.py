@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from sqlglot import exp
@@ -188,6 +188,9 @@ def rewrite_comparison(node: exp.Binary, context: Context) -> exp.Expr | None:
     if isinstance(right, exp.All):
         return _all(node)
     for side, other in ((left, right), (right, left)):
+        if isinstance(side, exp.Anonymous) and side.name.lower() == "pg_typeof" and not is_text(other):
+            side.replace(call("regtype_in", side.copy()))
+            return node
         if _is_regproc(side) and not other.is_string and not is_text(other):
             side.replace(call("regproc_in", side.copy()))
             return node
@@ -226,8 +229,14 @@ def _items(array: exp.Expr) -> list[exp.Expr] | None:
         constants = ["NULL" if text is None else literal(text) for text in texts]
         return runs(constants) if len(constants) > LONG else [_text_or_null(text) for text in texts]
     if isinstance(array, exp.Cast) and isinstance(array.this, exp.Array):
-        return array.this.expressions
+        return list(_flat(array.this))
     return None
+
+
+def _flat(array: exp.Array) -> Iterator[exp.Expr]:
+    """Yield the elements of an array, those of inner arrays too."""
+    for item in array.expressions:
+        yield from _flat(item) if isinstance(item, exp.Array) else (item,)
 
 
 def depth(items: object) -> int:

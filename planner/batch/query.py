@@ -27,7 +27,7 @@ from sparkwave.planner.batch.cast_rows import with_cast_rows
 from sparkwave.planner.batch.column_privileges import columns_read
 from sparkwave.planner.batch.constants import constant_parameters, with_constants
 from sparkwave.planner.batch.correlated import with_outer_columns
-from sparkwave.planner.batch.declared_checks import check_declared
+from sparkwave.planner.batch.declared_checks import check_declared, without_texts
 from sparkwave.planner.batch.distinct_checks import check_distinct_orders
 from sparkwave.planner.batch.grouping import expand_grouping
 from sparkwave.planner.batch.hashed_lists import hash_lists
@@ -39,7 +39,13 @@ from sparkwave.planner.batch.parameters import infer_parameters, parameter_numbe
 from sparkwave.planner.batch.pg_names import system_schema
 from sparkwave.planner.batch.qualifiers import check_qualifiers
 from sparkwave.planner.batch.removals import with_removals
-from sparkwave.planner.batch.row_functions import expand_around_rows, expand_calls, expand_unnests, is_single_value
+from sparkwave.planner.batch.row_functions import (
+    expand_around_rows,
+    expand_calls,
+    expand_unnests,
+    is_single_value,
+    with_series_of_parameters,
+)
 from sparkwave.planner.batch.row_in_query import expand_row_in_query
 from sparkwave.planner.batch.row_structs import with_row_types
 from sparkwave.planner.batch.sequence_calls import NO_DRAWS, Draws, with_sequences
@@ -200,6 +206,7 @@ def plan_query(
     tree = expand_sessions(expand_windows(canonical(tree, copy=False)))
     if parameters is None:
         parameters = infer(tree, environment, oids)
+    with_series_of_parameters(tree, parameters)
     constants = constant_parameters(tree)
     tree = pg_compat.with_settings(with_constants(tree, values) if constants else tree)
     sets = pg_compat.set_config_calls(tree)
@@ -314,6 +321,7 @@ def check_types(tree: exp.Expr, environment: Environment, typed: Typer) -> None:
     if read is not None:
         if any(kind.this == exp.DType.JSON for kind in tree.find_all(exp.DataType)):
             tree = with_json(tree.copy())
+        tree = without_texts(tree)
         used = {folded(column.this) for column in tree.find_all(exp.Column) if isinstance(column.this, exp.Identifier)}
         types_of: dict[str, set[Type]] = {}
         for relation in read:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from sqlglot import exp
 from sqlglot.optimizer.annotate_types import annotate_types
 
-from sparkwave.catalog.types import BIGINT, INTEGER, NUMERIC, SMALLINT
+from sparkwave.catalog.types import BIGINT, INTEGER, NUMERIC, SMALLINT, Type
 from sparkwave.planner.bind.output_names import FUNCTION_NODES, output_name
 from sparkwave.planner.functions.operators import METADATA, as_call
 from sparkwave.planner.functions.result_types import Known
 from sparkwave.planner.functions.scalar_functions import duckdb_call, of_each, ours
 from sparkwave.planner.functions.typed import data_type, type_of_part
+from sparkwave.planner.parse.parameter_runs import parameter_numbers
 from sparkwave.planner.parse.set_returning import ORDINALITY, put_into_from
 from sparkwave.planner.parse.trees import folded
 
@@ -92,7 +93,18 @@ def with_numeric_series(series: exp.Expr) -> exp.Expr:
 def _types(series: exp.Expr) -> list[Known]:
     """Return the types of a series' arguments as far as they are known without tables."""
     known = annotate_types(series.copy(), expression_metadata=METADATA, dialect="postgres")
-    return [type_of_part(part) for part in known.iter_expressions()]
+    return [type_of_part(part) or part.meta.get(_OF_PARAMETER) for part in known.iter_expressions()]
+
+
+_OF_PARAMETER = "type of parameter"
+
+
+def with_series_of_parameters(tree: exp.Expr, parameters: Sequence[Type]) -> None:
+    """Let the parameters among the arguments of series have their types, in place."""
+    for series in tree.find_all(exp.ExplodingGenerateSeries):
+        for part in series.iter_expressions():
+            for number in parameter_numbers(part):
+                part.meta[_OF_PARAMETER] = parameters[number - 1]
 
 
 def bigint_as_integer(node: exp.Expr) -> exp.Expr:

@@ -62,8 +62,6 @@ class Typer:
     def _typed(self, tree: exp.Expr) -> exp.Expr:
         """As `copy_of`; changes the tree."""
         try:
-            for values in tree.find_all(exp.Values):
-                _without_texts(values)
             query = expand_series(prepare_from(as_query(tree), copy=False))
             if query.find(exp.Star) is not None:
                 without_positions(query)
@@ -78,16 +76,6 @@ class Typer:
             return annotate_types(query, schema=schema, expression_metadata=_METADATA, dialect="postgres")
         except (SqlglotError, Error):
             return tree  # its error is reported when it is planned
-
-
-def _without_texts(values: exp.Values) -> None:
-    """Make NULL of the texts of a VALUES in columns that have other values, whose type they take, in place."""
-    rows = [row.expressions for row in values.expressions if isinstance(row, exp.Tuple)]
-    for column in zip(*rows, strict=False):
-        texts = [value for value in column if value.is_string]
-        if len(texts) < len(column):
-            for value in texts:
-                value.replace(exp.null())
 
 
 def type_of_value(node: exp.Expr) -> Known:

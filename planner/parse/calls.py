@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -133,6 +134,24 @@ def _has_path(parser: Any, document: Any) -> exp.Expr:
 CAST_POSITION = "cast position"
 
 
+def _deepen(cast: exp.Expr) -> None:
+    """Give the type of a literal that is cast to an array as many dimensions as it has: PostgreSQL's has any number."""
+    text, target = cast.this.unnest(), cast.args.get("to")
+    if not text.is_string or not isinstance(target, exp.DataType) or target.this != exp.DType.ARRAY:
+        return
+    own, kind = 0, target
+    while kind.this == exp.DType.ARRAY and kind.expressions:
+        own, kind = own + 1, kind.expressions[0]
+    braces = _BRACES.match(text.name)
+    for _ in range(own, braces[0].count("{") if braces is not None else own):
+        target = exp.DataType(this=exp.DType.ARRAY, expressions=[target], nested=True)
+    cast.set("to", target)
+
+
+# The braces with which an array's text begins, behind its bounds.
+_BRACES = re.compile(r"\s*(?:\[[^=]*=)?[\s{]*")
+
+
 class CallParser(StrictParser):
     """Calls of all other functions keep their name and arguments as written, and casts their position."""
 
@@ -160,12 +179,14 @@ class CallParser(StrictParser):
         cast = super().build_cast(strict, **options)
         if isinstance(cast, exp.Cast) and CAST_POSITION in cast.to.meta:
             cast.meta[CAST_POSITION] = cast.to.meta.pop(CAST_POSITION)
+            _deepen(cast)
         return cast
 
     def _parse_cast(self, strict: bool, safe: bool | None = None) -> Any:
         """Parse a cast behind its parenthesis."""
         token, cast = self._tokens[self._index - 2], super()._parse_cast(strict, safe)
         cast.meta[CAST_POSITION] = token.start + 1
+        _deepen(cast)
         return cast
 
     def _parse_lambda(self, alias: bool = False) -> Any:
