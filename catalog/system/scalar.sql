@@ -434,6 +434,8 @@ CREATE OR REPLACE MACRO pg._number_digits
         || if(p = 0, '', '.' || left(rpad(split_part(round(x, p)::DECIMAL(38,10)::VARCHAR, '.', 2), p, '0'), p)),
     (x FLOAT, p) AS pg._float_digits(x, p, 6),
     (x DOUBLE, p) AS pg._float_digits(x, p, 15);
+-- With the places behind the point before it.
+CREATE OR REPLACE MACRO pg._number_shifted(d) AS regexp_replace(replace(d, '.', ''), '^(-?)0+([0-9])', '\1\2');
 CREATE OR REPLACE MACRO pg._number_filled(d, zeros) AS if(length(d) < zeros, lpad(d, zeros::INTEGER, '0'), d);
 CREATE OR REPLACE MACRO pg._number_comma(d, behind) AS if(length(d) > behind, ',', ' ');
 CREATE OR REPLACE MACRO pg._number_signed(minus, whole, fraction, s, f) AS
@@ -503,21 +505,36 @@ CREATE OR REPLACE MACRO pg.lpad
 CREATE OR REPLACE MACRO pg.rpad
     (s, n) AS rpad(s, pg._characters(n), ' '),
     (s, n, f) AS CASE WHEN f = '' THEN left(s, pg._most(n, 0)) ELSE rpad(s, pg._characters(n), f) END;
-CREATE OR REPLACE MACRO pg.btrim(s) AS trim(s, ' '), (s, c) AS trim(s, c);
-CREATE OR REPLACE MACRO pg.ltrim(s) AS ltrim(s, ' '), (s, c) AS ltrim(s, c);
-CREATE OR REPLACE MACRO pg.rtrim(s) AS rtrim(s, ' '), (s, c) AS rtrim(s, c);
+-- Bytes are trimmed and searched as hexadecimal digits, two a byte.
+CREATE OR REPLACE MACRO pg._any_bytes(b) AS '(?:' || array_to_string(regexp_extract_all(hex(b), '..'), '|') || ')+';
+CREATE OR REPLACE MACRO pg.btrim(s VARCHAR) AS trim(s, ' '), (s VARCHAR, c VARCHAR) AS trim(s, c),
+    (s BLOB, c BLOB) AS unhex(regexp_replace(regexp_replace(hex(s), '^' || pg._any_bytes(c), ''), pg._any_bytes(c) || '$', ''));
+CREATE OR REPLACE MACRO pg.ltrim(s VARCHAR) AS ltrim(s, ' '), (s VARCHAR, c VARCHAR) AS ltrim(s, c),
+    (s BLOB, c BLOB) AS unhex(regexp_replace(hex(s), '^' || pg._any_bytes(c), ''));
+CREATE OR REPLACE MACRO pg.rtrim(s VARCHAR) AS rtrim(s, ' '), (s VARCHAR, c VARCHAR) AS rtrim(s, c),
+    (s BLOB, c BLOB) AS unhex(regexp_replace(hex(s), pg._any_bytes(c) || '$', ''));
 CREATE OR REPLACE MACRO pg.translate(s, a, b) AS translate(s, a, b);
 CREATE OR REPLACE MACRO pg.reverse(s) AS
     if(strlen(s) = length(s), reverse(s), array_to_string(list_reverse(regexp_extract_all(s, '(?s:.)')), ''));
-CREATE OR REPLACE MACRO pg.strpos(s, p) AS CASE WHEN p = '' THEN if(s IS NULL, NULL, 1) ELSE strpos(s, p)::INTEGER END;
+CREATE OR REPLACE MACRO pg.strpos
+    (s VARCHAR, p VARCHAR) AS CASE WHEN p = '' THEN if(s IS NULL, NULL, 1) ELSE strpos(s, p)::INTEGER END,
+    (s BLOB, p BLOB) AS CASE WHEN s IS NOT NULL AND p IS NOT NULL THEN coalesce(list_filter(
+        range(1, octet_length(s) - octet_length(p) + 2),
+        lambda i: substring(hex(s), 2 * i - 1, 2 * octet_length(p)) = hex(p))[1], 0)::INTEGER END;
 CREATE OR REPLACE MACRO pg.split_part(s, d, n) AS
     CASE WHEN s IS NULL OR n IS NULL OR d IS NULL THEN NULL
          WHEN n = 0 THEN pg.raise('22023', 'field position must not be zero')::VARCHAR WHEN d = '' THEN if(n IN (1, -1), s, '') ELSE split_part(s, d, n) END;
 CREATE OR REPLACE MACRO pg._place(n) AS
     if(n <= 0, pg.raise('22011', 'negative substring length not allowed'), n);
 CREATE OR REPLACE MACRO pg.overlay
-    (s, r, n) AS substring(s, 1, pg._place(n) - 1) || r || substring(s, pg._most((n::BIGINT + length(r))::INTEGER, 1)),
-    (s, r, n, l) AS substring(s, 1, pg._place(n) - 1) || r || substring(s, pg._most((n::BIGINT + l)::INTEGER, 1));
+    (s VARCHAR, r VARCHAR, n BIGINT) AS substring(s, 1, pg._place(n) - 1) || r
+        || substring(s, pg._most((n + length(r))::INTEGER, 1)),
+    (s VARCHAR, r VARCHAR, n BIGINT, l BIGINT) AS substring(s, 1, pg._place(n) - 1) || r
+        || substring(s, pg._most((n + l)::INTEGER, 1)),
+    (s BLOB, r BLOB, n BIGINT) AS unhex(substring(hex(s), 1, 2 * (pg._place(n) - 1)) || hex(r)
+        || substring(hex(s), 2 * pg._most(n + octet_length(r), 1) - 1)),
+    (s BLOB, r BLOB, n BIGINT, l BIGINT) AS unhex(substring(hex(s), 1, 2 * (pg._place(n) - 1)) || hex(r)
+        || substring(hex(s), 2 * pg._most(n + l, 1) - 1));
 CREATE OR REPLACE MACRO pg.ascii(s) AS if(s = '', 0, unicode(s))::INTEGER;
 CREATE OR REPLACE MACRO pg.chr(n) AS
     CASE WHEN n = 0 THEN pg.raise('54000', 'null character not permitted')::VARCHAR
@@ -541,7 +558,7 @@ CREATE OR REPLACE MACRO pg._crc32c(b) AS pg._crc(b, [0, 274646895, 549293790, 82
         2460548119, 2722870694, 2987750089, 3280807620, 3553878443, 3811616794, 4084100981]::BIGINT[]);
 CREATE OR REPLACE MACRO pg.crc32(s VARCHAR) AS pg._crc32(encode(s)), (b BLOB) AS pg._crc32(b);
 CREATE OR REPLACE MACRO pg.crc32c(s VARCHAR) AS pg._crc32c(encode(s)), (b BLOB) AS pg._crc32c(b);
-CREATE OR REPLACE MACRO pg._utf8(name) AS if(replace(lower(name), '-', '') = 'utf8', name,
+CREATE OR REPLACE MACRO pg._utf8(name) AS if(regexp_replace(lower(name), '[^a-z0-9]', '', 'g') = 'utf8', name,
     pg.raise('0A000', 'conversion of encoding "' || name || '" is not supported')::VARCHAR);
 -- The hexadecimal digits from the first byte on that begins no character: it says how many bytes a character would have.
 CREATE OR REPLACE MACRO pg._behind_characters(h) AS substr(h, length(regexp_extract(h, '^(?:0[1-9A-F]|[1-7].'
@@ -555,6 +572,21 @@ CREATE OR REPLACE MACRO pg._decoded(b) AS CASE WHEN b IS NOT NULL THEN
     decode(b)) END;
 CREATE OR REPLACE MACRO pg.convert_from(b, name) AS CASE WHEN pg._utf8(name) IS NOT NULL THEN pg._decoded(b) END;
 CREATE OR REPLACE MACRO pg.convert_to(s, name) AS CASE WHEN pg._utf8(name) IS NOT NULL THEN encode(s) END;
+-- In an encoding whose bytes are these characters, the last of Unicode being none (planner/functions/encodings.py).
+CREATE OR REPLACE MACRO pg._bytes_shown(h) AS
+    array_to_string(list_transform(regexp_extract_all(lower(h), '..'), lambda e: '0x' || e), ' ');
+CREATE OR REPLACE MACRO pg._character_of(h, characters, name) AS list_transform(
+    [characters[('0x' || h)::INTEGER + 1]], lambda c: CASE WHEN c <> chr(1114109) THEN c
+    WHEN h = '00' THEN pg.raise('22021', 'invalid byte sequence for encoding "' || name || '": 0x00')::VARCHAR
+    ELSE pg.raise('22P05', 'character with byte sequence ' || pg._bytes_shown(h) || ' in encoding "' || name
+                  || '" has no equivalent in encoding "UTF8"')::VARCHAR END)[1];
+CREATE OR REPLACE MACRO pg._decoded_by(b, characters, name) AS array_to_string(list_transform(
+    regexp_extract_all(hex(b), '..'), lambda h: pg._character_of(h, characters, name)), '');
+CREATE OR REPLACE MACRO pg._byte_of(c, characters, name) AS if(contains(characters, c), printf('%02X', strpos(characters, c) - 1),
+    pg.raise('22P05', 'character with byte sequence ' || pg._bytes_shown(hex(encode(c)))
+             || ' in encoding "UTF8" has no equivalent in encoding "' || name || '"')::VARCHAR);
+CREATE OR REPLACE MACRO pg._encoded_by(s, characters, name) AS unhex(array_to_string(list_transform(
+    regexp_extract_all(s, '(?s:.)'), lambda c: pg._byte_of(c, characters, name)), ''));
 CREATE OR REPLACE MACRO pg._byte_at(b, n) AS if(n >= 0 AND n < octet_length(b), n, pg.raise('2202E',
     'index ' || n || ' out of valid range, 0..' || (octet_length(b) - 1)));
 CREATE OR REPLACE MACRO pg.get_byte(b, n) AS ('0x' || substr(hex(b), 2 * pg._byte_at(b, n) + 1, 2))::INTEGER;
@@ -651,6 +683,9 @@ CREATE OR REPLACE MACRO pg.regexp_replace
 CREATE OR REPLACE MACRO pg._rest(s, n) AS
     CASE WHEN n < 1 THEN pg.raise('22023', 'invalid value for parameter "start": ' || n)::VARCHAR
          WHEN n > length(s) + 1 THEN NULL ELSE substring(s, n) END;
+CREATE OR REPLACE MACRO pg._behind_start(s, n, replaced) AS if(n > length(s) + 1, s, left(s, n - 1) || replaced);
+CREATE OR REPLACE MACRO pg._match_number(n) AS
+    if(n < 1, pg.raise('22023', 'invalid value for parameter "n": ' || n)::BIGINT, n);
 CREATE OR REPLACE MACRO pg.regexp_count(s, p) AS len(regexp_extract_all(s, p, 0, 's'))::INTEGER,
     (s, p, n) AS if(n > length(s) + 1 AND p IS NOT NULL, 0, len(regexp_extract_all(pg._rest(s, n), p, 0, 's')))::INTEGER,
     (s, p, n, f) AS if(n > length(s) + 1 AND p IS NOT NULL AND f IS NOT NULL, 0,

@@ -37,7 +37,7 @@ from sparkwave.catalog.types import (
     Type,
 )
 from sparkwave.planner.batch.pg_casts import array_items, array_of, depth, escaped, nested_items
-from sparkwave.planner.functions import units
+from sparkwave.planner.functions import encodings, units
 from sparkwave.planner.functions.date_patterns import moment_text, strftime_format
 from sparkwave.planner.functions.digits import (
     INT64_DIGITS,
@@ -65,6 +65,7 @@ from sparkwave.planner.functions.jsonb_contains import contains
 from sparkwave.planner.functions.number_patterns import is_number_format, number_read, number_text
 from sparkwave.planner.functions.operators import INEXACT, as_call
 from sparkwave.planner.functions.python_call import PythonCall, in_form
+from sparkwave.planner.functions.regexp_flags import with_flags
 from sparkwave.planner.functions.result_types import Known, array_type, field_place, holds_struct, is_numeric
 from sparkwave.planner.functions.safe import HOLDS_ROWS, Rows, is_call, is_safe_cast, may_raise
 from sparkwave.planner.functions.safe_aggregates import counted_rows, defined, guarded, or_null
@@ -202,6 +203,7 @@ def _for_duckdb(node: exp.Expr, lenient: bool) -> exp.Expr | None:
         return _rounded_by(name, arguments, type_)
     if type_ is not None and (has_many_places(type_) or (name in ROUNDINGS and type_.precision is not None)):
         return _function_of_quotients(name, arguments, type_)
+    arguments = with_flags(name, arguments)
     build = _BUILDERS.get(name)
     if build is not None:
         try:
@@ -969,7 +971,10 @@ def _keys(arguments: _Args) -> exp.Expr:
 
 def _groups(pattern: exp.Expr) -> int:
     """Return the number of groups in a constant pattern, because DuckDB wants their numbers as constants."""
-    return re.compile(pattern.name).groups if pattern.is_string else 0
+    try:
+        return re.compile(pattern.name).groups if pattern.is_string else 0
+    except re.error:  # DuckDB's error is the one that is told
+        return 0
 
 
 def _group_or_null(found: exp.Expr, pattern: exp.Expr, number: int) -> exp.Expr:
@@ -986,12 +991,53 @@ _MOST_GROUPS = 9
 
 
 def _regexp_substr(arguments: _Args) -> exp.Expr:
-    if len(arguments) > 2:
-        raise Error("regexp_substr with more than a pattern is not supported", errors.FEATURE_NOT_SUPPORTED)
+    """Return regexp_substr of a text, a pattern, a place to start at, the number of the match, flags and a group."""
     text, pattern = arguments[:2]
+    if len(arguments) > 2:
+        return _nth_match(*arguments)
     group = exp.Literal.number(min(1, _groups(pattern)))
     found = duckdb_call("regexp_extract", text, pattern, group, exp.Literal.string("s"))
     return exp.Case().when(duckdb_call("regexp_matches", text.copy(), pattern.copy(), exp.Literal.string("s")), found)
+
+
+def _nth_match(
+    text: exp.Expr,
+    pattern: exp.Expr,
+    start: exp.Expr,
+    number: exp.Expr | None = None,
+    flags: exp.Expr | None = None,
+    group: exp.Expr | None = None,
+) -> exp.Expr:
+    number, group = number or exp.Literal.number(1), group or exp.Literal.number(0)
+    if not group.unnest().is_int or (flags is not None and not flags.unnest().is_string):
+        message = "regexp_substr with flags or a group that are not constants is not supported"
+        raise Error(message, errors.FEATURE_NOT_SUPPORTED)
+    options = exp.Literal.string("s" + (flags.unnest().name if flags is not None else ""))
+    if pattern.is_string and int(group.unnest().name) > _groups(pattern):
+        return exp.cast(exp.null(), exp.DType.TEXT)
+    found = duckdb_call("regexp_extract_all", ours("_rest", text, start), pattern, group.unnest(), options)
+    return duckdb_call("list_extract", found, ours("_match_number", number))
+
+
+def _regexp_replace(arguments: _Args) -> exp.Expr:
+    """Return regexp_replace, with flags or with a place to start at, the number of the match and flags."""
+    if len(arguments) < 4 or (len(arguments) == 4 and not _is_place(arguments[3])):
+        return ours("regexp_replace", *arguments)
+    text, pattern, replacement, start, *rest = arguments
+    number = rest[0].unnest() if rest else exp.Literal.number(1)
+    if not number.is_int or int(number.name) > 1 or not all(flags.is_string for flags in rest[1:]):
+        message = "regexp_replace of another match than the first or all is not supported"
+        raise Error(message, errors.FEATURE_NOT_SUPPORTED)
+    options = (rest[1].name if len(rest) > 1 else "").replace("g", "") + ("g" if number.name == "0" else "")
+    replaced = ours("regexp_replace", ours("_rest", text, start), pattern, replacement, exp.Literal.string(options))
+    return ours("_behind_start", text.copy(), start.copy(), replaced)
+
+
+def _is_place(argument: exp.Expr) -> bool:
+    """Whether an argument is a number and no text of flags."""
+    type_ = type_of_part(argument)
+    value = argument.unnest()
+    return value.is_int or (type_ is not None and type_.is_integer)
 
 
 def _is_null(argument: exp.Expr) -> bool:
@@ -1228,10 +1274,14 @@ _BUILDERS: dict[str, Callable[[_Args], exp.Expr]] = {
     "array_transform": _array_transform,
     "concat": lambda arguments: duckdb_call("concat", *_output_all(arguments)),
     "concat_ws": lambda arguments: duckdb_call("concat_ws", arguments[0], *_output_all(arguments[1:])),
+    "convert": encodings.convert,
+    "convert_from": encodings.convert_from,
+    "convert_to": encodings.convert_to,
     "div": lambda arguments: ours("div_quotients" if QUOTIENT in map(type_of_part, arguments) else "div", *arguments),
     "format": _format,
     "substring": _substring,
     "regexp_substr": _regexp_substr,
+    "regexp_replace": _regexp_replace,
     "regexp_match": _regexp_match,
     AS_NUMERIC: _real_as_numeric,
     "regexp_all_matches": _regexp_all_matches,

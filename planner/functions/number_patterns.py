@@ -10,8 +10,10 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.planner.functions.scalar_functions import of_one, ours
 
-# Digits with group separators, a fraction, and a sign on one side. D and G are the C locale's point and comma.
-_NUMBER = re.compile(r"(FM)?(S|MI)?([90,G]*[90][90,G]*)(?:[.D]([90]+))?(S|MI)?", re.IGNORECASE)
+# Digits with group separators, a fraction or places that V shifts before the point, and a sign on one side. D and G are
+# the C locale's point and comma.
+_NUMBER = re.compile(r"(FM)?(S|MI)?([90,G]*[90][90,G]*)(?:[.D]([90]+)|V(9*))?(S|MI)?", re.IGNORECASE)
+_SHIFTED_POINT = re.compile(r"^(?:[^\"]*V[^\"]*[.D]|[^\"]*[.D][^\"]*V)", re.IGNORECASE)
 # Patterns that are no date pattern.
 _NOT_DATE = re.compile(
     r"(?:FM|TH|PR|PL|SG|MI|RN|EEEE|[90.,DGSVL$\s])*[90](?:FM|TH|PR|PL|SG|MI|EEEE|[90.,DGSVL$\s])*", re.I
@@ -25,15 +27,18 @@ def is_number_format(pattern: str) -> bool:
 
 def number_text(value: exp.Expr, pattern: exp.Expr, is_quotient: bool = False) -> exp.Expr:
     """Return `to_char` of a number. Raises Error 0A000 for a pattern that is no constant or not supported."""
+    if pattern.is_string and _SHIFTED_POINT.search(pattern.name):
+        raise Error('cannot use "V" and decimal point together', errors.SYNTAX_ERROR)
     found = _NUMBER.fullmatch(pattern.name) if pattern.is_string else None
-    if found is None or (found[2] and found[5]):
+    if found is None or (found[2] and found[6]):
         raise Error(
             f"{_written(pattern)} is not supported",
             errors.FEATURE_NOT_SUPPORTED,
-            hint="Patterns are made of 9, 0, a comma or G, one point or D, FM in front, and S or MI on one side.",
+            hint="Patterns are made of 9, 0, a comma or G, one point, D or V, FM in front, and S or MI on one side.",
         )
-    fill, before, whole, fraction, after = found.groups()
-    fraction = fraction or ""
+    fill, before, whole, fraction, shifted, after = found.groups()
+    fraction, shifted = fraction or "", shifted or ""
+    whole += shifted
     sign = f"{before.upper()}_" if before else f"_{after.upper()}" if after else ""
     constants = (
         exp.Literal.string(whole.upper().replace("G", ",")),
@@ -43,8 +48,10 @@ def number_text(value: exp.Expr, pattern: exp.Expr, is_quotient: bool = False) -
         exp.true() if fill else exp.false(),
     )
     if is_quotient:  # the macro takes numerics with fewer digits, and rounding twice would be wrong
-        value = exp.Anonymous(this="round", expressions=[value, exp.Literal.number(len(fraction))])
-    digits = ours("_number_digits", value, exp.Literal.number(len(fraction)))
+        value = exp.Anonymous(this="round", expressions=[value, exp.Literal.number(len(fraction + shifted))])
+    digits = ours("_number_digits", value, exp.Literal.number(len(fraction + shifted)))
+    if shifted:
+        digits = ours("_number_shifted", digits)
     shown = ours("_number_shown", digits, constants[0], constants[2], constants[4])
     return ours("_number_text", digits.copy(), _whole(shown, constants[0].name), *(each.copy() for each in constants))
 
