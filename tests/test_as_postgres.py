@@ -205,6 +205,10 @@ UNDEFINED = (
 
 # Whole statements with errors; their SQLSTATE, message and position are PostgreSQL's.
 MISTAKES = (
+    'SELECT "a""b" FROM v', 'SELECT "A" FROM v', 'SELECT v."ID", a FROM v',
+    'SELECT id FROM v WHERE "A" = 1 ORDER BY "S"', 'SELECT count(*) FROM v GROUP BY "A"',
+    'WITH q AS (SELECT a FROM v) SELECT "A" FROM q', 'DELETE FROM v WHERE "A" = 3',
+    'SELECT (SELECT "A" FROM v LIMIT 1)', 'UPDATE v SET "A" = 1',
     'SELECT "Order No" FROM v', 'SELECT v."X" FROM v', "SELECT 1 + v.x FROM v", 'SELECT a, "a b".c FROM v',
     "SELECT * FROM (SELECT a AS x FROM v) q WHERE a = 1", "WITH q AS (SELECT a FROM v) SELECT a, id FROM q",
     "SELECT a FROM v WHERE EXISTS (SELECT 1 FROM v AS w WHERE w.zz = v.a)",

@@ -85,7 +85,7 @@ def translate(error: duckdb.Error) -> Error:
     message = re.sub(r"^[A-Za-z ]+ Error: (Python exception .* UDF: Error: )?", "", with_names(first_line(error)))
     message = _ADVICE.sub("", message)
     column = re.search(
-        r'column (?:named )?"?([^"]+?)"? (?:was )?not found|does not have a column named "([^"]+)"|'
+        r'column (?:named )?(?:"(.+?)"|([^"]+?)) (?:was )?not found|does not have a column named "([^"]+)"|'
         r'Column "([^"]+)" referenced that exists in the SELECT clause',
         message,
     )

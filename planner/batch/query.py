@@ -29,6 +29,7 @@ from sparkwave.planner.batch.constants import constant_parameters, with_constant
 from sparkwave.planner.batch.correlated import with_outer_columns
 from sparkwave.planner.batch.declared_checks import check_declared, without_texts
 from sparkwave.planner.batch.distinct_checks import check_distinct_orders
+from sparkwave.planner.batch.exact_names import check_exact_names
 from sparkwave.planner.batch.grouping import expand_grouping
 from sparkwave.planner.batch.hashed_lists import hash_lists
 from sparkwave.planner.batch.index_selection import select_indexes
@@ -328,6 +329,8 @@ def check_types(tree: exp.Expr, environment: Environment, typed: Typer) -> None:
             for column in relation.visible:
                 if column.name in used:
                     types_of.setdefault(column.name, set()).add(column.type)
+        names = {column.name for relation in read for column in relation.visible}
+        check_exact_names(tree, names, columns_in(environment.catalog, environment.scope))
         check_operands(tree, types_of, typed)
         check_declared(tree, types_of, typed)
     check_qualifiers(tree, relations)
