@@ -74,6 +74,7 @@ ACCEPTED = (
     "SELECT a + 1 FROM (VALUES (1), ('20')) AS q (a) ORDER BY 1",
     "SELECT x * 2 FROM unnest(ARRAY[[1, 2], [3, 4]]) AS x",
     "SELECT x || y FROM unnest(ARRAY[1], ARRAY['a']) AS u (x, y)", "SELECT ARRAY[[1]] || ARRAY[2]",
+    "SELECT ARRAY[id, '2']::text[] FROM m",
     "SELECT t::interval + d, d - t::interval FROM m", "SELECT j -> 'a' -> id FROM m", "SELECT id = ANY('{1}') FROM m",
     "SELECT 'pg_class'::regclass::oid::int", "SELECT json '1'::text::jsonb = j FROM m", "SELECT (id > 1)::int FROM m",
 )  # fmt: skip

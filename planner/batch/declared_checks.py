@@ -147,7 +147,7 @@ def _uses(node: exp.Expr, text: str | None) -> Iterator[_Use]:
             results = [branch.args["true"] for branch in node.args["ifs"]]
             yield _list(node, [default, *results] if default is not None else results)
         case exp.Array():
-            if not any(isinstance(part, exp.Query) for part in node.expressions):
+            if not any(isinstance(part, exp.Query) for part in node.expressions) and not _is_cast(node):
                 yield _list(node, node.expressions)
         case exp.Nullif():
             yield _operator(node, "=", node.this, node.expression, text)
@@ -167,6 +167,14 @@ def _uses(node: exp.Expr, text: str | None) -> Iterator[_Use]:
             yield _call(node, list(node.iter_expressions()), text, _takes_each)
         case exp.Binary():
             yield _operator(node, SPELLINGS[type(node)][0], node.this, node.expression, text)
+
+
+def _is_cast(array: exp.Expr) -> bool:
+    """Whether an array is cast, maybe within other arrays: its elements are cast then, one by one."""
+    around = array.parent
+    while isinstance(around, exp.Array | exp.Paren):
+        around = around.parent
+    return isinstance(around, exp.Cast)
 
 
 def _cast(node: exp.Cast, target: Type) -> _Use:
