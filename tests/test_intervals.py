@@ -176,6 +176,29 @@ def test_intervals_are_read_as_postgresql_reads_them(connection: Connection, pos
     connection.execute("DROP TABLE texts CASCADE")
 
 
+def test_groups_of_equal_intervals_are_one(connection: Connection) -> None:
+    """Whichever of them comes and goes: '30 days', '1 month' and '720:00:00' are equal."""
+    connection.execute("CREATE TABLE terms (id int PRIMARY KEY, i interval)")
+    connection.execute("INSERT INTO terms VALUES (1, '30 days'), (2, '1 month'), (3, '720:00:00'), (4, '5 days')")
+    connection.execute("CREATE MATERIALIZED VIEW groups AS SELECT i, count(*) AS n FROM terms GROUP BY i")
+    connection.execute("CREATE MATERIALIZED VIEW singles AS SELECT DISTINCT i FROM terms")
+    for change, months in (
+        ("INSERT INTO terms VALUES (5, '29 days 24:00:00'), (6, '1 mon')", 5),
+        ("DELETE FROM terms WHERE id IN (1, 2, 6)", 2),
+        ("UPDATE terms SET i = '1 month' WHERE id = 5", 2),
+        ("DELETE FROM terms WHERE id = 3", 1),
+    ):
+        connection.execute(change.encode())
+        connection.execute("FLUSH")
+        groups = connection.execute("SELECT i::text, n FROM groups ORDER BY groups.i").fetchall()
+        assert groups == [("5 days", 1), ("1 mon", months)], change
+        assert connection.execute("SELECT count(*) FROM singles").fetchall() == [(2,)]
+    for view in ("groups", "singles"):
+        [audited] = connection.execute(f"AUDIT MATERIALIZED VIEW {view}".encode()).fetchall()
+        assert "PROVEN" in audited
+    connection.execute("DROP TABLE terms CASCADE")
+
+
 def _answer(client: Connection, statement: str) -> object:
     try:
         return client.execute(statement.encode()).fetchall()

@@ -1,7 +1,9 @@
 """Compares, sorts and groups jsonb by its meaning, as PostgreSQL does, where DuckDB compares texts.
 
 A value that is compared or sorted becomes `jsonb_key(value)`, a text in the order of documents. A value that is
-grouped, and may be an output, becomes `jsonb_canonical(value)`, a document whose equals have the same text.
+grouped, and may be an output, becomes `jsonb_canonical(value)`, a document whose equals have the same text. Intervals
+that are grouped become `justify_interval(value)`: of a group of '30 days' and '1 month' any may be the key, and a view
+has to have the same one after any changes.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from sqlglot import exp
 
 from sparkwave.catalog.model import Relation
-from sparkwave.catalog.types import JSONB, Type
+from sparkwave.catalog.types import INTERVAL, JSONB, TEXT, Type
 from sparkwave.planner.functions.json_checks import COMPARISONS
 from sparkwave.planner.functions.typed import data_type, type_of_part
 from sparkwave.planner.parse.constant_runs import ConstantRun
@@ -22,16 +24,18 @@ from sparkwave.planner.parse.set_returning import ROW_FUNCTIONS
 from sparkwave.planner.parse.trees import folded, selects_of
 
 KEY, KEYS, CANONICAL = "jsonb_key", "jsonb_keys_of_each", "jsonb_canonical"
+# The functions whose value is the same for equal values of a type.
+_CANONICAL = {JSONB: CANONICAL, INTERVAL: "justify_interval"}
 Typed = Callable[[list[exp.Expr]], Sequence[exp.Expr | None]]
 
 _OUTPUTS = ("expressions", "having", "qualify", "order", "group", "distinct")
 
 
 def may_hold_documents(tree: exp.Expr, read: Iterable[Relation]) -> bool:
-    """Return whether a tree, or a relation that it reads, may have jsonb."""
-    if any(column.type == JSONB for relation in read for column in relation.visible):
+    """Return whether a tree, or a relation that it reads, may have jsonb, or intervals."""
+    if any(column.type in _CANONICAL for relation in read for column in relation.visible):
         return True
-    kinds = (exp.DType.JSON, exp.DType.JSONB)
+    kinds = (exp.DType.JSON, exp.DType.JSONB, exp.DType.INTERVAL)
     return any(
         node.this in kinds if isinstance(node, exp.DataType) else "json" in node.name.lower()
         for node in tree.find_all(exp.DataType, exp.Anonymous)
@@ -39,7 +43,9 @@ def may_hold_documents(tree: exp.Expr, read: Iterable[Relation]) -> bool:
 
 
 def with_document_keys(tree: exp.Expr, typed: Typed) -> bool:
-    """Compare, sort and group the jsonb of a tree, changed in place. Returns whether the tree holds any.
+    """Compare, sort and group the jsonb of a tree, changed in place, and group its intervals.
+
+    Returns whether the tree holds any.
 
     `typed` gives the typed counterparts of some nodes, None where there is none.
     """
@@ -50,7 +56,8 @@ def with_document_keys(tree: exp.Expr, typed: Typed) -> bool:
     if not nodes:
         return False
     known = {id(node): part for node, part in zip(nodes, typed(nodes), strict=True) if part is not None}
-    found = {number for number, part in known.items() if type_of_part(part) == JSONB}
+    types = {number: type_of_part(part) for number, part in known.items()}
+    found = {number for number, type_ in types.items() if type_ == JSONB}
     for parts in compared:
         if any(id(part) in found for part in parts):
             for part in _each(parts):
@@ -61,12 +68,14 @@ def with_document_keys(tree: exp.Expr, typed: Typed) -> bool:
     for value in aggregated:
         if id(value) in found:
             _wrap(value, CANONICAL)
+    has_keys = False
     for select, value in grouped:
-        if id(value) in found:
-            _group(select, value)
+        if (function := _CANONICAL.get(types.get(id(value)) or TEXT)) is not None:
+            _group(select, value, function)
+            has_keys = True
         elif value is select and id(value) in known:
             _group_star(select, known[id(select)])
-    return bool(found)
+    return bool(found) or has_keys
 
 
 def _compared(tree: exp.Expr) -> Iterator[Sequence[exp.Expr]]:
@@ -175,23 +184,24 @@ def _outputs(select: exp.Select) -> Iterator[tuple[exp.Select, exp.Expr]]:
     yield from ((select, select if isinstance(item, exp.Star) else item.unalias()) for item in select.expressions)
 
 
-def _group(select: exp.Select, value: exp.Expr) -> None:
+def _group(select: exp.Select, value: exp.Expr, function: str) -> None:
     """Let a query have the canonical form of a value wherever its outputs and keys have the value."""
     value = value.copy()
     parts = (part for name in _OUTPUTS for part in _listed(select.args.get(name)))
     for node in [node for part in parts for node in part.walk() if _is_same(node, value)]:
-        if not (isinstance(node.parent, exp.Anonymous) and node.parent.name == CANONICAL):
-            _wrap(node, CANONICAL)
+        if not (isinstance(node.parent, exp.Anonymous) and node.parent.name == function):
+            _wrap(node, function)
 
 
 def _group_star(select: exp.Select, typed: exp.Expr) -> None:
     """Let `*` have the canonical form of columns whose names no other output has."""
     items = typed.selects if isinstance(typed, exp.Select) else []
     names = [item.alias_or_name for item in items]
+    functions = [_CANONICAL.get(type_of_part(item.unalias()) or TEXT) for item in items]
     found = [
-        exp.alias_(_call(CANONICAL, exp.column(name, quoted=True)), name, quoted=True)
-        for item, name in zip(items, names, strict=True)
-        if type_of_part(item.unalias()) == JSONB and names.count(name) == 1
+        exp.alias_(_call(function, exp.column(name, quoted=True)), name, quoted=True)
+        for function, name in zip(functions, names, strict=True)
+        if function is not None and names.count(name) == 1
     ]
     star = select.find(exp.Star)
     if found and star is not None and star.parent is select:
