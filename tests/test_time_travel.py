@@ -13,7 +13,7 @@ import pytest
 from servers import Server, refused, rows
 from test_retention import forget, opened, run
 
-from sparkwave.catalog.lake import history
+from sparkwave.catalog.commit_times import TIMES
 
 Connection = psycopg.Connection[Any]
 
@@ -199,7 +199,7 @@ def test_times_of_commits_grow(tmp_path: Path) -> None:
         times = [
             time_us
             for (time_us,) in context.lake.cursor()
-            .execute(f"SELECT time_us FROM ({history._TIMES}) ORDER BY snapshot_id DESC LIMIT 20")
+            .execute(f"SELECT time_us FROM ({TIMES}) ORDER BY snapshot_id DESC LIMIT 20")
             .fetchall()
         ]
         assert [t // 1000 for t in times] == sorted({t // 1000 for t in times}, reverse=True)

@@ -30,6 +30,7 @@ from sparkwave.planner.functions.scalar_functions import FUNCTIONS
 from sparkwave.planner.parse.calls import CAST_POSITION
 from sparkwave.planner.parse.constant_runs import ConstantRun
 from sparkwave.planner.parse.operator_places import SPELLINGS, TEXT, operator_position
+from sparkwave.planner.parse.parameter_runs import ParameterRun
 from sparkwave.planner.parse.trees import column_type, folded, position_of
 
 # The types that a column may have, by its name: those of all columns with the name.
@@ -334,9 +335,12 @@ def _written(node: exp.Expr, text: str | None) -> str:
 
 
 def _type_of(node: exp.Expr | None) -> Known:
-    """Return the type of an operand in a typed tree, None for an untyped constant."""
-    is_untyped = node is None or isinstance(node, exp.Null) or (isinstance(node, exp.Literal) and node.is_string)
-    return type_of_value(node) if node is not None and not is_untyped else None
+    """Return the type of an operand in a typed tree, None for an untyped constant, and an array of parameters."""
+    if node is None or isinstance(node, exp.Null) or (isinstance(node, exp.Literal) and node.is_string):
+        return None
+    if isinstance(node, exp.Array) and node.find(exp.Parameter, exp.Placeholder, ParameterRun) is not None:
+        return None
+    return type_of_value(node)
 
 
 def _is_doubtful(use: _Use, types_of: TypesOf) -> bool:

@@ -143,11 +143,12 @@ def _deepen(cast: exp.Expr) -> None:
     while kind.this == exp.DType.ARRAY and kind.expressions:
         own, kind = own + 1, kind.expressions[0]
     braces = _BRACES.match(text.name)
-    for _ in range(own, braces[0].count("{") if braces is not None else own):
+    for _ in range(own, min(braces[0].count("{"), _TOO_MANY) if braces is not None else own):
         target = exp.DataType(this=exp.DType.ARRAY, expressions=[target], nested=True)
     cast.set("to", target)
 
 
+_TOO_MANY = 7  # PostgreSQL's MAXDIM is 6
 # The braces with which an array's text begins, behind its bounds.
 _BRACES = re.compile(r"\s*(?:\[[^=]*=)?[\s{]*")
 

@@ -10,6 +10,7 @@ from sqlglot import exp
 from sparkwave.catalog import errors
 from sparkwave.catalog.column_names import check_distinct
 from sparkwave.catalog.errors import Error
+from sparkwave.catalog.interval_texts import UNITS
 from sparkwave.catalog.model import IGNORE, OVERWRITE, RESERVED_COLUMNS, UPDATE_IF_NOT_NULL, Conflict, Watermark
 from sparkwave.catalog.names import quote_if_needed
 from sparkwave.catalog.relation_details import ALWAYS, BY_DEFAULT, Check
@@ -502,7 +503,7 @@ def _delay(reader: TokenReader) -> tuple[int, str]:
     reader.expect("INTERVAL")
     position = reader.offset + 1
     text = reader.value()
-    unit = reader.identifier() if reader.peek().lower().removesuffix("s") in UNITS_US else ""
+    unit = reader.identifier() if reader.peek().lower() in UNITS else ""
     delay = fixed_length_us(f"{text} {unit}")
     if delay is None or delay < 0:
         raise Error(
