@@ -7,10 +7,12 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+import duckdb
 import psycopg
 import pytest
 from postgres import beside
 from servers import Server
+from view_functions import create_functions
 
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.moment_texts import iso_text, read_moment
@@ -310,3 +312,34 @@ def test_views_read_columns_of_text_with_the_month_first(both: tuple[Connection,
         here.execute("SELECT s::date FROM day_texts WHERE id = 3")
     with pytest.raises(psycopg.errors.InvalidDatetimeFormat, match=r'invalid input syntax for type time: "12\.31\.99"'):
         here.execute("SELECT s::time FROM day_texts WHERE id = 3")
+
+
+_MONTHS = "Jan January feb FEBRUARY Mar march Apr May june Jul July Aug August Sep Sept September Oct nov December"
+_DAY_CLOCKS = "; 10:20; 9:05 AM; 12:00 am; 12:30:05.25 PM; 23:59:59.999999; 11:59 pm; 13:00 PM; 9:05; 04:05PM; 24:00; 00:10 AM"
+
+
+@pytest.mark.parametrize("order", [None, *ORDERS])
+def test_usual_forms_mean_the_same_without_the_reader(order: str | None) -> None:
+    """`pg.date_in` changes them in SQL, because that is quicker."""
+    dice = random.Random(7)
+    months, days, years = _MONTHS.split(" "), (1, 9, "01", 15, 28, 29, 30, 31), (1999, 2000, 2023, 2024)
+    texts = []
+    for _ in range(2000):
+        month, day, year, number = dice.choice(months), dice.choice(days), dice.choice(years), dice.randint(1, 12)
+        forms = (
+            f"{month} {day}, {year}", f"{month} {day} {year}", f"{day}-{month[:3]}-{year}", f"{number}/{day}/{year}",
+            f"{day}/{number:02}/{year}", f"{month} {day},{year}", f"{month}-{day}-{year}",
+        )  # fmt: skip
+        texts.append(dice.choice(forms) + dice.choice(_DAY_CLOCKS.split(";")))
+    written = "coalesce(try_cast({} AS TIMESTAMP)::VARCHAR, '')"
+    read = "sparkwave_moment_text(s, 'timestamp without time zone', getvariable('date_order')::VARCHAR)"
+    with duckdb.connect() as database:
+        database.execute("ATTACH ':memory:' AS lake")
+        create_functions(database)
+        if order is not None:
+            database.execute(f"SET VARIABLE date_order = '{order}'")
+        own = written.format("pg.date_in(s, 'timestamp without time zone')")
+        query = f"SELECT s, {own}, {written.format(read)} FROM (SELECT unnest(?) AS s)"
+        rows = database.execute(query, [texts]).fetchall()
+    assert [row for row in rows if row[1] != row[2]] == []
+    assert sum(row[1] != "" for row in rows) > 500

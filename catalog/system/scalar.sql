@@ -939,20 +939,43 @@ CREATE OR REPLACE MACRO pg.subtract_literal
     (x DATE, y) AS (x - y::DATE)::INTEGER, (x SMALLINT, y) AS x - y::SMALLINT,
     (x INTEGER, y) AS x - y::INTEGER, (x BIGINT, y) AS x - y::BIGINT, (x FLOAT, y) AS x - y::FLOAT,
     (x DOUBLE, y) AS x - y::DOUBLE, (x DECIMAL(38,10), y) AS x - y::DECIMAL(38,10), (x, y) AS x - y;
--- The text of a date or timestamp, or of a time, in the form that DuckDB reads. What is plainly ISO stays. Days such as
--- 1/2/2003, in the order of DateStyle, are changed here, because they may be many; views have the order MDY.
-CREATE OR REPLACE MACRO pg._is_dated(s, month_and_day) AS
-    regexp_full_match(s, '(' || month_and_day || ')/[1-9]\d{3}( ([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,6})?)?)?');
+-- The text of a date or timestamp, or of a time, in the form that DuckDB reads. What is plainly ISO stays. The usual
+-- other forms are changed here, because they may be many and Python takes longer, on one core: days such as 1/2/2003 in
+-- the order of DateStyle, which is MDY in views, and Jan 2, 2003 or 2-Jan-2003. `md` are the months and days that exist.
+CREATE OR REPLACE MACRO pg._is_dated(s, md) AS regexp_full_match(s, '(?i)(' || md || ')(,? [1-9]\d{3}|[/-][1-9]\d{3})'
+    || '( ([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,6})?)?| (0?[1-9]|1[0-2]):[0-5]\d(:[0-5]\d(\.\d{1,6})?)? ?[ap]m)?');
+CREATE OR REPLACE MACRO pg._is_slashed(s, md) AS
+    regexp_matches(s, '^\d+/\d+/\d{4}( |$)') AND pg._is_dated(s, md);
+CREATE OR REPLACE MACRO pg._is_month_first(s) AS regexp_matches(s, '^[A-Za-z]{3,} \d+,? \d{4}( |$)') AND pg._is_dated(s,
+    '(jan(uary)?|feb(ruary)?|mar(ch)?|apr(il)?|may|june?|july?|aug(ust)?|sep(t|tember)?|oct(ober)?|nov(ember)?'
+    || '|dec(ember)?) (0?[1-9]|1\d|2[0-8])|(jan(uary)?|mar(ch)?|apr(il)?|may|june?|july?|aug(ust)?|sep(t|tember)?'
+    || '|oct(ober)?|nov(ember)?|dec(ember)?) (29|30)|(jan(uary)?|mar(ch)?|may|july?|aug(ust)?|oct(ober)?'
+    || '|dec(ember)?) 31');
+CREATE OR REPLACE MACRO pg._is_month_between(s) AS regexp_matches(s, '^\d+-[A-Za-z]{3}-\d{4}( |$)') AND pg._is_dated(s,
+    '(0?[1-9]|1\d|2[0-8])-(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)'
+    || '|(29|30)-(jan|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)|31-(jan|mar|may|jul|aug|oct|dec)');
+CREATE OR REPLACE MACRO pg._month(name) AS (strpos('janfebmaraprmayjunjulaugsepoctnovdec', lower(name)) + 2) // 3;
+CREATE OR REPLACE MACRO pg._named_day(s, name) AS
+    regexp_extract(s, '\d{4}') || '-' || pg._month(name) || '-' || regexp_extract(s, '\d+');
+-- The clock behind a day, of 24 hours.
+CREATE OR REPLACE MACRO pg._day_clock(s) AS CASE WHEN s ILIKE '%m'
+    THEN ' ' || lpad((regexp_extract(s, ' (\d+):', 1)::INTEGER % 12 + if(s ILIKE '%pm', 12, 0))::VARCHAR, 2, '0')
+        || regexp_extract(s, ':[\d:.]+')
+    WHEN contains(s, ':') THEN ' ' || regexp_extract(s, '\d+:.*$') ELSE '' END;
 CREATE OR REPLACE MACRO pg.date_in
     (s VARCHAR, type) AS CASE
         WHEN regexp_full_match(s, '[1-9]\d{3}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])'
             || '([ T]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,6})?(Z|[+-](0\d|1[0-5])(:[0-5]\d)?)?)?)?') THEN s
-        WHEN coalesce(getvariable('date_order')::VARCHAR, 'MDY') = 'MDY' AND pg._is_dated(s,
+        WHEN coalesce(getvariable('date_order')::VARCHAR, 'MDY') = 'MDY' AND pg._is_slashed(s,
             '(0?[1-9]|1[0-2])/(0?[1-9]|1\d|2[0-8])|(0?[13-9]|1[0-2])/(29|30)|(0?[13578]|1[02])/31')
-            THEN regexp_replace(s, '^(\d+)/(\d+)/(\d+)', '\3-\1-\2')
-        WHEN getvariable('date_order')::VARCHAR = 'DMY' AND pg._is_dated(s,
+            THEN regexp_replace(s, '^(\d+)/(\d+)/(\d+).*$', '\3-\1-\2') || pg._day_clock(s)
+        WHEN getvariable('date_order')::VARCHAR = 'DMY' AND pg._is_slashed(s,
             '(0?[1-9]|1\d|2[0-8])/(0?[1-9]|1[0-2])|(29|30)/(0?[13-9]|1[0-2])|31/(0?[13578]|1[02])')
-            THEN regexp_replace(s, '^(\d+)/(\d+)/(\d+)', '\3-\2-\1')
+            THEN regexp_replace(s, '^(\d+)/(\d+)/(\d+).*$', '\3-\2-\1') || pg._day_clock(s)
+        WHEN coalesce(getvariable('date_order')::VARCHAR, 'MDY') <> 'YMD' AND pg._is_month_first(s)
+            THEN pg._named_day(s, left(s, 3)) || pg._day_clock(s)
+        WHEN coalesce(getvariable('date_order')::VARCHAR, 'MDY') <> 'YMD' AND pg._is_month_between(s)
+            THEN pg._named_day(s, regexp_extract(s, '[A-Za-z]+')) || pg._day_clock(s)
         ELSE sparkwave_moment_text(s, type, getvariable('date_order')::VARCHAR) END,
     (s, type) AS s;
 CREATE OR REPLACE MACRO pg.time_in
