@@ -19,6 +19,7 @@ from sparkwave.catalog.moment_words import RELATIVE
 NAME = "sparkwave_moment_text"
 # Encloses an error, in a text that DuckDB refuses: `catalog.wording` finds it in DuckDB's message.
 MARK, BEFORE_HINT = "\x1e", "\x1f"
+_MOST_KNOWN = 10_000
 
 
 def define_moments(database: Any) -> None:
@@ -26,16 +27,22 @@ def define_moments(database: Any) -> None:
 
     The type and the order are the same for all texts. The result is NULL for NULL.
     """
+    known: dict[tuple[str, str, str], str] = {}  # of this database, since this module is sent to executors as it is
     # DuckDB would look up the types of a function's parameters, which executors lack; those of a lambda have none.
-    function = lambda texts, types, orders: _written(texts, types[0].as_py(), orders[0].as_py())  # noqa: E731
+    function = lambda texts, types, orders: _written(texts, types[0].as_py(), orders[0].as_py(), known)  # noqa: E731
     database.create_function(NAME, function, ["VARCHAR"] * 3, "VARCHAR", type="arrow", null_handling="special")
 
 
-def _written(texts: pa.Array | pa.ChunkedArray, type_: str, order: str | None) -> pa.Array:
-    """Return texts in DuckDB's form. A text takes about 20 µs, so equal ones are read once."""
+def _written(
+    texts: pa.Array | pa.ChunkedArray, type_: str, order: str | None, known: dict[tuple[str, str, str], str]
+) -> pa.Array:
+    """Return texts in DuckDB's form. A text takes about 20 µs, so equal ones are read once, and the last are kept."""
     whole = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
     distinct = whole.dictionary_encode()
-    read = [_text(text, type_, order or MDY) for text in distinct.dictionary.to_pylist()]
+    keys = [(text, type_, order or MDY) for text in distinct.dictionary.to_pylist()]
+    if len(known) > _MOST_KNOWN:
+        known.clear()
+    read = [known.get(key) or known.setdefault(key, _text(*key)) for key in keys]
     return pa.array(read, pa.string()).take(distinct.indices)
 
 

@@ -315,7 +315,9 @@ def test_views_read_columns_of_text_with_the_month_first(both: tuple[Connection,
 
 
 _MONTHS = "Jan January feb FEBRUARY Mar march Apr May june Jul July Aug August Sep Sept September Oct nov December"
-_DAY_CLOCKS = "; 10:20; 9:05 AM; 12:00 am; 12:30:05.25 PM; 23:59:59.999999; 11:59 pm; 13:00 PM; 9:05; 04:05PM; 24:00; 00:10 AM"
+_DAY_CLOCKS = (
+    "; 10:20; 9:05 AM; 12:00 am; 12:30:05.25 PM; 23:59:59.999999; 11:59 pm; 13:00 PM; 9:05; 04:05PM; 24:00; 00:10 AM"
+)
 
 
 @pytest.mark.parametrize("order", [None, *ORDERS])

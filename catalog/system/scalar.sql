@@ -1015,8 +1015,6 @@ CREATE OR REPLACE MACRO pg.overlaps(a, b, c, d) AS
 CREATE OR REPLACE MACRO pg._carry(high, low) AS CASE WHEN high > 0 AND low < 0 THEN 1 WHEN high < 0 AND low > 0 THEN -1 ELSE 0 END;
 CREATE OR REPLACE MACRO pg._with_days(m, d, us) AS
     pg._interval(m, (d) - pg._carry(d, us), (us) + pg._carry(d, us) * 86400000000);
-CREATE OR REPLACE MACRO pg._with_months(m, d, us) AS
-    pg._with_days((m) - pg._carry(m, if((d) = 0, us, d)), (d) + 30 * pg._carry(m, if((d) = 0, us, d)), us);
 -- The sort key of an interval: microseconds, with months of 30 days and days of 24 hours.
 CREATE OR REPLACE MACRO pg.interval_key(x) AS
     (pg._months(x)::HUGEINT * 30 + datepart('day', x)) * 86400000000 + pg._micros(x);
@@ -1033,8 +1031,8 @@ CREATE OR REPLACE MACRO pg.justify_days(x) AS
                      + 30 * pg._carry(pg._months(x) + datepart('day', x) // 30, datepart('day', x) % 30),
                  pg._micros(x));
 CREATE OR REPLACE MACRO pg._all_days(x) AS datepart('day', x) + pg._micros(x) // 86400000000;
-CREATE OR REPLACE MACRO pg.justify_interval(x) AS
-    pg._with_months(pg._months(x) + pg._all_days(x) // 30, pg._all_days(x) % 30, pg._micros(x) % 86400000000);
+CREATE OR REPLACE MACRO pg.justify_interval(x) AS list_transform([pg.interval_key(x)], lambda _k: pg._interval(
+    _k // 2592000000000, (_k % 2592000000000 // 86400000000)::INTEGER, (_k % 86400000000)::BIGINT))[1];
 CREATE OR REPLACE MACRO pg.to_timestamp(x) AS CASE
     WHEN isinf(x::DOUBLE) THEN if(x::DOUBLE > 0, 'infinity', '-infinity')::TIMESTAMPTZ ELSE to_timestamp(x::DOUBLE) END;
 -- Conversions between times of day and intervals.
