@@ -71,9 +71,9 @@ def _is_beside(node: exp.Expr) -> bool:
 
     So is what becomes a time or an interval by a cast.
     """
-    around = node.parent.iter_expressions() if isinstance(node.parent, exp.Binary | exp.Between | exp.In) else ()
     if isinstance(node.parent, exp.Cast) and sql_type(node.parent.to) in (TIME, INTERVAL):
         return True
+    around = node.parent.iter_expressions() if isinstance(node.parent, exp.Binary | exp.Between | exp.In) else ()
     return any(_is_otherwise(sql_type(part.type)) for part in (node, *around))
 
 

@@ -13,12 +13,14 @@ from sqlglot import exp
 
 from sparkwave.catalog.model import HAS_FAILED, OR_NULL
 from sparkwave.catalog.names import quote
+from sparkwave.catalog.types import JSON, JSONB
 from sparkwave.planner.functions.duckdb_spelling import for_duckdb, rewrite_leaves_first
 from sparkwave.planner.functions.emit import checked_division, lenient_division, text_of, to_sql
 from sparkwave.planner.functions.narrow import narrow_sums
 from sparkwave.planner.functions.python_call import PythonCall, in_form
 from sparkwave.planner.functions.safe import HOLDS_ROWS, is_call, is_safe_cast, may_raise
 from sparkwave.planner.functions.scalar_functions import duckdb_call
+from sparkwave.planner.functions.typed import type_of_part
 
 _Rule = Callable[[exp.Expr], exp.Expr | None]
 # NULL where one of their parts is NULL: only rows for which they are NULL need the check.
@@ -51,7 +53,8 @@ def raised(tree: exp.Expr, levels: int = _LEVELS) -> str | None:
     found = f"TRY(row({raising})) IS NULL"
     if not all(isinstance(node, _STRICT) for node in tree.walk()):
         return found
-    return f"CASE WHEN {_has_values(tree)} AND ({lenient}) IS NULL THEN {found} ELSE FALSE END"
+    surely = f"WHEN {_reads_values(tree)} THEN TRUE " if _is_null_by_failures(tree) else ""
+    return f"CASE WHEN ({lenient}) IS NOT NULL THEN FALSE {surely}WHEN {_has_values(tree)} THEN {found} ELSE FALSE END"
 
 
 # Nodes with parts that are not computed for each row.
@@ -80,6 +83,21 @@ def _raised_or_failed(tree: exp.Expr) -> str:
         call.set("form", OR_NULL)
     rest = raised(around)
     return f"({' OR '.join([*found, *([rest] if rest is not None else [])])})"
+
+
+def _is_null_by_failures(tree: exp.Expr) -> bool:
+    """Return whether a strict expression over values without NULL is NULL only where a part fails.
+
+    Then no TRY is needed, in which DuckDB computes a batch with a failure again, row by row. A document's null may
+    become NULL by a cast.
+    """
+    return all(type_of_part(cast.this) not in (None, JSON, JSONB) for cast in tree.find_all(exp.Cast))
+
+
+def _reads_values(tree: exp.Expr) -> str:
+    """Return a condition that holds where no column of an expression is NULL."""
+    names = sorted({column.name for column in tree.find_all(exp.Column)})
+    return f"({' AND '.join(f'{quote(name)} IS NOT NULL' for name in names) or 'TRUE'})"
 
 
 def _has_values(tree: exp.Expr) -> str:
