@@ -9,7 +9,7 @@ import random
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -23,6 +23,7 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Relation
 from sparkwave.catalog.types import Type
 from sparkwave.executor.epochs.behind import Behind, Left
+from sparkwave.executor.memory import copies
 from sparkwave.server.context import Context, open_context
 from sparkwave.server.dispatch import Client
 from sparkwave.server.operations.config import Config
@@ -43,9 +44,15 @@ def opened(directory: Path, **parameters: str) -> Iterator[tuple[Context, Client
         given = {"backfill_engine": "spark", **given}
     context = open_context(config, given)
     try:
-        yield context, Client(context, {"user": "root"})
+        with small_tables_indexed():
+            yield context, Client(context, {"user": "root"})
     finally:
         context.close()
+
+
+def small_tables_indexed() -> AbstractContextManager[object]:
+    """A context in which rows are looked up by indexes in tables of any size."""
+    return mock.patch.object(copies, "LEAST_INDEXED", 1)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
@@ -19,6 +19,7 @@ from sparkwave.planner.backfill.fragments import FillQuery, first_rows, more_row
 from sparkwave.planner.delta.checks import Check as PlannedCheck
 from sparkwave.planner.delta.checks import fill_checks
 from sparkwave.planner.delta.compiler import VIEW_CHANGES, compile_delta
+from sparkwave.planner.delta.looked_up import Columns
 from sparkwave.planner.functions.emit import to_sql
 from sparkwave.planner.functions.raising import or_raise, raised, unguarded
 from sparkwave.planner.plan.nodes import WEIGHT
@@ -34,7 +35,7 @@ class Step:
 
     name: str
     query: str
-    is_lookup: bool
+    drives_join: bool
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ class Program:
     """As `planner.delta.program.DeltaProgram`. `name` is unique among the programs of a plan.
 
     `read` are the names of the relations that it reads. `shared` are the steps that are read more than once, and
-    `apart` those of them that are read by more than one of the tables to make.
+    `apart` those of them that are read by more than one of the tables to make, and those that drive joins.
     """
 
     name: str
@@ -78,6 +79,7 @@ class Program:
     read: frozenset[str]
     shared: frozenset[str]
     apart: frozenset[str]
+    lookups: Mapping[str, tuple[Columns, ...]]
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,7 @@ def _kept(made: Callable[Concatenate[StreamPlan, P], T]) -> Callable[Concatenate
 def program(plan: StreamPlan, changed: frozenset[str], retracts: bool) -> Program:
     """Return the delta program for the inputs that changed."""
     compiled = compile_delta(plan, changed, retracts, has_checks=True)
-    steps = tuple(Step(step.name, to_sql(step.query), step.is_lookup) for step in compiled.steps)
+    steps = tuple(Step(step.name, to_sql(step.query), step.drives_join) for step in compiled.steps)
     applies = tuple(
         Apply(
             item.state, item.key, item.present, tuple(select.alias_or_name for select in item.added.selects),
@@ -125,8 +127,9 @@ def program(plan: StreamPlan, changed: frozenset[str], retracts: bool) -> Progra
     read = Counter(word for query in queries for word in re.findall(r"\w+", query))
     shared = frozenset(step.name for step in steps if read[step.name] > 1)
     others = [query for item in applies[:-1] for query in (item.removed, item.added)] + [c.count for c in checks]
+    apart = _apart(steps, shared, others) | {step.name for step in steps if step.drives_join}
     name = "_".join([*sorted(changed), *["retracts"] * retracts])
-    return Program(name, steps, applies, checks, frozenset(read), shared, _apart(steps, shared, others))
+    return Program(name, steps, applies, checks, frozenset(read), shared, apart, compiled.lookups)
 
 
 def _apart(steps: Sequence[Step], shared: Collection[str], others: Sequence[str]) -> frozenset[str]:

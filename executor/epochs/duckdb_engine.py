@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from sparkwave.catalog.counters import EngineName
@@ -41,6 +41,7 @@ from sparkwave.executor.epochs.versions import Version, rows_added, rows_at, row
 from sparkwave.executor.faults import error_of, is_nobodys, message_of
 from sparkwave.executor.memory.delta_tables import count_signs, fill_changes, fill_table, make_table, sum_changes
 from sparkwave.executor.spark.kernel import failed_rows, unless_raised
+from sparkwave.planner.delta.looked_up import Columns
 from sparkwave.planner.delta.nullability import never_null
 
 logger = logging.getLogger(__name__)
@@ -52,8 +53,18 @@ Execute = Callable[[str], Cursor]
 _USUAL_KEYS, MOST_KEYS = 50, 5000
 # A program for at most this many changed rows is made once and kept as a script (`script_of_few`).
 MOST_FEW = 10_000
+# Rows are looked up by an index for at most this many changed rows.
+MOST_INDEXED = 1000
 # A query that reads the lake contains one of these; the views of the shared buffer may read the lake, too.
 _LAKE = ("lake.", f"{BUFFER}.{VIEWS_SCHEMA}.")
+
+
+@dataclass(frozen=True)
+class Reads:
+    """The names of the relations that the SQL of a view reads, and the `lookups` of `executor.epochs.lookups`."""
+
+    names: frozenset[str]
+    lookups: Mapping[str, Sequence[Columns]]
 
 
 class DuckDBEngine:
@@ -83,16 +94,14 @@ class DuckDBEngine:
             hashes = sum_changes(cursor, found.changes, hash_of_row(view.plan))
         return Advance(view, found.applications, found.changes, counts, hashes, _failed(execute, found.checks))
 
-    def compile(self, view: View, changes: Changes, is_full: bool) -> frozenset[str]:
-        """Prepare the SQL that computes a view, in full or by changes, ahead of time, because preparing it takes long.
-
-        Returns the names that the SQL reads.
-        """
+    def compile(self, view: View, changes: Changes, is_full: bool) -> Reads:
+        """Prepare the SQL that computes a view, in full or by changes. It is kept, because to prepare it takes long."""
         if is_full:
             whole(view.plan)
             self._of_changes(view, changes)
-            return frozenset(f"{scan.input}_new" for scan in view.plan.scans)
-        return program(view.plan, changes.inputs, changes.retracts).read
+            return Reads(frozenset(f"{scan.input}_new" for scan in view.plan.scans), {})
+        made = program(view.plan, changes.inputs, changes.retracts)
+        return Reads(made.read, made.lookups if changes.rows <= MOST_INDEXED else {})
 
     def looks_through(self, view: View) -> bool:
         """Return whether a view that is computed in full has checks that read the changes."""

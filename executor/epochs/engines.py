@@ -108,12 +108,12 @@ class Engines:
         is_full: bool, reading_s: float,
     ) -> Advance:  # fmt: skip
         way = self._duckdb.recompute if is_full else self._duckdb.advance
-        read = self._duckdb.compile(view, changes, is_full)  # done once, so its time does not count for either way
+        reads = self._duckdb.compile(view, changes, is_full)  # done once, so its time does not count for either way
         if view.relation.created:
             versions = self._lookups.versions(
-                cursor, self._store.catalog, view, versions, feeds, read, reads_feeds=not is_full
+                cursor, self._store.catalog, view, versions, feeds, reads.names, not is_full, reads.lookups
             )
-        self._store.lake.threads.provide(lambda: self._rows_read(view, changes, read))
+        self._store.lake.threads.provide(lambda: self._rows_read(view, changes, reads.names))
         started, unprepared = time.monotonic(), unprepared_runs(cursor)
         advance = way(cursor, view, versions, changes)
         seconds, has_planned = reading_s + time.monotonic() - started, unprepared_runs(cursor) > unprepared

@@ -8,7 +8,7 @@ new rows from them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
 
@@ -18,12 +18,15 @@ from sparkwave.catalog.lake.memory_transactions import in_transaction
 from sparkwave.catalog.lake.prepared_statements import run
 from sparkwave.catalog.lake.snapshot_changes import is_kept
 from sparkwave.catalog.model import Catalog, Relation
+from sparkwave.catalog.names import quote
 from sparkwave.executor.epochs.advance import View
 from sparkwave.executor.epochs.feeds import Feeds
-from sparkwave.executor.epochs.versions import Version, listed, stored_columns
+from sparkwave.executor.epochs.versions import Version, listed, stored_columns, stored_names
 from sparkwave.executor.memory.copies import Copies, Copy, Key
 from sparkwave.executor.memory.delta_tables import count_signs, reads_kept
-from sparkwave.executor.memory.shared_buffer import MOMENT, SharedBuffer
+from sparkwave.executor.memory.moment import NEW, OLD, Moment
+from sparkwave.executor.memory.shared_buffer import SharedBuffer
+from sparkwave.planner.delta.looked_up import Columns
 
 # A copy knows at most this many snapshots whose rows it has; a reader of an older snapshot gets another copy.
 _MOST_SNAPSHOTS = 1000
@@ -32,7 +35,7 @@ _SINCE, _UNTIL = '"?since"', '"?until"'
 
 @dataclass
 class _Contents:
-    """The columns and snapshots of a copy. The last snapshot is the copy's position.
+    """The columns and snapshots of a copy, and the one it was made at. The last snapshot is the copy's position.
 
     The copy has the rows of each listed snapshot. Rows that came and went between two listed ones are missing, so that
     the copy is no answer for a snapshot in between.
@@ -40,6 +43,7 @@ class _Contents:
 
     relation: Relation
     columns: frozenset[str]
+    made_at: int
     snapshots: list[int]
 
     @property
@@ -57,15 +61,16 @@ class Lookups:
     def __init__(self, copies: Copies, buffer: SharedBuffer) -> None:
         self._copies, self._buffer = copies, buffer
         self._contents: WeakKeyDictionary[Copy, _Contents] = WeakKeyDictionary()
-        self._moment = (0, 0)
+        self._moment = Moment()
 
     def versions(
         self, cursor: Cursor, catalog: Catalog, view: View, versions: Mapping[str, Version], feeds: Feeds,
-        read: Collection[str], reads_feeds: bool,
+        read: Collection[str], reads_feeds: bool, lookups: Mapping[str, Sequence[Columns]],
     ) -> dict[str, Version]:  # fmt: skip
         """Return a created view's versions, with copies for the inputs whose old or new rows are among `read`.
 
-        Without `reads_feeds`, copies are used only for inputs that have not changed.
+        Without `reads_feeds`, copies are used only for inputs that have not changed. `lookups` are as in
+        `planner.delta.program.DeltaProgram`, if few rows are looked up.
         """
         found = dict(versions)
         self._set_moment(cursor, versions.values(), feeds)
@@ -81,17 +86,42 @@ class Lookups:
                 continue
             copy = self._copy(cursor, relation, stored_columns(scan), version, feeds, reads_feeds)
             if copy is not None:
-                is_usual = (version.old, version.new) == self._moment
-                old, new = (_at(copy, at) for at in (("m.old", "m.new") if is_usual else (version.old, version.new)))
+                is_usual = (version.old, version.new) == self._moment.snapshots
+                indexed = self._indexed(cursor, copy, relation, lookups.get(scan.input, ()))
+                moments = (OLD, NEW) if is_usual else (str(version.old), str(version.new))
+                old, new = (self._at(copy, at, indexed) for at in moments)
                 found[scan.input] = replace(version, old_copy=old, new_copy=new)
         return found
 
+    def _indexed(self, cursor: Cursor, copy: Copy, relation: Relation, lookups: Iterable[Columns]) -> str | None:
+        """Return a column of a copy by whose index rows are looked up; None if there is none."""
+        has = self._contents[copy].columns
+        groups = ([name for name in stored_names(relation, columns) if name in has] for columns in lookups)
+        return self._copies.index(cursor, copy, filter(None, groups))
+
+    def _at(self, copy: Copy, snapshot: str, indexed: str | None) -> str:
+        """Return SQL of a copy's rows at a snapshot.
+
+        DuckDB 1.5.5 uses an index for a join only if its column is the first that the scan reads, and if no other
+        condition is on a single column. So with `indexed` all other columns are expressions of several columns.
+        """
+        has = self._contents[copy]
+        # The sequences of the moment take a lock for each row. Most rows have been there since the copy was made.
+        unchanged = f"{_SINCE} <= {has.made_at} AND {_UNTIL} = {NEWEST}"
+        present = f"{_SINCE} <= {snapshot} AND {_UNTIL} > {snapshot}"
+        where = f"WHERE CASE WHEN {unchanged} THEN true ELSE {present} END"
+        if indexed is None:
+            return f"(FROM {copy.name} {where})"
+        others = ["rowid", *map(quote, sorted(has.columns - {indexed}))]
+        rows = f"SELECT {', '.join([quote(indexed), *others, _SINCE, _UNTIL])} FROM {copy.name}"
+        hidden = (f"CASE WHEN {_SINCE} < {_UNTIL} THEN {name} END AS {name}" for name in others)
+        return f"(SELECT {', '.join([quote(indexed), *hidden])} FROM ({rows}) {where})"
+
     def _set_moment(self, cursor: Cursor, versions: Iterable[Version], feeds: Feeds) -> None:
         """Set the snapshots from and to which most views advance, so that SQL over copies stays the same."""
-        moment = next(((version.old, version.new) for version in versions if version.old == feeds.usual), self._moment)
-        if moment != self._moment:
-            cursor.execute(f"UPDATE {MOMENT} SET old = {moment[0]}, new = {moment[1]}")
-            self._moment = moment
+        usual = next((version for version in versions if version.old == feeds.usual), None)
+        if usual is not None:
+            self._moment.set(cursor, usual.old, usual.new)
 
     def _copy(
         self, cursor: Cursor, relation: Relation, columns: frozenset[str], version: Version, feeds: Feeds,
@@ -132,7 +162,7 @@ class Lookups:
         rows = f"SELECT {listed(columns)}, {snapshot} AS {_SINCE}, {NEWEST} AS {_UNTIL} FROM {stored}"
         copy = self._copies.make(cursor, key, rows)
         if copy is not None:
-            self._contents[copy] = _Contents(relation, columns, [snapshot])
+            self._contents[copy] = _Contents(relation, columns, snapshot, [snapshot])
         return copy
 
     def _taken_along(self, cursor: Cursor, key: Key, copy: Copy, snapshot: int, feeds: Feeds) -> Copy | None:
@@ -142,8 +172,8 @@ class Lookups:
         if net is not None:
             if self._copies.changes(key, *count_signs(cursor, net)) is None:
                 return None
-            is_usual = (has.last, snapshot) == self._moment and reads_kept(net)
-            at, execute = (f"(SELECT new FROM {MOMENT})", run) if is_usual else (str(snapshot), Cursor.execute)
+            is_usual = (has.last, snapshot) == self._moment.snapshots and reads_kept(net)
+            at, execute = (NEW, run) if is_usual else (str(snapshot), Cursor.execute)
             gone = f"{_UNTIL} = {NEWEST} AND rowid IN (SELECT rowid FROM {net} WHERE _weight < 0)"
             come = f"SELECT {listed(has.columns)}, {at}, {NEWEST} FROM {net} WHERE _weight > 0"
             with in_transaction(cursor):
@@ -156,9 +186,3 @@ class Lookups:
 def input_owner(relation: Relation) -> Hashable:
     """Return the owner key of the copies of an input."""
     return "input", relation.id
-
-
-def _at(copy: Copy, snapshot: int | str) -> str:
-    """Return SQL of a copy's rows at a snapshot, given as its number or as a column of the moment `m`."""
-    moment = f", {MOMENT} AS m" if isinstance(snapshot, str) else ""
-    return f"(SELECT c.* FROM {copy.name} AS c{moment} WHERE {_SINCE} <= {snapshot} AND {_UNTIL} > {snapshot})"

@@ -108,6 +108,11 @@ def stored_columns(scan: Scan) -> frozenset[str]:
     return frozenset(_stored(relation, name) for name in scan.columns if not _is_lake_row_id(relation, name))
 
 
+def stored_names(relation: Relation, columns: Iterable[str]) -> tuple[str, ...]:
+    """Return the lake's names of columns."""
+    return tuple(_stored(relation, name) for name in columns)
+
+
 def listed(columns: Iterable[str]) -> str:
     """Return SQL of the row id and the columns, sorted."""
     return ", ".join(["rowid", *map(quote, sorted(columns))])

@@ -10,8 +10,8 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Callable, Collection, Hashable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
 
 from sparkwave.catalog.counters import EPOCH_CACHE_BYTES
 from sparkwave.catalog.lake.ducklake import Cursor
@@ -26,6 +26,10 @@ RECENT_S = 60.0
 MOST_ROWS = 10_000_000
 # A copy is made anew after more changed rows than it has rows, and than this.
 MANY_ROWS = 10_000
+# A scan of fewer rows takes no longer than a look-up by an index.
+LEAST_INDEXED = 20_000
+# An index on a column with more rows a value finds too many rows to be faster than a scan.
+_MOST_ROWS_A_VALUE = 100
 # Rows that no checkpoint has stored may take this many bytes, whatever the budget.
 _LEAST_BYTES = 16 << 20
 # Bytes of a value of a fixed-size type, and the number of rows whose values of other types are measured.
@@ -42,7 +46,8 @@ Key = tuple[Hashable, ...]
 class Copy:
     """A table in memory.
 
-    `width` is about the bytes of a row; `changed` counts changed rows since the table was made.
+    `width` is about the bytes of a row; `changed` counts changed rows since the table was made. `distinct` has about
+    the number of different values of columns that are looked up, and `indexed` are those with an index.
     """
 
     name: str
@@ -50,6 +55,8 @@ class Copy:
     width: float
     read_at: float
     changed: int = 0
+    distinct: dict[str, int] = field(default_factory=dict)
+    indexed: set[str] = field(default_factory=set)
 
     @property
     def bytes(self) -> int:
@@ -140,6 +147,25 @@ class Copies:
         define_shared(cursor, f"CREATE OR REPLACE TABLE {copy.name} AS {query}")
         return copy
 
+    def index(self, cursor: Cursor, copy: Copy, groups: Iterable[Sequence[str]]) -> str | None:
+        """Return a column with an index, made if need be, of columns that are looked up together in one of the groups.
+
+        It is the one of its group that tells rows apart best. None if the copy is small or the columns have few values.
+        """
+        for group in groups if copy.rows >= LEAST_INDEXED else ():
+            if unknown := [column for column in group if column not in copy.distinct]:
+                counted = ", ".join(f"approx_count_distinct({quote(column)})" for column in unknown)
+                counts = first_row(cursor.execute(f"SELECT {counted} FROM {copy.name}"))
+                copy.distinct |= zip(unknown, counts or (), strict=True)
+            column = max(group, key=copy.distinct.__getitem__)
+            if copy.rows > copy.distinct[column] * _MOST_ROWS_A_VALUE:
+                continue
+            if column not in copy.indexed:
+                define_shared(cursor, f"CREATE INDEX {_index_name(copy, column)} ON {copy.name} ({quote(column)})")
+                copy.indexed.add(column)
+            return column
+        return None
+
     def changes(self, key: Key, removed: int, added: int) -> Copy | None:
         """Count changed rows of a copy and return it, for the caller to change. None if it is better made anew."""
         copy = self._copies.get(key)
@@ -190,6 +216,10 @@ class Copies:
 
     def _observe(self) -> None:
         EPOCH_CACHE_BYTES.set(self._bytes)
+
+
+def _index_name(copy: Copy, column: str) -> str:
+    return quote(f"{copy.name.rpartition('.')[2]}_{column}")
 
 
 def row_width(cursor: Cursor, query: str) -> float:

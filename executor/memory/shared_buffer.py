@@ -43,7 +43,6 @@ _NEXT = f"nextval('{_NUMBERS}')"
 # A transaction that begins with this query sees memory as of that moment.
 ANCHOR = f"FROM {BUFFER}.{EPOCHS_SCHEMA}.anchor"
 # One row: the snapshots between which most views of an epoch advance (`executor.epochs.lookups`).
-MOMENT = f"{BUFFER}.{EPOCHS_SCHEMA}.moment"
 
 
 @dataclass(eq=False)
@@ -201,7 +200,6 @@ class SharedBuffer:
             self._cursor.execute(f"CREATE SCHEMA IF NOT EXISTS {BUFFER}.{schema}")
         self._cursor.execute(f"CREATE TABLE {BUFFER}.{EPOCHS_SCHEMA}.anchor (one INTEGER)")
         self._cursor.execute(f"CREATE SEQUENCE {_NUMBERS}")
-        self._cursor.execute(f"CREATE TABLE {MOMENT} AS SELECT 0::BIGINT AS old, 0::BIGINT AS new")
         self._lock = RankedLock(Rank.BUFFER)
         self._tables: dict[LakeTable, _Table] = {}
         self._errors: list[tuple[int, ComputeErrors]] = []  # failed rows that are not stored yet

@@ -21,8 +21,9 @@ steps read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import TypeGuard
 
 from sqlglot import exp
 
@@ -30,6 +31,7 @@ from sparkwave.planner.bind.binder import data_type
 from sparkwave.planner.delta import operator_sql
 from sparkwave.planner.delta.checks import NO_SIDES, Check, pairs_of, raising, raising_sides
 from sparkwave.planner.delta.full import Keys, Rows
+from sparkwave.planner.delta.looked_up import Columns, looked_up
 from sparkwave.planner.delta.now import NOW, at_time, flips, reads_now
 from sparkwave.planner.delta.program import Apply, DeltaProgram, Step
 from sparkwave.planner.delta.stateful import merge_first_rows, merge_groups, merge_log, merge_memo, replaced_groups
@@ -67,6 +69,8 @@ from sparkwave.planner.plan.nodes import (
 from sparkwave.planner.plan.stream_plan import State, StreamPlan
 
 VIEW_CHANGES = "view_changes"
+# What DuckDB estimates right: the rows that a change has after these operators.
+_BY_ROW = (Scan, Values, Filter, Project, UnionAll, Unnest)
 
 
 def compile_delta(
@@ -84,7 +88,8 @@ def compile_delta(
     names = [f.name for f in plan.root.fields]
     removed, added = _signed(VIEW_CHANGES, plan.key, exp.LT), _signed(VIEW_CHANGES, names, exp.GT)
     view = Apply(None, plan.key, plan.present, removed, added)
-    return DeltaProgram(tuple(compiler.steps), (*compiler.applies, view), tuple(compiler.checks))
+    lookups = {name: tuple(columns) for name, columns in compiler.lookups.items()}
+    return DeltaProgram(tuple(compiler.steps), (*compiler.applies, view), tuple(compiler.checks), lookups)
 
 
 def _is_net(plan: StreamPlan) -> bool:
@@ -111,9 +116,10 @@ class Compiler:
     applies: list[Apply] = field(default_factory=list)
     checks: list[Check] = field(default_factory=list)
     kept: dict[str, exp.Select | None] = field(default_factory=dict)  # changes by state
+    lookups: dict[str, dict[Columns, None]] = field(default_factory=dict)
 
-    def add(self, name: str, query: exp.Select, is_lookup: bool = False) -> str:
-        self.steps.append(Step(name, query, is_lookup))
+    def add(self, name: str, query: exp.Select, drives_join: bool = False) -> str:
+        self.steps.append(Step(name, query, drives_join))
         return name
 
     def _fresh(self, stem: str) -> str:
@@ -124,8 +130,15 @@ class Compiler:
 
         For `new`, the node's changes must be compiled before.
         """
+        self._look_up(node, (part for part, is_null_safe in keys.parts if not is_null_safe) if keys else ())
         merged = frozenset(step.name for step in self.steps)
         return Rows(self.plan, version, merged=merged).of(node, keys)
+
+    def _look_up(self, node: Node, compared: Iterable[exp.Expr]) -> None:
+        """Record that rows of a node are looked up by the values of these of its fields, together."""
+        names = [part.name for part in compared if isinstance(part, exp.Column)]
+        for name, columns in looked_up(node, names).items():
+            self.lookups.setdefault(name, {})[columns] = None
 
     def changes(self, node: Node) -> exp.Select | None:
         """Return the changes of a node, with `_weight`; None when none of its inputs changed."""
@@ -203,10 +216,51 @@ class Compiler:
         """Return the changes of a join that is linear in both sides, or whose right side's changes have no effect."""
         terms = []
         if left is not None:
-            terms.append(operator_sql.join(node, left, self.full(node.right, "new"), WEIGHT))
+            self._look_up(node.right, (part for _, part, is_null_safe in node.pairs if not is_null_safe))
+            terms.append(
+                self._met(node, left, node.right, "new")
+                or operator_sql.join(node, left, self.full(node.right, "new"), WEIGHT)
+            )
         if right is not None and node.kind == INNER:
-            terms.append(operator_sql.join(node, self.full(node.left, "old"), right, WEIGHT))
+            self._look_up(node.left, (part for part, _, is_null_safe in node.pairs if not is_null_safe))
+            terms.append(
+                self._met(node, right, node.left, "old")
+                or operator_sql.join(node, self.full(node.left, "old"), right, WEIGHT)
+            )
         return operator_sql.union(terms) if terms else None
+
+    def _met(self, node: Join, changes: exp.Select, other: Node, version: str) -> exp.Select | None:
+        """Return the changes of a join from those of one side, if the other side consists of inner joins; else None.
+
+        The relations of the other side are looked up one after another, each by the rows found so far.
+        """
+        if node.kind != INNER or not _is_inner(other):
+            return None
+        one = node.left if other is node.right else node.right
+        found = self._looked_up(changes, (*(f.name for f in one.fields), WEIGHT), other, node.conjuncts, version)
+        return found and operator_sql.over(found, node.fields, WEIGHT)
+
+    def _looked_up(
+        self, rows: exp.Select, names: tuple[str, ...], node: Join, on: tuple[exp.Expr, ...], version: str
+    ) -> exp.Select | None:
+        """Return some rows, with these names, joined with those of a node on all the conditions.
+
+        None if a relation of the node is compared with none before it.
+        """
+        order = _in_order(node, frozenset(names), on)
+        for number, (part, conditions) in enumerate(order or ()):
+            rows = self._driving(rows, names) if number else rows
+            self._look_up(part, _equal_to(part, conditions))
+            names = (*names, *(f.name for f in part.fields))
+            rows = exp.select(*map(column, names)).from_(rows.subquery("l", copy=False))
+            other = self.full(part, version).subquery("r", copy=False)
+            rows = rows.join(other, on=exp.and_(*(each.copy() for each in conditions)), copy=False)
+        return rows if order else None
+
+    def _driving(self, rows: exp.Select, names: Iterable[str]) -> exp.Select:
+        """Return some rows from a step of their own."""
+        step = self.add(self._fresh("joined_"), rows, drives_join=True)
+        return exp.select(*map(column, names)).from_(step)
 
     def _dynamic_filter(self, node: Join, left: exp.Select | None, right: exp.Select | None) -> exp.Select:
         terms = []
@@ -237,7 +291,7 @@ class Compiler:
         if right is not None:
             own = self._touched(right, tuple((other, one, safe) for one, other, safe in node.pairs))
             other = Keys(own.step, tuple((other, safe) for _, other, safe in node.pairs))
-            kept = self.full(node.left, "old", own)
+            kept = self._restricted(node.left, "old", own)
             for version, weight in (("old", -1), ("new", 1)):
                 joined = operator_sql.join(node, kept, self.full(node.right, version, other))
                 terms.append(operator_sql.weighted(joined, node.fields, weight))
@@ -248,6 +302,16 @@ class Compiler:
         items = [exp.alias_(one.copy(), f"k{number}") for number, (one, _, _) in enumerate(pairs)]
         step = self.add(self._fresh("touched_"), exp.select(*items).distinct().from_(changes.subquery("c", copy=False)))
         return Keys(step, tuple((other, safe) for _, other, safe in pairs))
+
+    def _restricted(self, node: Node, version: str, keys: Keys) -> exp.Select:
+        """Return the rows of a node that have the keys, as `full` does."""
+        if _is_inner(node):
+            names = tuple(name for *_, name in keys.compared)
+            on = tuple(operator_sql.same(e.copy(), column(name), safe) for e, safe, name in keys.compared)
+            found = self._looked_up(exp.select(*map(column, names)).from_(keys.step), names, node, on, version)
+            if found is not None:
+                return self._driving(operator_sql.over(found, node.fields), [f.name for f in node.fields])
+        return self.full(node, version, keys)
 
     def _unmatched_right(self, node: Join, left: exp.Select | None, right: exp.Select | None) -> list[exp.Select]:
         unmatched = Join(node.right, node.left, node.condition, ANTI)
@@ -279,10 +343,12 @@ class Compiler:
     def _settled(self, node: Node) -> exp.Select | None:
         """Return the changes of a join's side, consolidated where an operator below replaces rows by equal ones."""
         changes = self.changes(node)
-        if changes is None or not any(_replaces_rows(part) for part in walk(node)):
+        if changes is None or all(isinstance(part, _BY_ROW) for part in walk(node)):
             return changes
-        step = self.add(self._fresh("settled_"), operator_sql.consolidated(changes, node.fields))
-        return exp.select(*(column(f.name) for f in node.fields), column(WEIGHT)).from_(step)
+        if any(_replaces_rows(part) for part in walk(node)):
+            step = self.add(self._fresh("settled_"), operator_sql.consolidated(changes, node.fields), drives_join=True)
+            return exp.select(*(column(f.name) for f in node.fields), column(WEIGHT)).from_(step)
+        return self._driving(changes, [*(f.name for f in node.fields), WEIGHT])
 
     # Operators that replace the rows of a group or partition.
 
@@ -379,3 +445,40 @@ def _replaces_rows(node: Node) -> bool:
         case Filter(predicate=predicate):
             return reads_now(predicate)
     return isinstance(node, Aggregate | TopN | OverWindow | Memo)
+
+
+def _is_inner(node: Node) -> TypeGuard[Join]:
+    return isinstance(node, Join) and node.kind == INNER
+
+
+def _in_order(
+    node: Node, have: frozenset[str], on: tuple[exp.Expr, ...]
+) -> list[tuple[Node, tuple[exp.Expr, ...]]] | None:
+    """Return the relations of inner joins, each with the conditions on it and those before it, beside some fields.
+
+    Each is compared by equality with a field before it; None if there is no such order.
+    """
+    if not _is_inner(node):
+        return [(node, on)] if any(isinstance(part, exp.EQ | exp.NullSafeEQ) for part in on) else None
+    conditions = (*on, *node.conjuncts)
+    for first, second in (node.inputs, node.inputs[::-1]):
+        known = have | {f.name for f in first.fields}
+        met = tuple(part for part in conditions if _reads(part) <= known and not _reads(part) <= have)
+        rest = tuple(part for part in conditions if part not in met)
+        before = _in_order(first, have, met)
+        after = _in_order(second, known, rest) if before is not None else None
+        if before is not None and after is not None:
+            return before + after
+    return None
+
+
+def _reads(expression: exp.Expr) -> set[str]:
+    return {part.name for part in expression.find_all(exp.Column)}
+
+
+def _equal_to(node: Node, conditions: Iterable[exp.Expr]) -> Iterator[exp.Expr]:
+    """Yield the sides of equalities that read fields of a node alone."""
+    own = {f.name for f in node.fields}
+    for condition in conditions:
+        if isinstance(condition, exp.EQ):
+            yield from (side for side in (condition.this, condition.expression) if _reads(side) <= own)

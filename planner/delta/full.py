@@ -162,7 +162,7 @@ class Rows:
             case TopN() if node.limit is None:
                 return self._restricted_below(node, keys, node.partition, self.over_rows)
             case Aggregate() | TopN() | Memo():
-                return restricted(self._stored(node), node.fields, keys)
+                return self._stored(node, keys)
 
     def _restricted_below(
         self, node: _One, keys: Keys | None, names: Iterable[str], over: Callable[[_One, exp.Select], exp.Select]
@@ -189,22 +189,25 @@ class Rows:
         is_whole = keys is None or keys in (left_keys, right_keys)
         return rows if is_whole else restricted(rows, node.fields, keys)
 
-    def _stored(self, node: Stateful) -> exp.Select:
+    def _stored(self, node: Stateful, keys: Keys | None) -> exp.Select:
         """Return the rows of an operator with state; at `new` the merged groups replace the stored ones."""
-        state = self.plan.state_of(node)
-        rows = operator_sql.over(state_rows(state), node.fields)
-        merged = f"{state.name}_merged"
-        if self.version == "new" and merged in self.merged:
-            names = node.keys if isinstance(node, Aggregate) else node.partition
-            found = Keys.of(f"{state.name}_touched", node, names).found()
-            fresh = alive(node, merged) if isinstance(node, Aggregate) else exp.select("*").from_(merged)
-            rows = operator_sql.union(
-                [rows.where(exp.Not(this=found), copy=False), operator_sql.over(fresh, node.fields)]
-            )
         if isinstance(node, TopN) and node.offset:
             assert node.limit is not None
-            return operator_sql.top_n(node, rows, node.offset, node.offset + node.limit)
-        return rows
+            rows = operator_sql.top_n(node, self._kept(node, None), node.offset, node.offset + node.limit)
+            return restricted(rows, node.fields, keys)
+        return self._kept(node, keys)
+
+    def _kept(self, node: Stateful, keys: Keys | None) -> exp.Select:
+        state = self.plan.state_of(node)
+        rows = restricted(operator_sql.over(state_rows(state), node.fields), node.fields, keys)
+        merged = f"{state.name}_merged"
+        if self.version == "old" or merged not in self.merged:
+            return rows
+        names = node.keys if isinstance(node, Aggregate) else node.partition
+        found = Keys.of(f"{state.name}_touched", node, names).found()
+        fresh = alive(node, merged) if isinstance(node, Aggregate) else exp.select("*").from_(merged)
+        fresh = restricted(operator_sql.over(fresh, node.fields), node.fields, keys)
+        return operator_sql.union([rows.where(exp.Not(this=found), copy=False), fresh])
 
     @staticmethod
     def over_rows(node: OverWindow | TopN, below: exp.Select) -> exp.Select:

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from sqlglot import exp
 
 from sparkwave.planner.delta.checks import Check
+from sparkwave.planner.delta.looked_up import Columns
 
 
 @dataclass(frozen=True)
 class Step:
     """`CREATE TEMPORARY relation name AS query`.
 
-    A lookup is a few stored rows that later steps read; a table for it pays where reading stored rows is expensive.
+    One that drives a join has the changes of another operator. DuckDB has to know that they are few, from a table of
+    their own, to look the other side of the join up by them. Otherwise it may make a hash table of the other side.
     """
 
     name: str
     query: exp.Select
-    is_lookup: bool = False
+    drives_join: bool = False
 
 
 @dataclass(frozen=True)
@@ -40,9 +43,11 @@ class Apply:
 class DeltaProgram:
     """Steps in order, then the tables that they change. `view_changes` stays for the views that read this one.
 
-    `checks` find the rows for which an expression may have raised.
+    `checks` find the rows for which an expression may have raised. `lookups` have the columns of inputs by whose values
+    rows are looked up, by the input's name: sets of columns that are compared together.
     """
 
     steps: tuple[Step, ...]
     applies: tuple[Apply, ...]
     checks: tuple[Check, ...] = ()
+    lookups: Mapping[str, tuple[Columns, ...]] = field(default_factory=dict)

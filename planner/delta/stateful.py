@@ -22,7 +22,7 @@ class Steps(Protocol):
 
     applies: list[Apply]
 
-    def add(self, name: str, query: exp.Select, is_lookup: bool = False) -> str:
+    def add(self, name: str, query: exp.Select, drives_join: bool = False) -> str:
         """Add a step. Returns its name."""
 
     def full(self, node: Node, version: str, keys: Keys | None = None) -> exp.Select:
@@ -83,7 +83,7 @@ def _grouped(keys: tuple[str, ...], outputs: Mapping[str, exp.Expr], rows: exp.S
 def _look_up(written: Steps, node: Stateful, state: State, keys: tuple[str, ...]) -> None:
     """Look up the stored rows of the groups that changes touch."""
     touched = Keys.of(f"{state.name}_touched", node, keys)
-    written.add(f"{state.name}_stored", restricted(state_rows(state), node.fields, touched), is_lookup=True)
+    written.add(f"{state.name}_stored", restricted(state_rows(state), node.fields, touched))
 
 
 def _recompute(written: Steps, node: Aggregate, state: State, calls: list[Call]) -> None:
