@@ -26,9 +26,22 @@ def has_file(cursor: Cursor) -> bool:
     return _HAVE_FILES[cursor]
 
 
+# What `locate` has found lately for each cursor. A snapshot never changes.
+_FOUND: WeakKeyDictionary[Cursor, dict[tuple[LakeTable, int], tuple[int, str]]] = WeakKeyDictionary()
+_MOST_FOUND = 1000
+
+
 def locate(cursor: Cursor, table: LakeTable, snapshot: int = NEWEST) -> tuple[int, str] | None:
     """Return the lake's number of a table, and the directory of its files with a slash at the end; None if unknown."""
-    return located(cursor, [table], snapshot).get(table)
+    known = _FOUND.setdefault(cursor, {})
+    if (table, snapshot) in known:
+        return known[table, snapshot]
+    found = located(cursor, [table], snapshot).get(table)
+    if found is not None and snapshot != NEWEST:
+        if len(known) >= _MOST_FOUND:
+            known.clear()
+        known[table, snapshot] = found
+    return found
 
 
 def located(cursor: Cursor, tables: Iterable[LakeTable], snapshot: int) -> dict[LakeTable, tuple[int, str]]:

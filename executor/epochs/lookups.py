@@ -18,7 +18,6 @@ from sparkwave.catalog.lake.memory_transactions import in_transaction
 from sparkwave.catalog.lake.prepared_statements import run
 from sparkwave.catalog.lake.snapshot_changes import is_kept
 from sparkwave.catalog.model import Catalog, Relation
-from sparkwave.catalog.names import quote
 from sparkwave.executor.epochs.advance import View
 from sparkwave.executor.epochs.feeds import Feeds
 from sparkwave.executor.epochs.versions import Version, listed, stored_columns, stored_names
@@ -81,7 +80,8 @@ class Lookups:
             relation = catalog.by_id[scan.relation.id]
             if not relation.is_table:
                 if not version.is_net:
-                    rows = self._buffer.rows(cursor, relation, relation.lake_table)
+                    columns = [stored_names(relation, names) for names in lookups.get(scan.input, ())]
+                    rows = self._buffer.rows(cursor, relation, relation.lake_table, columns)
                     found[scan.input] = replace(version, old_copy=rows, new_copy=rows)
                 continue
             copy = self._copy(cursor, relation, stored_columns(scan), version, feeds, reads_feeds)
@@ -100,22 +100,14 @@ class Lookups:
         return self._copies.index(cursor, copy, filter(None, groups))
 
     def _at(self, copy: Copy, snapshot: str, indexed: str | None) -> str:
-        """Return SQL of a copy's rows at a snapshot.
-
-        DuckDB 1.5.5 uses an index for a join only if its column is the first that the scan reads, and if no other
-        condition is on a single column. So with `indexed` all other columns are expressions of several columns.
-        """
-        has = self._contents[copy]
+        """Return SQL of a copy's rows at a snapshot, for look-ups by the column `indexed` if it is given."""
         # The sequences of the moment take a lock for each row. Most rows have been there since the copy was made.
-        unchanged = f"{_SINCE} <= {has.made_at} AND {_UNTIL} = {NEWEST}"
+        unchanged = f"{_SINCE} <= {self._contents[copy].made_at} AND {_UNTIL} = {NEWEST}"
         present = f"{_SINCE} <= {snapshot} AND {_UNTIL} > {snapshot}"
-        where = f"WHERE CASE WHEN {unchanged} THEN true ELSE {present} END"
+        where = f" WHERE CASE WHEN {unchanged} THEN true ELSE {present} END"
         if indexed is None:
-            return f"(FROM {copy.name} {where})"
-        others = ["rowid", *map(quote, sorted(has.columns - {indexed}))]
-        rows = f"SELECT {', '.join([quote(indexed), *others, _SINCE, _UNTIL])} FROM {copy.name}"
-        hidden = (f"CASE WHEN {_SINCE} < {_UNTIL} THEN {name} END AS {name}" for name in others)
-        return f"(SELECT {', '.join([quote(indexed), *hidden])} FROM ({rows}) {where})"
+            return f"(FROM {copy.name}{where})"
+        return copy.by(indexed, f"{_SINCE} < {_UNTIL}", where)
 
     def _set_moment(self, cursor: Cursor, versions: Iterable[Version], feeds: Feeds) -> None:
         """Set the snapshots from and to which most views advance, so that SQL over copies stays the same."""

@@ -30,6 +30,8 @@ MANY_ROWS = 10_000
 LEAST_INDEXED = 20_000
 # An index on a column with more rows a value finds too many rows to be faster than a scan.
 _MOST_ROWS_A_VALUE = 100
+# About the bytes that an index takes for each row.
+_INDEX_BYTES = 16
 # Rows that no checkpoint has stored may take this many bytes, whatever the budget.
 _LEAST_BYTES = 16 << 20
 # Bytes of a value of a fixed-size type, and the number of rows whose values of other types are measured.
@@ -46,11 +48,13 @@ Key = tuple[Hashable, ...]
 class Copy:
     """A table in memory.
 
-    `width` is about the bytes of a row; `changed` counts changed rows since the table was made. `distinct` has about
-    the number of different values of columns that are looked up, and `indexed` are those with an index.
+    `width` is about the bytes of a row of the `columns`; `changed` counts changed rows since the table was made.
+    `distinct` has about the number of different values of columns that are looked up, and `indexed` are those with an
+    index.
     """
 
     name: str
+    columns: tuple[str, ...]
     rows: int
     width: float
     read_at: float
@@ -60,7 +64,7 @@ class Copy:
 
     @property
     def bytes(self) -> int:
-        return int(self.rows * self.width)
+        return int(self.rows * (self.width + _INDEX_BYTES * len(self.indexed)))
 
     @property
     def is_worn(self) -> bool:
@@ -71,6 +75,24 @@ class Copy:
         """Count removed and added rows."""
         self.changed += removed + added
         self.rows += added - removed
+
+    def make_anew(self, cursor: Cursor) -> None:
+        """Make the table anew, without the rows that are gone and without indexes."""
+        define_shared(cursor, f"CREATE OR REPLACE TABLE {self.name} AS FROM {self.name}")
+        self.changed, self.indexed = 0, set()
+
+    def by(self, column: str, always: str = "rowid >= 0", where: str = "") -> str:
+        """Return SQL of all rows, for look-ups by a column with an index.
+
+        DuckDB 1.5.5 uses an index for a join only if its column is the first that the scan reads, and if no other
+        condition is on a single column. So all other columns are expressions of several columns. `always` is true for
+        each row, and reads a column without DuckDB knowing its answer.
+        """
+        others = [quote(name) for name in self.columns if name != column]
+        own = () if "rowid" in self.columns else ("rowid",)
+        rows = f"SELECT {', '.join([quote(column), *others, *own])} FROM {self.name}"
+        hidden = (f"CASE WHEN {always} THEN {name} END AS {name}" for name in others)
+        return f"(SELECT {', '.join([quote(column), *hidden])} FROM ({rows}){where})"
 
 
 class Copies:
@@ -141,7 +163,8 @@ class Copies:
         if row is None or row[0] > MOST_ROWS:
             return None
         name = f"{BUFFER}.{EPOCHS_SCHEMA}.copy_{next(self._numbers)}"
-        copy = Copy(name, row[0], row_width(cursor, query), now)
+        columns = tuple(column for column, *_ in cursor.execute(f"{query} LIMIT 0").description)
+        copy = Copy(name, columns, row[0], row_width(cursor, query), now)
         if not self._make_room(copy.bytes, now - RECENT_S):
             return None
         define_shared(cursor, f"CREATE OR REPLACE TABLE {copy.name} AS {query}")
