@@ -52,7 +52,12 @@ def cached() -> float:
     return EPOCH_CACHE_BYTES._value.get()
 
 
-def test_what_comes_between_is_taken_up(tmp_path: Path) -> None:
+@pytest.mark.parametrize("least_indexed", [1, copies.LEAST_INDEXED])
+def test_what_comes_between_is_taken_up(
+    tmp_path: Path, least_indexed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    """By indexes and by scans."""
+    monkeypatch.setattr(copies, "LEAST_INDEXED", least_indexed)
     with opened(tmp_path) as (_, client):
         make(client)
         warm_up(client)
@@ -68,13 +73,68 @@ def test_what_comes_between_is_taken_up(tmp_path: Path) -> None:
         change(client, "DELETE FROM f WHERE id < 50")
 
 
+def indexes(cursor: Cursor) -> set[str]:
+    """The columns of copies that have an index, as `copy_<n>_<column>`."""
+    return {name for (name,) in cursor.execute("SELECT index_name FROM duckdb_indexes()").fetchall()}
+
+
+def test_few_rows_of_many_are_looked_up_by_an_index(tmp_path: Path) -> None:
+    """Not by columns with few values, and not by changes of many rows; a worn copy gets its indexes again."""
+    with opened(tmp_path, refresh_mode="incremental") as (context, client):
+        cursor = context.coordinator._cursor
+        run(
+            client,
+            "CREATE TABLE many (id int PRIMARY KEY, kind int, v int)",
+            "INSERT INTO many SELECT i, i % 5, i FROM range(30000) r(i)",
+            "CREATE TABLE few (id int PRIMARY KEY, one int, kind int)",
+            "INSERT INTO few SELECT i, i * 7, i % 5 FROM range(100) r(i)",
+        )
+        queries = {
+            "by_key": "SELECT f.id, f.one, m.v FROM few f JOIN many m ON f.one = m.id",
+            "by_kind": "SELECT f.id, count(*) AS n FROM few f JOIN many m ON f.kind = m.kind GROUP BY f.id",
+            "by_both": "SELECT f.id, m.v FROM few f LEFT JOIN many m ON m.kind = f.kind AND m.id = f.one",
+        }
+        for name, query in queries.items():
+            run(client, f"CREATE MATERIALIZED VIEW {name} AS {query}")
+
+        def change(*statements: str) -> None:
+            run(client, *statements)
+            for name, query in queries.items():
+                check(client, name, query)
+
+        for number in range(3):
+            change(f"UPDATE few SET one = {3000 + number} WHERE id = {number}")
+        [index] = indexes(cursor)
+        assert index.startswith("copy_") and index.endswith("_id")
+        change("UPDATE many SET v = v + 1 WHERE id % 1000 = 0", "UPDATE few SET one = one + 1000 WHERE id % 2 = 0")
+        change("DELETE FROM many WHERE id < 50", "INSERT INTO few VALUES (1000, 3000, 1), (1001, 49, 4)")
+        change("INSERT INTO many VALUES (10, 0, -1), (3000, 1, -3)", "DELETE FROM few WHERE id = 1001")
+        change("UPDATE many SET v = -v")  # more rows than an index is used for, and the copy is worn
+        for number in range(3):
+            change(f"UPDATE few SET one = {number} WHERE id = {number + 50}")
+        assert {name.rpartition("_")[2] for name in indexes(cursor)} == {"id"} and index not in indexes(cursor)
+
+
+def test_an_index_is_used(tmp_path: Path) -> None:
+    """What DuckDB needs for that: another version may need something else."""
+    with opened(tmp_path) as (context, _):
+        cursor = context.coordinator._cursor
+        cursor.execute("CREATE TEMP TABLE many AS SELECT i % 7 AS b, i AS a, i AS c FROM range(100000) r(i)")
+        cursor.execute("CREATE INDEX many_a ON many (a); CREATE TEMP TABLE few AS SELECT 77 AS a")
+        copy = copies.Copy("many", ("b", "a", "c"), 100_000, 24, 0.0)
+        join = "EXPLAIN (ANALYZE, FORMAT json) SELECT b, c FROM {} AS m JOIN few ON m.a = few.a WHERE b > -1 AND c > 1"
+        for rows, is_used in ((copy.by("a"), True), ("many", False)):
+            [(_, plan)] = cursor.execute(join.format(rows)).fetchall()
+            assert ("Index Scan" in plan) == is_used, plan
+
+
 def in_memory(context: Context) -> set[str]:
     """The tables that the epochs so far have left in memory."""
     with context.coordinator.barrier_lock:
         cursor = context.coordinator._cursor
         schemas = f"schema_name IN ('{EPOCHS_SCHEMA}', '{DELTAS_SCHEMA}')"
         query = f"SELECT table_name FROM duckdb_tables() WHERE temporary OR {schemas}"
-        found = {name for (name,) in cursor.execute(query).fetchall()} - {"anchor", "moment"}
+        found = {name for (name,) in cursor.execute(query).fetchall()} - {"anchor"}
         for name in found - {name for name in found if name.startswith(("copy_", "pending_"))}:
             assert name.startswith(("j", "feed_", "net_"))
             assert cursor.execute(f"SELECT count(*) <= {WORN_ROWS} FROM {kept_table(name)}").fetchall() == [(True,)]
