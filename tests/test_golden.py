@@ -104,6 +104,8 @@ def show_delta(sql: str) -> str:
     for apply in program.applies:
         target = apply.state or "view"
         lines += [f"{target} -= {to_sql(apply.removed)}", f"{target} += {to_sql(apply.added)}"]
+    for name, groups in sorted(program.lookups.items()):
+        lines += [f"{name} by {', '.join(columns)}" for columns in groups]
     return "\n".join(lines)
 
 

@@ -306,9 +306,11 @@ class Compiler:
     def _restricted(self, node: Node, version: str, keys: Keys) -> exp.Select:
         """Return the rows of a node that have the keys, as `full` does."""
         if _is_inner(node):
-            names = tuple(name for *_, name in keys.compared)
-            on = tuple(operator_sql.same(e.copy(), column(name), safe) for e, safe, name in keys.compared)
-            found = self._looked_up(exp.select(*map(column, names)).from_(keys.step), names, node, on, version)
+            # The columns of the step are named differently from all fields.
+            names = {f"?{name}": column(name) for *_, name in keys.compared}
+            rows = exp.select(*(exp.alias_(key, name, quoted=True) for name, key in names.items())).from_(keys.step)
+            on = tuple(operator_sql.same(e.copy(), column(f"?{name}"), safe) for e, safe, name in keys.compared)
+            found = self._looked_up(rows, tuple(names), node, on, version)
             if found is not None:
                 return self._driving(operator_sql.over(found, node.fields), [f.name for f in node.fields])
         return self.full(node, version, keys)
@@ -452,24 +454,44 @@ def _is_inner(node: Node) -> TypeGuard[Join]:
 
 
 def _in_order(
-    node: Node, have: frozenset[str], on: tuple[exp.Expr, ...]
+    node: Join, have: frozenset[str], on: tuple[exp.Expr, ...]
 ) -> list[tuple[Node, tuple[exp.Expr, ...]]] | None:
     """Return the relations of inner joins, each with the conditions on it and those before it, beside some fields.
 
-    Each is compared by equality with a field before it; None if there is no such order.
+    Each is compared by equality with fields before it; None if there is no such order.
     """
-    if not _is_inner(node):
-        return [(node, on)] if any(isinstance(part, exp.EQ | exp.NullSafeEQ) for part in on) else None
-    conditions = (*on, *node.conjuncts)
-    for first, second in (node.inputs, node.inputs[::-1]):
-        known = have | {f.name for f in first.fields}
-        met = tuple(part for part in conditions if _reads(part) <= known and not _reads(part) <= have)
-        rest = tuple(part for part in conditions if part not in met)
-        before = _in_order(first, have, met)
-        after = _in_order(second, known, rest) if before is not None else None
-        if before is not None and after is not None:
-            return before + after
-    return None
+    parts = [*_taken_apart(node)]
+    relations = [part for part in parts if not _is_inner(part)]
+    owners = {f.name: number for number, relation in enumerate(relations) for f in relation.fields}
+    conditions = (*on, *(each for part in parts if _is_inner(part) for each in part.conjuncts))
+    rest = [(each, _reads(each)) for each in conditions]
+    order: dict[int, tuple[exp.Expr, ...]] = {}
+    while len(order) < len(relations):
+        sides = ({owners[name] for name in side} for each, _ in rest for side in _compared_with(have, each))
+        number = next((number for side in sides if len(side) == 1 for number in side), None)
+        if number is None:
+            return None
+        have |= {f.name for f in relations[number].fields}
+        order[number] = tuple(each for each, names in rest if names <= have)
+        rest = [(each, names) for each, names in rest if not names <= have]
+    return [(relations[number], met) for number, met in order.items()]
+
+
+def _taken_apart(node: Node) -> Iterator[Node]:
+    """Yield inner joins and the relations that they join."""
+    yield node
+    if _is_inner(node):
+        for below in node.inputs:
+            yield from _taken_apart(below)
+
+
+def _compared_with(have: frozenset[str], condition: exp.Expr) -> Iterator[set[str]]:
+    """Yield the fields that an equality compares with these fields, if it compares others with them."""
+    if isinstance(condition, exp.EQ | exp.NullSafeEQ):
+        sides = _reads(condition.this), _reads(condition.expression)
+        for own, other in (sides, sides[::-1]):
+            if own and own <= have and not other & have:
+                yield other
 
 
 def _reads(expression: exp.Expr) -> set[str]:

@@ -22,6 +22,9 @@ _INSERT = re.compile(r"INSERT INTO (\S+) (VALUES|SELECT)")
 _ONLY_HERE = ("ALTER SYSTEM ", "SET ")
 _MOST_ROWS = 3000  # of a view that others may read
 
+# The tables are small, and look-ups by indexes are to be tried, too.
+SMALL_TABLES_INDEXED = "from sparkwave.executor.memory import copies\ncopies.LEAST_INDEXED = 1"
+
 
 @dataclass(frozen=True)
 class Failure:
@@ -49,7 +52,11 @@ class Bench:
 
     def _start(self) -> None:
         self.server = Server(
-            self.directory / "data", spark_cores=2, spark_memory_mib=1024, duckdb_threads=os.cpu_count()
+            self.directory / "data",
+            patch=SMALL_TABLES_INDEXED,
+            spark_cores=2,
+            spark_memory_mib=1024,
+            duckdb_threads=os.cpu_count(),
         )
         self._connect()
         # Epochs end with FLUSH, so that a seed is the same run again.
