@@ -234,7 +234,7 @@ class Compiler:
 
         The relations of the other side are looked up one after another, each by the rows found so far.
         """
-        if node.kind != INNER or not _is_inner(other):
+        if node.kind != INNER or not self.is_taken_apart(other):
             return None
         one = node.left if other is node.right else node.right
         found = self._looked_up(changes, (*(f.name for f in one.fields), WEIGHT), other, node.conjuncts, version)
@@ -249,7 +249,7 @@ class Compiler:
         """
         order = _in_order(node, frozenset(names), on)
         for number, (part, conditions) in enumerate(order or ()):
-            rows = self._driving(rows, names) if number else rows
+            rows = self.driving(rows, names) if number else rows
             self._look_up(part, _equal_to(part, conditions))
             names = (*names, *(f.name for f in part.fields))
             rows = exp.select(*map(column, names)).from_(rows.subquery("l", copy=False))
@@ -257,7 +257,11 @@ class Compiler:
             rows = rows.join(other, on=exp.and_(*(each.copy() for each in conditions)), copy=False)
         return rows if order else None
 
-    def _driving(self, rows: exp.Select, names: Iterable[str]) -> exp.Select:
+    def is_taken_apart(self, node: Node) -> TypeGuard[Join]:
+        """Return whether the relations of a node are looked up one after another."""
+        return _is_inner(node)
+
+    def driving(self, rows: exp.Select, names: Iterable[str]) -> exp.Select:
         """Return some rows from a step of their own."""
         step = self.add(self._fresh("joined_"), rows, drives_join=True)
         return exp.select(*map(column, names)).from_(step)
@@ -305,14 +309,14 @@ class Compiler:
 
     def _restricted(self, node: Node, version: str, keys: Keys) -> exp.Select:
         """Return the rows of a node that have the keys, as `full` does."""
-        if _is_inner(node):
+        if self.is_taken_apart(node):
             # The columns of the step are named differently from all fields.
             names = {f"?{name}": column(name) for *_, name in keys.compared}
             rows = exp.select(*(exp.alias_(key, name, quoted=True) for name, key in names.items())).from_(keys.step)
             on = tuple(operator_sql.same(e.copy(), column(f"?{name}"), safe) for e, safe, name in keys.compared)
             found = self._looked_up(rows, tuple(names), node, on, version)
             if found is not None:
-                return self._driving(operator_sql.over(found, node.fields), [f.name for f in node.fields])
+                return self.driving(operator_sql.over(found, node.fields), [f.name for f in node.fields])
         return self.full(node, version, keys)
 
     def _unmatched_right(self, node: Join, left: exp.Select | None, right: exp.Select | None) -> list[exp.Select]:
@@ -350,7 +354,7 @@ class Compiler:
         if any(_replaces_rows(part) for part in walk(node)):
             step = self.add(self._fresh("settled_"), operator_sql.consolidated(changes, node.fields), drives_join=True)
             return exp.select(*(column(f.name) for f in node.fields), column(WEIGHT)).from_(step)
-        return self._driving(changes, [*(f.name for f in node.fields), WEIGHT])
+        return self.driving(changes, [*(f.name for f in node.fields), WEIGHT])
 
     # Operators that replace the rows of a group or partition.
 

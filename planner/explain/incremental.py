@@ -7,8 +7,9 @@ program that runs, in which all of this is combined.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import TypeGuard
 
 from sqlglot import exp
 
@@ -193,6 +194,12 @@ class _OneLevel(Compiler):
         return restricted(
             exp.select(*(column(f.name) for f in node.fields)).from_(f"{label}_{version}"), node.fields, keys
         )
+
+    def is_taken_apart(self, node: Node) -> TypeGuard[Join]:
+        return False
+
+    def driving(self, rows: exp.Select, names: Iterable[str]) -> exp.Select:
+        return rows
 
 
 @dataclass(frozen=True)
