@@ -40,11 +40,14 @@ class Interval:
     micros: int = 0
 
 
-def read_interval(text: str) -> Interval:
-    """Return what a text says. Raises Error 22007, and 22015 or 22008 for a field or an interval that is too long."""
+def read_interval(text: str, fields: str = "") -> Interval:
+    """Return what a text says. Raises Error 22007, and 22015 or 22008 for a field or an interval that is too long.
+
+    `fields` are those of the type, such as `day to second`: a number without a unit is of the last one.
+    """
     try:
         try:
-            found = _decoded(split_fields(text))
+            found = _decoded(split_fields(text), fields)
         except Failure as failure:
             if str(failure) != "format":
                 raise
@@ -56,6 +59,27 @@ def read_interval(text: str) -> Interval:
     if found.months not in _INT32:
         raise Error("interval out of range", DATETIME_FIELD_OVERFLOW)
     return found
+
+
+def within(interval: Interval, modifier: int) -> Interval:
+    """Return an interval cut to the fields of PostgreSQL's modifier, and rounded (AdjustIntervalForTypmod)."""
+    fields, digits = modifier >> 16, modifier & 0xFFFF
+    sign, micros = -1 if interval.micros < 0 else 1, abs(interval.micros)
+    if fields in _OF_MONTHS:
+        years = abs(interval.months) // _OF_MONTHS[fields] * _OF_MONTHS[fields]
+        return Interval(years if interval.months > 0 else -years)
+    unit = _CUT_TO.get(fields)
+    if unit is not None:
+        micros -= micros % unit if unit else micros
+    elif digits < 6:
+        step = 10 ** (6 - digits)
+        micros = (micros + step // 2) // step * step
+    return Interval(interval.months, interval.days, sign * micros)
+
+
+# By the bits of the fields: the months that an interval is a multiple of, and the microseconds, 0 for none.
+_OF_MONTHS = {0x4: 12, 0x2: 1, 0x6: 1}
+_CUT_TO = {0x8: 0, 0x400: _HOUR, 0x408: _HOUR, 0x800: _MINUTE, 0xC00: _MINUTE, 0xC08: _MINUTE}
 
 
 def duckdb_text(interval: Interval) -> str:
@@ -107,8 +131,9 @@ def _fit(value: int, allowed: range) -> int:
     return value
 
 
-def _decoded(fields: list[tuple[str, str]]) -> Interval:
+def _decoded(fields: list[tuple[str, str]], of_type: str) -> Interval:
     """Return the sum of fields, which are read backwards, because a unit stands behind its number (DecodeInterval)."""
+    default = of_type.rpartition(" ")[2] or "second"
     total, known, unit, is_before = _Sum(), set[str](), "", False
     for kind, field in reversed(fields):
         if kind in ("string", "special"):
@@ -120,11 +145,11 @@ def _decoded(fields: list[tuple[str, str]]) -> Interval:
             if (unit := UNITS.get(field[:_LONGEST_WORD], "")) == "":
                 raise Failure("format")
             continue
-        clock = _clock(field, kind)
+        clock = _clock(field, kind, of_type == "minute to second")
         if clock is not None:
             total.micros, told, unit = clock, _CLOCK, "day"
         else:
-            told, unit = _number(field, unit or "second", total)
+            told, unit = _number(field, unit or default, total)
         if told & known:
             raise Failure("format")
         known |= told
@@ -134,24 +159,25 @@ def _decoded(fields: list[tuple[str, str]]) -> Interval:
     return Interval(-found.months, -found.days, -found.micros) if is_before else found
 
 
-def _clock(field: str, kind: str) -> int | None:
+def _clock(field: str, kind: str, ends_in_seconds: bool) -> int | None:
     """Return the microseconds of a time such as 1:30 or -1:30:05; None of another field (DecodeTimeForInterval)."""
     if kind != "time" and not (kind == "tz" and ":" in field):
         return None
     try:
-        return -_time(field[1:]) if field[0] == "-" else _time(field.removeprefix("+"))
+        micros = _time(field[field[0] in "+-" :], ends_in_seconds)
+        return -micros if field[0] == "-" else micros
     except Failure:
         if kind == "time":
             raise
         return None
 
 
-def _time(text: str) -> int:
+def _time(text: str, ends_in_seconds: bool) -> int:
     match = re.fullmatch(r"([0-9]+):([0-9]*)(?::([0-9]*))?(\.[0-9]*)?", text)
     if match is None:
         raise Failure("format")
     hour, minute, second = int(match[1]), int(match[2] or 0), int(match[3] or 0)
-    if match[4] is not None and match[3] is None:  # mm:ss.fraction
+    if match[3] is None and (match[4] is not None or ends_in_seconds):  # mm:ss.fraction
         hour, minute, second = 0, hour, minute
     micros = round(float(f"0{match[4]}") * 1e6) if match[4] is not None else 0
     if minute > 59 or second > 60:

@@ -190,8 +190,8 @@ class ForeignKey:
 class Constraints:
     """The constraints on a table's rows; `uniques` and `foreign_keys` are not enforced, so that no plan relies on them.
 
-    `lengths` are pairs of a column's lake name and the most characters of its values. `key_name` is the name that the
-    primary key was given, or "".
+    `lengths` are pairs of a column's lake name and the most characters of its values; of times, their digits and fields
+    (`catalog.modifiers`). `key_name` is the name that the primary key was given, or "".
     """
 
     checks: tuple[Check, ...] = ()

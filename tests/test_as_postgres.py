@@ -17,6 +17,12 @@ EXPRESSIONS = (
     "regexp_match(s, p)", "regexp_match(s, 'o(b)(a)')", "regexp_match(s, p, 'i')", "iv + '1s'", "'1s' + iv",
     "iv - '1 day 2 hours'", "ts + '1 day'", "ts - '2019-12-31 12:00'", "d - '2019-12-31'", "a + '1'", "f - '0.5'",
     "ARRAY[[a]] || ARRAY[2]", "ARRAY[2] || ARRAY[[a]]", "ARRAY[[a]] || ARRAY[[2]]", "ARRAY[a] || 2", "2 || ARRAY[a]",
+    *(f"iv::interval {fields}" for fields in ("year", "year to month", "day", "day to hour", "minute", "second(1)")),
+    "(iv * 0.123456)::interval(2)", "-(iv * 0.123456)::interval hour to second(0)", "(ts + iv * f)::timestamp(0)",
+    "(ts - time '00:00:00.25' * f)::timestamp(1)", "(ts - time '00:00:00.0051' * f)::timestamptz(2)",
+    "(time '23:59:59.4' + iv * (f / 864000))::time(0)", "iv + interval '1-2' year to month",
+    "ts - interval '1 2:3' day to minute", "('1 day ' || a)::interval day", "interval '2:03' minute to second * a",
+    "interval '1 02:03:04.567' day to second(1) + iv", "interval(1) '0.25' * f", "'5'::interval minute + iv",
     # Bytes, encodings, flags of regular expressions, and places before the point.
     "position('\\x6f'::bytea IN s::bytea)", "position(''::bytea IN s::bytea)",
     "overlay(s::bytea PLACING 'ZZ'::bytea FROM 2)", "overlay(s::bytea PLACING '\\x00'::bytea FROM 2 FOR id)",

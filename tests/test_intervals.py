@@ -83,6 +83,42 @@ def test_intervals_are_postgresqls_in_queries_and_views(in_process_server: Serve
         connection.execute("DROP TABLE iv CASCADE")
 
 
+def test_columns_of_times_have_digits(in_process_server: Server, postgres: Connection) -> None:
+    statements = (
+        "CREATE TABLE id (id int PRIMARY KEY, i interval(2), s interval day to second(0), t time(1), e timestamp(0),"
+        " z timestamptz(3))",
+        "INSERT INTO id VALUES (1, '1.235', '1 day 2.5', '23:59:59.95', '1969-12-31 23:59:59.5',"
+        " '2020-01-01 00:00:00.0005Z'), (2, '-1.235', '-2:3:4.5', '0:0:0.04', '1999-12-31 23:59:59.5', 'infinity'), (3, '1', NULL, NULL, NULL, NULL)",
+        "INSERT INTO id SELECT id + 10, i / 7, s / 7, t + i / 7, e + s / 7, z + i / 7 FROM id",
+        "UPDATE id SET i = i * 1.2345, e = e + interval '0.5' WHERE id IN (1, 11)",
+        "ALTER TABLE id ALTER COLUMN s TYPE interval",
+        "UPDATE id SET s = s / 7 WHERE id = 1",
+    )
+    names = "SELECT format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = 'id'::regclass AND attnum > 0"
+    with in_process_server.connect() as connection:
+        for statement in statements:
+            for client in (connection, postgres):
+                client.execute(statement.encode())
+            if "id = 1" in statement:
+                connection.execute("CREATE MATERIALIZED VIEW digits AS SELECT * FROM id")
+            for query in ("SELECT id, i::text, s::text, t::text, e::text, z::text FROM id ORDER BY id", names):
+                found, expected = (client.execute(query.encode()).fetchall() for client in (connection, postgres))
+                assert found == expected, statement
+            described = "SELECT *, e::timestamp(2), '1'::interval day to second FROM id"
+            found, expected = (
+                [column._fmod for column in client.execute(described).description or ()]
+                for client in (connection, postgres)
+            )
+            assert found == expected, statement
+        with pytest.raises(psycopg.errors.FeatureNotSupported):
+            connection.execute("ALTER TABLE id ALTER COLUMN s TYPE interval(1)")
+        with connection.cursor().copy("COPY id (id, e) FROM STDIN") as copy:
+            copy.write_row((4, "2020-01-01 00:00:00.5"))
+        assert connection.execute("SELECT e::text FROM id WHERE id = 4").fetchall() == [("2020-01-01 00:00:01",)]
+        connection.execute("DROP TABLE id CASCADE")
+    postgres.execute("DROP TABLE id")
+
+
 def _compare(connection: Connection, postgres: Connection, views: dict[str, str]) -> None:
     connection.execute("FLUSH")
     for query in QUERIES:

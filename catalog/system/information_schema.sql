@@ -34,8 +34,10 @@ SELECT pgf.session_database() AS table_catalog, r.schema AS table_schema, r.name
        CASE WHEN t.typname = 'numeric' THEN 10 WHEN t.category = 'N' THEN 2 END::INTEGER AS numeric_precision_radix,
        CASE WHEN t.typname = 'numeric' THEN if(c.typmod < 0, NULL, (c.typmod - 4) & 65535)
             WHEN t.typname LIKE 'int_' THEN 0 END::INTEGER AS numeric_scale,
-       if(t.category IN ('D', 'T'), if(t.typname = 'date', 0, 6), NULL)::INTEGER AS datetime_precision,
-       NULL::VARCHAR AS interval_type, NULL::INTEGER AS interval_precision, NULL::VARCHAR AS character_set_catalog,
+       if(t.category IN ('D', 'T'), if(t.typname = 'date', 0, if(c.typmod >= 0 AND c.typmod & 65535 < 6, c.typmod & 65535, 6)), NULL)::INTEGER
+           AS datetime_precision,
+       if(t.typname = 'interval' AND c.typmod >= 0,
+          upper(nullif(regexp_replace(pgf.format_type(1186, c.typmod), '^interval ?(\(\d\))?', ''), '')), NULL)::VARCHAR AS interval_type, NULL::INTEGER AS interval_precision, NULL::VARCHAR AS character_set_catalog,
        NULL::VARCHAR AS character_set_schema, NULL::VARCHAR AS character_set_name, NULL::VARCHAR AS collation_catalog,
        NULL::VARCHAR AS collation_schema, NULL::VARCHAR AS collation_name, if(u.kind = 'd', u.database, NULL) AS domain_catalog,
        if(u.kind = 'd', u.schema, NULL) AS domain_schema, if(u.kind = 'd', u.name, NULL) AS domain_name,

@@ -747,6 +747,26 @@ CREATE OR REPLACE MACRO pg.array_to_string
     (a, d, n) AS CASE WHEN d IS NULL THEN NULL WHEN len(a) = 0 THEN '' ELSE
         array_to_string(list_transform(a, lambda e: coalesce(pg.text_out(e), n)), d) END;
 
+-- A time cut and rounded to PostgreSQL's modifier of its type (AdjustTimestampForTypmod, AdjustIntervalForTypmod).
+CREATE OR REPLACE MACRO pg._rounded_us(us, digits) AS if(digits > 5, us,
+    sign(us)::BIGINT * ((abs(us) + pg._ten_to(6 - digits) // 2) // pg._ten_to(6 - digits) * pg._ten_to(6 - digits)));
+-- Microseconds since 2000, from which halves are rounded away.
+CREATE OR REPLACE MACRO pg._since_2000(x) AS epoch_us(x) - 946684800000000;
+CREATE OR REPLACE MACRO pg._rounded_moment(x, digits) AS if(isfinite(x),
+    x + to_microseconds(pg._rounded_us(pg._since_2000(x), digits) - pg._since_2000(x)), x);
+CREATE OR REPLACE MACRO pg._cut_us(us, fields, digits) AS CASE WHEN fields IN (2, 4, 6, 8) THEN 0
+    WHEN fields IN (1024, 1032) THEN us - us % 3600000000 WHEN fields IN (2048, 3072, 3080) THEN us - us % 60000000
+    ELSE pg._rounded_us(us, digits) END;
+CREATE OR REPLACE MACRO pg._cut_interval(x, fields, digits) AS list_transform(
+    [[datepart('year', x) * 12 + datepart('month', x), datepart('day', x), pg._micros(x)]],
+    lambda _i: to_months((_i[1] - if(fields = 4, _i[1] % 12, 0))::INTEGER)
+        + to_days(if(fields IN (2, 4, 6), 0, _i[2])::INTEGER) + to_microseconds(pg._cut_us(_i[3], fields, digits)))[1];
+CREATE OR REPLACE MACRO pg._to_modifier
+    (x TIMESTAMP, n) AS pg._rounded_moment(x, n), (x TIMESTAMPTZ, n) AS pg._rounded_moment(x, n),
+    (x TIME, n) AS if(pg._rounded_us(epoch_us(x), n) = 86400000000, TIME '24:00:00',
+                      x + to_microseconds(pg._rounded_us(epoch_us(x), n) - epoch_us(x))),
+    (x INTERVAL, n) AS pg._cut_interval(x, n >> 16, n & 65535);
+
 -- A time zone's name; TRY cannot catch DuckDB's own error for an unknown one.
 CREATE OR REPLACE MACRO pg.zone(z VARCHAR) AS
     if(z = '' OR contains(z, ' ') OR (z IS NOT NULL AND TRY_CAST('2000-01-01 00:00:00 ' || z AS TIMESTAMPTZ) IS NULL),

@@ -60,7 +60,6 @@ _OF_POSTGRES: Mapping[type[exp.Expr], str] = {
     exp.Kwarg: "an argument by name",
     exp.PropertyEQ: "an argument by name",
     exp.Variadic: "VARIADIC",
-    exp.IntervalSpan: "an interval of several units",
 }
 _OTHERS_OF_POSTGRES = frozenset(
     {"SELECT INTO", "SEARCH", "CYCLE", "ROWS FROM", "ESCAPE of anything but LIKE", "RETURNING"}

@@ -15,8 +15,10 @@ from sqlglot import exp
 
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Column, Relation
+from sparkwave.catalog.modifiers import TO_MODIFIER
 from sparkwave.catalog.types import CHAR, NAME, Type
 from sparkwave.planner.parse.from_items import from_items
+from sparkwave.planner.parse.time_types import WRITTEN, modifier_of
 from sparkwave.planner.parse.trees import alias_of, column_type, folded
 
 
@@ -251,6 +253,8 @@ def _type_of(value: exp.Expr, sources: _Sources, names: _Names) -> Origin | None
             return _type_alone(outputs[0][1]) if len(outputs) == 1 else None
         case exp.Cast() | exp.Array():
             return _cast(value)
+        case exp.Anonymous() if value.name == TO_MODIFIER:
+            return _cast(value)
     if isinstance(value, _NAMES) or (isinstance(value, exp.Anonymous) and value.name.lower() == "pg_get_userbyid"):
         return Origin(0, 0, NAME)
     if isinstance(value, exp.Collate | exp.Paren):
@@ -284,6 +288,8 @@ def _cast(value: exp.Expr) -> Origin | None:
         if item is None or item.type.named is None:
             return None
         return replace(item, type=replace(item.type, dimensions=item.type.dimensions + 1))
+    if isinstance(value, exp.Anonymous) and value.name == TO_MODIFIER:
+        value = value.expressions[0]
     if not isinstance(value, exp.Cast):
         return None
     of_the_catalog = _TYPES_OF_THE_CATALOG.get(value.to.sql(dialect="postgres").lower())
@@ -293,21 +299,19 @@ def _cast(value: exp.Expr) -> Origin | None:
         type_ = column_type(value.to)
     except Error:
         return None
-    return Origin(0, 0, type_, _modifier(value.to)).alone
-
-
-_TIMES = (exp.DType.TIME, exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ)
+    return Origin(0, 0, type_, _modifier(value.meta.get(WRITTEN, value.to))).alone
 
 
 def _modifier(kind: exp.Expr) -> int:
     """Return the modifier of a written type, or of an array's elements: a length, or the digits of a time's seconds."""
     while kind.this == exp.DType.ARRAY and kind.expressions:
         kind = kind.expressions[0]
+    if (modifier := modifier_of(kind)) is not None:
+        return modifier
     given = [part.this for part in kind.expressions if isinstance(part, exp.DataTypeParam)]
     if len(given) != 1 or not given[0].is_int:
         return -1
-    number = int(given[0].name)
-    return number if kind.this in _TIMES else number + 4 if kind.this in exp.DataType.TEXT_TYPES else -1
+    return int(given[0].name) + 4 if kind.this in exp.DataType.TEXT_TYPES else -1
 
 
 def _all(sources: list[_Columns | None]) -> _Columns:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
+from sparkwave.catalog.modifiers import TO_MODIFIER
 from sparkwave.planner.functions.scalar_functions import AS_NUMERIC
 from sparkwave.planner.parse.constant_marks import is_constant
 from sparkwave.planner.parse.type_text import user_type
@@ -40,6 +41,8 @@ _INTERNAL_TYPE_NAMES: dict[str, str] = {
 }
 # Functions of Sparkwave that replace a function.
 _OURS = {"_avg": "avg"}
+# Functions that no user writes, around what has the name.
+_HIDDEN = frozenset({AS_NUMERIC, TO_MODIFIER})
 # Operators of which sqlglot makes functions. In definitions, stored ones included, they have these functions' names.
 _OPERATORS = (
     exp.Pow, exp.StartsWith, exp.JSONBDeleteAtPath, exp.RegexpLike, exp.RegexpILike, exp.JSONBContains,
@@ -126,7 +129,7 @@ def _strong_name(item: exp.Expr | None) -> str | None:
     match item:
         case exp.Alias() | exp.Column():
             return item.output_name
-        case exp.Anonymous() if item.name == AS_NUMERIC:
+        case exp.Anonymous() if item.name in _HIDDEN:
             return _strong_name(item.expressions[0])
         case exp.Paren() | exp.Collate() | exp.Bracket() | exp.Cast() | exp.Filter() | exp.Window() | exp.WithinGroup():
             return _strong_name(item.this)
@@ -161,6 +164,8 @@ def _weak_name(item: exp.Expr) -> str | None:
     match item:
         case exp.Paren() | exp.Collate() | exp.Bracket():
             return _weak_name(item.this)
+        case exp.Anonymous() if item.name == TO_MODIFIER:
+            return _weak_name(item.expressions[0])
         case exp.Cast():
             name = re.sub(r"\(.*\)|\[\]", "", type_name(item.to))
             return _INTERNAL_TYPE_NAMES.get(name, name)

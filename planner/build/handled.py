@@ -200,7 +200,6 @@ _REFUSED: dict[type[exp.Expr], str] = {
     exp.Variadic: "VARIADIC",
     exp.Operator: "OPERATOR()",
     exp.HavingMax: "HAVING in an aggregate",
-    exp.IntervalSpan: "an interval of several units",
     exp.CurrentDatabase: "current_database()",
     exp.Pivot: "PIVOT",
     exp.TableSample: "TABLESAMPLE",

@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from sparkwave.catalog.model import NO_COLUMN, Catalog, Column, Relation, Watermark
+from sparkwave.catalog.modifiers import modifier_of_length, with_modifier
 from sparkwave.catalog.names import quote_if_needed
 from sparkwave.catalog.relation_details import NO_ACTION, NO_CONSTRAINTS, Check, Constraints, ForeignKey, Unique
+from sparkwave.catalog.types import Type
 from sparkwave.planner.parse.generated import renamed
 from sparkwave.planner.parse.source import begins_connector, connector_text, parse_connector
 from sparkwave.planner.parse.table import clauses_text, retention_text
@@ -103,8 +105,7 @@ def connector_of(table: Relation) -> Connector | None:
 
 
 def _column_text(column: Column, table: Relation) -> str:
-    length = table.length_of(column)
-    parts = [quote_if_needed(column.name), f"{column.type.shown}{'' if length is None else f'({length})'}"]
+    parts = [quote_if_needed(column.name), _type_text(column.type, table.length_of(column))]
     if column.generated is not None:
         parts.append(f"GENERATED ALWAYS AS ({column.generated}) STORED")
     if column.default is not None:
@@ -112,6 +113,12 @@ def _column_text(column: Column, table: Relation) -> str:
     if column.not_null:
         parts.append("NOT NULL")
     return " ".join(parts)
+
+
+def _type_text(type_: Type, length: int | None) -> str:
+    if length is None:
+        return type_.shown
+    return f"{type_.shown}({length})" if type_.is_text else with_modifier(type_, modifier_of_length(length))
 
 
 def _watermark_text(watermark: Watermark, column: Column) -> str:

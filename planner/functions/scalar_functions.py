@@ -16,6 +16,7 @@ from itertools import islice
 
 from sqlglot import exp
 
+from sparkwave.catalog.modifiers import TO_MODIFIER
 from sparkwave.catalog.types import (
     BIGINT,
     BOOLEAN,
@@ -255,6 +256,8 @@ FUNCTIONS: dict[str, Function] = {
     "shift_time": F(
         first
     ),
+    # Sparkwave's own: a time cut or rounded as its type with a modifier has it.
+    TO_MODIFIER: F(first),
     # Sparkwave's own: a date or time in PostgreSQL's range, or NULL.
     IN_RANGE: F(first),
     "date_bin": F(lambda types: types[1] if len(types) > 1 else None),

@@ -11,6 +11,7 @@ from sparkwave.planner.parse.constraints import check_of, constraint_name, lengt
 from sparkwave.planner.parse.declared_keys import declared_key
 from sparkwave.planner.parse.rename import Naming, parse_naming, unsupported
 from sparkwave.planner.parse.table import column_definition, default_text, parse_watermark
+from sparkwave.planner.parse.time_types import WRITTEN
 from sparkwave.planner.parse.tokens import TokenReader
 from sparkwave.planner.parse.trees import blank, declared_type, parse_tree
 from sparkwave.planner.statements import (
@@ -172,7 +173,8 @@ def alter_column(reader: TokenReader, name: str, position: int) -> SetType | Set
         start = reader.offset
         cast = _placed("SELECT CAST(NULL AS ", reader.sql[: _end_of_action(reader)], start, ")").find(exp.Cast)
         assert cast is not None
-        return SetType(name, position, declared_type(cast.to), length_of(cast.to))
+        kind = cast.meta.get(WRITTEN, cast.to)
+        return SetType(name, position, declared_type(kind), length_of(kind))
     if reader.accept("SET", "DEFAULT"):
         start = reader.offset
         tree = _placed("SELECT ", reader.sql[: _end_of_action(reader)], start)

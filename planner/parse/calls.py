@@ -136,7 +136,8 @@ CAST_POSITION = "cast position"
 
 def _deepen(cast: exp.Expr) -> None:
     """Give the type of a literal that is cast to an array as many dimensions as it has: PostgreSQL's has any number."""
-    text, target = cast.this.unnest(), cast.args.get("to")
+    target = cast.args.get("to")
+    text = cast.this.unnest() if target is not None else cast
     if not text.is_string or not isinstance(target, exp.DataType) or target.this != exp.DType.ARRAY:
         return
     own, kind = 0, target

@@ -19,12 +19,10 @@ from sqlglot.tokens import TokenType
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.types import JSON, Type, parse_type, unresolved
-from sparkwave.planner.parse.calls import CallParser
 from sparkwave.planner.parse.change_log import hide_times, query_of_changes
 from sparkwave.planner.parse.constant_runs import constants_at, runs
 from sparkwave.planner.parse.distinct_order import with_orders
 from sparkwave.planner.parse.grouped_rows import with_grouped_rows
-from sparkwave.planner.parse.intervals import is_plain_interval
 from sparkwave.planner.parse.limits import check_size
 from sparkwave.planner.parse.literals import with_literals
 from sparkwave.planner.parse.named_arguments import with_places
@@ -34,6 +32,7 @@ from sparkwave.planner.parse.row_comparisons import with_row_comparisons
 from sparkwave.planner.parse.row_values import with_rows
 from sparkwave.planner.parse.set_returning import with_unnests
 from sparkwave.planner.parse.strict import StrictTokenizer
+from sparkwave.planner.parse.time_types import TimeParser, with_modified, without_modifier
 from sparkwave.planner.parse.tokens import syntax_error
 from sparkwave.planner.parse.type_text import user_type, user_type_name
 from sparkwave.planner.statements import Name
@@ -52,7 +51,7 @@ def _typed_literal(parser: Any, value: exp.Expr, to: exp.DataType) -> exp.Expr:
     literal = value
     while not isinstance(literal, exp.Literal):
         literal = literal.this
-    typed = exp.Cast(this=literal.copy(), to=to)
+    typed = with_modified(exp.Cast(this=literal.copy(), to=to))
     return typed if literal is value else literal.replace(typed).root()
 
 
@@ -76,14 +75,14 @@ class Sparkwave(Postgres):
         def respectnulls_sql(self, expression: exp.RespectNulls) -> str:
             return f"{self.sql(expression.this)} RESPECT NULLS"
 
-    class Parser(CallParser):
+    class Parser(TimeParser):
         TYPE_LITERAL_PARSERS: ClassVar = dict.fromkeys(exp.DType, _typed_literal)
 
         # RisingWave's `w int AS v + 1`.
         WRAPPED_TRANSFORM_COLUMN_CONSTRAINT: ClassVar = False
 
         # An arrow among arguments is jsonb's.
-        LAMBDAS: ClassVar = {token: parse for token, parse in CallParser.LAMBDAS.items() if token != TokenType.ARROW}
+        LAMBDAS: ClassVar = {token: parse for token, parse in TimeParser.LAMBDAS.items() if token != TokenType.ARROW}
 
         def _parse_alias(self, this: Any, *args: Any, **options: Any) -> Any:
             """Parse an alias: any word may be a name after AS, even SELECT, which sqlglot does not accept there."""
@@ -156,13 +155,13 @@ class Sparkwave(Postgres):
 
         # RisingWave's `w int NOT NULL AS v + 1`; sqlglot reads AS right behind the type alone.
         CONSTRAINT_PARSERS: ClassVar = {
-            **CallParser.CONSTRAINT_PARSERS,
+            **TimeParser.CONSTRAINT_PARSERS,
             "AS": lambda self: self.expression(exp.ComputedColumnConstraint(this=self._parse_disjunction())),
         }
 
         # PostgreSQL's options of constraints that sqlglot lacks.
         KEY_CONSTRAINT_OPTIONS: ClassVar = {
-            **CallParser.KEY_CONSTRAINT_OPTIONS,
+            **TimeParser.KEY_CONSTRAINT_OPTIONS,
             "NOT": ("ENFORCED", "DEFERRABLE", "VALID"),
         }
 
@@ -176,7 +175,7 @@ class Sparkwave(Postgres):
             return [*found[:-1], f"{found[-1]} ({listed})", *self._parse_key_constraint_options()]
 
         VERSION_PHRASES: ClassVar = {
-            **CallParser.VERSION_PHRASES,
+            **TimeParser.VERSION_PHRASES,
             ("FOR", "SYSTEM_VERSION"): "VERSION",
         }
 
@@ -205,19 +204,6 @@ class Sparkwave(Postgres):
             if isinstance(array, exp.Any | exp.All):
                 this.set("expression", (exp.All if isinstance(array, exp.Any) else exp.Any)(this=array.this))
             return super()._negate_range(this)
-
-        def _parse_interval(self, require_interval: bool = True, parse_function_unit: bool = True) -> Any:
-            """Parse an interval with a clock time, or `ago`, as a cast of its text, which sqlglot would drop.
-
-            sqlglot would also take a text added to an interval for another interval.
-            """
-            following = self._next if self._match(TokenType.INTERVAL, advance=False) else None
-            if following is None or following.token_type != TokenType.STRING:
-                return super()._parse_interval(require_interval, parse_function_unit)
-            self._advance(2)
-            text = exp.Literal.string(following.text).update_positions(following)
-            is_plain = is_plain_interval(following.text)
-            return self._parse_interval_span(text, parse_function_unit) if is_plain else exp.cast(text, "interval")
 
 
 def parse_tree(sql: str, offset: int = 0, order: str | None = None, is_definition: bool = False) -> exp.Expr:
@@ -408,7 +394,7 @@ def column_type(kind: exp.Expr) -> Type:
         return replace(found, dimensions=dimensions)
     if element.args.get("this") == exp.DType.UNION:
         return replace(JSON, dimensions=dimensions)
-    text = kind.sql(dialect="postgres")
+    text = (without_modifier(kind) if isinstance(kind, exp.DataType) else kind).sql(dialect="postgres")
     if "STRUCT<" in text:
         return parse_type(text.replace(_JSON, "json")).as_written  # the names of its fields may be quoted
     # asyncpg writes types as "pg_catalog"."_int4".

@@ -276,6 +276,9 @@ def _add(change: _Change, action: AddColumn) -> Relation:
     if definition.counts is not None:
         message = f"adding a column that counts, as {definition.name} does, is not supported"
         raise Error(message, errors.FEATURE_NOT_SUPPORTED, hint="Make another table with it, and INSERT the rows.")
+    if definition.length is not None and definition.default is not None and not definition.type.is_text:
+        message = "adding a column of times with digits and a default is not supported"
+        raise Error(message, errors.FEATURE_NOT_SUPPORTED, hint="Set the default afterwards.")
     made_as = free_lake_name(table, definition.name, change.id)
     column = replace(definition.column, made_as=None if made_as == definition.name else made_as, since=change.id)
     add_lake_column(change.cursor, table, column, _stored_value(change, column))

@@ -127,7 +127,7 @@ def with_lake_column(table: Relation, parent: int, old: str, new: str) -> Relati
 
 
 def with_length(table: Relation, column: Column, length: int | None) -> Relation:
-    """Return the table with a column limited to `length` characters, None for no limit."""
+    """Return the table with a column limited to `length` (`Constraints.lengths`), None for no limit."""
     lengths = dict(table.constraints.lengths)
     lengths.pop(column.lake_name, None)
     if length is not None:
@@ -136,10 +136,12 @@ def with_length(table: Relation, column: Column, length: int | None) -> Relation
 
 
 def check_lengths(cursor: Cursor, table: Relation, column: Column) -> None:
-    """Raise Error 22001 if a stored value is longer than the column's limit."""
+    """Raise Error 22001 if a stored value is longer than the column's limit, 0A000 for fewer digits of times."""
     length, name = table.length_of(column), quote(column.lake_name)
     if length is None:
         return
+    if not column.type.is_text:
+        raise Error("changing the digits of a column of times is not supported", errors.FEATURE_NOT_SUPPORTED)
     longer = f"SELECT 1 FROM {table.lake_name} WHERE length({name}) > {length} LIMIT 1"
     if cursor.execute(longer).fetchone() is not None:
         raise too_long(column, length)

@@ -1,4 +1,4 @@
-"""Checks rows against their table's NOT NULL, varchar(n) and CHECK."""
+"""Checks rows against their table's NOT NULL, varchar(n) and CHECK, and rounds times to their columns' digits."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.model import Column, Relation
+from sparkwave.catalog.modifiers import TO_MODIFIER, modifier_of_length
 from sparkwave.catalog.names import quote
 from sparkwave.planner.batch.query import Environment
 from sparkwave.planner.batch.values import condition_text, null_message
@@ -27,11 +28,12 @@ def check_rows(
 
     The temporary table `rows` has the lake's column names; `which` is the condition of the rows to check. With
     `columns`, only constraints on those columns count; None means all. As in PostgreSQL, blanks beyond the n of
-    varchar(n) are cut off.
+    varchar(n) are cut off, and times are cut or rounded to the type's fields and digits.
     """
     looked_at = [column for column in target.visible if columns is None or column.name in columns]
+    _fit_times(cursor, target, rows, looked_at, which)
     required = [c for c in looked_at if c.not_null or c.name in target.primary_key]
-    limited = [(c, length) for c in looked_at if (length := target.length_of(c)) is not None]
+    limited = [(c, length) for c in looked_at if c.type.is_text and (length := target.length_of(c)) is not None]
     names = {column.name for column in looked_at}
     checks = [c for c in target.constraints.checks if columns is None or names & columns_read(c.condition)]
     in_lake = {column.name: column.lake_name for column in target.visible}
@@ -64,6 +66,20 @@ def check_rows(
             message = f'new row for relation "{target.name}" violates check constraint "{check.name}"'
             detail = _failing_row(cursor, target.visible, rows, condition) if columns is None else None
             raise Error(message, errors.CHECK_VIOLATION, detail=detail)
+
+
+def _fit_times(cursor: Cursor, target: Relation, rows: str, columns: Collection[Column], which: str) -> None:
+    """Cut and round times in the rows to the modifiers of their columns' types."""
+    limited = [(column, length) for column in columns if (length := target.length_of(column)) is not None]
+    fitted = [f"{quote(c.lake_name)} = {fitted_time(c, length)}" for c, length in limited if not c.type.is_text]
+    if fitted:
+        cursor.execute(f"UPDATE {rows} SET {', '.join(fitted)} WHERE {which}")
+
+
+def fitted_time(column: Column, length: int) -> str:
+    """Return DuckDB's SQL of a column of times as it is stored, cut and rounded to its modifier."""
+    made = f"memory.pg.{TO_MODIFIER}({column.from_lake}, {modifier_of_length(length)})"
+    return f"CAST({made} AS {column.type.in_lake()})"
 
 
 def too_long(column: Column, length: int) -> Error:
