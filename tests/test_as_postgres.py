@@ -23,6 +23,12 @@ EXPRESSIONS = (
     "(time '23:59:59.4' + iv * (f / 864000))::time(0)", "iv + interval '1-2' year to month",
     "ts - interval '1 2:3' day to minute", "('1 day ' || a)::interval day", "interval '2:03' minute to second * a",
     "interval '1 02:03:04.567' day to second(1) + iv", "interval(1) '0.25' * f", "'5'::interval minute + iv",
+    # Times of day beside dates, times and intervals.
+    *(f"{moment} - time '23:59:58.5' * 0 - (ts + iv * f)::time" for moment in ("d", "ts", "ts::timestamptz", "iv")),
+    "(ts + iv * f)::time + ts", "(ts + iv * f)::time + ts::timestamptz", "ts + (ts + iv * f)::time",
+    "d - time '10:00'", "iv - time '10:00'", "time '10:00' + ts", "iv > time '10:00'", "time '10:00' IN (iv, '10:00')",
+    "iv + NULL", "'10:00' - (ts + iv * f)::time", "'1 day' - iv", "date_trunc('hour', (ts + iv * f)::time)",
+    "date_trunc('minute', time '10:11:12' + iv)", "pg_typeof(ts - time '10:00')",
     # Bytes, encodings, flags of regular expressions, and places before the point.
     "position('\\x6f'::bytea IN s::bytea)", "position(''::bytea IN s::bytea)",
     "overlay(s::bytea PLACING 'ZZ'::bytea FROM 2)", "overlay(s::bytea PLACING '\\x00'::bytea FROM 2 FOR id)",

@@ -88,7 +88,8 @@ def test_columns_of_times_have_digits(in_process_server: Server, postgres: Conne
         "CREATE TABLE id (id int PRIMARY KEY, i interval(2), s interval day to second(0), t time(1), e timestamp(0),"
         " z timestamptz(3))",
         "INSERT INTO id VALUES (1, '1.235', '1 day 2.5', '23:59:59.95', '1969-12-31 23:59:59.5',"
-        " '2020-01-01 00:00:00.0005Z'), (2, '-1.235', '-2:3:4.5', '0:0:0.04', '1999-12-31 23:59:59.5', 'infinity'), (3, '1', NULL, NULL, NULL, NULL)",
+        " '2020-01-01 00:00:00.0005Z'), (2, '-1.235', '-2:3:4.5', '0:0:0.04', '1999-12-31 23:59:59.5', 'infinity'),"
+        " (3, '1', NULL, NULL, NULL, NULL)",
         "INSERT INTO id SELECT id + 10, i / 7, s / 7, t + i / 7, e + s / 7, z + i / 7 FROM id",
         "UPDATE id SET i = i * 1.2345, e = e + interval '0.5' WHERE id IN (1, 11)",
         "ALTER TABLE id ALTER COLUMN s TYPE interval",

@@ -772,6 +772,11 @@ CREATE OR REPLACE MACRO pg.zone(z VARCHAR) AS
     if(z = '' OR contains(z, ' ') OR (z IS NOT NULL AND TRY_CAST('2000-01-01 00:00:00 ' || z AS TIMESTAMPTZ) IS NULL),
        pg.raise('22023', 'time zone "' || z || '" not recognized')::VARCHAR, z);
 
+-- Conversions between times of day and intervals.
+CREATE OR REPLACE MACRO pg.interval_of_time(x) AS to_microseconds(epoch_us(x));
+CREATE OR REPLACE MACRO pg.time_of_interval(x) AS
+    TIME '00:00:00' + to_microseconds(pg._micros(x) % 86400000000 + if(pg._micros(x) % 86400000000 < 0, 86400000000, 0));
+
 -- Dates and times. Weeks are ISO weeks; parts are numeric.
 -- There is no year 0.
 CREATE OR REPLACE MACRO pg._year(y) AS if(y > 0, y, y - 1);
@@ -900,6 +905,7 @@ CREATE OR REPLACE MACRO pg.date_part_year
     (x TIME) AS pg._no_part('year', 'time without time zone')::DOUBLE, (x INTERVAL) AS datepart('year', x)::DOUBLE,
     (x) AS pg._endless(x, pg._year(year(x)));
 CREATE OR REPLACE MACRO pg.trunc_to(u, x DATE) AS date_trunc(u, x::TIMESTAMP),
+    (u, x TIME) AS date_trunc(pg._span_unit(u, 'interval'), pg.interval_of_time(x)),
     (u, x INTERVAL) AS date_trunc(pg._span_unit(u, 'interval'), x), (u, x) AS date_trunc(u, x);
 -- The first year of a span of n years, if the first span began in year `one`; DuckDB's spans begin in year 0.
 CREATE OR REPLACE MACRO pg._first_year(y, n, one) AS
@@ -922,6 +928,7 @@ CREATE OR REPLACE MACRO pg.date_trunc
     (u, x TIMESTAMPTZ) AS
         list_transform([pg._span_unit(u, 'timestamp with time zone')], lambda _u: pg._zoned_trunc(_u, x))[1],
     (u, x INTERVAL) AS date_trunc(pg._span_unit(u, 'interval'), x),
+    (u, x TIME) AS date_trunc(pg._span_unit(u, 'interval'), pg.interval_of_time(x)),
     (u, x TIMESTAMPTZ, z) AS list_transform([{u: pg._span_unit(u, 'timestamp with time zone'), z: pg.zone(z)}], lambda _u:
         CASE WHEN _u['u'] IN ('hour', 'minute', 'second', 'milliseconds', 'microseconds')
              THEN x - ((x AT TIME ZONE _u['z']) - date_trunc(_u['u'], x AT TIME ZONE _u['z']))
@@ -1055,10 +1062,6 @@ CREATE OR REPLACE MACRO pg.justify_interval(x) AS list_transform([pg.interval_ke
     _k // 2592000000000, (_k % 2592000000000 // 86400000000)::INTEGER, (_k % 86400000000)::BIGINT))[1];
 CREATE OR REPLACE MACRO pg.to_timestamp(x) AS CASE
     WHEN isinf(x::DOUBLE) THEN if(x::DOUBLE > 0, 'infinity', '-infinity')::TIMESTAMPTZ ELSE to_timestamp(x::DOUBLE) END;
--- Conversions between times of day and intervals.
-CREATE OR REPLACE MACRO pg.interval_of_time(x) AS to_microseconds(epoch_us(x));
-CREATE OR REPLACE MACRO pg.time_of_interval(x) AS
-    TIME '00:00:00' + to_microseconds(pg._micros(x) % 86400000000 + if(pg._micros(x) % 86400000000 < 0, 86400000000, 0));
 
 -- jsonb.
 CREATE OR REPLACE MACRO pg.jsonb_typeof(j) AS

@@ -14,12 +14,13 @@ from sqlglot import exp
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
-from sparkwave.catalog.types import BIGINT, BOOLEAN, INTEGER, NUMERIC, VARCHAR, Type
+from sparkwave.catalog.types import BIGINT, BOOLEAN, INTEGER, NUMERIC, TIMESTAMP, VARCHAR, Type
 from sparkwave.planner.batch.typer import Typer, type_of_value
 from sparkwave.planner.functions.declared import (
     are_alike,
     has_cast,
     has_operator,
+    has_part,
     has_sign,
     have_common,
     takes_argument,
@@ -53,6 +54,7 @@ _LISTS: dict[type[exp.Expr], str] = {
 _OPERATORS = tuple(kind for kind in (*SPELLINGS, exp.Nullif) if kind not in _OTHERS)
 _KINDS = (
     exp.Cast, *_OPERATORS, *_AGGREGATES, *_OFFSETS, *_LISTS, exp.Anonymous, exp.WithinGroup, exp.GroupConcat,
+    exp.Extract,
 )  # fmt: skip
 
 
@@ -160,6 +162,8 @@ def _uses(node: exp.Expr, text: str | None) -> Iterator[_Use]:
                 yield _call(node, [node.this.this, value], text, lambda name, types: takes_argument(name, types[-1]))
         case _ if isinstance(node, _OFFSETS):
             yield _call(node, list(node.iter_expressions()), text, _takes_offset)
+        case exp.Extract() | exp.Anonymous() if (part := _part_of(node)) is not None:
+            yield part
         case exp.GroupConcat():
             yield _call(node, list(node.iter_expressions()), text, _takes_texts)
         case exp.Anonymous() if node.name.lower() != "every":
@@ -294,6 +298,20 @@ def _takes_offset(name: str, types: Sequence[Known]) -> bool:
     return takes_argument("ntile", types[1] if len(types) > 1 else None) and have_common(
         types[0], (*types, None, None)[2]
     )
+
+
+def _part_of(node: exp.Expr) -> _Use | None:
+    """Return the use of a value whose part is taken, by a constant unit; None for other calls."""
+    found = as_call(node)
+    if found is None or found[0] not in ("extract", "date_part") or len(found[1]) != 2 or not found[1][0].is_string:
+        return None
+    name, (unit, value) = found
+
+    def refused(types: Sequence[Known], names: Sequence[str]) -> Error:
+        own = TIMESTAMP.name if name == "date_part" else names[0]
+        return Error(f'unit "{unit.name}" not supported for type {own}', errors.FEATURE_NOT_SUPPORTED)
+
+    return _Use((_inner(value),), lambda type_: has_part(name, unit.name.lower(), type_), refused)
 
 
 def _listed(node: exp.In) -> exp.Expr | None:

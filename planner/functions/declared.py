@@ -160,6 +160,18 @@ def takes_argument(function: str, argument: Known) -> bool:
     return name is None or name in _ARGUMENTS.get(function, (name,))
 
 
+_ZONES = ("timezone", "timezone_hour", "timezone_minute")
+_CLOCK = ("hour", "minute", "second", "milliseconds", "microseconds")
+
+
+def has_part(function: str, unit: str, value: Known) -> bool:
+    """Return whether extract or date_part takes a part of a value of this type: days have no clock, and no zone."""
+    name = _name(value)
+    if unit in _ZONES:
+        return name not in ("date", "timestamp without time zone")
+    return unit not in _CLOCK or name != "date" or function == "date_part"
+
+
 def _innermost(type_: Type) -> Type:
     """Return the type of the elements of an array of any dimensions, or a type itself."""
     return replace(type_, dimensions=0)

@@ -303,6 +303,8 @@ def _arithmetic(node: exp.Expr, lenient: bool) -> exp.Expr | None:
         return ours("jsonb_without", node.this, node.expression)
     if isinstance(node, exp.Add | exp.Sub) and (made := _of_literal(node)) is not None:
         return made
+    if isinstance(node, exp.Add | exp.Sub):
+        _with_durations(node, known)
     if isinstance(node, exp.Add | exp.Sub) and not lenient and (made := _moved(node)) is not None:
         return made
     _of_doubles(node)
@@ -333,6 +335,21 @@ def _arithmetic(node: exp.Expr, lenient: bool) -> exp.Expr | None:
             else ours("divide", *node.iter_expressions())
         )
     return new if new is not node else None
+
+
+def _with_durations(node: exp.Add | exp.Sub, known: list[Known]) -> None:
+    """Change the sides of an operator where one is a time, or NULL, that stands for an interval beside the other."""
+    left, right = known
+    if right == TIME and (left in (TIMESTAMP, TIMESTAMPTZ) or (isinstance(node, exp.Sub) and left in (DATE, INTERVAL))):
+        node.set("expression", ours("interval_of_time", node.expression))
+        node.expression.type = data_type(INTERVAL)
+    elif left == TIME and right in (TIMESTAMP, TIMESTAMPTZ):
+        node.set("this", ours("interval_of_time", node.this))
+        node.this.type = data_type(INTERVAL)
+    elif INTERVAL in known:
+        for side in (node.this, node.expression):
+            if isinstance(side, exp.Null):
+                side.replace(exp.cast(exp.null(), data_type(INTERVAL)))
 
 
 def _of_doubles(node: exp.Expr) -> exp.Expr | None:
@@ -429,11 +446,20 @@ def _of_literal(node: exp.Add | exp.Sub) -> exp.Expr | None:
     if left.is_string == right.is_string:
         return None
     name = "add" if isinstance(node, exp.Add) else "subtract"
+    if left.is_string and isinstance(node, exp.Sub) and type_of_part(right) in _READ_BEFORE:
+        return ours("subtract", _READ_BEFORE[type_of_part(right)](node.this), node.expression)
     return (
         ours(f"{name}_literal", node.this, node.expression)
         if right.is_string
         else (ours("add_literal", node.expression, node.this) if name == "add" else None)
     )
+
+
+# Readers of a text before a minus, by the type behind it.
+_READ_BEFORE: dict[Known, Callable[[exp.Expr], exp.Expr]] = {
+    INTERVAL: lambda text: ours("_read_interval", text),
+    TIME: lambda text: exp.cast(ours("time_in", text, exp.Literal.string(TIME.name)), data_type(TIME)),
+}
 
 
 def _in_type(value: exp.Expr, type_: Type) -> exp.Expr:
@@ -642,7 +668,7 @@ def _is_interval(node: exp.Expr) -> bool:
 
 def _interval_key(part: exp.Expr) -> exp.Expr:
     value = exp.cast(part, "interval", dialect="duckdb") if part.is_string or isinstance(part, exp.Null) else part
-    return ours("interval_key", value)
+    return ours("interval_key", ours("interval_of_time", value) if type_of_part(part) == TIME else value)
 
 
 def _like(node: exp.Expr, lenient: bool) -> exp.Expr:

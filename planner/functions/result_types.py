@@ -161,9 +161,9 @@ def bytea_or_text(types: tuple[Known, ...]) -> Known:
 
 
 def truncated(types: tuple[Known, ...]) -> Known:
-    """Return the type of date_trunc: for a date it is a timestamp."""
+    """Return the type of date_trunc: for a date it is a timestamp, for a time an interval."""
     value = types[1] if len(types) > 1 else None
-    return TIMESTAMP if value in (DATE, None) else value
+    return TIMESTAMP if value in (DATE, None) else INTERVAL if value == TIME else value
 
 
 def array_of_first(types: tuple[Known, ...]) -> Known:
@@ -233,12 +233,14 @@ def subtraction(types: tuple[Known, ...]) -> Known:
     if left == DATE:
         if right is None or right == DATE:
             return INTEGER
-        return DATE if right.is_integer else TIMESTAMP if right == INTERVAL else INTERVAL
+        return DATE if right.is_integer else TIMESTAMP if right in (INTERVAL, TIME) else INTERVAL
     if left in (TIMESTAMP, TIMESTAMPTZ):
-        return left if right == INTERVAL else INTERVAL
+        return left if right in (INTERVAL, TIME) else INTERVAL
+    if left == INTERVAL:
+        return INTERVAL
     if right in (DATE, TIMESTAMP, TIMESTAMPTZ) and left is None:
         return INTEGER if right == DATE else INTERVAL
-    if left == TIME:
+    if left == TIME or (right == TIME and left is None):
         return INTERVAL if right == TIME else TIME
     if left == JSONB or (left is not None and left.dimensions):
         return left
