@@ -10,6 +10,7 @@ from typing import Any
 from sparkwave.catalog.document_paths import define_paths
 from sparkwave.catalog.document_texts import define_documents
 from sparkwave.catalog.moment_casts import define_moments
+from sparkwave.catalog.pattern_functions import define_patterns
 
 
 def define_functions(database: Any) -> None:
@@ -17,3 +18,4 @@ def define_functions(database: Any) -> None:
     define_documents(database)
     define_paths(database)
     define_moments(database)
+    define_patterns(database)

@@ -46,6 +46,11 @@ def _written(
     return pa.array(read, pa.string()).take(distinct.indices)
 
 
+def marked(error: Error) -> str:
+    """Return the text of an error that DuckDB refuses to cast to anything."""
+    return f"{MARK}{error.sqlstate}{error.message}{BEFORE_HINT}{error.hint or ''}{MARK}"
+
+
 def _text(text: str, type_: str, order: str) -> str:
     try:
         if type_ == "interval":
@@ -54,5 +59,5 @@ def _text(text: str, type_: str, order: str) -> str:
         if moment.word in RELATIVE:  # only a literal may mean the current time
             raise no_moment(text, type_)
     except Error as error:
-        return f"{MARK}{error.sqlstate}{error.message}{BEFORE_HINT}{error.hint or ''}{MARK}"
+        return marked(error)
     return iso_text(moment, type_)

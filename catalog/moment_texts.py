@@ -489,7 +489,7 @@ def _finish(parts: _Parts) -> None:
             parts.year += 2000 if parts.year < 70 else 1900
     if parts.word is None:
         if "day of year" in parts.known:
-            parts.year, parts.month, parts.day = _of_julian(_julian(parts.year, 1, 1) + parts.day_of_year - 1)
+            parts.year, parts.month, parts.day = of_julian(julian(parts.year, 1, 1) + parts.day_of_year - 1)
         if ("month" in parts.known and not 1 <= parts.month <= 12) or (
             "day" in parts.known and not 1 <= parts.day <= 31
         ):
@@ -511,7 +511,7 @@ def _made(parts: _Parts, type_: str, text: str) -> Moment:
         raise Failure("format")
     if parts.word is not None:
         return Moment(0, _micros(parts), parts.offset if "zone" in parts.known else None, parts.word)
-    day = _julian(parts.year, parts.month, parts.day)
+    day = julian(parts.year, parts.month, parts.day)
     offset = _offset_at(parts.zone, day, _micros(parts)) if parts.zone is not None else parts.offset
     moment = Moment(day, _micros(parts), offset if "zone" in parts.known else None)
     if type_ == "date":
@@ -584,13 +584,13 @@ def _time_number(parts: _Parts, value: str, may_be_date: bool) -> set[str]:
 # Days and zones.
 
 
-def _julian(year: int, month: int, day: int) -> int:
+def julian(year: int, month: int, day: int) -> int:
     """Return the Julian day (date2j)."""
     year, month = (year + 4800, month + 1) if month > 2 else (year + 4799, month + 13)
     return year * 365 - 32167 + year // 4 - year // 100 + year // 400 + 7834 * month // 256 + day
 
 
-def _of_julian(day: int) -> tuple[int, int, int]:
+def of_julian(day: int) -> tuple[int, int, int]:
     """Return year (0 is 1 BC), month and day of a Julian day (j2date)."""
     julian = day + 32044
     quad, rest = divmod(julian, 146097)
@@ -604,7 +604,7 @@ def _of_julian(day: int) -> tuple[int, int, int]:
 
 
 def _set_julian(parts: _Parts, day: int) -> None:
-    parts.year, parts.month, parts.day = _of_julian(day)
+    parts.year, parts.month, parts.day = of_julian(day)
     parts.is_julian = True
 
 
@@ -652,7 +652,7 @@ def _is_changing(zone: str) -> bool:
 
 def _offset_at(zone: str, day: int, micros: int) -> int:
     """Return the seconds east of a zone at a local time: the standard time's where a clock is put back or forward."""
-    year, month, of_month = _of_julian(day + micros // _DAY)
+    year, month, of_month = of_julian(day + micros // _DAY)
     minutes = micros % _DAY // 60_000_000
     # A year that Python lacks has the rules of one with the same calendar.
     year = year if 1 < year < 9999 else 1000 + year % 400 if year <= 1 else 2400 + year % 400
@@ -681,7 +681,7 @@ def iso_text(moment: Moment, type_: str) -> str:
 
 
 def _day_text(day: int) -> str:
-    year, month, of_month = _of_julian(day)
+    year, month, of_month = of_julian(day)
     era = " (BC)" if year < 1 else ""
     return f"{year if year > 0 else 1 - year:04}-{month:02}-{of_month:02}{era}"
 

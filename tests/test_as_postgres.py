@@ -23,6 +23,19 @@ EXPRESSIONS = (
     "(time '23:59:59.4' + iv * (f / 864000))::time(0)", "iv + interval '1-2' year to month",
     "ts - interval '1 2:3' day to minute", "('1 day ' || a)::interval day", "interval '2:03' minute to second * a",
     "interval '1 02:03:04.567' day to second(1) + iv", "interval(1) '0.25' * f", "'5'::interval minute + iv",
+    # Numbers by patterns.
+    *(
+        f"to_char({number}, '{pattern}')"
+        for number, pattern in (
+            ("a * 100", "RN"), ("a", "FMrn"), ("a * 3", "FM99th"), ("-a", "9.9PR"), ("a", "PL99"), ("-f", "SG99.9"),
+            ("a * 1234", "L9G999D99"), ("f * 1000", "9.99EEEE"), ("a::numeric", "9.9EEEE"), ("a", '"no. "999'),
+            ("-a", "FM99MI"), ("a * 100.5", "0999.99S"), ("f", "FM9.99SG"), ("a", "9 9 x9"), ("a * 1000", "SG99"),
+        )
+    ),
+    "to_char(a, p)", "to_char(ts, p)", "to_char(iv, s)", "to_char(f, CASE WHEN id > 1 THEN '9.9' ELSE 'FMRN' END)",
+    "to_char(ts, CASE WHEN id > 1 THEN 'TZ Day' ELSE 'Q \"q\"' END)", "to_number('<' || a || '>', '99PR')",
+    "to_number(a || '-', '99S')", "to_number(a * 1000 || 'th', '9G999th')", "to_number('$1,23' || a, 'L9,999.99')",
+    "to_number(a || '5', '99V9') * 1.0 > a", "to_number('x' || a, left(p, 0) || ' 99')",
     # Times of day beside dates, times and intervals.
     *(f"{moment} - time '23:59:58.5' * 0 - (ts + iv * f)::time" for moment in ("d", "ts", "ts::timestamptz", "iv")),
     "(ts + iv * f)::time + ts", "(ts + iv * f)::time + ts::timestamptz", "ts + (ts + iv * f)::time",
@@ -127,7 +140,11 @@ ERRORS = {
     "regexp_replace(s, 'b', 'x', 'z')": "22023",
     "regexp_match(s, 'b', 'g')": "22023",
     "regexp_split_to_array(s, 'b', 'g')": "22023",
-    "to_char(a, '999V9.9')": "42601",
+    **dict.fromkeys(
+        ("to_char(a, '999V9.9')", "to_char(a, '9PR9')", "to_char(a, '9EEEE9')", "to_char(a, 'S9S')"), "42601"
+    ),
+    "to_number(s, '999' || left(s, 0))": "22P02",
+    "to_number('1', 'RN' || left(s, 0))": "0A000",
     "ARRAY[[1]] || 2": "22000",
     "round(sum(a)) OVER ()": "42809",
     "abs(a) OVER ()": "42809",
@@ -373,7 +390,7 @@ PATTERNS = (
     "Y YY YYY IY I IYYY",
     "FF1 FF3 FF6 US", "TZH:TZM OF", "RM rm FMRM", "BC ad B.C.",
     '"Quarter "Q', "FMMM/FMDD/YY", "DD\"th of\" Month",
-    "MMth ddTH",
+    "MMth ddTH", "TZ tz", "Y,YYY FMMS FMUS", '"open YYYY', '\\"YYYY\\', "Dd FmDD Monthth AMth", "TMMonth FXDD DDSP",
     "yyyymmdd",
     "hh24miss", "FMHH12:FMMI", "T YYYY-MM-DD\"T\"HH24:MI:SS", "100% DD",
 )  # fmt: skip
@@ -386,7 +403,7 @@ MOMENTS = (
 INTERVAL_PATTERNS = (
     "YYYY YYY YY Y", "FMYYYY FMYY CC FMCC", "MM FMMM DD FMDD DDD FMDDD", "Q W WW FMWW", "HH HH12 HH24 MI SS MS US",
     "FMHH FMHH24 FMMI FMSS FMMS FMUS", "FF1 FF3 FF6", "SSSS SSSSS", "AM pm A.M. p.m.", "DDth MMTH HH24th",
-    '"Hours: "HH24, x-z',
+    '"Hours: "HH24, x-z', "RM rm FMRM", "IYYY IW J", "Y,YYY FMMS Qth", "MoNtH",
 )  # fmt: skip
 INTERVALS = (
     "23:22:57.124562", "-23:22:57.124562", "-20459 years -256 days -120 hours 866 seconds", "-256 days -120 hours", "0",
@@ -412,7 +429,7 @@ def test_intervals_as_text(both: tuple[Connection, Connection]) -> None:
 
 
 def test_moments_as_text(both: tuple[Connection, Connection]) -> None:
-    """`to_char` by all patterns but the names of time zones, in queries and in a view."""
+    """`to_char` by all patterns, in queries and in a view."""
     connection, postgres = both
     for client in both:
         client.execute("CREATE TABLE moments (m timestamp PRIMARY KEY, z timestamptz, d date)")
@@ -432,7 +449,7 @@ def test_moments_as_text(both: tuple[Connection, Connection]) -> None:
         texts = []
         for client in both:
             client.execute(f"SET TimeZone = '{zone}'".encode())
-            texts.append(client.execute("SELECT to_char(z, 'TZH:TZM OF HH24') FROM moments ORDER BY m").fetchall())
+            texts.append(client.execute("SELECT to_char(z, 'TZH:TZM OF HH24 TZ') FROM moments ORDER BY m").fetchall())
             client.execute("RESET TimeZone")
         assert texts[0] == texts[1]
 

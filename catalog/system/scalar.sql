@@ -772,6 +772,12 @@ CREATE OR REPLACE MACRO pg.zone(z VARCHAR) AS
     if(z = '' OR contains(z, ' ') OR (z IS NOT NULL AND TRY_CAST('2000-01-01 00:00:00 ' || z AS TIMESTAMPTZ) IS NULL),
        pg.raise('22023', 'time zone "' || z || '" not recognized')::VARCHAR, z);
 
+-- A text of a function in Python, or its error.
+CREATE OR REPLACE MACRO pg._told(t) AS t || CASE WHEN starts_with(t, chr(30)) THEN CAST(t AS INTEGER)::VARCHAR ELSE '' END;
+-- to_char by any pattern; those of constant patterns that are simple are made of DuckDB's functions.
+CREATE OR REPLACE MACRO pg.chars(x, p) AS
+    CAST(pg._told(sparkwave_chars(x::VARCHAR, p, typeof(x), current_setting('TimeZone'))) AS VARCHAR);
+CREATE OR REPLACE MACRO pg.number_of(s, p) AS CAST(sparkwave_number(s, p) AS DECIMAL(38,10));
 -- Conversions between times of day and intervals.
 CREATE OR REPLACE MACRO pg.interval_of_time(x) AS to_microseconds(epoch_us(x));
 CREATE OR REPLACE MACRO pg.time_of_interval(x) AS

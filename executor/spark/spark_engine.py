@@ -26,8 +26,12 @@ from sparkwave.catalog import (
     errors,
     interval_texts,
     moment_casts,
+    moment_chars,
     moment_texts,
     moment_words,
+    number_texts,
+    pattern_functions,
+    patterns,
 )
 from sparkwave.catalog.counters import EngineName
 from sparkwave.catalog.errors import Error
@@ -60,8 +64,8 @@ from sparkwave.planner.plan.nodes import Scan
 from sparkwave.planner.plan.stream_plan import State
 
 for _sent in (
-    database_functions, document_paths, document_texts, errors, interval_texts, kernel, moment_casts, moment_texts,
-    moment_words, python_calls, task_share,
+    database_functions, document_paths, document_texts, errors, interval_texts, kernel, moment_casts, moment_chars,
+    moment_texts, moment_words, number_texts, pattern_functions, patterns, python_calls, task_share,
 ):  # fmt: skip
     cloudpickle.register_pickle_by_value(_sent)
 

@@ -1,6 +1,6 @@
 """Converts Postgres' date patterns to strptime's formats and, for `to_char`, to calls of DuckDB's functions.
 
-The patterns are those of table 9.27 of PostgreSQL 15's documentation, except the names of time zones.
+The patterns are the plain ones of table 9.27 of PostgreSQL 15's documentation; `catalog.moment_chars` has all of them.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from sqlglot import exp
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
+from sparkwave.catalog.moment_chars import PREFIXES, SUFFIXES, WORDS
+from sparkwave.catalog.patterns import Part, parts_of
 from sparkwave.planner.functions.scalar_functions import duckdb_call, ours
 
 # A longer pattern comes before its prefix.
@@ -99,6 +101,22 @@ def moment_text(value: exp.Expr, pattern: exp.Expr) -> exp.Expr:
         else:
             pieces.append((quoted[1:-1] if quoted else filled + other).replace("%", "%%"))
     return _joined(value, pieces)
+
+
+def is_plain(pattern: exp.Expr) -> bool:
+    """Return whether `tokens` has the parts of a constant pattern that PostgreSQL has, all of which are read right."""
+    found = tokens(pattern)
+    own = [(name, frozenset(filter(None, (filled, suffix)))) for _, filled, name, suffix, _ in found if name]
+    parts = parts_of(pattern.name, WORDS, PREFIXES, SUFFIXES)
+    text = "".join(quoted[1:-1] if quoted else filled + other for quoted, filled, name, _, other in found if not name)
+    is_same = own == [(part.word, part.affixes) for part in parts if part.word]
+    return is_same and text == "".join(part.text for part in parts) and not any(map(_is_misread, parts))
+
+
+def _is_misread(part: Part) -> bool:
+    word = part.word.upper()
+    has_ending, is_unfilled = bool(part.affixes & {"TH", "th"}), bool(part.affixes & {"FM", "fm"})
+    return word == "Y,YYY" or (has_ending and word in _WITHOUT_ENDING) or (is_unfilled and word in _ALWAYS_FILLED)
 
 
 def tokens(pattern: exp.Expr) -> list[tuple[str, str, str, str, str]]:
@@ -217,6 +235,9 @@ _HALVES: dict[str, _Text] = {
     "AD": _era, "BC": _era, "A.D.": _dotted(_era), "B.C.": _dotted(_era),
     "RM": _roman_month,
 }  # fmt: skip
+# Those that have no ending of ordinals, and those whose zeros FM leaves.
+_WITHOUT_ENDING = frozenset({*map(str.upper, _NAMES), *_HALVES, "OF", "TZH", "TZM", "Q"})
+_ALWAYS_FILLED = frozenset({"MS", "US", "TZH", "TZM", *(f"FF{count}" for count in range(1, 7))})
 _SECONDS = "hour(v) * 3600 + minute(v) * 60 + second(v)"
 _NUMBERS: dict[str, _Text] = {
     "Q": _digits(1, "quarter(v)"), "D": _digits(1, "dayofweek(v) + 1"), "W": _digits(1, "(day(v) - 1) // 7 + 1"),

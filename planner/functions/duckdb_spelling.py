@@ -38,7 +38,7 @@ from sparkwave.catalog.types import (
 )
 from sparkwave.planner.batch.pg_casts import array_items, array_of, depth, escaped, nested_items
 from sparkwave.planner.functions import encodings, units
-from sparkwave.planner.functions.date_patterns import moment_text, strftime_format
+from sparkwave.planner.functions.date_patterns import is_plain, moment_text, strftime_format
 from sparkwave.planner.functions.digits import (
     INT64_DIGITS,
     NARROW,
@@ -1200,20 +1200,46 @@ def _contains(container: exp.Expr, contained: exp.Expr) -> exp.Expr:
 
 
 def _to_char(arguments: _Args) -> exp.Expr:
+    """Return to_char, made of DuckDB's functions for constant patterns that have them."""
     value, pattern = arguments
+    type_ = type_of_part(value)
+    is_moment = type_ in (DATE, TIMESTAMP, TIMESTAMPTZ, INTERVAL, TIME)
+    if type_ is not None and (type_.dimensions or not (type_.is_numeric or is_moment)):
+        raise undefined("to_char", arguments)
+    is_number = type_.is_numeric if type_ is not None else pattern.is_string and is_number_format(pattern.name)
+    if pattern.is_string and (is_number or is_plain(pattern)):
+        try:
+            return _number_chars(value, pattern) if is_number else _moment_chars(value, pattern)
+        except Error as error:
+            if error.sqlstate != errors.FEATURE_NOT_SUPPORTED:
+                raise
+    return ours("chars", value, pattern)
+
+
+def _number_chars(value: exp.Expr, pattern: exp.Expr) -> exp.Expr:
+    if type_of_part(value) == QUOTIENT:
+        return worked_out_once(value, lambda number: number_text(number, pattern, is_quotient=True))
+    return number_text(value, pattern)
+
+
+def _moment_chars(value: exp.Expr, pattern: exp.Expr) -> exp.Expr:
     type_ = type_of_part(value)
     if type_ in (INTERVAL, TIME):
         return interval_chars(value if type_ == INTERVAL else ours("interval_of_time", value), pattern)
-    if type_ is not None and (type_.dimensions or not (type_.is_numeric or type_ in (DATE, TIMESTAMP, TIMESTAMPTZ))):
-        raise undefined("to_char", arguments)
-    is_number = type_.is_numeric if type_ is not None else pattern.is_string and is_number_format(pattern.name)
-    if is_number:
-        if type_ == QUOTIENT:
-            return worked_out_once(value, lambda number: number_text(number, pattern, is_quotient=True))
-        return number_text(value, pattern)
-    if pattern.name == "YYYY-MM-DD" and type_ in (DATE, TIMESTAMP, TIMESTAMPTZ):
-        return ours("day_as_text", value)
-    return moment_text(value, pattern)
+    return (
+        ours("day_as_text", value)
+        if pattern.name == "YYYY-MM-DD" and type_ is not None
+        else moment_text(value, pattern)
+    )
+
+
+def _to_number(arguments: _Args) -> exp.Expr:
+    try:
+        return number_read(*arguments)
+    except Error as error:
+        if error.sqlstate != errors.FEATURE_NOT_SUPPORTED:
+            raise
+    return ours("number_of", *arguments)
 
 
 def _to_date(arguments: _Args) -> exp.Expr:
@@ -1350,7 +1376,7 @@ _BUILDERS: dict[str, Callable[[_Args], exp.Expr]] = {
     "json_of_items": json_of_items,
     "json_field": json_field,
     "to_date": _to_date,
-    "to_number": lambda arguments: number_read(*arguments),
+    "to_number": _to_number,
     "to_timestamp": _to_timestamp,
     "json_at": _at_path,
     "json_text_at": lambda arguments: ours("json_text_at", _as_jsonb(arguments[0]), _path(arguments)),

@@ -12,7 +12,7 @@ from sparkwave.planner.functions.scalar_functions import of_one, ours
 
 # Digits with group separators, a fraction or places that V shifts before the point, and a sign on one side. D and G are
 # the C locale's point and comma.
-_NUMBER = re.compile(r"(FM)?(S|MI)?([90,G]*[90][90,G]*)(?:[.D]([90]+)|V(9*))?(S|MI)?", re.IGNORECASE)
+_NUMBER = re.compile(r"(FM)?(S(?!G)|MI)?([90,G]*[90][90,G]*)(?:[.D]([90]+)|V(9*))?(S|MI)?", re.IGNORECASE)
 _SHIFTED_POINT = re.compile(r"^(?:[^\"]*V[^\"]*[.D]|[^\"]*[.D][^\"]*V)", re.IGNORECASE)
 # Patterns that are no date pattern.
 _NOT_DATE = re.compile(

@@ -1,0 +1,66 @@
+"""to_char, to_number, to_date and to_timestamp with patterns, as functions in Python for DuckDB's databases.
+
+`catalog/system/scalar.sql` calls them for patterns that no function of DuckDB has. This module is sent to Spark's
+executors (`executor.spark.kernel`), so it imports nothing of this package but what is sent with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.moment_casts import marked
+from sparkwave.catalog.moment_chars import moment_chars
+from sparkwave.catalog.number_texts import number_chars, number_of
+
+CHARS, NUMBER = "sparkwave_chars", "sparkwave_number"
+_MOMENTS = ("DATE", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE", "INTERVAL", "TIME")
+_NUMBERS = {
+    "TINYINT": "integer", "SMALLINT": "smallint", "INTEGER": "integer", "BIGINT": "bigint", "FLOAT": "real",
+    "DOUBLE": "double precision",
+}  # fmt: skip
+
+
+def define_patterns(database: Any) -> None:
+    """Define the functions in a DuckDB database, from texts to a text, or an error's mark (`catalog.moment_casts`).
+
+    DuckDB would look up the types of their parameters, which executors lack; those of a lambda have none.
+    """
+    for name, count, function in ((CHARS, 4, _chars), (NUMBER, 2, number_of)):
+        database.create_function(
+            name, _over_rows(function, count), ["VARCHAR"] * count, "VARCHAR", type="arrow", null_handling="special"
+        )
+
+
+def _chars(value: str, pattern: str, type_: str, zone: str) -> str | None:
+    """Return to_char of a value, given as DuckDB's text of it and the name of its type."""
+    if type_ in _MOMENTS:
+        return moment_chars(value, type_, pattern, zone)
+    return number_chars(value, _NUMBERS.get(type_, "numeric"), pattern)
+
+
+def _over_rows(function: Callable[..., str | None], count: int) -> Callable[..., pa.Array]:
+    """Return a function of so many arrays of texts; a row with NULL is NULL."""
+
+    def of_row(*values: str | None) -> str | None:
+        if None in values:
+            return None
+        try:
+            return function(*values)
+        except Error as error:
+            return marked(error)
+
+    def of_rows(*columns: pa.Array) -> pa.Array:
+        known: dict[tuple[str | None, ...], str | None] = {}
+        rows = list(zip(*(column.to_pylist() for column in columns), strict=True))
+        for row in rows:
+            if row not in known:
+                known[row] = of_row(*row)
+        return pa.array([known[row] for row in rows], pa.string())
+
+    if count == 2:
+        return lambda a, b: of_rows(a, b)
+    return lambda a, b, c, d: of_rows(a, b, c, d)
