@@ -1,4 +1,4 @@
-"""to_char, to_number, to_date and to_timestamp with patterns, as functions in Python for DuckDB's databases.
+"""to_char and to_number, format() and others of `catalog.text_functions`, as functions for DuckDB's databases.
 
 `catalog/system/scalar.sql` calls them for patterns that no function of DuckDB has. This module is sent to Spark's
 executors (`executor.spark.kernel`), so it imports nothing of this package but what is sent with it.
@@ -15,8 +15,9 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.moment_casts import marked
 from sparkwave.catalog.moment_chars import moment_chars
 from sparkwave.catalog.number_texts import number_chars, number_of
+from sparkwave.catalog.text_functions import BY_NAME, formatted
 
-CHARS, NUMBER = "sparkwave_chars", "sparkwave_number"
+CHARS, NUMBER, FORMAT = "sparkwave_chars", "sparkwave_number", "sparkwave_format"
 _MOMENTS = ("DATE", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE", "INTERVAL", "TIME")
 _NUMBERS = {
     "TINYINT": "integer", "SMALLINT": "smallint", "INTEGER": "integer", "BIGINT": "bigint", "FLOAT": "real",
@@ -29,10 +30,16 @@ def define_patterns(database: Any) -> None:
 
     DuckDB would look up the types of their parameters, which executors lack; those of a lambda have none.
     """
-    for name, count, function in ((CHARS, 4, _chars), (NUMBER, 2, number_of)):
-        database.create_function(
-            name, _over_rows(function, count), ["VARCHAR"] * count, "VARCHAR", type="arrow", null_handling="special"
-        )
+    text = "VARCHAR"
+    functions: dict[str, tuple[list[str], Callable[..., str | None]]] = {
+        CHARS: ([text] * 4, _chars),
+        NUMBER: ([text] * 2, number_of),
+        FORMAT: ([text, f"{text}[]"], lambda template, values: formatted(template, values)),
+        **{name: ([text] * 2, function) for name, function in BY_NAME.items()},
+    }
+    for name, (types, function) in functions.items():
+        made = _over_rows(function, len(types))
+        database.create_function(name, made, types, text, type="arrow", null_handling="special")
 
 
 def _chars(value: str, pattern: str, type_: str, zone: str) -> str | None:
@@ -42,10 +49,16 @@ def _chars(value: str, pattern: str, type_: str, zone: str) -> str | None:
     return number_chars(value, _NUMBERS.get(type_, "numeric"), pattern)
 
 
+def _values(column: pa.Array) -> list[Any]:
+    """Return the texts of a column, or its lists as tuples."""
+    values = column.to_pylist()
+    return [tuple(value) if isinstance(value, list) else value for value in values]
+
+
 def _over_rows(function: Callable[..., str | None], count: int) -> Callable[..., pa.Array]:
     """Return a function of so many arrays of texts; a row with NULL is NULL."""
 
-    def of_row(*values: str | None) -> str | None:
+    def of_row(*values: Any) -> str | None:
         if None in values:
             return None
         try:
@@ -54,8 +67,8 @@ def _over_rows(function: Callable[..., str | None], count: int) -> Callable[...,
             return marked(error)
 
     def of_rows(*columns: pa.Array) -> pa.Array:
-        known: dict[tuple[str | None, ...], str | None] = {}
-        rows = list(zip(*(column.to_pylist() for column in columns), strict=True))
+        known: dict[tuple[Any, ...], str | None] = {}
+        rows = list(zip(*map(_values, columns), strict=True))
         for row in rows:
             if row not in known:
                 known[row] = of_row(*row)

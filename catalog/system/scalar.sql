@@ -84,8 +84,16 @@ CREATE OR REPLACE MACRO pg._unscaled_quotient(x) AS replace(x::DECIMAL(38,19)::V
 CREATE OR REPLACE MACRO pg.div_quotients(x, y) AS
     (pg._unscaled_quotient(x) // if(y = 0, pg.raise('22012', 'division by zero'), pg._unscaled_quotient(y)))
     ::DECIMAL(38,10);
-CREATE OR REPLACE MACRO pg.gcd(x INTEGER, y INTEGER) AS gcd(x, y)::INTEGER, (x BIGINT, y BIGINT) AS gcd(x, y)::BIGINT;
-CREATE OR REPLACE MACRO pg.lcm(x INTEGER, y INTEGER) AS lcm(x, y)::INTEGER, (x BIGINT, y BIGINT) AS lcm(x, y)::BIGINT;
+CREATE OR REPLACE MACRO pg._gcd_of_units(x, y) AS
+    gcd(replace(x::DECIMAL(38,19)::VARCHAR, '.', '')::HUGEINT, replace(y::DECIMAL(38,19)::VARCHAR, '.', '')::HUGEINT);
+CREATE OR REPLACE MACRO pg.gcd_of_numerics(x, y) AS
+    pg._gcd_of_units(x, y)::DECIMAL(38,0) * '0.0000000000000000001'::DECIMAL(19,19);
+CREATE OR REPLACE MACRO pg.lcm_of_numerics(x, y) AS if(x = 0 OR y = 0, 0::DECIMAL(38,19), abs(y)::DECIMAL(38,19)
+    * (replace(abs(x)::DECIMAL(38,19)::VARCHAR, '.', '')::HUGEINT // pg._gcd_of_units(x, y))::DECIMAL(19,0));
+CREATE OR REPLACE MACRO pg.gcd(x INTEGER, y INTEGER) AS gcd(x, y)::INTEGER, (x BIGINT, y BIGINT) AS gcd(x, y)::BIGINT,
+    (x DECIMAL(38,19), y DECIMAL(38,19)) AS pg.gcd_of_numerics(x, y);
+CREATE OR REPLACE MACRO pg.lcm(x INTEGER, y INTEGER) AS lcm(x, y)::INTEGER, (x BIGINT, y BIGINT) AS lcm(x, y)::BIGINT,
+    (x DECIMAL(38,19), y DECIMAL(38,19)) AS pg.lcm_of_numerics(x, y);
 CREATE OR REPLACE MACRO pg.cot(x) AS if(x = 0, 'Infinity'::DOUBLE, cot(x));
 CREATE OR REPLACE MACRO pg.acosh(x) AS if(x < 1, pg.raise('22003', 'input is out of range')::DOUBLE, acosh(x));
 CREATE OR REPLACE MACRO pg._of_unit(x) AS
@@ -544,6 +552,15 @@ CREATE OR REPLACE MACRO pg.chr(n) AS
          THEN pg.raise('54000', 'requested character not valid for encoding: ' || n)::VARCHAR
          ELSE chr(n::INTEGER) END;
 CREATE OR REPLACE MACRO pg.md5(s) AS md5(s);
+-- A text of a function in Python, or its error.
+CREATE OR REPLACE MACRO pg._told(t) AS t || CASE WHEN starts_with(t, chr(30)) THEN CAST(t AS INTEGER)::VARCHAR ELSE '' END;
+CREATE OR REPLACE MACRO pg._digest(b, name) AS unhex(sparkwave_digest(hex(b), name));
+CREATE OR REPLACE MACRO pg.sha224(b) AS pg._digest(b, 'sha224');
+CREATE OR REPLACE MACRO pg.sha384(b) AS pg._digest(b, 'sha384');
+CREATE OR REPLACE MACRO pg.sha512(b) AS pg._digest(b, 'sha512');
+CREATE OR REPLACE MACRO pg.unistr(s) AS CAST(pg._told(sparkwave_unistr(s, '')) AS VARCHAR);
+CREATE OR REPLACE MACRO pg.is_normalized(s, form) AS CAST(sparkwave_is_normalized(s, form) AS BOOLEAN);
+CREATE OR REPLACE MACRO pg.format_of(template, texts) AS CAST(pg._told(sparkwave_format(template, texts)) AS VARCHAR);
 CREATE OR REPLACE MACRO pg.sha256(s) AS unhex(sha256(s));
 CREATE OR REPLACE MACRO pg.sha1(s) AS unhex(sha1(s));
 -- Cyclic redundancy checks of 32 bits, by four bits at a time, the lower four of each byte first.
@@ -660,18 +677,22 @@ CREATE OR REPLACE MACRO pg.quote_literal(x) AS
 CREATE OR REPLACE MACRO pg.quote_nullable(x) AS coalesce(pg.quote_literal(x), 'NULL');
 CREATE OR REPLACE MACRO pg.quote_ident(s) AS
     CASE WHEN regexp_full_match(s, '[a-z_][a-z0-9_]*') THEN s ELSE '"' || replace(s, '"', '""') || '"' END;
+CREATE OR REPLACE MACRO pg.identifier(x) AS pg.quote_ident(coalesce(pg.text_out(x),
+    pg.raise('22004', 'null values cannot be formatted as an SQL identifier')::VARCHAR));
 -- A text of format with at least this width, to the left of its spaces for a negative one.
 CREATE OR REPLACE MACRO pg.padded(s, width) AS concat(repeat(' ', width::BIGINT - length(coalesce(s, ''))), s,
     repeat(' ', -width::BIGINT - length(coalesce(s, ''))));
 
 -- Patterns. A dot also matches a line end; the flag `g` means all matches.
-CREATE OR REPLACE MACRO pg.normalize(s) AS nfc_normalize(s);
+CREATE OR REPLACE MACRO pg.normalize(s) AS nfc_normalize(s),
+    (s, form) AS CAST(pg._told(sparkwave_normalize(s, form)) AS VARCHAR);
 CREATE OR REPLACE MACRO pg.regexp_like(s, p) AS regexp_matches(s, p, 's'), (s, p, f) AS regexp_matches(s, p, 's' || f);
 CREATE OR REPLACE MACRO pg.regexp_ilike(s, p) AS regexp_matches(s, p, 'is');
 -- A replacement in RE2's form: a backslash stands only before a digit (a group) or another backslash, since RE2 returns
 -- the text unchanged for a replacement that it cannot read. Groups that do not exist are empty.
-CREATE OR REPLACE MACRO pg._groups(p) AS
-    len(regexp_extract_all(regexp_replace(p, '(?s)\\.|\[\^?\]?[^\]]*\]', '', 'g'), '\([^?]|\($|\(\?P?<[^=!]'));
+CREATE OR REPLACE MACRO pg._groups_in(p) AS len(regexp_extract_all(p, '\(')) - len(regexp_extract_all(p, '\(\?'))
+    + len(regexp_extract_all(p, '\(\?P?<[^=!]'));
+CREATE OR REPLACE MACRO pg._groups(p) AS pg._groups_in(regexp_replace(p, '(?s)\\.|\[\^?\]?[^\]]*\]', '', 'g'));
 CREATE OR REPLACE MACRO pg._known_groups(r, n) AS if(n < 9, regexp_replace(r, '\\[' || (n + 1) || '-9]', '', 'g'), r);
 CREATE OR REPLACE MACRO pg._rewrite(r, p) AS
     replace(pg._known_groups(replace(
@@ -684,6 +705,11 @@ CREATE OR REPLACE MACRO pg._rest(s, n) AS
     CASE WHEN n < 1 THEN pg.raise('22023', 'invalid value for parameter "start": ' || n)::VARCHAR
          WHEN n > length(s) + 1 THEN NULL ELSE substring(s, n) END;
 CREATE OR REPLACE MACRO pg._behind_start(s, n, replaced) AS if(n > length(s) + 1, s, left(s, n - 1) || replaced);
+-- The place of a match, or with ends = 1 of the character behind it, by whether there is one and what is before it.
+CREATE OR REPLACE MACRO pg._place_of(is_found, before, match, s, start, ends) AS CASE
+    WHEN ends NOT IN (0, 1) THEN pg.raise('22023', 'invalid value for parameter "endoption": ' || ends)
+    WHEN is_found THEN (start + length(before) + if(ends = 1, length(match), 0))::INTEGER
+    WHEN NOT is_found OR start > length(s) + 1 THEN 0 END;
 CREATE OR REPLACE MACRO pg._match_number(n) AS
     if(n < 1, pg.raise('22023', 'invalid value for parameter "n": ' || n)::BIGINT, n);
 CREATE OR REPLACE MACRO pg.regexp_count(s, p) AS len(regexp_extract_all(s, p, 0, 's'))::INTEGER,
@@ -772,8 +798,6 @@ CREATE OR REPLACE MACRO pg.zone(z VARCHAR) AS
     if(z = '' OR contains(z, ' ') OR (z IS NOT NULL AND TRY_CAST('2000-01-01 00:00:00 ' || z AS TIMESTAMPTZ) IS NULL),
        pg.raise('22023', 'time zone "' || z || '" not recognized')::VARCHAR, z);
 
--- A text of a function in Python, or its error.
-CREATE OR REPLACE MACRO pg._told(t) AS t || CASE WHEN starts_with(t, chr(30)) THEN CAST(t AS INTEGER)::VARCHAR ELSE '' END;
 -- to_char by any pattern; those of constant patterns that are simple are made of DuckDB's functions.
 CREATE OR REPLACE MACRO pg.chars(x, p) AS
     CAST(pg._told(sparkwave_chars(x::VARCHAR, p, typeof(x), current_setting('TimeZone'))) AS VARCHAR);
@@ -1403,7 +1427,8 @@ CREATE OR REPLACE MACRO pg.jsonb_pretty(j) AS regexp_replace(regexp_replace(json
 CREATE OR REPLACE MACRO pg.array_fill(v, sizes) AS CASE
     WHEN sizes IS NULL OR list_contains(list_transform(sizes, lambda n: n IS NULL), true)
     THEN [v][:pg.raise('22004', 'dimension array or low bound array cannot be null')]
-    WHEN len(sizes) > 1 THEN [v][:pg.raise('0A000', 'array_fill of an array of several dimensions')]
+    WHEN len(sizes) > 1
+    THEN [v][:pg.raise('0A000', 'array_fill of several dimensions that are no constant array is not supported')]
     ELSE list_transform(range(0, coalesce(sizes[1], 0)), lambda n: v) END;
 -- Subscripts count from 1; DuckDB would count those below 1 from the end.
 CREATE OR REPLACE MACRO pg.array_element(a, n) AS if(n > 0, a[n], NULL);
@@ -1440,7 +1465,9 @@ CREATE OR REPLACE MACRO pg.array_cat_before(e, a) AS if(len(e) > 0, list_prepend
 CREATE OR REPLACE MACRO pg.array_remove(a, x) AS list_filter(a, lambda e: e IS DISTINCT FROM x);
 CREATE OR REPLACE MACRO pg.array_replace(a, x, y) AS
     list_transform(a, lambda e: CASE WHEN e IS NOT DISTINCT FROM x THEN y ELSE e END);
-CREATE OR REPLACE MACRO pg.array_position(a, x) AS nullif(list_position(a, x), 0)::INTEGER;
+CREATE OR REPLACE MACRO pg.array_position(a, x) AS nullif(list_position(a, x), 0)::INTEGER,
+    (a, x, n) AS if(n IS NULL, pg.raise('22004', 'initial position must not be null'),
+        (nullif(list_position(a[greatest(n, 1):], x), 0) + greatest(n, 1) - 1)::INTEGER);
 CREATE OR REPLACE MACRO pg.array_positions(a, x) AS
     list_transform(list_filter(range(1, len(a) + 1), lambda n: a[n] IS NOT DISTINCT FROM x), lambda n: n::INTEGER);
 CREATE OR REPLACE MACRO pg.array_contains(a, b) AS
@@ -1451,8 +1478,8 @@ CREATE OR REPLACE MACRO pg.array_distinct(a) AS list_filter(a, lambda e, i: coal
 CREATE OR REPLACE MACRO pg.array_sort(a) AS list_sort(a, 'ASC', 'NULLS LAST');
 CREATE OR REPLACE MACRO pg.array_min(a) AS list_min(a);
 -- The groups of a match, the first being the whole match: as many as a computed pattern has.
-CREATE OR REPLACE MACRO pg._group_count(p) AS len(regexp_extract_all(
-    regexp_replace(regexp_replace(p, '\\.', '', 'g'), '\[\^?\]?[^\]]*\]', '', 'g'), '\((?:[^?]|$|\?P?<[A-Za-z])'));
+CREATE OR REPLACE MACRO pg._group_count(p) AS
+    pg._groups_in(regexp_replace(regexp_replace(p, '\\.', '', 'g'), '\[\^?\]?[^\]]*\]', '', 'g'));
 CREATE OR REPLACE MACRO pg.regexp_groups(found, p) AS
     if(pg._group_count(p) = 0, found[1:1], if(pg._group_count(p) < len(found), found[2:pg._group_count(p) + 1],
        pg.raise('0A000', 'regexp_match with more than 9 groups in a pattern that is not a constant')::VARCHAR[]));

@@ -23,12 +23,14 @@ _SIGNATURES = {
     "substring": "text int int", "lpad": "text int text", "rpad": "text int text", "btrim": "text", "ltrim": "text",
     "rtrim": "text", "replace": "text", "translate": "text", "strpos": "text", "starts_with": "text",
     "split_part": "text text int", "overlay": "text text int int", "encode": "bytea text", "decode": "text",
-    "sha256": "bytea", "sha1": "bytea", "crc32": "bytea", "crc32c": "bytea",
+    "sha224": "bytea", "sha256": "bytea", "sha384": "bytea", "sha512": "bytea", "sha1": "bytea",
+    "crc32": "bytea", "crc32c": "bytea",
     "casefold": "text", "convert_from": "bytea text", "convert": "bytea text text",
     "get_byte": "bytea int", "get_bit": "bytea int",
     "set_byte": "bytea int int", "set_bit": "bytea int int",
     "regexp_replace": "text", "regexp_match": "text", "regexp_matches": "text",
     "regexp_like": "text", "regexp_ilike": "text", "regexp_count": "text text int text",
+    "regexp_instr": "text text int int int text int", "unistr": "text", "is_normalized": "text",
     "regexp_substr": "text text int int text", "similar_to": "text", "string_to_array": "text", "string_agg": "text",
     # Numbers.
     **dict.fromkeys(

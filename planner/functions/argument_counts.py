@@ -20,9 +20,10 @@ _NAMES = {
     "json_each_text json_object_keys json_typeof jsonb_agg jsonb_array_elements jsonb_array_elements_text "
     "jsonb_array_length jsonb_each jsonb_each_text jsonb_object_keys jsonb_pretty jsonb_typeof justify_days "
     "justify_hours justify_interval last_value lgamma ln log10 lower max md5 min min_scale ntile octet_length "
-    "pg_typeof quote_ident quote_literal quote_nullable radians reverse scale sha1 sha256 sign sin sind sinh sqrt "
-    "stddev stddev_pop stddev_samp sum tan tand tanh to_hex to_json to_jsonb trim_scale upper var_pop var_samp "
-    "variance",
+    "pg_typeof quote_ident quote_literal quote_nullable radians reverse scale sha1 sha224 sha256 sha384 "
+    "sha512 sign sin sind sinh "
+    "sqrt stddev stddev_pop stddev_samp sum tan tand tanh to_hex to_json to_jsonb trim_scale unistr upper var_pop "
+    "var_samp variance",
     (1, 2): "age approx_percentile array_length array_to_json btrim json_object json_strip_nulls jsonb_object "
     "jsonb_strip_nulls length log ltrim round row_to_json rtrim to_timestamp trunc",
     (1, 3): "lag lead",
@@ -38,6 +39,7 @@ _NAMES = {
     (2, 4): "jsonb_path_exists jsonb_path_match jsonb_path_query jsonb_path_query_array jsonb_path_query_first "
     "regexp_count width_bucket",
     (2, 6): "regexp_substr",
+    (2, 7): "regexp_instr",
     (2, _ANY): "concat_ws json_extract_path json_extract_path_text jsonb_extract_path jsonb_extract_path_text",
     (3, 3): "array_replace convert date_bin make_date make_time replace set_bit set_byte split_part translate",
     (3, 4): "jsonb_insert jsonb_set overlay",

@@ -65,8 +65,9 @@ from sparkwave.planner.functions.jsonb_contains import contains
 from sparkwave.planner.functions.number_patterns import is_number_format, number_read, number_text
 from sparkwave.planner.functions.operators import INEXACT, as_call
 from sparkwave.planner.functions.python_call import PythonCall, in_form
+from sparkwave.planner.functions.regexp_escapes import with_escapes, without_groups
 from sparkwave.planner.functions.regexp_flags import with_flags
-from sparkwave.planner.functions.result_types import Known, array_type, field_place, holds_struct, is_numeric
+from sparkwave.planner.functions.result_types import Known, array_type, common, field_place, holds_struct, is_numeric
 from sparkwave.planner.functions.safe import HOLDS_ROWS, Rows, is_call, is_safe_cast, may_raise
 from sparkwave.planner.functions.safe_aggregates import counted_rows, defined, guarded, or_null
 from sparkwave.planner.functions.scalar_functions import (
@@ -85,6 +86,7 @@ from sparkwave.planner.functions.scalar_functions import (
 from sparkwave.planner.functions.struct_spelling import cast_to_struct, field_at, rows_of_arrays, text_of
 from sparkwave.planner.functions.typed import data_type, sql_type, type_of_part
 from sparkwave.planner.functions.undefined import undefined
+from sparkwave.planner.parse.calls import NORMAL_FORMS
 from sparkwave.planner.parse.constant_runs import expanded
 from sparkwave.planner.parse.lambdas import ElementLambda
 from sparkwave.planner.parse.trees import position_of
@@ -203,7 +205,11 @@ def _for_duckdb(node: exp.Expr, lenient: bool) -> exp.Expr | None:
         return _rounded_by(name, arguments, type_)
     if type_ is not None and (has_many_places(type_) or (name in ROUNDINGS and type_.precision is not None)):
         return _function_of_quotients(name, arguments, type_)
-    arguments = with_flags(name, arguments)
+    try:
+        arguments = with_flags(name, with_escapes(name, arguments))
+    except Error as error:
+        error.position = error.position or position_of(node)
+        raise
     build = _BUILDERS.get(name)
     if build is not None:
         try:
@@ -1051,12 +1057,82 @@ def _regexp_replace(arguments: _Args) -> exp.Expr:
         return ours("regexp_replace", *arguments)
     text, pattern, replacement, start, *rest = arguments
     number = rest[0].unnest() if rest else exp.Literal.number(1)
-    if not number.is_int or int(number.name) > 1 or not all(flags.is_string for flags in rest[1:]):
-        message = "regexp_replace of another match than the first or all is not supported"
+    if not number.is_int or not all(flags.is_string for flags in rest[1:]):
+        message = "regexp_replace with the number of a match or flags that are not constants is not supported"
         raise Error(message, errors.FEATURE_NOT_SUPPORTED)
-    options = (rest[1].name if len(rest) > 1 else "").replace("g", "") + ("g" if number.name == "0" else "")
-    replaced = ours("regexp_replace", ours("_rest", text, start), pattern, replacement, exp.Literal.string(options))
+    if (count := number.to_py()) < 0:
+        raise Error(f'invalid value for parameter "n": {count}', errors.INVALID_PARAMETER_VALUE)
+    options = (rest[1].name if len(rest) > 1 else "").replace("g", "") + ("g" if count == 0 else "")
+    behind = ours("_rest", text, start)
+    if count > 1:
+        replacement = _shifted_groups(replacement)
+        pattern = _from_start(pattern, count)
+    replaced = ours("regexp_replace", behind, pattern, replacement, exp.Literal.string(options))
     return ours("_behind_start", text.copy(), start.copy(), replaced)
+
+
+_MOST_MATCHES, _LAST_GROUP = 1000, 9  # of RE2
+
+
+def _from_start(pattern: exp.Expr, number: int) -> exp.Expr:
+    """Return a pattern of a text up to a match by its number: what is before it, and the match, in two groups.
+
+    Raises Error 0A000 for a pattern that is no constant, or that an empty text matches, which is not counted so.
+    """
+    if not pattern.is_string or number > _MOST_MATCHES or _least_width(pattern.name) == 0:
+        message = "a match by its number of a pattern that is not a constant or matches an empty text is not supported"
+        raise Error(message, errors.FEATURE_NOT_SUPPORTED)
+    before = f"(?:.*?(?:{without_groups(pattern.name)})){{{number - 1}}}" if number > 1 else ""
+    return exp.Literal.string(f"^({before}.*?)({pattern.name})")
+
+
+def _least_width(pattern: str) -> int:
+    """Return the fewest characters of a match, 0 where it is not known."""
+    try:
+        return int(_parser.parse(pattern).getwidth()[0])
+    except (re.error, OverflowError):
+        return 0
+
+
+def _shifted_groups(replacement: exp.Expr) -> exp.Expr:
+    """Return a constant replacement of a match behind two groups. Raises Error 0A000."""
+    if not replacement.is_string:
+        message = "a replacement of a match by its number that is not a constant is not supported"
+        raise Error(message, errors.FEATURE_NOT_SUPPORTED)
+
+    def shifted(match: re.Match[str]) -> str:
+        group = 0 if match[1] == "&" else int(match[1]) if match[1].isdigit() else None
+        if group is not None and group + 2 > _LAST_GROUP:
+            raise Error("more than 7 groups in a replacement are not supported", errors.FEATURE_NOT_SUPPORTED)
+        return f"\\{group + 2}" if group is not None else match[0]
+
+    return exp.Literal.string("\\1" + re.sub(r"\\(.)", shifted, replacement.name, flags=re.DOTALL))
+
+
+def _regexp_instr(arguments: _Args) -> exp.Expr:
+    """Return regexp_instr: the place of a match, or of the character behind it. Raises Error 0A000 for a group's."""
+    defaults = [exp.Literal.number(1), exp.Literal.number(1), exp.Literal.number(0), exp.Literal.string("")]
+    given = [*arguments, *defaults[max(len(arguments) - 2, 0) :]]
+    (text, pattern, start, number, end, flags), group = given[:6], given[6:]
+    number, flags = number.unnest(), flags.unnest()
+    one = group[0].unnest() if group else exp.Literal.number(0)
+    if not number.is_int or not flags.is_string or not one.is_int or one.to_py() > 0:
+        message = "regexp_instr of a group, or with a number or flags that are not constants, is not supported"
+        raise Error(message, errors.FEATURE_NOT_SUPPORTED)
+    for name, value, least in (("n", number, 1), ("subexpr", one, 0)):
+        if value.to_py() < least:
+            message = f'invalid value for parameter "{name}": {value.to_py()}'
+            raise Error(message, errors.INVALID_PARAMETER_VALUE)
+    options = exp.Literal.string("s" + flags.name)
+    rest = ours("_rest", text, start)
+    if number.to_py() == 1 and (not pattern.is_string or _least_width(pattern.name) == 0):
+        joined: exp.Expr = exp.DPipe(this=exp.Literal.string("^(.*?)("), expression=pattern.copy())
+        whole: exp.Expr = exp.paren(exp.DPipe(this=joined, expression=exp.Literal.string(")")))
+    else:
+        whole = _from_start(pattern, number.to_py())
+    found = [duckdb_call("regexp_extract", rest.copy(), whole.copy(), exp.Literal.number(n), options) for n in (1, 2)]
+    is_found = duckdb_call("regexp_matches", rest, whole, options)
+    return ours("_place_of", is_found, *found, text.copy(), start.copy(), end)
 
 
 def _is_place(argument: exp.Expr) -> bool:
@@ -1117,6 +1193,18 @@ def _array_transform(arguments: _Args) -> exp.Expr:
     return duckdb_call("list_transform", array, exp.Lambda(this=function.this, expressions=function.expressions))
 
 
+def _of_numerics(name: str) -> Callable[[_Args], exp.Expr]:
+    """Return a function of integers that is another one for numerics."""
+
+    def build(arguments: _Args) -> exp.Expr:
+        type_ = common(tuple(map(type_of_part, arguments)))
+        if type_ is None or type_.name != "numeric":
+            return ours(name, *arguments)
+        return exp.cast(ours(f"{name}_of_numerics", *arguments), data_type(type_))
+
+    return build
+
+
 def _cardinality(arguments: _Args) -> exp.Expr:
     """Return the number of elements of an array, of all dimensions."""
     array = arguments[0]
@@ -1135,7 +1223,7 @@ def _substring(arguments: _Args) -> exp.Expr:
     if not any(argument.is_string or type_of_part(argument) == VARCHAR for argument in arguments[1:]):
         return ours("substring", *arguments)
     if len(arguments) == 2:
-        return _regexp_substr(arguments)
+        return _regexp_substr(with_escapes("regexp_substr", arguments))
     pattern, escape = (argument.name if argument.is_string else "" for argument in arguments[1:])
     if "|" in pattern and escape and f'{escape}"' in pattern:  # in a view it would be NULL
         message = "alternatives beside escape-double-quote separators are not supported"
@@ -1143,17 +1231,20 @@ def _substring(arguments: _Args) -> exp.Expr:
     return ours("substring_similar", *arguments)
 
 
-_QUOTED = {"I": "quote_ident", "L": "quote_nullable"}
+_QUOTED = {"I": "identifier", "L": "quote_nullable"}
+# Formats with widths that are arguments, or with an argument 0.
+_BY_ARGUMENTS = re.compile(r"%(?:(?:\d+\$)?-?\*|0+\$)")
 
 
 def _format(arguments: _Args) -> exp.Expr:
     """Return `format('%s and %2$-10I', a, b)` for a constant format, in PostgreSQL's form (documentation 9.4.1).
 
-    Raises Error 22023 for a wrong format or too few arguments, 0A000 for a width that is an argument.
+    Raises Error 22023 for a wrong format or too few arguments.
     """
     template, values = arguments[0], arguments[1:]
-    if not template.is_string:
-        raise Error("format of what is not a constant is not supported", errors.FEATURE_NOT_SUPPORTED)
+    if not template.is_string or _BY_ARGUMENTS.search(template.name):
+        texts = exp.Array(expressions=_output_all(values))
+        return ours("format_of", template, exp.cast(texts, "VARCHAR[]", dialect="duckdb"))
     parts: _Args = []
     place = end = 0
     for found in _SPECIFIER.finditer(template.name):
@@ -1165,8 +1256,6 @@ def _format(arguments: _Args) -> exp.Expr:
             continue
         if kind not in ("s", "I", "L"):
             raise _wrong_specifier(kind)
-        if width and width.startswith("*"):
-            raise Error("a width of format that is an argument is not supported", errors.FEATURE_NOT_SUPPORTED)
         place = int(position) if position else place + 1
         if not 0 < place <= len(values):
             raise Error("too few arguments for format()", errors.INVALID_PARAMETER_VALUE)
@@ -1313,10 +1402,11 @@ def _is_length(argument: exp.Expr) -> bool:
 
 
 def _normalize(arguments: _Args) -> exp.Expr:
-    """Return normalize of a text with a normalization form, a keyword."""
-    if any(form.name.upper() != "NFC" for form in arguments[1:]):
-        raise Error("normalize to another form than NFC is not supported", errors.FEATURE_NOT_SUPPORTED)
-    return ours("normalize", arguments[0])
+    """Return normalize of a text with a normalization form, a keyword. Raises Error 42601."""
+    form = arguments[1].name.upper() if len(arguments) > 1 else "NFC"
+    if form not in NORMAL_FORMS:
+        raise Error(f'syntax error at or near "{arguments[1].name}"', errors.SYNTAX_ERROR)
+    return ours("normalize", arguments[0], *([exp.Literal.string(form)] if form != "NFC" else []))
 
 
 _BUILDERS: dict[str, Callable[[_Args], exp.Expr]] = {
@@ -1334,6 +1424,9 @@ _BUILDERS: dict[str, Callable[[_Args], exp.Expr]] = {
     "substring": _substring,
     "regexp_substr": _regexp_substr,
     "regexp_replace": _regexp_replace,
+    "regexp_instr": _regexp_instr,
+    **{name: _of_numerics(name) for name in ("gcd", "lcm")},
+    "is_normalized": lambda arguments: ours("is_normalized", *arguments),
     "regexp_match": _regexp_match,
     AS_NUMERIC: _real_as_numeric,
     "regexp_all_matches": _regexp_all_matches,

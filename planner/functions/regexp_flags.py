@@ -16,7 +16,8 @@ from sparkwave.catalog.errors import Error
 # Where functions have their flags: by the number of arguments, the place of the last.
 _PLACES: dict[str, dict[int, int]] = {
     "regexp_replace": {4: 3, 5: 4, 6: 5}, "regexp_match": {3: 2}, "regexp_all_matches": {3: 2}, "regexp_like": {3: 2},
-    "regexp_count": {4: 3}, "regexp_substr": {5: 4, 6: 4}, "regexp_split_to_array": {3: 2},
+    "regexp_count": {4: 3}, "regexp_substr": {5: 4, 6: 4}, "regexp_instr": {6: 5, 7: 5},
+    "regexp_split_to_array": {3: 2},
 }  # fmt: skip
 _WHERE_G = frozenset({"regexp_replace", "regexp_all_matches"})
 # Flags that DuckDB reads as PostgreSQL does.

@@ -44,6 +44,7 @@ def _written(name: str) -> Callable[[list[exp.Expr]], exp.Expr]:
     return lambda arguments: _named(name.lower(), StrictParser.FUNCTIONS[name](arguments))
 
 
+NORMAL_FORMS = ("NFC", "NFD", "NFKC", "NFKD")
 # Marks an ORDER BY with the gap of the sessions of its window (`planner.build.session_frames`).
 GAP = "gap"
 # Nodes around the call of an aggregate.
@@ -233,6 +234,17 @@ class CallParser(StrictParser):
                 return self._stop()
             order.meta[GAP] = gap
         return partition, order
+
+    def _parse_is(self, this: Any) -> Any:
+        """Parse IS, also `IS NOT NFC NORMALIZED`, which is a call of a function."""
+        index, is_negated = self._index, self._match(TokenType.NOT)
+        form = self._curr.text.upper() if self._match_texts(NORMAL_FORMS, advance=False) else ""
+        self._advance(bool(form))
+        if not self._match_text_seq("NORMALIZED"):
+            self._retreat(index)
+            return super()._parse_is(this)
+        call = exp.Anonymous(this="is_normalized", expressions=[this, exp.Literal.string(form or "NFC")])
+        return exp.Not(this=call) if is_negated else call
 
     def _parse_escape(self, this: Any) -> Any:
         """Parse ESCAPE; of SIMILAR TO it may be any expression."""
