@@ -1,4 +1,4 @@
-"""to_char and to_number, format() and others of `catalog.text_functions`, as functions for DuckDB's databases.
+"""to_char, to_number, to_date, to_timestamp, format() and others, as functions for DuckDB's databases.
 
 `catalog/system/scalar.sql` calls them for patterns that no function of DuckDB has. This module is sent to Spark's
 executors (`executor.spark.kernel`), so it imports nothing of this package but what is sent with it.
@@ -15,9 +15,10 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.moment_casts import marked
 from sparkwave.catalog.moment_chars import moment_chars
 from sparkwave.catalog.number_texts import number_chars, number_of
+from sparkwave.catalog.read_patterns import moment_by_pattern
 from sparkwave.catalog.text_functions import BY_NAME, formatted
 
-CHARS, NUMBER, FORMAT = "sparkwave_chars", "sparkwave_number", "sparkwave_format"
+CHARS, NUMBER, FORMAT, MOMENT = "sparkwave_chars", "sparkwave_number", "sparkwave_format", "sparkwave_by_pattern"
 _MOMENTS = ("DATE", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE", "INTERVAL", "TIME")
 _NUMBERS = {
     "TINYINT": "integer", "SMALLINT": "smallint", "INTEGER": "integer", "BIGINT": "bigint", "FLOAT": "real",
@@ -34,6 +35,7 @@ def define_patterns(database: Any) -> None:
     functions: dict[str, tuple[list[str], Callable[..., str | None]]] = {
         CHARS: ([text] * 4, _chars),
         NUMBER: ([text] * 2, number_of),
+        MOMENT: ([text] * 3, moment_by_pattern),
         FORMAT: ([text, f"{text}[]"], lambda template, values: formatted(template, values)),
         **{name: ([text] * 2, function) for name, function in BY_NAME.items()},
     }
@@ -76,4 +78,6 @@ def _over_rows(function: Callable[..., str | None], count: int) -> Callable[...,
 
     if count == 2:
         return lambda a, b: of_rows(a, b)
+    if count == 3:
+        return lambda a, b, c: of_rows(a, b, c)
     return lambda a, b, c, d: of_rows(a, b, c, d)

@@ -20,6 +20,7 @@ class Part:
     word: str = ""
     affixes: frozenset[str] = frozenset()
     text: str = ""
+    is_quoted: bool = False
 
 
 @lru_cache(maxsize=1000)
@@ -40,7 +41,7 @@ def parts_of(
             found.append(Part(word, frozenset(filter(None, (prefix, suffix)))))
         elif pattern[at : at + 1] == '"':
             quoted, at = _quoted(pattern, at + 1)
-            found += [Part(text=character) for character in quoted]
+            found += [Part(text=character, is_quoted=True) for character in quoted]
         elif at < end:
             at += pattern.startswith('\\"', at)
             found.append(Part(text=pattern[at]))

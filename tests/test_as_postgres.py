@@ -36,6 +36,23 @@ EXPRESSIONS = (
     "to_char(ts, CASE WHEN id > 1 THEN 'TZ Day' ELSE 'Q \"q\"' END)", "to_number('<' || a || '>', '99PR')",
     "to_number(a || '-', '99S')", "to_number(a * 1000 || 'th', '9G999th')", "to_number('$1,23' || a, 'L9,999.99')",
     "to_number(a || '5', '99V9') * 1.0 > a", "to_number('x' || a, left(p, 0) || ' 99')",
+    # Times by patterns.
+    *(
+        f"to_timestamp({text}, '{pattern}')"
+        for text, pattern in (
+            ("ts::text", "YYYY-MM-DD HH24:MI:SS"), ("'5th Mar 1' || a", "DDth Mon YY"),
+            ("a || '/II/2024 BC'", "DD/RM/YYYY BC"),
+            ("'1,99' || a", "Y,YYY"), ("'2024-W0' || a || '-3'", 'IYYY-"W"IW-ID'), ("'81' || a || '99'", "SSSS"),
+            ("'2024 06' || a", "YYYY DDD"),
+            ("'11:3' || a || ' pm 2024/1/2'", "HH12:MI pm YYYY-MM-DD"), ("'2' || a", "CC"),
+            ("'2024-01-02 3:4:5.' || a", "YYYY-MM-DD HH24:MI:SS.MS"), ("'12:13:14.5678' || a", "HH24:MI:SS.FF3"),
+            ("'2024-01-02 03 -0' || a || ':30'", "YYYY-MM-DD HH24 TZH:TZM"),
+            ("'245486' || a", "J"), ("left(s, 0)", "YYYY"),
+            ("'Tuesday, 1' || a || '   May 69!'", "Day, DD Month YY"), ("'2024010' || a || '1213'", "FXYYYYMMDDHH24MI"),
+            ("'2024-1-2 x ' || a", "YYYY-MM-DD"),
+        )
+    ),
+    "to_date('5 may 202' || left(p, 0) || a, 'DD Month YYYY')", "to_date(a || '-2024-1', left(p, 0) || 'DD-YYYY-MM')",
     # Escapes and matches by number of regular expressions, format, digests, normal forms.
     r"s ~ '\mfoo'", r"s ~ '\m(foo|a)(b+|\()'", r"'x ' || s ~ 'x\M'", r"s ~ '\yfoo'", r"s ~* 'r\Z'", r"s ~ '\Afoo'",
     r"'x' || s ~ '\Yfoo'", r"s || ' foo' ~ ' [[:<:]]foo[[:>:]]'", r"s ~ 'f\u006f'", "s ~ '***=a('",
@@ -161,6 +178,27 @@ ERRORS = {
     "to_number(s, '999' || left(s, 0))": "22P02",
     "to_number('1', 'RN' || left(s, 0))": "0A000",
     "format('%I', NULL)": "22004",
+    **dict.fromkeys(
+        (
+            "to_date(s, 'YYYY')",
+            "to_timestamp('15 pm', 'HH12 pm')",
+            "to_date('1 x', 'DD Mon')",
+            "to_date('2024 1', 'YYYY IW')",
+            "to_date('123', 'YYYYMMDD')",
+            "to_date('60', 'DDD')",
+            "to_date('3 4', 'DD DD')",
+        ),
+        "22007",
+    ),
+    **dict.fromkeys(
+        (
+            "to_date('2024-02-30', 'YYYY-MM-DD')",
+            "to_timestamp('2024-01-01 25', 'YYYY-MM-DD HH24')",
+            "to_date('13', left(s, 0) || 'MM')",
+        ),
+        "22008",
+    ),
+    "to_timestamp('UTC', 'TZ')": "0A000",
     **dict.fromkeys(("format('%s %s' || left(s, 0), a)", "format('%*s', a)", "format('%0$s', a)"), "22023"),
     **dict.fromkeys((r"unistr('\zz' || s)", r"unistr('\d83d' || s)"), "42601"),
     **dict.fromkeys(

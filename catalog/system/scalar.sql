@@ -801,6 +801,9 @@ CREATE OR REPLACE MACRO pg.zone(z VARCHAR) AS
 -- to_char by any pattern; those of constant patterns that are simple are made of DuckDB's functions.
 CREATE OR REPLACE MACRO pg.chars(x, p) AS
     CAST(pg._told(sparkwave_chars(x::VARCHAR, p, typeof(x), current_setting('TimeZone'))) AS VARCHAR);
+CREATE OR REPLACE MACRO pg.moment_of(s, p) AS
+    CAST(sparkwave_by_pattern(s, p, 'timestamp with time zone') AS TIMESTAMPTZ);
+CREATE OR REPLACE MACRO pg.date_of(s, p) AS CAST(sparkwave_by_pattern(s, p, 'date') AS DATE);
 CREATE OR REPLACE MACRO pg.number_of(s, p) AS CAST(sparkwave_number(s, p) AS DECIMAL(38,10));
 -- Conversions between times of day and intervals.
 CREATE OR REPLACE MACRO pg.interval_of_time(x) AS to_microseconds(epoch_us(x));

@@ -32,6 +32,7 @@ from sparkwave.catalog import (
     number_texts,
     pattern_functions,
     patterns,
+    read_patterns,
     text_functions,
 )
 from sparkwave.catalog.counters import EngineName
@@ -66,8 +67,8 @@ from sparkwave.planner.plan.stream_plan import State
 
 for _sent in (
     database_functions, document_paths, document_texts, errors, interval_texts, kernel, moment_casts, moment_chars,
-    moment_texts, moment_words, number_texts, pattern_functions, patterns, python_calls, task_share,
-    text_functions,
+    moment_texts, moment_words, number_texts, pattern_functions, patterns, python_calls, read_patterns,
+    task_share, text_functions,
 ):  # fmt: skip
     cloudpickle.register_pickle_by_value(_sent)
 

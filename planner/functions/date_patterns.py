@@ -52,6 +52,21 @@ _TOKEN = re.compile(
 )
 
 
+_DAYS, _OTHERS = ({"YYYY"}, {"MM", "MON", "MONTH"}, {"DD"}), {"HH24", "HH12", "HH", "MI", "SS", "AM", "PM"}
+
+
+def is_read_alike(pattern: exp.Expr) -> bool:
+    """Return whether DuckDB reads nothing otherwise than PostgreSQL by a constant pattern: one of a whole day."""
+    parts = parts_of(pattern.name, WORDS, PREFIXES, SUFFIXES)
+    words = [part.word.upper() for part in parts if part.word]
+    is_exact = all(part.word in _READ or part.word.upper() in _OTHERS for part in parts if part.word)
+    has_day = all(len(kind.intersection(words)) == 1 for kind in _DAYS) and len(words) == len(set(words))
+    others = {word for word in words if not any(word in kind for kind in _DAYS)}
+    is_half = bool(others & {"AM", "PM"}) == bool(others & {"HH12", "HH"})
+    is_plain_text = not any(part.affixes or part.text.isalnum() for part in parts)
+    return is_exact and has_day and is_half and is_plain_text and others <= _OTHERS
+
+
 def strftime_format(pattern: exp.Expr) -> exp.Expr:
     """Return the format of a constant pattern. Raises Error 0A000 for another expression or an unknown pattern."""
     return exp.Literal.string("".join(_part(token) for token in _TOKEN.findall(_constant(pattern))))

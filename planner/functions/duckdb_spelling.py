@@ -38,7 +38,7 @@ from sparkwave.catalog.types import (
 )
 from sparkwave.planner.batch.pg_casts import array_items, array_of, depth, escaped, nested_items
 from sparkwave.planner.functions import encodings, units
-from sparkwave.planner.functions.date_patterns import is_plain, moment_text, strftime_format
+from sparkwave.planner.functions.date_patterns import is_plain, is_read_alike, moment_text, strftime_format
 from sparkwave.planner.functions.digits import (
     INT64_DIGITS,
     NARROW,
@@ -1332,15 +1332,21 @@ def _to_number(arguments: _Args) -> exp.Expr:
 
 
 def _to_date(arguments: _Args) -> exp.Expr:
-    return exp.cast(duckdb_call("strptime", arguments[0], strftime_format(arguments[1])), "DATE")
+    return _read_by("date_of", arguments, DATE)
 
 
 def _to_timestamp(arguments: _Args) -> exp.Expr:
-    if len(arguments) == 1:
-        return ours("to_timestamp", *arguments)
-    return exp.cast(
-        duckdb_call("strptime", arguments[0], strftime_format(arguments[1])), "TIMESTAMPTZ", dialect="duckdb"
-    )
+    return ours("to_timestamp", *arguments) if len(arguments) == 1 else _read_by("moment_of", arguments, TIMESTAMPTZ)
+
+
+def _read_by(name: str, arguments: _Args, type_: Type) -> exp.Expr:
+    """Return the time that a text says by a pattern: what DuckDB reads is read by it, which takes less time."""
+    text, pattern = arguments
+    made = ours(name, text, pattern)
+    if not pattern.is_string or not is_read_alike(pattern):
+        return made
+    read = exp.cast(duckdb_call("try_strptime", text.copy(), strftime_format(pattern)), data_type(type_))
+    return exp.Coalesce(this=read, expressions=[made])
 
 
 def _jsonb_build_object(arguments: _Args) -> exp.Expr:
