@@ -1313,6 +1313,29 @@ CREATE OR REPLACE MACRO pg.jsonb_values(j) AS
     list_transform(pg._sorted_keys(j), lambda k: json_extract(j, pg._pointer([k])));
 CREATE OR REPLACE MACRO pg.jsonb_value_texts(j) AS
     list_transform(pg._sorted_keys(j), lambda k: pg._unquoted(json_extract(j, pg._pointer([k]))));
+-- An object, and the objects of an array, whose fields are columns.
+CREATE OR REPLACE MACRO pg.jsonb_record(j) AS pg._of_kind(j, 'OBJECT', 'cannot call populate_composite on ' ||
+    if(json_type(j) = 'ARRAY', 'an array', 'a scalar'));
+CREATE OR REPLACE MACRO pg._objects(documents, called) AS
+    if(len(list_filter(documents, lambda e: json_type(e) <> 'OBJECT')) > 0,
+       [pg.raise('22023', 'argument of ' || called || ' must be an array of objects')::VARCHAR::JSON], documents);
+CREATE OR REPLACE MACRO pg.jsonb_records(j, called) AS pg._objects(json_extract(pg._of_kind(j, 'ARRAY',
+    'cannot call ' || called || ' on ' || CASE WHEN starts_with(called, 'jsonb') THEN 'a non-array'
+        WHEN json_type(j) = 'OBJECT' THEN 'an object' ELSE 'a scalar' END), '$[*]')::JSON[], called);
+-- Values of such fields: JSON's null is NULL; an array of texts is the text of such an array.
+CREATE OR REPLACE MACRO pg.jsonb_value(j) AS if(json_type(j) = 'NULL', NULL, j);
+CREATE OR REPLACE MACRO pg._texts_in(j) AS pg.jsonb_element_texts(if(json_type(j) = 'ARRAY', j, NULL));
+CREATE OR REPLACE MACRO pg.jsonb_array_of_texts(j) AS CASE
+    WHEN json_type(j) = 'VARCHAR' THEN json_extract_string(j, '$')
+    WHEN json_type(j) = 'NULL' THEN NULL
+    WHEN json_type(j) <> 'ARRAY' THEN pg.raise('22P02', 'expected JSON array')::VARCHAR
+    WHEN json_type(j, '$[0]') = 'ARRAY' THEN pg.raise('0A000', 'arrays of arrays of a document are not supported')::VARCHAR
+    WHEN j IS NOT NULL THEN '{' || array_to_string(list_transform(pg._texts_in(j), lambda e: coalesce(
+        '"' || replace(replace(e, '\', '\\'), '"', '\"') || '"', 'NULL')), ',') || '}' END;
+CREATE OR REPLACE MACRO pg.jsonb_array_of_documents(j) AS
+    list_transform(pg.jsonb_elements(pg.jsonb_value(j)), lambda e: pg.jsonb_value(e));
+CREATE OR REPLACE MACRO pg.text_within(x, n) AS if(length(rtrim(x, ' ')) > n,
+    pg.raise('22001', 'value too long for type character varying(' || n || ')')::VARCHAR, x);
 -- The document without fields, elements, or the element at a place, counted from 0 or, if negative, from the end.
 CREATE OR REPLACE MACRO pg._at(j, k) AS TRY_CAST(k AS BIGINT) + if(TRY_CAST(k AS BIGINT) < 0, json_array_length(j)::BIGINT, 0);
 CREATE OR REPLACE MACRO pg._without_item(j, k) AS to_json(list_filter(pg._items(j), lambda e, i: i - 1 <> pg._at(j, k)));

@@ -48,7 +48,8 @@ _SIGNATURES = {
     # json, jsonb and arrays.
     "json_typeof": "json", "json_array_length": "json", "json_strip_nulls": "json", "json_extract_path": "json text",
     "json_extract_path_text": "json text", "json_elements": "json", "json_element_texts": "json",
-    "json_keys": "json text",
+    "json_keys": "json text", "json_record": "json", "json_records": "json text",
+    "jsonb_record": "jsonb", "jsonb_records": "jsonb text",
     "jsonb_typeof": "jsonb", "jsonb_array_length": "jsonb", "jsonb_exists": "jsonb text",
     **dict.fromkeys(
         ("jsonb_path_exists", "jsonb_path_match", "jsonb_path_query_array", "jsonb_path_query_first"),

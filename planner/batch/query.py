@@ -76,6 +76,7 @@ from sparkwave.planner.bind.row_stars import expand_row_stars
 from sparkwave.planner.bind.session_rows import with_session_rows
 from sparkwave.planner.bind.sql_functions import calls, with_functions
 from sparkwave.planner.bind.table_references import resolve_references
+from sparkwave.planner.bind.typed_rows import with_typed_rows
 from sparkwave.planner.bind.untyped import holds_checked, with_literals_of
 from sparkwave.planner.bind.user_types import with_user_types
 from sparkwave.planner.bind.views import keep_arguments, reference
@@ -279,6 +280,7 @@ def prepared(tree: exp.Expr, environment: Environment, typed: Typer) -> exp.Expr
     expand_row_stars(tree, columns_of)
     expand_natural(tree, columns_of)
     with_session_rows(tree, columns_of)
+    with_typed_rows(tree, environment.catalog, environment.scope, in_definition=False)
     check_types(tree, environment, typed)
     tree = with_functions(tree, environment.catalog, environment.scope)
     name_values(tree)

@@ -56,8 +56,9 @@ def expand_around_rows(tree: exp.Expr) -> exp.Expr:
                 rows.set("this", duckdb_call("flatten", of_each(array, rows.this.copy(), _ROW)))
         found = _rows_in(value)
         if len(found) == 1 and found[0] is not value:
-            array = _taken(found[0])
-            value.replace(exp.Explode(this=of_each(array, value.copy(), _ROW)))
+            name, array = output_name(item), _taken(found[0])
+            made = exp.Explode(this=of_each(array, value.copy(), _ROW))
+            value.replace(made if isinstance(item, exp.Alias) else exp.alias_(made, name, quoted=True))
     return tree
 
 
@@ -143,8 +144,9 @@ def _rows_in(value: exp.Expr) -> list[exp.Expr]:
 
 def _taken(rows: exp.Expr) -> exp.Expr:
     """Return the array of a set-returning function, whose place in the expression becomes that of an element."""
-    array: exp.Expr = rows.this
-    rows.replace(exp.column(_ROW))
+    array, element = rows.this, exp.column(_ROW)
+    element.type = rows.type
+    rows.replace(element)
     return array
 
 

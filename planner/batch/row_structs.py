@@ -107,7 +107,9 @@ def _has_rows(tree: exp.Expr, catalog: Catalog, scope: Scope) -> bool:
     """Return whether a statement has values of which types are noted, or reads columns of their types."""
     has_moments = False
     for node in tree.walk():
-        if isinstance(node, exp.DPipe) or makes_document(node) or _reads_types(node) or _gives_otherwise(node):
+        if isinstance(node, exp.DPipe | exp.Struct) or makes_document(node) or _reads_types(node):
+            return True
+        if _gives_otherwise(node):
             return True
         has_moments = has_moments or (isinstance(node, exp.DataType) and sql_type(node) in _MOMENTS)
         if is_row(node) or (isinstance(node, exp.DataType) and node.is_type(*_KINDS)) or isinstance(node, exp.Interval):

@@ -31,6 +31,7 @@ from sparkwave.planner.bind.session_rows import with_session_rows
 from sparkwave.planner.bind.sort_columns import qualify_sort_columns, without_positions
 from sparkwave.planner.bind.sql_functions import with_functions
 from sparkwave.planner.bind.table_references import resolve_references
+from sparkwave.planner.bind.typed_rows import with_typed_rows
 from sparkwave.planner.bind.user_types import with_user_types
 from sparkwave.planner.bind.views import keep_arguments, reference
 from sparkwave.planner.build.handled import check_handled
@@ -113,6 +114,7 @@ def expand_rows(query: exp.Query, catalog: Catalog, scope: Scope) -> exp.Query:
     for number, star in enumerate(_row_stars(query)):
         star.meta[_STAR] = number
     typed = query.copy()
+    without_positions(typed)
     for star in _row_stars(typed):
         star.replace(_marked(star))
     found = {
@@ -169,6 +171,7 @@ def annotated(query: exp.Query, catalog: Catalog, scope: Scope, check: Check = l
         without_written_names(query)
     name_selects(query)
     with_session_rows(query, columns_of)
+    with_typed_rows(query, catalog, scope)
     without_collations(query)
     query = with_functions(query, catalog, scope)
     if scope.planner >= since.DEPENDENT_COLUMNS:

@@ -134,7 +134,7 @@ def _strong_name(item: exp.Expr | None) -> str | None:
         case exp.Paren() | exp.Collate() | exp.Bracket() | exp.Cast() | exp.Filter() | exp.Window() | exp.WithinGroup():
             return _strong_name(item.this)
         case exp.Case():
-            return _strong_name(item.args.get("default"))
+            return item.meta.get("name") or _strong_name(item.args.get("default"))
         case exp.Dot():
             last = item.expression
             return last.name if isinstance(last, exp.Identifier) else _strong_name(last)

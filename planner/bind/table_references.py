@@ -22,10 +22,10 @@ from sparkwave.planner.bind.corresponding import with_corresponding
 from sparkwave.planner.bind.merged_columns import ColumnsOf, columns_in, columns_of_item
 from sparkwave.planner.bind.scopes import Scope, find_read
 from sparkwave.planner.build.time_windows import is_window, windowed_table
-from sparkwave.planner.functions.documents import makes_document
 from sparkwave.planner.parse.row_comparisons import all_null
+from sparkwave.planner.parse.row_values import OF_TABLE
 from sparkwave.planner.parse.set_returning import ROW_FUNCTIONS
-from sparkwave.planner.parse.trees import folded, is_cte, name_of, other_tables, position_of
+from sparkwave.planner.parse.trees import folded, is_comma, is_cte, name_of, other_tables, position_of
 from sparkwave.planner.statements import Name
 
 T = TypeVar("T", bound=exp.Expr)
@@ -36,7 +36,8 @@ Find = Callable[[Name], Relation | None]
 class _Source:
     """A table, subquery or function in FROM.
 
-    `table` is its name if it has no alias, `users` are the references to it.
+    `table` is its name if it has no alias, `users` are the references to it. `may_lack` tells that a join may have
+    NULLs in place of its rows.
     """
 
     node: exp.Expr
@@ -46,12 +47,15 @@ class _Source:
     relation: Relation | None = None
     users: list[exp.Column] = field(default_factory=list)
     is_renamed: bool = False
+    may_lack: bool = False
 
     @lazy
     def fields(self) -> dict[str, None]:
         """The names of the columns, in order; none if they are not known."""
         columns = columns_of_item(self.node, self.columns_of)
-        return {column.name: None for column in columns or ()}
+        return dict.fromkeys(
+            [column.name for column in columns] if columns is not None else _columns_written(self.node)
+        )
 
     def is_named(self, name: Name, relation: Relation | None) -> bool:
         """Return whether `name.column` is a column of the source."""
@@ -158,13 +162,21 @@ class _Resolver:
             )
 
     def _joins(self, joins: Sequence[exp.Expr], level: _Level, levels: _Levels) -> None:
+        start = 0  # of the sources that are joined, which a comma parts from those before
         for join in joins:
-            if isinstance(join, exp.Lateral):
+            if not isinstance(join, exp.Join):
                 self._source(join, level, levels)
                 continue
+            right = len(level.sources)
+            start = right if is_comma(join) else start
             self._source(join.this, level, levels)
             if join.args.get("on") is not None:
                 self.visit(join.args["on"], (*levels, level))
+            side = join.side.upper()
+            for source in level.sources[right:] if side in ("LEFT", "FULL") else ():
+                source.may_lack = True
+            for source in level.sources[start:right] if side in ("RIGHT", "FULL") else ():
+                source.may_lack = True
 
     def _source(self, node: exp.Expr, level: _Level, levels: _Levels) -> None:
         """Add a source, and the joins in its parentheses or before its own ON."""
@@ -239,6 +251,10 @@ class _Resolver:
         if source is not None:
             _check_column(source, column)
             self._use(source, column, levels)
+            if isinstance(column.this, exp.Star) and source.fields and _is_value(column):
+                whole = exp.Column(this=column.args["table"].copy())
+                column.replace(whole)
+                _put_row(whole, source)
         elif not any(name.schema == each.name for level in levels for each in level.sources):
             self._missing(name, relation, levels, column)  # not `table.column.field`, as DuckDB reads it
 
@@ -261,10 +277,8 @@ class _Resolver:
                     made = all_null(_columns_of(column, source.fields), bool(test.args.get("negate")))
                     source.users += made.find_all(exp.Column)
                     test.replace(exp.paren(made, copy=False))
-                elif _reads_fields(column, source.relation):
-                    row = _row_of(column, source.fields)
-                    source.users += row.find_all(exp.Column)
-                    column.replace(row)
+                elif source.fields:
+                    _put_row(column, source)
                 return
 
     def _use(self, source: _Source, column: exp.Column, levels: _Levels) -> None:
@@ -372,18 +386,65 @@ def _refer_by(column: exp.Column, name: str) -> None:
         column.replace(exp.alias_(column.copy(), written, quoted=True))
 
 
-def _reads_fields(row: exp.Column, relation: Relation | None) -> bool:
-    """Return whether the types of a row's fields matter: for a document or a text, and for json."""
-    parent = row.parent if not isinstance(row.parent, exp.Order | exp.Ordered | exp.Distinct) else row.parent.parent
-    if isinstance(parent, exp.Cast) or (parent is not None and makes_document(parent)):
-        return True
-    return relation is not None and any(column.type.holds_json for column in relation.visible)
+def _columns_written(node: exp.Expr) -> list[str]:
+    """Return the names of the columns of VALUES and of rows of arrays; none for what has others, or unknown ones."""
+    alias = node.args.get("alias")
+    given = [folded(name) for name in alias.columns] if isinstance(alias, exp.TableAlias) else []
+    node = node.this if isinstance(node, exp.Lateral) else node
+    if isinstance(node, exp.Values):
+        first = node.expressions[0]
+        width = len(first.expressions) if isinstance(first, exp.Tuple) else 1
+        return [*given, *(f"column{number + 1}" for number in range(len(given), width))]
+    if not isinstance(node, exp.Unnest) or alias is None or len(given) != len(node.expressions):
+        return []
+    return given if not node.args.get("offset") else []
 
 
-def _row_of(table: exp.Column, fields: Iterable[str]) -> exp.Expr:
-    """Return the row of a table, which DuckDB takes its name for, from its columns, whose types are known."""
-    columns = _columns_of(table, fields)
-    return exp.Struct(expressions=[exp.PropertyEQ(this=column.this.copy(), expression=column) for column in columns])
+def _is_scalar(node: exp.Expr) -> bool:
+    """Return whether a source in FROM has values instead of rows: `unnest(a) AS u`."""
+    node = node.this if isinstance(node, exp.Lateral) else node
+    return isinstance(node, exp.Unnest) and len(node.expressions) == 1
+
+
+def _put_row(table: exp.Column, source: _Source) -> None:
+    """Put the row of a source in place of its name, made of its columns, whose types are known; or a field of it."""
+    around = table.parent if isinstance(table.parent, exp.Paren) else table
+    dot = around.parent
+    if isinstance(dot, exp.Dot) and dot.this is around and _is_field(dot, source):
+        made: exp.Expr = exp.Column(this=dot.expression.copy(), table=table.this.copy())
+        dot.replace(made)
+    else:
+        made = _row_of(table, source) if not _is_scalar(source.node) else _columns_of(table, source.fields)[0]
+        made.meta["name"] = table.name
+        is_output = isinstance(table.parent, exp.Select) and table.arg_key == "expressions"
+        table.replace(exp.alias_(made, folded(table.this), quoted=True) if is_output else made)
+    source.users += made.find_all(exp.Column)
+
+
+def _is_value(star: exp.Column) -> bool:
+    """Return whether `t.*` is one value, the row, as in `to_jsonb(t.*)`."""
+    return isinstance(star.parent, exp.Func | exp.Cast | exp.Paren | exp.Is | exp.Distinct | exp.Order)
+
+
+def _is_field(dot: exp.Dot, source: _Source) -> bool:
+    if isinstance(dot.expression, exp.Star):
+        return isinstance(dot.parent, exp.Select)
+    return isinstance(dot.expression, exp.Identifier) and folded(dot.expression) in source.fields
+
+
+def _row_of(table: exp.Column, source: _Source) -> exp.Expr:
+    """Return the row of a table; it is NULL where a join has none."""
+    columns = _columns_of(table, source.fields)
+    fields = [exp.PropertyEQ(this=column.this.copy(), expression=column) for column in columns]
+    row = exp.Struct(expressions=fields)
+    row.meta[OF_TABLE] = True
+    if not source.may_lack:
+        return row
+    relation = source.relation
+    if relation is not None and relation.is_table:
+        keys = _columns_of(table, relation.key[:1])  # which no row of the table lacks
+        return exp.Case().when(exp.not_(all_null(keys, negate=False), copy=False), row)
+    return exp.Case().when(exp.not_(all_null(columns, negate=False), copy=False), row)
 
 
 def _columns_of(table: exp.Column, fields: Iterable[str]) -> list[exp.Column]:

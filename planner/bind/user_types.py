@@ -13,15 +13,15 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Catalog, UserType
 from sparkwave.catalog.names import quote_if_needed
 from sparkwave.catalog.relation_details import Check, Domain
-from sparkwave.catalog.types import JSON, UNRESOLVED, Type
-from sparkwave.planner.bind.scopes import Scope
+from sparkwave.catalog.types import JSON, UNRESOLVED, Type, struct_type
+from sparkwave.planner.bind.scopes import Scope, find
 from sparkwave.planner.functions.typed import data_type
 from sparkwave.planner.parse.constraints import named_checks
 from sparkwave.planner.parse.generated import expression_of, renamed
 from sparkwave.planner.parse.text_values import decode_text
 from sparkwave.planner.parse.trees import column_type, parse_tree, position_of
 from sparkwave.planner.parse.type_text import user_type_name
-from sparkwave.planner.statements import AddColumn, AlterTable, ColumnDefinition, CreateDomain, CreateTable
+from sparkwave.planner.statements import AddColumn, AlterTable, ColumnDefinition, CreateDomain, CreateTable, Name
 
 T = TypeVar("T")
 Tree = TypeVar("Tree", bound=exp.Expr)
@@ -32,6 +32,24 @@ def find_type(catalog: Catalog, scope: Scope, schema: str | None, name: str) -> 
     places = (schema,) if schema else scope.path
     found = (catalog.types_by_name.get((scope.database, place, name)) for place in places)
     return next((made for made in found if made is not None), None)
+
+
+def find_row_type(catalog: Catalog, scope: Scope, name: Name, in_definition: bool, position: int | None) -> Type | None:
+    """Return the type of rows of a name: a user's type, or that of a relation's rows, which no definition may name.
+
+    None for any other type. Raises Error 42704 for an unknown one, 0A000 for a relation in a definition.
+    """
+    made = find_type(catalog, scope, name.schema, name.name)
+    if made is not None:
+        return made.type if made.type.is_struct else None
+    relation = find(catalog, scope, name)
+    if relation is None:
+        raise Error(f'type "{name}" does not exist', errors.UNDEFINED_OBJECT, position=position)
+    if in_definition:
+        message = f"the type of the rows of {relation.kind} {relation.name} is not supported in a definition"
+        hint = "Make a type with CREATE TYPE."
+        raise Error(message, errors.FEATURE_NOT_SUPPORTED, hint=hint, position=position)
+    return struct_type((column.name, column.type) for column in relation.visible)
 
 
 def resolved(type_: Type, catalog: Catalog, scope: Scope, of_column: bool = False) -> Type:

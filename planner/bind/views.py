@@ -15,6 +15,7 @@ from sparkwave.planner.bind.scopes import scope_of
 from sparkwave.planner.bind.session_rows import with_session_rows
 from sparkwave.planner.bind.sql_functions import with_functions
 from sparkwave.planner.bind.table_references import resolve_references
+from sparkwave.planner.bind.typed_rows import with_typed_rows
 from sparkwave.planner.bind.user_types import with_user_types
 from sparkwave.planner.build.time_windows import prepare_from
 from sparkwave.planner.functions.flat_unnest import without_flat_unnests
@@ -39,6 +40,7 @@ def reference(view: Relation, table: exp.Table, catalog: Catalog) -> exp.Subquer
         without_written_names(definition)
     name_selects(definition)
     with_session_rows(definition, columns_in(catalog, scope))
+    with_typed_rows(definition, catalog, scope)
     definition = with_functions(definition, catalog, scope)
     if view.planner >= since.DEPENDENT_COLUMNS:
         group_by_dependents(definition, catalog, scope)

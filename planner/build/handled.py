@@ -16,6 +16,7 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.planner.functions.operators import CALLS, as_call
 from sparkwave.planner.parse.lambdas import ElementLambda
+from sparkwave.planner.parse.row_values import OF_TABLE
 from sparkwave.planner.parse.trees import position_of
 
 
@@ -256,6 +257,8 @@ def unhandled(
         syntax = known.get(kind)
         if (misplaced := _misplaced(node)) is not None:
             return Unhandled(misplaced, (node,))
+        if kind is exp.PropertyEQ and node.parent is not None and OF_TABLE in node.parent.meta:
+            continue
         if kind in refused or (syntax is None and not isinstance(node, _WHOLE)):
             return Unhandled(refused.get(kind, kind.__name__.upper()), (node,))
         if syntax is None:

@@ -67,7 +67,15 @@ from sparkwave.planner.functions.operators import INEXACT, as_call
 from sparkwave.planner.functions.python_call import PythonCall, in_form
 from sparkwave.planner.functions.regexp_escapes import with_escapes, without_groups
 from sparkwave.planner.functions.regexp_flags import with_flags
-from sparkwave.planner.functions.result_types import Known, array_type, common, field_place, holds_struct, is_numeric
+from sparkwave.planner.functions.result_types import (
+    PAIR,
+    Known,
+    array_type,
+    common,
+    field_place,
+    holds_struct,
+    is_numeric,
+)
 from sparkwave.planner.functions.safe import HOLDS_ROWS, Rows, is_call, is_safe_cast, may_raise
 from sparkwave.planner.functions.safe_aggregates import counted_rows, defined, guarded, or_null
 from sparkwave.planner.functions.scalar_functions import (
@@ -976,6 +984,7 @@ def _with_document(name: str) -> Callable[[_Args], exp.Expr]:
 
 _OF_DOCUMENTS = (
     "jsonb_pretty", "jsonb_strip_nulls", "jsonb_elements", "jsonb_element_texts", "jsonb_keys",
+    "jsonb_record", "jsonb_records",
 )  # fmt: skip
 
 
@@ -1448,6 +1457,7 @@ _BUILDERS: dict[str, Callable[[_Args], exp.Expr]] = {
     "make_timestamptz": _make_timestamptz,
     "overlaps": _overlaps,
     "zip_arrays": rows_of_arrays,
+    "zip_pairs": lambda arguments: rows_of_arrays(arguments, PAIR),
     "extract": units.extract,
     "date_part": units.date_part,
     "date_trunc": units.date_trunc,
@@ -1462,7 +1472,10 @@ _BUILDERS: dict[str, Callable[[_Args], exp.Expr]] = {
     "array_contained": lambda arguments: _contains(arguments[1], arguments[0]),
     "jsonb_exists_any": lambda arguments: ours("jsonb_exists_any", arguments[0], _path(arguments)),
     "jsonb_exists_all": lambda arguments: ours("jsonb_exists_all", arguments[0], _path(arguments)),
-    **{f"json_{name}": _read(f"jsonb_{name}") for name in ("typeof", "array_length", "element_texts", "keys")},
+    **{
+        f"json_{name}": _read(f"jsonb_{name}")
+        for name in ("typeof", "array_length", "element_texts", "keys", "record", "records")
+    },
     "json_value_texts": lambda arguments: ours("jsonb_value_texts", document(arguments[0])),
     "json_extract_path": _part("jsonb_extract_path"),
     "json_extract_path_text": lambda arguments: ours("json_text_at", document(arguments[0]), _keys(arguments)),

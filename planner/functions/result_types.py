@@ -200,6 +200,17 @@ def rows_of_elements(types: tuple[Known, ...]) -> Type:
     return array_type(struct_type((None, element_of_first((type_,)) or VARCHAR) for type_ in types))
 
 
+# The fields of the rows of jsonb_each and the like.
+PAIR = ("key", "value")
+
+
+def rows_of_pairs(types: tuple[Known, ...]) -> Type:
+    """Return the type of an array of rows of a key and a value, by the types of the arrays of both."""
+    return array_type(
+        struct_type((name, element_of_first((t,)) or VARCHAR) for name, t in zip(PAIR, types, strict=True))
+    )
+
+
 def sum_of_first(types: tuple[Known, ...]) -> Known:
     """Return the type of the sum of an array's elements, as that of sum()."""
     element = element_of_first(types)

@@ -52,6 +52,7 @@ from sparkwave.planner.functions.result_types import (
     real_number_of_first,
     row_of,
     rows_of_elements,
+    rows_of_pairs,
     subtraction,
     sum_of_first,
     truncated,
@@ -331,9 +332,14 @@ FUNCTIONS: dict[str, Function] = {
     "jsonb_keys": F(_TEXTS),
     "jsonb_values": F(Type("jsonb", dimensions=1)),
     "jsonb_value_texts": F(_TEXTS),
+    # Documents whose fields are columns, and values of such fields (`planner.parse.record_functions`).
+    **dict.fromkeys(("jsonb_record", "json_record", "jsonb_value"), F(JSONB)),
+    **dict.fromkeys(("jsonb_records", "json_records", "jsonb_array_of_documents"), F(Type("jsonb", dimensions=1))),
+    **dict.fromkeys(("jsonb_array_of_texts", "text_within"), F(VARCHAR)),
     "regexp_all_matches": F(Type("character varying", dimensions=2)),
     "array_subscripts": F(_INTEGERS),
     "zip_arrays": F(rows_of_elements),
+    "zip_pairs": F(rows_of_pairs, reads_types=True),
     # Arrays.
     "array_fill": F(lambda types: array_type(types[0]) if types and types[0] is not None else None),
     "array_length": F(INTEGER),

@@ -6,7 +6,7 @@ again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
@@ -92,12 +92,13 @@ def field_at(value: exp.Expr, place: int) -> exp.Expr:
     return exp.Anonymous(this="struct_extract_at", expressions=[value.copy(), exp.Literal.number(place)])
 
 
-def rows_of_arrays(arrays: list[exp.Expr]) -> exp.Expr:
+def rows_of_arrays(arrays: list[exp.Expr], names: Sequence[str] = ()) -> exp.Expr:
     """Return an array of rows, each of one element of every array, as many as the longest array has."""
     row = exp.column(ELEMENT)
+    names = names or [f"f{place}" for place in range(1, len(arrays) + 1)]
     fields = [
-        exp.PropertyEQ(this=exp.to_identifier(f"f{place}"), expression=field_at(row, place))
-        for place in range(1, len(arrays) + 1)
+        exp.PropertyEQ(this=exp.to_identifier(name), expression=field_at(row, place))
+        for place, name in enumerate(names, start=1)
     ]
     return of_each(exp.Anonymous(this="list_zip", expressions=arrays), exp.Struct(expressions=fields))
 

@@ -156,6 +156,8 @@ def _check_call(node: exp.Expr) -> None:
     call = as_call(node)
     if makes_document(node) or isinstance(node, PythonCall) or (call is not None and call[0] in _FUNCTIONS):
         return
+    if isinstance(node, exp.Anonymous) and call is None:  # an unknown function
+        return
     parts = call[1] if call is not None else list(node.iter_expressions())
     found = next((type_ for part in parts if holds_struct(type_ := type_of_part(part))), None)
     if found is not None:

@@ -1,6 +1,7 @@
 """Groups by the rows of a set-returning function: `SELECT unnest(a) AS x, count(*) … GROUP BY x` reads it in FROM.
 
 PostgreSQL computes such a function before the groups (documentation 7.2.3 and 38.5.9), so the rows are those of a join.
+A function that no group is made of is computed for each group.
 """
 
 from __future__ import annotations
@@ -27,12 +28,11 @@ def _group_rows(select: exp.Select) -> None:
         for call in item.find_all(*ROW_FUNCTIONS)
         if call.find_ancestor(exp.Select) is select and call.find_ancestor(exp.AggFunc, exp.Select) is select
     ]
-    if len(calls) != 1:
+    if len(calls) != 1 or not _is_grouped(select, calls[0]):
         return
     [call] = calls
     if call.parent is select:
-        name = call.meta.get("name") or ("unnest" if isinstance(call, exp.Explode) else "generate_series")
-        call.replace(exp.alias_(call.copy(), name))
+        call.replace(exp.alias_(call.copy(), _name(call)))
     parts = [*select.expressions, *map(select.args.get, ("group", "having", "order"))]
     found = [place for part in parts if part is not None for place in part.find_all(type(call))]
     for place in found:
@@ -47,3 +47,21 @@ def _group_rows(select: exp.Select) -> None:
         select.set("from_", exp.From(this=rows))
     else:
         select.append("joins", exp.Join(this=rows))
+
+
+def _name(call: exp.Expr) -> str:
+    return call.meta.get("name") or ("unnest" if isinstance(call, exp.Explode) else "generate_series")
+
+
+def _is_grouped(select: exp.Select, call: exp.Expr) -> bool:
+    """Return whether the groups are made of the output of a call, or of what is computed from it."""
+    place, item = next(
+        (place, item)
+        for place, item in enumerate(select.expressions, start=1)
+        if any(part is call for part in item.walk())
+    )
+    names = (str(place), item.alias or _name(call))
+    return any(
+        part == call or (isinstance(part, exp.Column | exp.Literal) and part.name in names)
+        for part in select.args["group"].walk()
+    )

@@ -14,6 +14,9 @@ _TAKE_VALUES = (
     exp.Nullif, exp.Greatest, exp.Least, exp.Array, exp.Anonymous, exp.Min, exp.Max, exp.ArrayAgg,
 )  # fmt: skip
 
+# Marks the row that stands for a table's name, whose fields have names.
+OF_TABLE = "row of table"
+
 
 def row(values: list[exp.Expr]) -> exp.Anonymous:
     return exp.Anonymous(this="ROW", expressions=values)

@@ -55,7 +55,7 @@ WRITTEN_UNNEST = "unnest"
 
 
 def with_unnests(tree: exp.Expr) -> exp.Expr:
-    """The tree, changed in place. In a select list a function of more than one column stays as it is."""
+    """The tree, changed in place. In a select list a function of a key and a value gives rows of the two."""
     for unnest in tree.find_all(exp.Unnest, exp.Explode):
         unnest.meta[WRITTEN_UNNEST] = True
     for call in list(tree.find_all(exp.Anonymous)):
@@ -64,11 +64,19 @@ def with_unnests(tree: exp.Expr) -> exp.Expr:
             continue
         if call.arg_key == "this" and isinstance(call.parent, exp.Table | exp.Lateral):
             _in_from(call.parent, call, rows)
-        elif len(rows.arrays) == 1:
-            made = exp.Explode(this=_arrays(call, rows)[0])
+        else:
+            arrays = _arrays(call, rows)
+            made = exp.Explode(this=arrays[0] if len(arrays) == 1 else _pairs(call, arrays))
             made.meta["name"] = call.name.lower()
             call.replace(made)
     return tree
+
+
+def _pairs(call: exp.Anonymous, arrays: list[exp.Expr]) -> exp.Expr:
+    """Return the array of the rows of a key and a value."""
+    made = exp.Anonymous(this="zip_pairs", expressions=arrays)
+    made.meta.update({**call.meta, WRITTEN: made.name})
+    return made
 
 
 def _arrays(call: exp.Anonymous, rows: _Rows) -> list[exp.Expr]:

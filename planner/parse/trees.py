@@ -28,6 +28,7 @@ from sparkwave.planner.parse.literals import with_literals
 from sparkwave.planner.parse.named_arguments import with_places
 from sparkwave.planner.parse.operator_places import TEXT
 from sparkwave.planner.parse.parameter_runs import PARAMETER_MARK, marked_parameter
+from sparkwave.planner.parse.record_functions import with_records
 from sparkwave.planner.parse.row_comparisons import with_row_comparisons
 from sparkwave.planner.parse.row_values import with_rows
 from sparkwave.planner.parse.set_returning import with_unnests
@@ -217,7 +218,7 @@ def parse_tree(sql: str, offset: int = 0, order: str | None = None, is_definitio
         tree.meta[TEXT] = sql
         check_size(tree)
         tree = with_row_comparisons(with_rows(_with_parameters(tree, sql)))
-        tree = with_unnests(with_literals(tree, order, is_definition))
+        tree = with_unnests(with_records(with_literals(tree, order, is_definition)))
         if "=>" in sql or ":=" in sql:
             tree = with_places(tree)
     except ParseError as error:
