@@ -181,12 +181,13 @@ _NOT_LISTED = {
     "all_true", "any_true", "array_contained", "array_contains", "array_overlaps",
     "array_subscripts", "array_transform", "avg_of_intervals", "divide", "document", "extract", "join_texts",
     "joined_text", "json_at", "json_element_texts", "json_elements", "json_field", "json_keys", "json_of_fields",
-    "json_of_items", "json_text_at", "json_value_texts", "json_values", "jsonb_canonical", "jsonb_element_texts",
-    "jsonb_elements", "jsonb_field", "jsonb_key", "jsonb_keys", "jsonb_keys_of_each",
-    "jsonb_of_fields", "jsonb_value_texts", "jsonb_values", "jsonb_without",
-    "jsonb_without_path", "modulo", "multiply", "normalize", "overlaps", "regexp_all_matches", "regexp_ilike",
-    "row", "shift_time", "similar_to", "sketched_percentile", "subtract", "sum_of_intervals", "text_out",
-    "time_in_range", "to_text", "tumble_start", "zip_arrays",
+    "json_of_items", "json_record", "json_records", "json_text_at", "json_value_texts", "json_values",
+    "jsonb_array_of_documents", "jsonb_array_of_texts", "jsonb_canonical", "jsonb_element_texts", "jsonb_elements",
+    "jsonb_field", "jsonb_key", "jsonb_keys", "jsonb_keys_of_each", "jsonb_of_fields", "jsonb_record", "jsonb_records",
+    "jsonb_value", "jsonb_value_texts", "jsonb_values", "jsonb_without", "jsonb_without_path", "modulo", "multiply",
+    "normalize", "overlaps", "regexp_all_matches", "regexp_ilike", "row", "shift_time", "similar_to",
+    "sketched_percentile", "subtract", "sum_of_intervals", "text_out", "text_within", "time_in_range", "to_text",
+    "tumble_start", "zip_arrays", "zip_pairs",
 }  # fmt: skip
 
 

@@ -417,7 +417,7 @@ def _put_row(table: exp.Column, source: _Source) -> None:
         made = _row_of(table, source) if not _is_scalar(source.node) else _columns_of(table, source.fields)[0]
         made.meta["name"] = table.name
         is_output = isinstance(table.parent, exp.Select) and table.arg_key == "expressions"
-        table.replace(exp.alias_(made, folded(table.this), quoted=True) if is_output else made)
+        table.replace(exp.alias_(made, folded(table.this), quoted=True, copy=False) if is_output else made)
     source.users += made.find_all(exp.Column)
 
 
