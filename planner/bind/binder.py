@@ -47,7 +47,7 @@ from sparkwave.planner.functions.unstable import check_stable
 from sparkwave.planner.functions.written_json import with_json
 from sparkwave.planner.parse.constant_runs import expanded
 from sparkwave.planner.parse.from_items import from_items
-from sparkwave.planner.parse.set_returning import ROW_FUNCTIONS
+from sparkwave.planner.parse.set_returning import ROW_FUNCTIONS, with_numbered_series
 from sparkwave.planner.parse.strict import check_joins
 from sparkwave.planner.parse.trees import folded, name_of, position_of, source_names
 from sparkwave.planner.parse.type_text import ENGINES_OWN, user_type, user_type_name
@@ -172,6 +172,7 @@ def annotated(query: exp.Query, catalog: Catalog, scope: Scope, check: Check = l
     name_selects(query)
     with_session_rows(query, columns_of)
     with_typed_rows(query, catalog, scope)
+    with_numbered_series(query)
     without_collations(query)
     query = with_functions(query, catalog, scope)
     if scope.planner >= since.DEPENDENT_COLUMNS:

@@ -117,6 +117,13 @@ def typed_column(name: str, type_: Type) -> exp.Column:
     return reference
 
 
+def typed_output(source: str, name: str, type_: Type) -> exp.Column:
+    """Return a reference to the output of a source in FROM, with its type."""
+    reference = exp.column(exp.to_identifier(name, quoted=True), table=exp.to_identifier(source, quoted=True))
+    reference.type = data_type(type_)
+    return reference
+
+
 def names_of(node: Node) -> set[str]:
     return {f.name for f in node.fields}
 

@@ -14,6 +14,7 @@ from sparkwave.planner.bind.binder import check_functions, type_of
 from sparkwave.planner.bind.table_references import is_join
 from sparkwave.planner.build.builder import (
     Builder,
+    added,
     common_type,
     picked,
     prefixed,
@@ -27,8 +28,9 @@ from sparkwave.planner.build.builder import (
 )
 from sparkwave.planner.build.correlation import outer_columns
 from sparkwave.planner.build.time_windows import is_temporal
-from sparkwave.planner.functions.result_types import rows_of_elements
+from sparkwave.planner.functions.result_types import array_type, rows_of_elements
 from sparkwave.planner.functions.typed import data_type
+from sparkwave.planner.parse.set_returning import series_array
 from sparkwave.planner.parse.trees import is_comma, position_of
 from sparkwave.planner.plan.nodes import (
     ANTI,
@@ -191,6 +193,8 @@ def rows_beside(
     given = [identifier.name for identifier in alias.columns] if alias is not None else []
     table = source.alias
     names = [*given[: len(arrays)], *names[len(given) :]]
+    if (twice := next((name for name in names if names.count(name) > 1), None)) is not None:
+        raise Error(f'column "{twice}" specified more than once', errors.DUPLICATE_COLUMN, position=position_of(source))
     position = f"{table}.{offset.name}" if isinstance(offset, exp.Identifier) else f"{table}._position"
     columns = [Field(f"{table}.{name}", element_type(array)) for name, array in zip(names, arrays, strict=True)]
     return elements_beside(builder, below, [scalar(array) for array in arrays], columns, position)
@@ -233,8 +237,7 @@ def arrays_of(function: exp.Expr) -> list[exp.Expr]:
         case exp.Explode():
             return [function.this]
         case exp.GenerateSeries() | exp.ExplodingGenerateSeries():
-            arguments = {key: value for key, value in function.args.items() if key != "is_end_exclusive"}
-            return [exp.GenerateSeries(**arguments)]
+            return [series_array(function)]
     return []
 
 
@@ -282,16 +285,29 @@ def _outer_rows(right: Node, side: str, condition: exp.Expr | None, join: exp.Jo
     """Return the rows of a function beside the rows before it, of which those without any are kept."""
     rows = right.input if isinstance(right, Project) else right
     assert isinstance(rows, Unnest)
-    type_ = type_of(rows.array)
+    is_series = isinstance(rows.array, exp.GenerateSeries)
+    type_ = array_type(element_type(rows.array)) if is_series else type_of(rows.array)
     if side != "LEFT" or condition != exp.true() or not type_.dimensions:
         raise refuse(f"{side} JOIN of a set-returning function", join)
-    function = join.this if isinstance(join.this, exp.Unnest) else join.this.this
-    if function.args.get("offset"):
-        raise refuse("LEFT JOIN of a function WITH ORDINALITY", join)
     none = typed(exp.Array(expressions=[exp.cast(exp.null(), data_type(type_.element))]), type_)
     has_any = exp.GT(this=exp.func("cardinality", rows.array.copy()), expression=exp.Literal.number(0))
     rows = replace(rows, array=typed(exp.Case().when(has_any, rows.array).else_(none), type_))
+    function = join.this if isinstance(join.this, exp.Unnest) else join.this.this
+    if function.args.get("offset"):
+        return _with_numbers(right, rows, has_any)
     return replace(right, input=rows) if isinstance(right, Project) else rows
+
+
+def _with_numbers(right: Node, rows: Unnest, has_any: exp.Expr) -> Node:
+    """Return such rows with their numbers, of which the row in place of none has none."""
+    number, key = rows.position, f"{rows.position}._position"
+    rows = replace(rows, position=key)
+    node: Node = rows
+    if isinstance(right, Project):
+        items = (Item(key, typed_column(key, BIGINT), BIGINT) if item.name == number else item for item in right.items)
+        node = replace(right, input=rows, items=tuple(items))
+    value = exp.Case().when(has_any.copy(), typed_column(key, BIGINT))
+    return added(node, [Item(number, typed(value, BIGINT), BIGINT)])
 
 
 def outer_join(left: Node, right: Node, condition: exp.Expr | None, kind: str, place: exp.Expr) -> Join:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from sparkwave.catalog.types import BIGINT, Type
+from sparkwave.catalog.types import BIGINT
 from sparkwave.planner.batch.ties import has_ties
 from sparkwave.planner.bind.binder import data_type, type_of
 from sparkwave.planner.build.aggregate import grouping_sets, is_grouped
@@ -28,12 +28,14 @@ from sparkwave.planner.build.builder import (
     type_or_null,
     typed,
     typed_column,
+    typed_output,
 )
 from sparkwave.planner.build.correlation import outer_columns, split_equalities
 from sparkwave.planner.build.from_clause import aliased, outer_join, rows_beside
 from sparkwave.planner.build.sort_keys import sort_source
 from sparkwave.planner.build.subqueries import build_body, equalities, lift, query_of
 from sparkwave.planner.functions.result_types import array_type
+from sparkwave.planner.parse.set_returning import ROW_FUNCTIONS
 from sparkwave.planner.plan.nodes import (
     INNER,
     LEFT,
@@ -102,7 +104,9 @@ def _beside(builder: Builder, left: Node, query: exp.Expr, source: exp.Expr) -> 
         return rows_beside(builder, left, source, arrays, names)
     if not isinstance(query, exp.Select) or query.args.get("from_") is not None or is_grouped(query):
         return None
-    if any(query.args.get(part) for part in ("limit", "offset", "distinct", "with_")) or query.find(exp.Window):
+    if any(query.args.get(part) for part in ("limit", "offset", "distinct", "with_")):
+        return None
+    if query.find(exp.Window, *ROW_FUNCTIONS):
         return None
     alias = source.args.get("alias")
     given = [identifier.name for identifier in alias.columns] if alias is not None else []
@@ -139,9 +143,7 @@ def _by_values(builder: Builder, left: Node, query: exp.Query, outer: dict[str, 
     types = [field.type for field in fields]
 
     def moved(place: int) -> exp.Column:
-        column = exp.column(exp.to_identifier(str(place), quoted=True), table=exp.to_identifier(name, quoted=True))
-        column.type = data_type(types[place])
-        return column
+        return typed_output(name, str(place), types[place])
 
     def swap(part: exp.Expr) -> exp.Expr:
         place = places.get((part.table, part.name)) if isinstance(part, exp.Column) else None
@@ -247,16 +249,11 @@ def _first_of_each(select: exp.Select, keys: Sequence[exp.Expr], named: Sequence
     select.set("expressions", [*select.expressions, *named, numbered])
     rows = exp.Subquery(this=select, alias=exp.TableAlias(this=exp.to_identifier("_numbered", quoted=True)))
 
-    def output(name: str, type_: Type) -> exp.Column:
-        column = exp.column(exp.to_identifier(name, quoted=True), table=exp.to_identifier("_numbered", quoted=True))
-        column.type = data_type(type_)
-        return column
-
-    place = output("_number", BIGINT)
+    place = typed_output("_numbered", "_number", BIGINT)
     bounds: list[exp.Expr] = []
     if limit is not None:
         bounds.append(exp.LTE(this=place.copy(), expression=typed(exp.Literal.number(offset + limit), BIGINT)))
     if offset:
         bounds.append(exp.GT(this=place.copy(), expression=typed(exp.Literal.number(offset), BIGINT)))
-    listed = [exp.alias_(output(name, type_), name, quoted=True) for name, type_ in outputs]
+    listed = [exp.alias_(typed_output("_numbered", name, type_), name, quoted=True) for name, type_ in outputs]
     return exp.Select(expressions=listed, from_=exp.From(this=rows), where=exp.Where(this=exp.and_(*bounds)))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from sparkwave.catalog.types import BIGINT, BOOLEAN
+from sparkwave.catalog.types import BIGINT, BOOLEAN, Type
 from sparkwave.planner.bind.binder import data_type, retype, type_of
 from sparkwave.planner.build.builder import (
     Builder,
@@ -23,13 +23,15 @@ from sparkwave.planner.build.builder import (
     scalar,
     typed,
     typed_column,
+    typed_output,
 )
 from sparkwave.planner.build.correlation import outer_columns, split_equalities
-from sparkwave.planner.build.from_clause import build_from, outer_join
+from sparkwave.planner.build.from_clause import build_from, element_type, outer_join
 from sparkwave.planner.build.sort_keys import order_of, sort_source
 from sparkwave.planner.functions.aggregates import aggregate_calls
 from sparkwave.planner.functions.result_types import array_type
 from sparkwave.planner.parse.row_comparisons import check_columns
+from sparkwave.planner.parse.set_returning import ROW_FUNCTIONS, series_array
 from sparkwave.planner.plan.nodes import (
     ANTI,
     COUNT,
@@ -317,16 +319,37 @@ def _has_query(part: exp.Expr) -> bool:
     return not isinstance(part, exp.In) or part.args.get("query") is not None
 
 
+_CLAUSES = ("group", "having", "limit", "offset", "distinct", "with_")
+
+
 def _array_value(builder: Builder, node: Node, array: exp.Array) -> tuple[Node, exp.Expr]:
     """Return `ARRAY(SELECT …)` as an array_agg of the subquery's output, in its order, and empty over no rows."""
     query = query_of(array.expressions[0])
-    clauses = ("group", "having", "limit", "offset", "distinct", "with_")
-    if not isinstance(query, exp.Select) or any(map(query.args.get, clauses)) or len(query.selects) != 1:
-        raise refuse("ARRAY of a subquery with GROUP BY, DISTINCT, LIMIT or the like", array, "Put it into FROM.")
+    if isinstance(query, exp.SetOperation):
+        query = _of_set_operation(query, builder.fresh("s"))
+    if not isinstance(query, exp.Select) or len(query.selects) != 1:
+        raise refuse("ARRAY of a subquery of this form", array, "Put it into FROM.")
     output = query.selects[0].unalias()
-    if aggregate_calls(output) or output.find(exp.Window):
-        raise refuse("ARRAY of a subquery with aggregates or window functions", array, "Put it into FROM.")
-    type_ = array_type(type_of(output))
+    type_ = array_type(_type_of_rows(output))
+    if any(map(query.args.get, _CLAUSES)) or aggregate_calls(output) or output.find(exp.Window, *ROW_FUNCTIONS):
+        query = _over_its_rows(query, builder.fresh("s"))
+        output = query.selects[0].unalias()
+    made = query.copy()
+    made.set("order", None)
+    made.set("expressions", [typed(exp.ArrayAgg(this=_ordered(query, output)), type_)])
+    node, found_value = _scalar_value(builder, node, exp.Subquery(this=made))
+    empty = exp.cast(exp.Array(expressions=[]), data_type(type_))
+    return node, typed(exp.func("coalesce", found_value, empty), type_)
+
+
+def _type_of_rows(output: exp.Expr) -> Type:
+    """Return the type of an output, which may be a series."""
+    is_series = isinstance(output, exp.ExplodingGenerateSeries)
+    return element_type(series_array(output)) if is_series else type_of(output)
+
+
+def _ordered(query: exp.Select, output: exp.Expr) -> exp.Expr:
+    """Return the output of a query with the query's order, as the argument of an aggregate."""
     order = query.args.get("order")
     sorts = []
     for ordered in order.expressions if order is not None else ():
@@ -334,13 +357,73 @@ def _array_value(builder: Builder, node: Node, array: exp.Array) -> tuple[Node, 
         sort = ordered.copy()
         sort.set("this", (output if isinstance(found, int) else found).copy())
         sorts.append(sort)
-    value = exp.Order(this=output.copy(), expressions=sorts) if sorts else output.copy()
-    made = query.copy()
-    made.set("order", None)
-    made.set("expressions", [typed(exp.ArrayAgg(this=value), type_)])
-    node, found_value = _scalar_value(builder, node, exp.Subquery(this=made))
-    empty = exp.cast(exp.Array(expressions=[]), data_type(type_))
-    return node, typed(exp.func("coalesce", found_value, empty), type_)
+    return exp.Order(this=output.copy(), expressions=sorts) if sorts else output.copy()
+
+
+def _over_its_rows(query: exp.Select, alias: str) -> exp.Select:
+    """Return a query that reads the output of another one from a subquery in FROM, in the same order.
+
+    What DISTINCT and LIMIT do together takes one more subquery.
+    """
+    order, distinct = query.args.get("order"), query.args.get("distinct")
+    is_distinct = distinct is not None and distinct.args.get("on") is None
+    sources = [sort_source(ordered, query) for ordered in (order.expressions if order is not None else ())]
+    values: list[exp.Expr] = [query.selects[0].unalias()]
+    values += [source for source in sources if not isinstance(source, int)]
+    inner = query.copy()
+    inner.set("expressions", [exp.alias_(v.copy(), f"v{n}", quoted=True) for n, v in enumerate(values)])
+    places = itertools.count(1)
+    read = [0 if isinstance(source, int) else next(places) for source in sources]
+
+    def outputs(name: str) -> list[exp.Expr]:
+        return [typed_output(name, f"v{n}", _type_of_rows(value)) for n, value in enumerate(values)]
+
+    def sorted_by(name: str) -> exp.Order | None:
+        sorts = []
+        for ordered, place in zip(order.expressions if order is not None else (), read, strict=True):
+            sort = ordered.copy()
+            sort.set("this", outputs(name)[place])
+            sorts.append(sort)
+        return exp.Order(expressions=sorts) if sorts else None
+
+    bounds = {part: inner.args.get(part) for part in ("limit", "offset") if inner.args.get(part) is not None}
+    if is_distinct or (not bounds and distinct is None):
+        inner.set("order", None)
+    elif order is not None:
+        for sort, source, place in zip(inner.args["order"].expressions, sources, read, strict=True):
+            sort.set("this", values[place].copy() if isinstance(source, int) else source.copy())
+    if bounds and is_distinct:
+        for part in bounds:
+            inner.set(part, None)
+        name = f"{alias}_"
+        listed = [exp.alias_(value, f"v{n}", quoted=True) for n, value in enumerate(outputs(name))]
+        inner = exp.Select(expressions=listed, from_=exp.From(this=_named_rows(inner, name)))
+        inner.set("order", sorted_by(name))
+        for part, bound in bounds.items():
+            inner.set(part, bound)
+    made = exp.Select(expressions=outputs(alias)[:1], from_=exp.From(this=_named_rows(inner, alias)))
+    made.set("order", sorted_by(alias))
+    return made
+
+
+def _of_set_operation(query: exp.SetOperation, alias: str) -> exp.Select:
+    """Return a query that reads the output of a set operation from a subquery in FROM, in the same order."""
+    output = typed_output(alias, "v0", type_of(query.selects[0]))
+    inner, order = query.copy(), query.args.get("order")
+    if not any(map(query.args.get, ("limit", "offset"))):
+        inner.set("order", None)
+    source = _named_rows(inner, alias)
+    source.args["alias"].set("columns", [exp.to_identifier("v0", quoted=True)])
+    made = exp.Select(expressions=[output], from_=exp.From(this=source))
+    if order is not None:
+        made.set("order", order.copy())
+        for sort in made.args["order"].expressions:
+            sort.set("this", output.copy())
+    return made
+
+
+def _named_rows(query: exp.Query, name: str) -> exp.Subquery:
+    return exp.Subquery(this=query, alias=exp.TableAlias(this=exp.to_identifier(name, quoted=True)))
 
 
 def _exists_value(builder: Builder, node: Node, exists: exp.Exists) -> tuple[Node, exp.Expr]:

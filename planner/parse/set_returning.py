@@ -58,6 +58,9 @@ def with_unnests(tree: exp.Expr) -> exp.Expr:
     """The tree, changed in place. In a select list a function of a key and a value gives rows of the two."""
     for unnest in tree.find_all(exp.Unnest, exp.Explode):
         unnest.meta[WRITTEN_UNNEST] = True
+        alias = unnest.args.get("alias")
+        if unnest.args.get("offset") and len(unnest.expressions) == 1 and alias is not None and not alias.columns:
+            alias.set("columns", [alias.this.copy()])  # which DuckDB would name unnest
     for call in list(tree.find_all(exp.Anonymous)):
         rows = SET_RETURNING.get(call.name.lower())
         if rows is None or not takes(call.name.lower(), len(call.expressions)):
@@ -69,7 +72,53 @@ def with_unnests(tree: exp.Expr) -> exp.Expr:
             made = exp.Explode(this=arrays[0] if len(arrays) == 1 else _pairs(call, arrays))
             made.meta["name"] = call.name.lower()
             call.replace(made)
+    for table in list(tree.find_all(exp.Table)):
+        if table.args.get("rows_from"):
+            _beside_each_other(table)
     return tree
+
+
+def _beside_each_other(table: exp.Table) -> None:
+    """Put the elements of several arrays, side by side, in place of `ROWS FROM (f(), g())`.
+
+    A function of something else than arrays stays, and is refused.
+    """
+    arrays: list[exp.Expr] = []
+    names: list[exp.Expr] = []
+    for part in table.args["rows_from"]:
+        own, columns = _arrays_of_part(part)
+        if not own:
+            return
+        arrays += own
+        names += columns
+    alias = table.args.get("alias")
+    given = list(alias.columns) if alias is not None else []
+    name = alias.this if alias is not None and alias.this is not None else names[0]
+    offset: exp.Expr | bool = False
+    if table.args.get("ordinality"):
+        offset = given.pop() if len(given) > len(arrays) else exp.to_identifier(ORDINALITY)
+    if len(arrays) == 1 and alias is not None:
+        names = [name]
+    named = exp.TableAlias(this=name.copy(), columns=[*given, *(each.copy() for each in names[len(given) :])])
+    unnest = exp.Unnest(expressions=arrays, offset=offset, alias=named)
+    unnest.meta[WRITTEN_UNNEST] = True
+    put_into_from(table, unnest)
+
+
+def _arrays_of_part(part: exp.Expr) -> tuple[list[exp.Expr], list[exp.Expr]]:
+    """Return the arrays of a function in ROWS FROM, and the names of its columns; none for any other function."""
+    function = part.this if isinstance(part, exp.Table) else part
+    if isinstance(function, exp.ExplodingGenerateSeries):
+        return [series_array(function)], [exp.to_identifier("generate_series")]
+    if isinstance(function, exp.Explode):
+        arrays = [function.this, *function.expressions]
+    elif isinstance(function, exp.Unnest) and not function.args.get("offset"):
+        arrays = function.expressions
+    else:
+        return [], []
+    alias = part.args.get("alias")
+    columns = list(alias.columns) if alias is not None else []
+    return arrays, columns or [exp.to_identifier("unnest") for _ in arrays]
 
 
 def _pairs(call: exp.Anonymous, arrays: list[exp.Expr]) -> exp.Expr:
@@ -114,6 +163,32 @@ def _in_from(source: exp.Expr, call: exp.Anonymous, rows: _Rows) -> None:
         return
     unnest.set("alias", named)
     put_into_from(source, unnest)
+
+
+def with_numbered_series(tree: exp.Expr) -> None:
+    """Let `generate_series(a, b) WITH ORDINALITY` in FROM be the elements of an array, which have numbers, in place."""
+    for source in list(tree.find_all(exp.Table, exp.Lateral)):
+        if not source.args.get("ordinality") or not isinstance(source.this, exp.ExplodingGenerateSeries):
+            continue
+        alias = source.args.get("alias")
+        name = alias.this if alias is not None and alias.this is not None else exp.to_identifier("generate_series")
+        given = list(alias.columns) if alias is not None else []
+        number = given.pop() if len(given) > 1 else exp.to_identifier(ORDINALITY)
+        named = exp.TableAlias(this=name.copy(), columns=given or [name.copy()])
+        unnest = exp.Unnest(expressions=[series_array(source.this)], offset=number)
+        if isinstance(source, exp.Lateral):
+            source.set("this", unnest)
+            source.set("alias", named)
+            source.set("ordinality", None)
+        else:
+            unnest.set("alias", named)
+            put_into_from(source, unnest)
+
+
+def series_array(series: exp.Expr) -> exp.GenerateSeries:
+    """Return the array of the numbers or times of a series."""
+    arguments = {key: value for key, value in series.args.items() if key != "is_end_exclusive"}
+    return exp.GenerateSeries(**arguments)
 
 
 def put_into_from(source: exp.Expr, made: exp.Expr) -> None:
