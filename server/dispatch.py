@@ -9,6 +9,7 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.users import User
 from sparkwave.planner import statements
+from sparkwave.planner.batch import deep_parameters
 from sparkwave.planner.bind.like_tables import with_likes
 from sparkwave.planner.bind.user_types import with_domains, with_types
 from sparkwave.planner.statements import Statement
@@ -209,6 +210,10 @@ def run(session: Session, statement: Statement, oids: tuple[int, ...], values: t
         if isinstance(statement, statements.CreateTable):
             statement = with_likes(statement, catalog, session.scope, session.user)
         statement = with_domains(with_types(statement, catalog, session.scope), catalog)
+    if any(deep_parameters.depth(value) > 1 for value in values):
+        types = deep_parameters.deeper_types(Prepared(session, statement, oids).parameters, values)
+        statement = deep_parameters.with_types(statement, types)
+        oids = tuple(0 if number in types else oid for number, oid in enumerate(oids, start=1))
     atomic.check(session, statement)
     transactions.check_writable(session, statement)
 

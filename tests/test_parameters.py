@@ -185,3 +185,32 @@ def test_patterns_of_one_statement_are_those_of_each_execution(tables: Connectio
     query = "SELECT to_char(d, %s), extract(year FROM d)::int FROM (SELECT date '2024-02-09' AS d) AS s"
     for pattern, text in (("YYYY", "2024"), ("MM/DD", "02/09"), ("TZ", "UTC"), ("YYYY", "2024")):
         assert tables.execute(query, (pattern,), prepare=True).fetchall() == [(text, 2024)]
+
+
+@pytest.mark.parametrize("form", ["%s", "%b", "%t"])
+def test_arrays_have_the_dimensions_of_their_values(tables: Connection, form: str) -> None:
+    value = [[1, None], [3, 4]]
+    sql = "SELECT a, array_dims(a), array_length(a, 2), a[2][1], 3 = ANY (a), a::text FROM (SELECT p::int[][]) AS s (a)"
+    found = tables.execute(sql.replace("p", form, 1), [value], binary=form == "%b").fetchone()
+    assert found == (value, "[1:2][1:2]", 2, 3, True, "{{1,NULL},{3,4}}")
+    sql = (
+        f"SELECT {form}::int[], array_dims({form}::text[]), ({form}::int[])[2][2], array(SELECT unnest({form}::int[]))"
+    )
+    texts = [["a"], ["b"]]
+    assert tables.execute(sql, [value, texts, value, value]).fetchone() == (value, "[1:2][1:1]", 4, [1, None, 3, 4])
+    sql = f"SELECT {form}::int[], {form}::int[], cardinality({form}::int[])"
+    assert tables.execute(sql, [[], [1, None], [[[1, 2]], [[3, 4]]]]).fetchone() == ([], [1, None], 4)
+
+
+def test_an_empty_binary_array_may_have_a_dimension(tables: Connection) -> None:
+    header = b"".join(number.to_bytes(4, "big") for number in (1, 0, 23, 0, 1))  # as asyncpg sends []
+    done = tables.pgconn.exec_params(b"SELECT $1::int[]", [header], None, [1])
+    assert done.get_value(0, 0) == b"{}"
+
+
+def test_a_write_of_arrays_of_arrays(tables: Connection) -> None:
+    tables.execute("CREATE TABLE grids (id int PRIMARY KEY, cells int[][], names text[][])")
+    tables.execute("INSERT INTO grids VALUES (1, %s, %s)", [[[1, 2]], [["a", None]]])
+    tables.execute("UPDATE grids SET cells = %s WHERE id = 1", [[[3], [4]]])
+    assert tables.execute("SELECT cells, names FROM grids").fetchall() == [([[3], [4]], [["a", None]])]
+    tables.execute("DROP TABLE grids")

@@ -86,9 +86,10 @@ from sparkwave.planner.build.handled import check_windows
 from sparkwave.planner.build.session_frames import expand_sessions
 from sparkwave.planner.build.time_windows import SHIFTED, expand_windows
 from sparkwave.planner.functions.aggregates import canonical
+from sparkwave.planner.functions.deep_casts import array_casts, deepen
 from sparkwave.planner.functions.digits import has_many_places
 from sparkwave.planner.functions.duckdb_spelling import for_duckdb
-from sparkwave.planner.functions.flat_unnest import flatten, unnested
+from sparkwave.planner.functions.flat_unnest import flat_arrays, flatten
 from sparkwave.planner.functions.narrow import narrow_totals
 from sparkwave.planner.functions.operators import check_subscripts
 from sparkwave.planner.functions.typed import is_quotient, type_of_part, with_written_numerics
@@ -291,6 +292,8 @@ def prepared(tree: exp.Expr, environment: Environment, typed: Typer) -> exp.Expr
     tree = with_json(with_written_numerics(tree))
     tree = with_user_types(tree, environment.catalog, environment.scope)
     check_counts(tree, typed)
+    while (casts := array_casts(tree)) and deepen(zip(casts, typed(tree, [cast.this for cast in casts]), strict=True)):
+        pass
     subscripts = list(tree.find_all(exp.Bracket))
     if subscripts:
         check_subscripts(filter(None, typed(tree, subscripts)))
@@ -340,7 +343,7 @@ def check_types(tree: exp.Expr, environment: Environment, typed: Typer) -> None:
 
 def _with_types(tree: exp.Expr, environment: Environment, typed: Typer) -> exp.Expr:
     """Return the tree, changed in place, with PostgreSQL's types of unnest, `jsonb - key`, literals and averages."""
-    while (arrays := unnested(tree)) and flatten(zip(arrays, typed(tree, arrays), strict=True)):
+    while (arrays := flat_arrays(tree, typed)) and flatten(zip(arrays, typed(tree, arrays), strict=True)):
         pass
     tree = with_cast_rows(tree, typed)
     read = _relations(tree, environment).values()

@@ -37,7 +37,8 @@ from sparkwave.planner.bind.views import keep_arguments, reference
 from sparkwave.planner.build.handled import check_handled
 from sparkwave.planner.build.time_windows import is_temporal, prepare_from
 from sparkwave.planner.functions.aggregates import OF_FLOATS, SPREADS
-from sparkwave.planner.functions.flat_unnest import flatten, unnested, without_flat_unnests
+from sparkwave.planner.functions.deep_casts import array_casts, deepen
+from sparkwave.planner.functions.flat_unnest import flat_arrays, flatten, without_flat_unnests
 from sparkwave.planner.functions.json_checks import check_json
 from sparkwave.planner.functions.operators import INEXACT, METADATA, as_call, check_subscripts, is_known
 from sparkwave.planner.functions.structs import check_structs
@@ -214,7 +215,7 @@ def annotated(query: exp.Query, catalog: Catalog, scope: Scope, check: Check = l
         qualify_sort_columns(tree, schema)
         compare_merged(tree)
         tree = annotate_types(tree, schema=schema, expression_metadata=METADATA, dialect="postgres")
-        while flatten((array, array) for array in unnested(tree)):
+        while _with_dimensions(tree):
             tree = annotate_types(tree, schema=schema, expression_metadata=METADATA, dialect="postgres")
     except (OptimizeError, SchemaError) as error:
         raise _qualify_error(str(error), query, tables, columns_of) from error
@@ -223,6 +224,15 @@ def annotated(query: exp.Query, catalog: Catalog, scope: Scope, check: Check = l
     check_counts(tree, lambda whole, nodes: list(nodes))
     _make_aliases_unique(tree)
     return BoundQuery(tree, tables)
+
+
+def _with_dimensions(tree: exp.Expr) -> bool:
+    """Let casts keep the dimensions of arrays, and unnest and the like read all elements.
+
+    Returns whether types may have changed.
+    """
+    deepened = deepen([(cast, cast.this) for cast in array_casts(tree)])
+    return flatten([(array, array) for array in flat_arrays(tree, lambda tree, nodes: nodes)]) or deepened
 
 
 def _has_unknown_columns(source: exp.Expr) -> bool:

@@ -1,4 +1,4 @@
-"""unnest of an array of several dimensions gives all elements, as in PostgreSQL, where DuckDB's gives inner arrays.
+"""unnest and ANY read all elements of an array of several dimensions, as in PostgreSQL; DuckDB's read inner arrays.
 
 Before `since.FLAT_UNNESTS` it gave inner arrays, and it still does in the views that were defined then. So do
 the set-returning functions that other functions become (`planner.parse.set_returning`), such as regexp_matches.
@@ -6,10 +6,11 @@ the set-returning functions that other functions become (`planner.parse.set_retu
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from sqlglot import exp
 
+from sparkwave.planner.functions.operators import as_call
 from sparkwave.planner.functions.typed import type_of_part
 from sparkwave.planner.parse.set_returning import WRITTEN_UNNEST
 
@@ -21,10 +22,32 @@ def without_flat_unnests(tree: exp.Expr) -> exp.Expr:
     return tree
 
 
-def unnested(tree: exp.Expr) -> list[exp.Expr]:
-    """Return the arrays of all calls of unnest in a client's text."""
-    calls = (call for call in tree.find_all(exp.Unnest, exp.Explode) if WRITTEN_UNNEST in call.meta)
-    return [array for call in calls for array in (call.expressions if isinstance(call, exp.Unnest) else [call.this])]
+Typed = Callable[[exp.Expr, Sequence[exp.Expr]], Sequence[exp.Expr | None]]
+
+
+def flat_arrays(tree: exp.Expr, typed: Typed) -> list[exp.Expr]:
+    """Return the arrays of which all elements are read: by unnest in a client's text, array_to_string, ANY and ALL.
+
+    `typed` finds typed counterparts of nodes. An array beside ANY is compared with inner arrays.
+    """
+    found: list[exp.Expr] = []
+    compared: list[tuple[exp.Expr, exp.Expr]] = []
+    for node in tree.find_all(exp.Unnest, exp.Explode, exp.Anonymous, exp.ArrayToString, exp.Any, exp.All):
+        if isinstance(node, exp.Any | exp.All):
+            if isinstance(node.parent, exp.Binary) and not isinstance(node.this.unnest(), exp.Query):
+                compared.append((node.parent.this, node.this.unnest()))
+        elif isinstance(node, exp.Anonymous | exp.ArrayToString):
+            call = as_call(node)
+            found += call[1][:1] if call is not None and call[0] == "array_to_string" else []
+        elif WRITTEN_UNNEST in node.meta:
+            found += node.expressions if isinstance(node, exp.Unnest) else [node.this]
+    sides = typed(tree, [side for side, _ in compared]) if compared else ()
+    return found + [array for (_, array), side in zip(compared, sides, strict=True) if _is_scalar(side)]
+
+
+def _is_scalar(side: exp.Expr | None) -> bool:
+    type_ = type_of_part(side) if side is not None else None
+    return type_ is None or not type_.dimensions
 
 
 def flatten(pairs: Iterable[tuple[exp.Expr, exp.Expr | None]]) -> bool:
