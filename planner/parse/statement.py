@@ -29,6 +29,7 @@ from sparkwave.planner.parse.sequence import parse_create_sequence
 from sparkwave.planner.parse.sink import parse_create_sink, parse_streaming_query
 from sparkwave.planner.parse.subscription import parse_create_subscription
 from sparkwave.planner.parse.table import parse_create_source, parse_create_table
+from sparkwave.planner.parse.table_as import select_into
 from sparkwave.planner.parse.tokens import TokenReader, position_of_input, syntax_error
 from sparkwave.planner.parse.transaction import (
     parse_begin,
@@ -109,6 +110,8 @@ def _query(reader: TokenReader) -> Statement:
         return written
     if not isinstance(tree, exp.Query | exp.Values):
         raise syntax_error(reader.sql, 0)
+    if (made := select_into(tree)) is not None:
+        return made
     tables = list(tree.find_all(exp.Table))
     reads_past = any(table.args.get("version") for table in tables)
     return Query(tree, reads_past, any(table.name.startswith(INTERNAL_PREFIX) for table in tables))

@@ -1,4 +1,4 @@
-"""Parsing of CREATE TABLE … AS."""
+"""Parsing of CREATE TABLE … AS and SELECT … INTO."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from sqlglot import exp
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.planner.parse.tokens import TokenReader, syntax_error
-from sparkwave.planner.parse.trees import parse_tree, query_of
+from sparkwave.planner.parse.trees import name_of, parse_tree, query_of
 from sparkwave.planner.statements import DELETE_ROWS, DROP, CreateTableAs, Name
 
 
@@ -36,6 +36,18 @@ def parse_create_table_as(reader: TokenReader, name: Name, if_not_exists: bool) 
     if not isinstance(query, exp.Query):
         raise syntax_error(reader.sql, offset)
     return CreateTableAs(name, columns, query, if_not_exists, append_only, without is None, on_commit=on_commit)
+
+
+def select_into(query: exp.Expr) -> CreateTableAs | None:
+    """Return `SELECT … INTO [TEMP] t …` as the statement that makes the table; None for any other query."""
+    first = query
+    while isinstance(first, exp.SetOperation):
+        first = first.this
+    into = first.args.get("into") if isinstance(first, exp.Select) else None
+    if into is None or not isinstance(query, exp.Query):
+        return None
+    first.set("into", None)
+    return CreateTableAs(name_of(into.this), (), query, False, is_temporary=bool(into.args.get("temporary")))
 
 
 def read_on_commit(reader: TokenReader) -> str | None:
