@@ -50,7 +50,7 @@ from sparkwave.planner.parse.constant_runs import expanded
 from sparkwave.planner.parse.from_items import from_items
 from sparkwave.planner.parse.set_returning import ROW_FUNCTIONS, with_numbered_series
 from sparkwave.planner.parse.strict import check_joins
-from sparkwave.planner.parse.trees import folded, name_of, position_of, source_names
+from sparkwave.planner.parse.trees import folded, is_cte, name_of, position_of, source_names
 from sparkwave.planner.parse.type_text import ENGINES_OWN, user_type, user_type_name
 from sparkwave.planner.statements import Name
 
@@ -162,7 +162,7 @@ def _marked(star: exp.Dot) -> exp.Expr:
 
 def annotated(query: exp.Query, catalog: Catalog, scope: Scope, check: Check = lambda query: None) -> BoundQuery:
     """As `bind`, without expanding rows. `check` gets the query, and that of each view that it reads, as written."""
-    query, columns_of = query.copy(), columns_in(catalog, scope)
+    query, columns_of = _with_folded_ctes(query.copy()), columns_in(catalog, scope)
     if not scope.is_stored:
         check_joins(query)
         check_outputs_named(query, columns_of)
@@ -224,6 +224,17 @@ def annotated(query: exp.Query, catalog: Catalog, scope: Scope, check: Check = l
     check_counts(tree, lambda whole, nodes: list(nodes))
     _make_aliases_unique(tree)
     return BoundQuery(tree, tables)
+
+
+def _with_folded_ctes(query: exp.Query) -> exp.Query:
+    """Return the query, changed in place, with lower case in the unquoted names of CTEs, which sqlglot compares."""
+    named = [cte.args["alias"].this for cte in query.find_all(exp.CTE)]
+    tables = query.find_all(exp.Table) if named else ()
+    named += [table.this for table in tables if isinstance(table.this, exp.Identifier) and is_cte(table)]
+    for identifier in named:
+        if identifier.name != folded(identifier):
+            identifier.set("this", folded(identifier))
+    return query
 
 
 def _with_dimensions(tree: exp.Expr) -> bool:

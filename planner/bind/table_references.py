@@ -22,6 +22,7 @@ from sparkwave.planner.bind.corresponding import with_corresponding
 from sparkwave.planner.bind.merged_columns import ColumnsOf, columns_in, columns_of_item
 from sparkwave.planner.bind.scopes import Scope, find_read
 from sparkwave.planner.build.time_windows import is_window, windowed_table
+from sparkwave.planner.parse.from_items import columns_written
 from sparkwave.planner.parse.row_comparisons import all_null
 from sparkwave.planner.parse.row_values import OF_TABLE
 from sparkwave.planner.parse.set_returning import ROW_FUNCTIONS
@@ -53,9 +54,7 @@ class _Source:
     def fields(self) -> dict[str, None]:
         """The names of the columns, in order; none if they are not known."""
         columns = columns_of_item(self.node, self.columns_of)
-        return dict.fromkeys(
-            [column.name for column in columns] if columns is not None else _columns_written(self.node)
-        )
+        return dict.fromkeys([column.name for column in columns] if columns is not None else columns_written(self.node))
 
     def is_named(self, name: Name, relation: Relation | None) -> bool:
         """Return whether `name.column` is a column of the source."""
@@ -98,7 +97,7 @@ def resolve_references(tree: T, catalog: Catalog, scope: Scope) -> T:
     """
     columns_of = columns_in(catalog, scope)
     with_corresponding(tree, columns_of)
-    resolver = _Resolver(lambda name: find_read(catalog, scope, name), scope.database, columns_of)
+    resolver = _Resolver(lambda name: find_read(catalog, scope, name), scope.database, columns_of, scope.is_stored)
     resolver.visit(tree, ())
     resolver.rename(tree)
     return tree
@@ -109,6 +108,7 @@ class _Resolver:
     find: Find
     database: str
     columns_of: ColumnsOf
+    is_stored: bool
     renamed: list[_Source] = field(default_factory=list)
 
     # The walk, with the sources in reach.
@@ -302,7 +302,8 @@ class _Resolver:
             (s for s in every if s.name == name.name or (relation and s.relation and s.relation.id == relation.id)),
             None,
         )
-        if meant is None and name.schema is None:
+        is_alike = not self.is_stored and any(s.name.lower() == name.name.lower() for s in every)
+        if meant is None and name.schema is None and not is_alike:
             return
         if meant is None:
             message = f'missing FROM-clause entry for table "{name.name}"'
@@ -384,20 +385,6 @@ def _refer_by(column: exp.Column, name: str) -> None:
     column.set("this", identifier)
     if isinstance(column.parent, exp.Select) and column.arg_key == "expressions":
         column.replace(exp.alias_(column.copy(), written, quoted=True))
-
-
-def _columns_written(node: exp.Expr) -> list[str]:
-    """Return the names of the columns of VALUES and of rows of arrays; none for what has others, or unknown ones."""
-    alias = node.args.get("alias")
-    given = [folded(name) for name in alias.columns] if isinstance(alias, exp.TableAlias) else []
-    node = node.this if isinstance(node, exp.Lateral) else node
-    if isinstance(node, exp.Values):
-        first = node.expressions[0]
-        width = len(first.expressions) if isinstance(first, exp.Tuple) else 1
-        return [*given, *(f"column{number + 1}" for number in range(len(given), width))]
-    if not isinstance(node, exp.Unnest) or alias is None or len(given) != len(node.expressions):
-        return []
-    return given if not node.args.get("offset") else []
 
 
 def _is_scalar(node: exp.Expr) -> bool:

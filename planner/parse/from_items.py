@@ -10,3 +10,21 @@ def from_items(select: exp.Expr) -> list[exp.Expr]:
     first = select.args.get("from_")
     joined = [join.this for join in select.args.get("joins") or ()]
     return [first.this, *joined] if first is not None else joined
+
+
+def columns_written(node: exp.Expr) -> list[str]:
+    """Return the names of the columns of VALUES and of rows of arrays; none for what has others, or unknown ones."""
+    alias = node.args.get("alias")
+    given = [_folded(name) for name in alias.columns] if isinstance(alias, exp.TableAlias) else []
+    node = node.this if isinstance(node, exp.Lateral) else node
+    if isinstance(node, exp.Values):
+        first = node.expressions[0]
+        width = len(first.expressions) if isinstance(first, exp.Tuple) else 1
+        return [*given, *(f"column{number + 1}" for number in range(len(given), width))]
+    if not isinstance(node, exp.Unnest) or alias is None or len(given) != len(node.expressions):
+        return []
+    return given if not node.args.get("offset") else []
+
+
+def _folded(identifier: exp.Expr) -> str:
+    return identifier.name if identifier.args.get("quoted") else identifier.name.lower()
