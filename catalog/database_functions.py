@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from sparkwave.catalog.document_contents import define_contents
 from sparkwave.catalog.document_paths import define_paths
 from sparkwave.catalog.document_texts import define_documents
 from sparkwave.catalog.moment_casts import define_moments
@@ -17,5 +18,6 @@ def define_functions(database: Any) -> None:
     """Define all of them in a DuckDB database."""
     define_documents(database)
     define_paths(database)
+    define_contents(database)
     define_moments(database)
     define_patterns(database)

@@ -1,10 +1,11 @@
 """PostgreSQL's jsonpath over the texts of documents, for DuckDB.
 
 `sparkwave_document_path` returns the found values as the text of an array, or, behind a `!`, the SQLSTATE and message
-of an error. Supported are `$`, `@`, variables, `.key`, `.*`, `[n]`, `[n to m]`, `[*]`, `last`, filters with
-comparisons, `&&`, `||`, `!`, `exists`, `is unknown`, `starts with`, and the methods size, type, double, abs, ceiling
-and floor, in lax and strict mode (PostgreSQL: src/backend/utils/adt/jsonpath_exec.c). This module is sent to Spark's
-executors (`executor.spark.kernel`), so it imports nothing of this package.
+of an error. Supported are `$`, `@`, variables, `.key`, `.*`, `.**`, `[n]`, `[n to m]`, `[*]`, `last`, arithmetic,
+filters with comparisons, `&&`, `||`, `!`, `exists`, `is unknown`, `starts with`, `like_regex` with RE2's expressions,
+and the methods size, type, double, abs, ceiling and floor, in lax and strict mode (PostgreSQL:
+src/backend/utils/adt/jsonpath_exec.c). This module is sent to Spark's executors (`executor.spark.kernel`), so it
+imports nothing of this package.
 """
 
 from __future__ import annotations
@@ -14,15 +15,16 @@ import math
 import operator
 import re
 from collections.abc import Callable, Iterator
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Decimal, localcontext
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 NAME = "sparkwave_document_path"
 _TOKEN = re.compile(
     r"""\s*(?:(?P<string>"(?:[^"\\]|\\.)*")|(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|\.\d+)|(?P<variable>\$[A-Za-z_]\w*)
-    |(?P<word>[A-Za-z_]\w*)|(?P<sign>&&|\|\||==|!=|<>|<=|>=|[$@.*?()\[\],!<>+-]))""",
+    |(?P<word>[A-Za-z_]\w*)|(?P<sign>&&|\|\||==|!=|<>|<=|>=|[$@.*?()\[\]{},!<>+/%-]))""",
     re.VERBOSE,
 )
 _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
@@ -168,18 +170,60 @@ class _Parser:
     def negation(self) -> Node:
         if self.accept("!"):
             return ("not", self.negation())
-        node = self.operand()
+        node = self.sum()
         sign = self.peek()
         if sign in _COMPARISONS:
             self.take()
-            node = ("compare", sign, node, self.operand())
+            node = ("compare", sign, node, self.sum())
         elif self.accept("starts", "with"):
             node = ("starts", node, self.operand())
-        elif self.peek() == "like_regex":
-            raise PathError("0A000", "like_regex in jsonpath is not supported")
+        elif self.accept("like_regex"):
+            node = ("like", node, self.pattern())
         if self.accept("is", "unknown"):
             node = ("unknown", node)
         return node
+
+    def sum(self) -> Node:
+        node = self.product()
+        while self.peek() in ("+", "-"):
+            node = ("computed", self.take()[1], node, self.product())
+        return node
+
+    def product(self) -> Node:
+        node = self.signed()
+        while self.peek() in ("*", "/", "%"):
+            node = ("computed", self.take()[1], node, self.signed())
+        return node
+
+    def signed(self) -> Node:
+        if self.peek() not in ("+", "-"):
+            return self.operand()
+        sign, node = self.take()[1], self.signed()
+        if node[0] == "constant" and _is_number(node[1]):
+            return ("constant", -node[1]) if sign == "-" else node
+        return ("signed", sign, node)
+
+    def pattern(self) -> tuple[str, bool, bool]:
+        """Read a regular expression: its text, whether it is literal text, and whether case is ignored."""
+        kind, text = self.take()
+        if kind != "string":
+            raise _syntax(text)
+        written, flags = json.loads(text), ""
+        if self.accept("flag"):
+            kind, text = self.take()
+            if kind != "string":
+                raise _syntax(text)
+            flags = json.loads(text)
+        if set(flags) - set("ismxq"):
+            raise PathError("42601", "invalid input syntax for type jsonpath")
+        if "q" in flags:
+            return written, True, "i" in flags
+        if "x" in flags:
+            raise PathError("0A000", 'XQuery "x" flag (expanded regular expressions) is not implemented')
+        chosen = "".join(sorted(set(flags)))
+        written = f"(?{chosen}){written}" if chosen else written
+        _matches("", written, False, False)  # which finds what is no regular expression
+        return written, False, False
 
     def operand(self) -> Node:
         node = self.primary()
@@ -193,16 +237,12 @@ class _Parser:
                 self.expect("(")
                 node = ("filter", node, self.disjunction())
                 self.expect(")")
-            elif self.peek() in ("+", "-", "*", "**"):
-                raise PathError("0A000", "arithmetic in jsonpath is not supported")
             else:
                 return node
 
     def member(self, node: Node) -> Node:
         if self.accept("*"):
-            if self.peek() == "*":
-                raise PathError("0A000", ".** in jsonpath is not supported")
-            return ("members", node)
+            return ("any", node, *self.levels()) if self.accept("*") else ("members", node)
         kind, text = self.take()
         if kind == "string":
             return ("key", node, json.loads(text))
@@ -214,11 +254,28 @@ class _Parser:
             raise PathError("0A000", f"the method {text} of jsonpath is not supported")
         return ("method", node, text)
 
+    def levels(self) -> tuple[float, float]:
+        """Read the least and the greatest level of `.**{2 to last}`; of `.**` all are meant."""
+        if not self.accept("{"):
+            return 0, math.inf
+        first = self.level()
+        last = self.level() if self.accept("to") else first
+        self.expect("}")
+        return first, last
+
+    def level(self) -> float:
+        kind, text = self.take()
+        if text == "last":
+            return math.inf
+        if kind != "number" or not text.isdigit():
+            raise _syntax(text)
+        return int(text)
+
     def subscripts(self) -> list[tuple[Node, Node | None]]:
         found = []
         while True:
-            first = self.operand()
-            found.append((first, self.operand() if self.accept("to") else None))
+            first = self.sum()
+            found.append((first, self.sum() if self.accept("to") else None))
             if not self.accept(","):
                 return found
 
@@ -244,15 +301,13 @@ class _Parser:
                 node = self.disjunction()
                 self.expect(")")
                 return node
-            case _, "-" | "+" if self.tokens and self.tokens[0][0] == "number":
-                constant = self.primary()
-                return ("constant", -constant[1]) if text == "-" else constant
         raise _syntax(text)
 
 
 # Evaluation.
 
-_PREDICATES = ("or", "and", "not", "compare", "starts", "unknown", "exists")
+_ACCESSORS = ("any", "key", "members", "all", "at", "filter", "method")
+_PREDICATES = ("or", "and", "not", "compare", "starts", "like", "unknown", "exists")
 
 
 class _Run:
@@ -280,30 +335,60 @@ class _Run:
             if node[1] not in self.variables:
                 raise PathError("42704", f'could not find jsonpath variable "{node[1]}"')
             yield self.variables[node[1]]
+        elif kind == "computed":
+            sides = (self._operand(side, place, node[1], current) for side, place in zip(node[2:], _SIDES, strict=True))
+            yield _COMPUTED[node[1]](*sides)
+        elif kind == "signed":
+            for value in self._operands(node[2], current):
+                if not _is_number(value):
+                    message = f"operand of unary jsonpath operator {node[1]} is not a numeric value"
+                    raise PathError("2203B", message)
+                yield -value if node[1] == "-" else value
         else:
             for value in self.values(node[1], current):
                 yield from getattr(self, f"_{kind}")(value, node, current)
+
+    def _is_strict(self, node: Node) -> bool:
+        """Return whether a part that is not there is an error: not behind `.**`."""
+        while self.is_strict and isinstance(node, tuple) and node[0] in _ACCESSORS:
+            if node[0] == "any":
+                return False
+            node = node[1]
+        return self.is_strict
+
+    def _operands(self, node: Node, current: Any) -> list[Any]:
+        return [each for value in self.values(node, current) for each in self._unwrapped(value)]
+
+    def _operand(self, node: Node, place: str, sign: str, current: Any) -> Any:
+        found = self._operands(node, current)
+        if len(found) != 1 or not _is_number(found[0]):
+            message = f"{place} operand of jsonpath operator {sign} is not a single numeric value"
+            raise PathError("22038", message)
+        return found[0]
+
+    def _any(self, value: Any, node: Node, current: Any) -> Iterator[Any]:
+        yield from _below(value, 0, node[2], node[3])
 
     def _key(self, value: Any, node: Node, current: Any) -> Iterator[Any]:
         for each in self._unwrapped(value):
             if isinstance(each, dict) and node[2] in each:
                 yield each[node[2]]
-            elif self.is_strict and isinstance(each, dict):
+            elif self._is_strict(node) and isinstance(each, dict):
                 raise PathError("2203A", f'JSON object does not contain key "{node[2]}"')
-            elif self.is_strict:
+            elif self._is_strict(node):
                 raise PathError("2203A", "jsonpath member accessor can only be applied to an object")
 
     def _members(self, value: Any, node: Node, current: Any) -> Iterator[Any]:
         for each in self._unwrapped(value):
             if isinstance(each, dict):
                 yield from each.values()
-            elif self.is_strict:
+            elif self._is_strict(node):
                 raise PathError("2203C", "jsonpath wildcard member accessor can only be applied to an object")
 
     def _all(self, value: Any, node: Node, current: Any) -> Iterator[Any]:
         if isinstance(value, list):
             yield from value
-        elif self.is_strict:
+        elif self._is_strict(node):
             raise PathError("22039", "jsonpath wildcard array accessor can only be applied to an array")
         else:
             yield value
@@ -364,6 +449,8 @@ class _Run:
                 return next(iter([*self.values(node[1], current)][:1]), self) is not self
             if kind == "starts":
                 return self._pairs(node[1], node[2], current, _starts)
+            if kind == "like":
+                return self._pairs(node[1], ("constant", None), current, lambda left, _: _like(left, *node[2]))
             if kind == "compare":
                 sign = node[1]
                 return self._pairs(node[2], node[3], current, lambda left, right: _compare(sign, left, right))
@@ -384,6 +471,81 @@ class _Run:
                     return answer
                 found.append(answer)
         return True if True in found else None if None in found else False
+
+
+def _below(value: Any, level: int, first: float, last: float) -> Iterator[Any]:
+    """The value and what is in it, between two levels; those of `last` alone are what is no array or object."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    if level >= first or (level and first == last == math.inf and inner is None):
+        yield value
+    for each in inner or () if level < last else ():
+        yield from _below(each, level + 1, first, last)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | Decimal) and not isinstance(value, bool)
+
+
+# Numbers have PostgreSQL's digits: a quotient has at least sixteen.
+_SIDES = ("left", "right")
+
+
+def _quotient(left: Any, right: Any) -> Decimal:
+    one, other = _dividend(left, right)
+    (weight, first), (own_weight, own_first) = _weight(one), _weight(other)
+    places = 16 - 4 * (weight - own_weight - (first <= own_first))
+    places = max(places, *(-int(each.as_tuple().exponent) for each in (one, other)), 0)
+    with localcontext(prec=_DIGITS):
+        return (one / other).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)
+
+
+def _remainder(left: Any, right: Any) -> Decimal:
+    one, other = _dividend(left, right)
+    with localcontext(prec=_DIGITS):
+        return one % other
+
+
+def _dividend(left: Any, right: Any) -> tuple[Decimal, Decimal]:
+    if not right:
+        raise PathError("22012", "division by zero")
+    return Decimal(left), Decimal(right)
+
+
+def _weight(value: Decimal) -> tuple[int, int]:
+    """Return the place of the first digit of a number to the base 10000, and the digit."""
+    weight = value.adjusted() // 4
+    return (weight, int(abs(value).scaleb(-4 * weight))) if value else (0, 0)
+
+
+def _exactly(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def computed(left: Any, right: Any) -> Any:
+        with localcontext(prec=_DIGITS):
+            return compute(left, right)
+
+    return computed
+
+
+_DIGITS = 2000
+_COMPUTED: dict[str, Callable[[Any, Any], Any]] = {
+    "+": _exactly(operator.add),
+    "-": _exactly(operator.sub),
+    "*": _exactly(operator.mul),
+    "/": _quotient,
+    "%": _remainder,
+}
+
+
+def _like(value: Any, pattern: str, is_literal: bool, ignores_case: bool) -> bool | None:
+    return _matches(value, pattern, is_literal, ignores_case) if isinstance(value, str) else None
+
+
+def _matches(value: str, pattern: str, is_literal: bool, ignores_case: bool) -> bool:
+    match = pc.match_substring if is_literal else pc.match_substring_regex
+    try:
+        return bool(match(pa.array([value]), pattern, ignore_case=ignores_case)[0].as_py())
+    except pa.ArrowInvalid as error:
+        what = str(error).partition(":")[2].strip()
+        raise PathError("2201B", f"invalid regular expression: {what}") from None
 
 
 def _starts(left: Any, right: Any) -> bool | None:

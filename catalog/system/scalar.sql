@@ -1202,8 +1202,20 @@ CREATE OR REPLACE MACRO pg.jsonb_of_kind(j, kind, type) AS
     if(coalesce(pg.jsonb_typeof(j), kind) = kind, j,
        pg.raise('22023', 'cannot cast jsonb ' || replace(pg.jsonb_typeof(j), 'number', 'numeric') || ' to type ' || type)
            ::VARCHAR::JSON);
-CREATE OR REPLACE MACRO pg.json_at(j, path) AS if(len(path) = 0, j, json_extract(j, pg._pointer(path)));
+-- The part at a path. DuckDB's own paths have no numbers from the end, with a sign or with zeros before them.
+CREATE OR REPLACE MACRO pg._part_of_document(j, k) AS CASE json_type(j)
+    WHEN 'OBJECT' THEN json_extract(j, pg._pointer([k]))
+    WHEN 'ARRAY' THEN if(regexp_full_match(k, '\s*[-+]?\d+'), json_extract(j, TRY_CAST(k AS BIGINT)), NULL) END;
+CREATE OR REPLACE MACRO pg._part_by_part(j, path) AS list_reduce(
+    list_prepend({'part': j, 'key': ''}, list_transform(path, lambda _key: {'part': NULL::JSON, 'key': _key})),
+    lambda _found, _next: {'part': pg._part_of_document(_found['part'], _next['key']), 'key': ''})['part'];
+CREATE OR REPLACE MACRO pg.json_at(j, path) AS CASE
+    WHEN len(path) = 0 THEN j
+    WHEN list_count(path) < len(path) THEN NULL
+    WHEN regexp_matches(array_to_string(path, chr(10)), '(^|\n)\s*([-+]\d|0\d|\s\d)') THEN pg._part_by_part(j, path)
+    ELSE json_extract(j, pg._pointer(path)) END;
 CREATE OR REPLACE MACRO pg.json_text_at(j, path) AS pg._unquoted(pg.json_at(j, path));
+CREATE OR REPLACE MACRO pg.jsonb_contains(a, b) AS sparkwave_contains_document(a::VARCHAR, b::VARCHAR);
 -- What a jsonpath finds, as an array.
 CREATE OR REPLACE MACRO pg._unless_error(found) AS
     if(starts_with(found, '!'), pg.raise(substr(found, 2, 5), substr(found, 8))::VARCHAR, found);
@@ -1391,6 +1403,23 @@ CREATE OR REPLACE MACRO pg._changeable(j) AS
 CREATE OR REPLACE MACRO pg.jsonb_set
     (j, path, v) AS if(v IS NULL, NULL, pg._along(pg._changeable(j), path, v, true)),
     (j, path, v, creates) AS if(v IS NULL OR creates IS NULL, NULL, pg._along(pg._changeable(j), path, v, creates));
+CREATE OR REPLACE MACRO pg._set_null(j, path, creates, treatment) AS CASE treatment
+    WHEN 'use_json_null' THEN pg.jsonb_set(j, path, 'null'::JSON, creates)
+    WHEN 'delete_key' THEN pg._along(pg._changeable(j), path, NULL::JSON, false)
+    WHEN 'return_target' THEN j
+    WHEN 'raise_exception' THEN pg.raise_with('22004', 'JSON value must not be null',
+        'Exception was raised because null_value_treatment is "raise_exception".',
+        'To avoid, either change the null_value_treatment argument or ensure that an SQL NULL is not passed.')::VARCHAR::JSON
+    ELSE pg.raise('22023', 'null_value_treatment must be "delete_key", "return_target", "use_json_null", or '
+        || '"raise_exception"')::VARCHAR::JSON END;
+CREATE OR REPLACE MACRO pg._set_lax(j, path, v, creates, treatment) AS CASE
+    WHEN j IS NULL OR path IS NULL OR creates IS NULL THEN NULL
+    WHEN v IS NULL THEN pg._set_null(j, path, creates, treatment)
+    ELSE pg.jsonb_set(j, path, v, creates) END;
+CREATE OR REPLACE MACRO pg.jsonb_set_lax
+    (j, path, v) AS pg._set_lax(j, path, v, true, 'use_json_null'),
+    (j, path, v, creates) AS pg._set_lax(j, path, v, creates, 'use_json_null'),
+    (j, path, v, creates, treatment) AS pg._set_lax(j, path, v, creates, treatment);
 CREATE OR REPLACE MACRO pg.jsonb_without_path(j, path) AS pg._along(pg._changeable(j), path, NULL::JSON, false);
 -- Null fields are removed from the text, outside of strings, and then commas left at an end.
 CREATE OR REPLACE MACRO pg._without_null_fields(j) AS regexp_replace(regexp_replace(j::VARCHAR,

@@ -21,6 +21,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from sparkwave.catalog import (
     database_functions,
+    document_contents,
     document_paths,
     document_texts,
     errors,
@@ -66,8 +67,8 @@ from sparkwave.planner.plan.nodes import Scan
 from sparkwave.planner.plan.stream_plan import State
 
 for _sent in (
-    database_functions, document_paths, document_texts, errors, interval_texts, kernel, moment_casts, moment_chars,
-    moment_texts, moment_words, number_texts, pattern_functions, patterns, python_calls, read_patterns,
+    database_functions, document_contents, document_paths, document_texts, errors, interval_texts, kernel, moment_casts,
+    moment_chars, moment_texts, moment_words, number_texts, pattern_functions, patterns, python_calls, read_patterns,
     task_share, text_functions,
 ):  # fmt: skip
     cloudpickle.register_pickle_by_value(_sent)

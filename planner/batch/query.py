@@ -91,7 +91,7 @@ from sparkwave.planner.functions.digits import has_many_places
 from sparkwave.planner.functions.duckdb_spelling import for_duckdb
 from sparkwave.planner.functions.flat_unnest import flat_arrays, flatten
 from sparkwave.planner.functions.narrow import narrow_totals
-from sparkwave.planner.functions.operators import check_subscripts
+from sparkwave.planner.functions.operators import check_subscripts, with_document_subscripts
 from sparkwave.planner.functions.typed import is_quotient, type_of_part, with_written_numerics
 from sparkwave.planner.functions.undefined import check_counts
 from sparkwave.planner.functions.written_json import with_json
@@ -296,7 +296,10 @@ def prepared(tree: exp.Expr, environment: Environment, typed: Typer) -> exp.Expr
         pass
     subscripts = list(tree.find_all(exp.Bracket))
     if subscripts:
-        check_subscripts(filter(None, typed(tree, subscripts)))
+        found = typed(tree, subscripts)
+        check_subscripts(filter(None, found))
+        pairs = [(node, part) for node, part in zip(subscripts, found, strict=True) if part is not None]
+        with_document_subscripts(reversed(pairs))
     check_statement(tree)
     check_windows(tree)
     resolve_references(tree, environment.catalog, environment.scope)

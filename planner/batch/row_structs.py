@@ -100,7 +100,12 @@ def _is_part(node: exp.Expr) -> bool:
     return node.parent is not None and makes_document(node.parent)
 
 
-_NOTED = (_is_beside, _is_concatenated, _is_part, _is_argument)
+def _is_contained(node: exp.Expr) -> bool:
+    """Return whether a node is a side of `@>` or `<@`, which is spelled otherwise for jsonb."""
+    return isinstance(node.parent, exp.ArrayContainsAll | exp.ArrayContainedBy)
+
+
+_NOTED = (_is_beside, _is_concatenated, _is_part, _is_argument, _is_contained)
 
 
 def _has_rows(tree: exp.Expr, catalog: Catalog, scope: Scope) -> bool:
@@ -109,7 +114,7 @@ def _has_rows(tree: exp.Expr, catalog: Catalog, scope: Scope) -> bool:
     for node in tree.walk():
         if isinstance(node, exp.DPipe | exp.Struct) or makes_document(node) or _reads_types(node):
             return True
-        if _gives_otherwise(node):
+        if _gives_otherwise(node) or _compares_contents(node):
             return True
         has_moments = has_moments or (isinstance(node, exp.DataType) and sql_type(node) in _MOMENTS)
         if is_row(node) or (isinstance(node, exp.DataType) and node.is_type(*_KINDS)) or isinstance(node, exp.Interval):
@@ -121,6 +126,13 @@ def _has_rows(tree: exp.Expr, catalog: Catalog, scope: Scope) -> bool:
         return True
     has_moments = has_moments or any(type_ in _MOMENTS for type_ in types)
     return has_moments and tree.find(exp.Sub) is not None
+
+
+def _compares_contents(node: exp.Expr) -> bool:
+    """Return whether a node is `@>` or `<@` without a constant."""
+    if not isinstance(node, exp.ArrayContainsAll | exp.ArrayContainedBy):
+        return False
+    return not any(part.find(exp.Literal) for part in (node.this, node.expression))
 
 
 def _gives_otherwise(node: exp.Expr) -> bool:

@@ -40,7 +40,14 @@ from sparkwave.planner.functions.aggregates import OF_FLOATS, SPREADS
 from sparkwave.planner.functions.deep_casts import array_casts, deepen
 from sparkwave.planner.functions.flat_unnest import flat_arrays, flatten, without_flat_unnests
 from sparkwave.planner.functions.json_checks import check_json
-from sparkwave.planner.functions.operators import INEXACT, METADATA, as_call, check_subscripts, is_known
+from sparkwave.planner.functions.operators import (
+    INEXACT,
+    METADATA,
+    as_call,
+    check_subscripts,
+    is_known,
+    with_document_subscripts,
+)
 from sparkwave.planner.functions.structs import check_structs
 from sparkwave.planner.functions.typed import data_type, sql_type, with_written_numerics
 from sparkwave.planner.functions.undefined import check_counts, miscounted, undefined_call
@@ -243,6 +250,7 @@ def _with_dimensions(tree: exp.Expr) -> bool:
     Returns whether types may have changed.
     """
     deepened = deepen([(cast, cast.this) for cast in array_casts(tree)])
+    deepened |= with_document_subscripts([(node, node) for node in reversed(list(tree.find_all(exp.Bracket)))])
     return flatten([(array, array) for array in flat_arrays(tree, lambda tree, nodes: nodes)]) or deepened
 
 

@@ -941,7 +941,9 @@ def _path(arguments: _Args) -> exp.Expr:
 def _texts(array: exp.Expr) -> exp.Expr:
     """Return an array of texts, given as `'{a,b}'` or an array."""
     items = array_items(array)
-    texts = exp.Array(expressions=[exp.Literal.string(item or "") for item in items]) if items is not None else array
+    if items is None:
+        return exp.cast(array, "VARCHAR[]", dialect="duckdb")
+    texts = exp.Array(expressions=[exp.null() if item is None else exp.Literal.string(item) for item in items])
     return exp.cast(texts, "VARCHAR[]", dialect="duckdb")
 
 
@@ -1445,7 +1447,7 @@ _BUILDERS: dict[str, Callable[[_Args], exp.Expr]] = {
     "regexp_match": _regexp_match,
     AS_NUMERIC: _real_as_numeric,
     "regexp_all_matches": _regexp_all_matches,
-    **{name: _with_document(name) for name in ("jsonb_set", "jsonb_insert")},
+    **{name: _with_document(name) for name in ("jsonb_set", "jsonb_set_lax", "jsonb_insert")},
     "jsonb_without_path": lambda arguments: ours("jsonb_without_path", _document(arguments[0]), _path(arguments)),
     **{name: _of_document(name) for name in _OF_DOCUMENTS},
     **{name: _of_document(name, 1) for name in ("jsonb_values", "jsonb_value_texts")},

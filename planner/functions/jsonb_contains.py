@@ -28,17 +28,12 @@ _NUMBERS = ("BIGINT", "UBIGINT", "HUGEINT", "UHUGEINT", "DOUBLE")
 def contains(container: exp.Expr, contained: exp.Expr, type_: Type | None) -> exp.Expr | None:
     """Return `container @> contained` over jsonb; None when it is over arrays. `type_` is the container's, if known.
 
-    Raises Error 0A000 when the contained value is not a constant.
+    Where the contained value is not a constant, a function in Python tells. Raises Error 22P02.
     """
     text = _constant(contained)
     is_json = type_ == JSONB or _is_json(contained) or _is_json(container)
     if text is None and is_json:
-        raise Error(
-            "a jsonb value contained in another has to be a constant",
-            errors.FEATURE_NOT_SUPPORTED,
-            hint="With -> and ->> parts of the two can be compared.",
-            position=position_of(contained) or position_of(container),
-        )
+        return ours("jsonb_contains", container, contained)
     if text is None or (type_ is not None and type_ != JSONB):
         return None
     try:

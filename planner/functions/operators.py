@@ -146,6 +146,38 @@ def check_subscripts(nodes: Iterable[exp.Expr]) -> None:
             raise Error(message, errors.DATATYPE_MISMATCH, position=position_of(node))
 
 
+def with_document_subscripts(pairs: Iterable[tuple[exp.Expr, exp.Expr]]) -> bool:
+    """Replace subscripts of jsonb that are no constants from 0 on, each given with its typed counterpart, in place.
+
+    As in PostgreSQL they are read like elements of a path. Returns whether there is any. Raises Error 42804.
+    """
+    found = [(node, typed) for node, typed in pairs if type_of_part(typed.this.unnest()) == JSONB]
+    for _, typed in found:
+        _check_subscript(typed)
+    changed = [node for node, _ in found if not isinstance(node.expressions[0].unnest(), exp.Literal)]
+    for node in changed:
+        index = exp.cast(node.expressions[0].copy(), exp.DType.TEXT)
+        made = exp.Anonymous(this="jsonb_extract_path", expressions=[node.this.copy(), index])
+        named = node
+        while isinstance(named, exp.Bracket | exp.Paren):
+            named = named.this
+        made.meta["name"] = named.meta.get("name") or named.alias_or_name or "jsonb"
+        node.replace(made)
+    return bool(changed)
+
+
+def _check_subscript(node: exp.Expr) -> None:
+    index = node.expressions[0]
+    if isinstance(index, exp.Slice):
+        message = "jsonb subscript does not support slices"
+        raise Error(message, errors.DATATYPE_MISMATCH, position=position_of(node))
+    type_ = type_of_part(index.unnest())
+    if type_ is not None and not type_.is_text and not type_.is_integer:
+        message = f"subscript type {type_.without_digits} is not supported"
+        hint = "jsonb subscript must be coercible to either integer or text."
+        raise Error(message, errors.DATATYPE_MISMATCH, hint=hint, position=position_of(node))
+
+
 def _array(node: exp.Expr) -> Known:
     # ARRAY(SELECT …) has the query itself as its part.
     parts = (part.selects[0] if isinstance(part, exp.Query) and part.selects else part for part in node.expressions)

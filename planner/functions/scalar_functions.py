@@ -297,7 +297,7 @@ FUNCTIONS: dict[str, Function] = {
     "to_jsonb": F(JSONB, "to_json"),
     "json_at": F(part_of_document),
     "json_text_at": F(VARCHAR),
-    "jsonb_set": F(JSONB),
+    **dict.fromkeys(("jsonb_set", "jsonb_set_lax"), F(JSONB)),
     "jsonb_without": F(JSONB),
     "jsonb_without_path": F(JSONB),
     "jsonb_pretty": F(VARCHAR),

@@ -131,6 +131,13 @@ def _has_path(parser: Any, document: Any) -> exp.Expr:
     return _named("?column?", call).update_positions(token)
 
 
+def _matches_path(parser: Any, document: Any) -> exp.Expr:
+    """Parse `@@` of jsonb and a jsonpath: a predicate that raises no errors."""
+    call = _has_path(parser, document)
+    call.set("this", "jsonb_path_match")
+    return call
+
+
 # The position of a cast, which is that of `::` or CAST, among its meta data; casts that no user wrote have none.
 CAST_POSITION = "cast position"
 
@@ -200,7 +207,11 @@ class CallParser(StrictParser):
         body = self._parse_disjunction() if self._match(TokenType.PIPE) else None
         return element_lambda(parameter, body, number) if parameter and body else self._stop()
 
-    RANGE_PARSERS: ClassVar = {**StrictParser.RANGE_PARSERS, TokenType.AT_QMARK: _has_path}
+    RANGE_PARSERS: ClassVar = {
+        **StrictParser.RANGE_PARSERS,
+        TokenType.AT_QMARK: _has_path,
+        TokenType.DAT: _matches_path,
+    }
 
     def _parse_json_object(self, agg: bool = False) -> Any:
         """Parse json_object; with one or two values, which are no fields, it is PostgreSQL's function of arrays."""

@@ -18,9 +18,24 @@ _NAMES = {
     "make_timestamptz": (*_MOMENT, "timezone"),
     "jsonb_set": ("jsonb_in", "path", "replacement", "create_if_missing"),
     "jsonb_insert": ("jsonb_in", "path", "replacement", "insert_after"),
+    "jsonb_set_lax": ("jsonb_in", "path", "replacement", "create_if_missing", "null_value_treatment"),
+    **dict.fromkeys(
+        (
+            "jsonb_path_exists",
+            "jsonb_path_match",
+            "jsonb_path_query",
+            "jsonb_path_query_array",
+            "jsonb_path_query_first",
+        ),
+        ("target", "path", "vars", "silent"),
+    ),
 }
 # The default of an omitted argument before a given one.
-_DEFAULTS = {"make_interval": exp.Literal.number(0)}
+_DEFAULTS: dict[str, exp.Expr] = {
+    "make_interval": exp.Literal.number(0),
+    "jsonb_set_lax": exp.true(),
+    **{name: exp.Literal.string("{}") for name in _NAMES if name.startswith("jsonb_path_")},
+}
 
 
 def with_places(tree: exp.Expr) -> exp.Expr:
