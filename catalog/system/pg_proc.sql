@@ -251,6 +251,7 @@ FROM (VALUES
     (3270, 'jsonb_object_agg', 'a', 'i', false, false, false, 'jsonb', 'any any'),
     (3306, 'jsonb_pretty', 'f', 'i', true, false, false, 'text', 'jsonb'),
     (3305, 'jsonb_set', 'f', 'i', true, false, false, 'jsonb', 'jsonb _text jsonb bool'),
+    (5054, 'jsonb_set_lax', 'f', 'i', false, false, false, 'jsonb', 'jsonb _text jsonb bool text'),
     (3262, 'jsonb_strip_nulls', 'f', 'i', true, false, false, 'jsonb', 'jsonb'),
     (15913, 'jsonb_strip_nulls', 'f', 'i', true, false, false, 'jsonb', 'jsonb bool'),
     (3210, 'jsonb_typeof', 'f', 'i', true, false, false, 'text', 'jsonb'),
