@@ -234,12 +234,18 @@ def annotated(query: exp.Query, catalog: Catalog, scope: Scope, check: Check = l
 
 
 def _with_folded_ctes(query: exp.Query) -> exp.Query:
-    """Return the query, changed in place, with lower case in the unquoted names of CTEs, which sqlglot compares."""
+    """Return the query, changed in place, in which a CTE whose name is written in several ways has it in lower case.
+
+    sqlglot compares the names as they are written. One that is written in one way keeps it, and with it its plan.
+    """
     named = [cte.args["alias"].this for cte in query.find_all(exp.CTE)]
     tables = query.find_all(exp.Table) if named else ()
     named += [table.this for table in tables if isinstance(table.this, exp.Identifier) and is_cte(table)]
+    written: dict[str, set[str]] = {}
     for identifier in named:
-        if identifier.name != folded(identifier):
+        written.setdefault(folded(identifier), set()).add(identifier.name)
+    for identifier in named:
+        if len(written[folded(identifier)]) > 1:
             identifier.set("this", folded(identifier))
     return query
 

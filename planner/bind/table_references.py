@@ -390,7 +390,7 @@ def _refer_by(column: exp.Column, name: str) -> None:
 def _is_scalar(node: exp.Expr) -> bool:
     """Return whether a source in FROM has values instead of rows: `unnest(a) AS u`."""
     node = node.this if isinstance(node, exp.Lateral) else node
-    return isinstance(node, exp.Unnest) and len(node.expressions) == 1
+    return isinstance(node, exp.Unnest) and len(node.expressions) == 1 and not node.args.get("offset")
 
 
 def _put_row(table: exp.Column, source: _Source) -> None:

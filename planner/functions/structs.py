@@ -49,7 +49,7 @@ _MEET: dict[type[exp.Expr], Callable[[exp.Expr], Iterable[exp.Expr]]] = {
 _TAKE_ROWS = (
     exp.Paren, exp.Is, exp.Cast, exp.TryCast, exp.Dot, exp.Bracket, exp.If, exp.Count, exp.Min, exp.Max, exp.ArrayAgg,
     exp.AnyValue, exp.First, exp.Last, exp.FirstValue, exp.LastValue, exp.NthValue, exp.Lag, exp.Lead, exp.Explode,
-    exp.Unnest, exp.Exists, exp.Window, exp.Filter, exp.Distinct, exp.SetOperation,
+    exp.Unnest, exp.Exists, exp.Window, exp.Filter, exp.Distinct, exp.SetOperation, exp.Struct, exp.PropertyEQ,
 )  # fmt: skip
 _FUNCTIONS = frozenset(
     {"row", "array_length", "array_lower", "array_upper", "cardinality", "pg_typeof", "array_transform"}

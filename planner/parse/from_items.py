@@ -23,7 +23,9 @@ def columns_written(node: exp.Expr) -> list[str]:
         return [*given, *(f"column{number + 1}" for number in range(len(given), width))]
     if not isinstance(node, exp.Unnest) or alias is None or len(given) != len(node.expressions):
         return []
-    return given if not node.args.get("offset") else []
+    offset = node.args.get("offset")
+    number = _folded(offset) if isinstance(offset, exp.Identifier) else "ordinality"
+    return [*given, number] if offset else given
 
 
 def _folded(identifier: exp.Expr) -> str:

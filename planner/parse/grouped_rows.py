@@ -60,8 +60,8 @@ def _is_grouped(select: exp.Select, call: exp.Expr) -> bool:
         for place, item in enumerate(select.expressions, start=1)
         if any(part is call for part in item.walk())
     )
-    names = (str(place), item.alias or _name(call))
+    names = (str(place), (item.alias or _name(call)).lower())
     return any(
-        part == call or (isinstance(part, exp.Column | exp.Literal) and part.name in names)
+        part == call or (isinstance(part, exp.Column | exp.Literal) and part.name.lower() in names)
         for part in select.args["group"].walk()
     )
