@@ -68,6 +68,7 @@ from sparkwave.server.wire import result
 from sparkwave.server.wire.command_tags import postgres_tag
 from sparkwave.server.wire.result import Notice, Result
 from sparkwave.server.writes import dml
+from sparkwave.server.writes.with_writes import with_writes
 from sparkwave.server.writes.writing import Altered
 
 # Runs a statement with the client's parameter OIDs and values.
@@ -98,6 +99,7 @@ HANDLERS: dict[type, Handler] = {
     statements.Update: dml.change,
     statements.Delete: dml.change,
     statements.Merge: dml.change,
+    statements.WithWrites: lambda session, statement, oids, values: with_writes(session, statement, oids, values, run),
     statements.Truncate: _plain(dml.truncate),
     statements.Copy: _plain(copy_rows.copy),
     statements.Explain: _plain(quotes.explain),

@@ -12,9 +12,20 @@ from sparkwave.catalog.types import Type
 from sparkwave.planner.parse.tokens import TokenReader
 from sparkwave.planner.parse.trees import blank, parse_tree
 from sparkwave.planner.parse.type_text import written_type
-from sparkwave.planner.statements import Deallocate, Delete, Execute, Insert, Merge, Prepare, Query, Statement, Update
+from sparkwave.planner.statements import (
+    Deallocate,
+    Delete,
+    Execute,
+    Insert,
+    Merge,
+    Prepare,
+    Query,
+    Statement,
+    Update,
+    WithWrites,
+)
 
-_PREPARED = (Query, Insert, Update, Delete, Merge)
+_PREPARED = (Query, Insert, Update, Delete, Merge, WithWrites)
 
 
 def parse_prepare(reader: TokenReader, parse: Callable[[str], Statement]) -> Prepare:

@@ -62,6 +62,7 @@ from sparkwave.planner.parse.utility import (
 )
 from sparkwave.planner.parse.with_options import parse_options
 from sparkwave.planner.parse.writes import parse_truncate, parse_write, write_of
+from sparkwave.planner.parse.writing_ctes import with_writes
 from sparkwave.planner.statements import (
     CreateMaterializedView,
     CreateView,
@@ -105,6 +106,10 @@ def parse_statement(sql: str, order: str | None = None) -> Statement:
 
 def _query(reader: TokenReader) -> Statement:
     tree = parse_tree(reader.sql, order=reader.order)
+    return with_writes(tree, lambda rest: _query_of(reader, rest)) or _query_of(reader, tree)
+
+
+def _query_of(reader: TokenReader, tree: exp.Expr) -> Statement:
     written = write_of(tree)  # WITH may begin a write as well
     if written is not None:
         return written

@@ -101,7 +101,19 @@ from sparkwave.planner.statements.roles import (
     RenameUser,
     UserOption,
 )
-from sparkwave.planner.statements.rows import Condition, Copy, Delete, Insert, Merge, Query, Truncate, Update, Upsert
+from sparkwave.planner.statements.rows import (
+    Condition,
+    Copy,
+    Delete,
+    Insert,
+    Merge,
+    Query,
+    Truncate,
+    Update,
+    Upsert,
+    WithWrites,
+    WrittenRows,
+)
 from sparkwave.planner.statements.server import (
     AuditView,
     Backup,
@@ -183,6 +195,7 @@ Statement = (
     | Update
     | Delete
     | Merge
+    | WithWrites
     | Truncate
     | Copy
     | Show
@@ -393,4 +406,6 @@ __all__ = [
     "UserOption",
     "Vacuum",
     "Wait",
+    "WithWrites",
+    "WrittenRows",
 ]

@@ -74,6 +74,23 @@ class Merge:
 
 
 @dataclass(frozen=True)
+class WrittenRows:
+    """A CTE that changes rows: its name, the names of its columns, and the statement whose RETURNING are its rows."""
+
+    name: str
+    columns: tuple[str, ...]
+    statement: Insert | Update | Delete
+
+
+@dataclass(frozen=True)
+class WithWrites:
+    """`WITH w AS (DELETE … RETURNING …) SELECT …`: the writes in turn, then the statement that may read their rows."""
+
+    writes: tuple[WrittenRows, ...]
+    main: Query | Insert | Update | Delete
+
+
+@dataclass(frozen=True)
 class Truncate:
     tables: tuple[Name, ...]
     restarts_identity: bool = False

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from sparkwave.catalog.types import Type
 from sparkwave.planner.statements.relation_names import Name
-from sparkwave.planner.statements.rows import Delete, Insert, Merge, Query, Update
+from sparkwave.planner.statements.rows import Delete, Insert, Merge, Query, Update, WithWrites
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Prepare:
 
     name: str
     types: tuple[Type, ...]
-    statement: Query | Insert | Update | Delete | Merge
+    statement: Query | Insert | Update | Delete | Merge | WithWrites
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ _PARTS = (
     statements.Update,
     statements.Delete,
     statements.Merge,
+    statements.WithWrites,
     statements.Truncate,
     statements.Copy,
     statements.Explain,
@@ -55,6 +56,7 @@ _BEGINS_PIPELINE = (
     statements.Update,
     statements.Delete,
     statements.Merge,
+    statements.WithWrites,
     statements.Truncate,
     statements.Copy,
     statements.SetVariable,
@@ -225,33 +227,39 @@ def _end(session: Session, statement: Transaction) -> Result:
     return result
 
 
-def commit(session: Session) -> None:
-    """Commit the transaction. Raises Error 40001, or the error of a held cursor's query; then nothing is stored."""
+def commit(session: Session, ends_block: bool = True) -> None:
+    """Commit the transaction. Raises Error 40001, or the error of a held cursor's query; then nothing is stored.
+
+    Unless it `ends_block`, it was that of one statement, and the client's cursors stay open.
+    """
     block = session.transaction.block
     assert block is not None
     cursor = session.context.lake.cursor()
     try:
-        session.names.commit()
+        if ends_block:
+            session.names.commit()
         with session.interrupting(cursor):
             has_written = block.commit(cursor, lambda: session.context.store.catalog)
     except BaseException:
-        abandon(session)
+        abandon(session, ends_block)
         raise
     finally:
         cursor.close()
-    session.end_block()
+    if ends_block:
+        session.end_block()
     _leave(session, block)
     if has_written:
         session.committed()
 
 
-def abandon(session: Session) -> None:
+def abandon(session: Session, ends_block: bool = True) -> None:
     """Roll the transaction back."""
     block = session.transaction.block
     if block is None:
         return
-    session.names.rollback()
-    session.end_block()
+    if ends_block:
+        session.names.rollback()
+        session.end_block()
     _restore(session, block.marks[0])
     _leave(session, block)
 

@@ -21,7 +21,7 @@ from sparkwave.server.statements import backups, profiles, show
 from sparkwave.server.wire.parameter_values import decode_parameter
 from sparkwave.server.wire.result import Result, ResultColumn
 from sparkwave.server.wire.text_format import text_array
-from sparkwave.server.writes import dml
+from sparkwave.server.writes import dml, with_writes
 
 # Columns of statements that make their own rows; they are known before the statement runs.
 _FIXED_COLUMNS: dict[type, Callable[[Any], tuple[str, ...]]] = {
@@ -41,6 +41,7 @@ _KINDS: dict[type, str] = {
     statements.Update: "update",
     statements.Delete: "delete",
     statements.Merge: "merge",
+    statements.WithWrites: "merge",
     statements.Truncate: "delete",
     statements.Copy: "copy",
     **dict.fromkeys((statements.Explain, statements.ExplainJob), "explain"),
@@ -93,6 +94,8 @@ class Prepared:
                 return queries.plan(self.session, query, self.oids).batch.parameters
             case statements.Insert() | statements.Update() | statements.Delete() | statements.Merge():
                 return dml.plan(self.session, self.statement, self.oids).parameters
+            case statements.WithWrites() as parts:
+                return with_writes.parameters(self.session, parts, self.oids)
         return ()
 
     @property
@@ -117,6 +120,9 @@ class Prepared:
         if isinstance(self.statement, statements.Insert | statements.Update | statements.Delete):
             with placed(self.statement, self.session):
                 return dml.returned_columns(self.session, self.statement, self.oids)
+        if isinstance(self.statement, statements.WithWrites):
+            with placed(self.statement, self.session):
+                return with_writes.columns(self.session, self.statement, self.oids)
         if isinstance(self.statement, statements.Show):
             return tuple(map(ResultColumn, *show.columns_of(self.statement)))
         if type(self.statement) in _FIXED_COLUMNS:

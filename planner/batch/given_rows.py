@@ -1,0 +1,94 @@
+"""Rows of earlier statements as CTEs of a later one: each column is the array of a parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, TypeVar
+
+from sqlglot import exp
+
+from sparkwave.catalog.types import Type
+from sparkwave.planner.functions.typed import data_type
+from sparkwave.planner.parse.parameter_runs import parameter_numbers
+from sparkwave.planner.parse.trees import folded, is_cte, name_of
+from sparkwave.planner.statements import Name, Query
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class GivenRows:
+    """The name of the CTE, its columns with their types, and the number of the parameter of the first one."""
+
+    name: str
+    columns: tuple[tuple[str, Type], ...]
+    first: int
+
+    def cte(self) -> exp.CTE:
+        arrays = [
+            exp.cast(exp.Parameter(this=exp.Literal.number(self.first + place)), data_type(_array_of(type_)))
+            for place, (_, type_) in enumerate(self.columns)
+        ]
+        names = [exp.to_identifier(name, quoted=True) for name, _ in self.columns]
+        rows = exp.Unnest(
+            expressions=arrays, alias=exp.TableAlias(this=exp.to_identifier("_rows"), columns=names), offset=False
+        )
+        alias = exp.TableAlias(this=exp.to_identifier(self.name, quoted=True))
+        return exp.CTE(this=exp.select("*").from_(rows), alias=alias)
+
+
+def _array_of(type_: Type) -> Type:
+    return replace(type_, dimensions=type_.dimensions + 1)
+
+
+def with_given(part: T, given: Sequence[GivenRows]) -> T:
+    """Return a statement, or a part of one, that has the rows that it reads as CTEs."""
+    made: Any = part
+    if isinstance(part, exp.Query | exp.DML):
+        read = {folded(table.this) for table in part.find_all(exp.Table) if isinstance(table.this, exp.Identifier)}
+        ctes = [rows.cte() for rows in given if rows.name in read]
+        if not ctes:
+            return part
+        made = part.copy()
+        with_ = made.args.get("with_")
+        made.set("with_", exp.With(expressions=[*ctes, *(with_.expressions if with_ is not None else ())]))
+    elif is_dataclass(part) and not isinstance(part, type):
+        made = replace(part, **{f.name: with_given(getattr(part, f.name), given) for f in fields(part) if f.init})
+    return made
+
+
+def trees_in(part: object) -> Iterator[exp.Expr]:
+    """Yield the trees of a statement, or of a part of one."""
+    if isinstance(part, exp.Expr):
+        yield part
+    elif isinstance(part, tuple):
+        for each in part:
+            yield from trees_in(each)
+    elif is_dataclass(part):
+        for field in fields(part):
+            yield from trees_in(getattr(part, field.name))
+
+
+def numbers_in(part: object) -> set[int]:
+    """Return the numbers of the parameters in a statement, or in a part of one."""
+    nodes = (node for tree in trees_in(part) for node in tree.find_all(exp.Parameter))
+    return {number for node in nodes for number in parameter_numbers(node)}
+
+
+def renumbered(query: Query) -> tuple[Query, list[int]]:
+    """Return a query whose parameters count from 1 without gaps, and the numbers that they had."""
+    numbers = sorted(numbers_in(query))
+    if numbers == list(range(1, len(numbers) + 1)):
+        return query, numbers
+    tree = query.tree.copy()
+    for node in list(tree.find_all(exp.Parameter)):
+        for number in parameter_numbers(node)[:1]:
+            node.set("this", exp.Literal.number(numbers.index(number) + 1))
+    return replace(query, tree=tree), numbers
+
+
+def tables_in(part: object) -> list[Name]:
+    """Return the names of the tables, apart from CTEs, in the trees of a statement."""
+    tables = (table for tree in trees_in(part) for table in tree.find_all(exp.Table))
+    return [name_of(table) for table in tables if isinstance(table.this, exp.Identifier) and not is_cte(table)]
