@@ -169,7 +169,7 @@ def not_found(
 
 
 _RELATIONS = frozenset({"relation", "table", "view", "materialized view", "sequence"})
-MISSING = frozenset({UNDEFINED_TABLE, UNDEFINED_OBJECT})  # the errors that IF EXISTS ignores
+MISSING = frozenset({UNDEFINED_TABLE, UNDEFINED_OBJECT, INVALID_SCHEMA_NAME})  # the errors that IF EXISTS ignores
 
 
 def cannot_write(what: object, error: OSError, sqlstate: str = IO_ERROR) -> Error:

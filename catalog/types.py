@@ -129,6 +129,13 @@ class Named:
 
 
 _MARK = "\x01"
+# The names that RisingWave's definitions have for types, where they are not PostgreSQL's in upper case.
+_DEFINED = {
+    "integer": "INT",
+    "double precision": "DOUBLE",
+    "timestamp without time zone": "TIMESTAMP",
+    "time without time zone": "TIME",
+}
 _CATALOG = "pg_catalog"
 # The name of a type that is not yet resolved.
 UNRESOLVED = "unresolved"
@@ -175,6 +182,17 @@ class Type:
     def shown(self) -> str:
         """The type as users write it."""
         return str(self).replace(str(QUOTIENT), "numeric")
+
+    @property
+    def defined(self) -> str:
+        """The type as RisingWave writes it in definitions: `STRUCT<a INT, b CHARACTER VARYING>[]`."""
+        if self.named is not None:
+            return self.shown
+        if self.fields:
+            listed = ", ".join(f"{quote_if_needed(name)} {type_.defined}" for name, type_ in self.fields)
+            return f"STRUCT<{listed}>{'[]' * self.dimensions}"
+        plain = replace(self, dimensions=0).shown
+        return _DEFINED.get(plain, plain.upper()) + "[]" * self.dimensions
 
     @property
     def as_written(self) -> Type:

@@ -16,7 +16,7 @@ PRIVILEGES: dict[str, tuple[str, ...]] = {
     "materialized view": ("SELECT",),
     "index": ("SELECT",),
     "sink": ("SELECT",),
-    "view": ("SELECT",),
+    "view": ("SELECT", "INSERT", "UPDATE", "DELETE"),
     "subscription": ("SELECT",),
     "sequence": ("USAGE", "SELECT", "UPDATE"),
     "function": ("EXECUTE",),

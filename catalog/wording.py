@@ -274,6 +274,9 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str]], Error]], ...] = (
         "{type} out of range", errors.NUMERIC_VALUE_OUT_OF_RANGE)),
     (r"Could not cast value \S+ to DECIMAL", _says(
         "value overflows numeric format", errors.NUMERIC_VALUE_OUT_OF_RANGE)),
+    (r"ORDER BY non-integer literal has no effect", _says(
+        "non-integer constant in ORDER BY", errors.SYNTAX_ERROR)),
+    (r"Overflow in negation of numeric value", _says("value out of range", errors.NUMERIC_VALUE_OUT_OF_RANGE)),
     (r"Overflow in \w+ of INTERVAL", _says("interval out of range", errors.DATETIME_FIELD_OVERFLOW)),
     (r"Unknown TimeZone '(?P<zone>.*?)'", _says(
         'time zone "{zone}" not recognized', errors.INVALID_PARAMETER_VALUE)),

@@ -22,6 +22,7 @@ from sparkwave.server.session.by_literal import by_literal, prepare_lookup
 from sparkwave.server.session.plan_cache import parse, split
 from sparkwave.server.session.portal import Names
 from sparkwave.server.session.prepared import Prepared, is_execute
+from sparkwave.server.session.risingwave_words import add_words
 from sparkwave.server.session.session import Session
 from sparkwave.server.session.suggestions import suggest
 from sparkwave.server.statements import (
@@ -322,6 +323,7 @@ class Client:
 
     def explain(self, error: Error) -> None:
         suggest(self._session, error)
+        add_words(error)
 
     def fail(self) -> None:
         atomic.fail(self._session)

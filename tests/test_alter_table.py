@@ -138,9 +138,8 @@ def test_rows_and_catalogs(session: Connection) -> None:
     assert rows(session, "SELECT col_description('t'::regclass, 2)") == [("the first",)]
     ((_, definition),) = rows(session, "SHOW CREATE TABLE t")
     assert definition == (
-        'CREATE TABLE t (k integer NOT NULL, "First One" integer, b character varying, '
-        "n numeric(12,2) DEFAULT 1.5 NOT NULL, at timestamp with time zone DEFAULT '2024-01-01 00:00:00+00', "
-        "PRIMARY KEY (k))"
+        'CREATE TABLE t (k INT PRIMARY KEY, "First One" INT, b CHARACTER VARYING, '
+        "n NUMERIC(12,2) DEFAULT 1.5 NOT NULL, at TIMESTAMP WITH TIME ZONE DEFAULT '2024-01-01 00:00:00+00')"
     )
     session.execute(definition.replace("TABLE t", "TABLE u"))
     session.execute('ALTER TABLE t DROP COLUMN "First One", DROP IF EXISTS nothing, ADD COLUMN IF NOT EXISTS k int')

@@ -58,8 +58,7 @@ def test_definitions_keep_constraints(module_server: Server, connection: Connect
     connection.execute("ALTER TABLE kept RENAME COLUMN id TO number")
     [(_, text)] = rows(connection, "SHOW CREATE TABLE kept")
     assert text == (
-        "CREATE TABLE kept (number integer, v character varying(3), w integer, "
-        "CONSTRAINT kept_id_check CHECK (number > 0))"
+        "CREATE TABLE kept (number INT, v CHARACTER VARYING(3), w INT, CONSTRAINT kept_id_check CHECK (number > 0))"
     )
     connection.execute("DROP TABLE kept")
     connection.execute(text.encode())

@@ -36,7 +36,7 @@ def test_a_table_has_the_rows_and_types_of_its_query(connection: Connection) -> 
         (2, None, Decimal("2.00"), None, None, True, 2.0),
     ]
     ((definition,),) = rows(connection, "SELECT definition FROM rw_catalog.rw_tables WHERE name = 'made'")
-    assert definition.startswith("CREATE TABLE made (id integer, v character varying, n numeric(10,2)")
+    assert definition.startswith("CREATE TABLE made (id INT, v CHARACTER VARYING, n NUMERIC(10,2)")
 
 
 def test_forms(connection: Connection) -> None:

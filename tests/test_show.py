@@ -54,7 +54,7 @@ COLUMN = ["Name", "Type", "Is Hidden", "Description"]
         ("DESCRIBE keyed", COLUMN, [*KEYED, TIMESTAMP, *KEYS, ("table description", "keyed", None, None)]),
         ("DESCRIBE narrow", COLUMN, [KEYED[0], ("table description", "narrow", None, None)]),
         ("SHOW COLUMNS FROM plain", COLUMN,
-         [("a", "numeric(10,2)", "false", None), ("_row_id", "bigint", "true", None), TIMESTAMP]),
+         [("a", "numeric(10,2)", "false", None), ("_row_id", "serial", "true", None), TIMESTAMP]),
         ("SHOW COLUMNS FROM pg_description", COLUMN,
          [("objoid", "oid", "false", None), ("classoid", "oid", "false", None),
           ("objsubid", "integer", "false", None), ("description", "character varying", "false", None)]),

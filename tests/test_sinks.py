@@ -182,7 +182,7 @@ def test_writers_of_the_table_and_its_sink(session: Connection, in_process_serve
 
 
 REFUSED = [
-        ("CREATE SINK s FROM t", "42601", "missing WITH clause"),
+        ("CREATE SINK s FROM t", "42601", "sink properties not provided"),
         ("CREATE SINK s FROM t WITH (type = 'upsert')", "22023", "missing field 'connector'"),
         ("CREATE SINK s FROM t WITH (connector = 'kinesis')", "0A000", "unsupported sink connector: kinesis"),
         ("CREATE SINK s FROM t WITH (connector = 'blackhole', nope = 1)", "22023", "unexpected options"),

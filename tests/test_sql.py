@@ -101,7 +101,7 @@ def test_a_key_may_have_a_name(connection: Connection) -> None:
     keys = keys.replace("'named'", "'named2'")
     assert sorted(rows(connection, keys)) == [("named_key", [2, 1]), ("the_key", [1])]
     [(_, definition)] = rows(connection, "SHOW CREATE TABLE inline")
-    assert definition == "CREATE TABLE inline (a integer NOT NULL, b integer, CONSTRAINT the_key PRIMARY KEY (a))"
+    assert definition == "CREATE TABLE inline (a INT, b INT, CONSTRAINT the_key PRIMARY KEY (a))"
     error = refused(connection, "CREATE TABLE other (a int, CONSTRAINT one EXCLUDE USING gist (a WITH =))")
     assert error.sqlstate == "0A000"
 

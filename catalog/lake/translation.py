@@ -31,6 +31,7 @@ _TEXT_SQLSTATES: tuple[tuple[str, str], ...] = (
     (r"relation \".*\" does not exist", errors.UNDEFINED_TABLE),
     (r"(type|role) \".*\" does not exist|unrecognized configuration parameter", errors.UNDEFINED_OBJECT),
     (r"schema \".*\" does not exist", errors.INVALID_SCHEMA_NAME),
+    (r"database \".*\" does not exist", errors.INVALID_CATALOG_NAME),
     (r"must be a (superuser|member of the role) ", errors.INSUFFICIENT_PRIVILEGE),
     (r"STAR expression", errors.FEATURE_NOT_SUPPORTED),
     (r"for HTTP [A-Z]+ to |^HTTP Error", errors.IO_ERROR),

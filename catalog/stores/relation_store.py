@@ -19,9 +19,13 @@ from sparkwave.catalog.users import Securable, first_grants
 
 
 def already_exists(relation: Relation) -> Error:
-    """Return PostgreSQL's error for a name in use."""
+    """Return PostgreSQL's error for a name in use, with RisingWave's words as its detail."""
     suffix = "" if relation.created else " and is still being created"
-    return Error(f'relation "{relation.name}" already exists{suffix}', errors.DUPLICATE_TABLE)
+    return Error(
+        f'relation "{relation.name}" already exists{suffix}',
+        errors.DUPLICATE_TABLE,
+        detail=f"{relation.kind} named {relation.name} already exists{suffix}",
+    )
 
 
 def _made(column: Column) -> Column:

@@ -190,9 +190,13 @@ CREATE OR REPLACE MACRO pgf._holds(who, thing, privileges, columns) AS CASE
     ELSE coalesce(list_contains(coalesce(pgf._roles_of(who), []), (SELECT any_value(__owner) FROM pgf._owner WHERE __object = thing)),
                   regexp_matches(upper(privileges), 'SELECT|USAGE|EXECUTE'))
       OR pgf._was_granted(who, thing, privileges, columns) END;
+-- A database by its name or OID.
+CREATE OR REPLACE MACRO pgf._database_in(thing) AS coalesce(
+    (SELECT any_value(__oid) FROM pgf._database WHERE thing IN (__name, __oid::VARCHAR)),
+    if(thing IS NULL OR try_cast(thing AS UINTEGER) IS NOT NULL, NULL,
+       error('database "' || thing || '" does not exist')::UINTEGER));
 CREATE OR REPLACE MACRO pgf.has_database_privilege(who, thing, privileges) AS
-    pgf._holds(pgf._role_name(who), (SELECT any_value(__oid) FROM pgf._database
-                                     WHERE thing::VARCHAR IN (__name, __oid::VARCHAR)),
+    pgf._holds(pgf._role_name(who), pgf._database_in(thing::VARCHAR),
                pgf._known(privileges, 'CREATE TEMPORARY TEMP CONNECT'), '');
 CREATE OR REPLACE MACRO pgf.has_schema_privilege(who, thing, privileges) AS
     pgf._holds(pgf._role_name(who), pgf.regnamespace_in(thing::VARCHAR), pgf._known(privileges, 'CREATE USAGE'), '');

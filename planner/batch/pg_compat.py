@@ -290,6 +290,8 @@ def _current_setting(context: Context, args: list[exp.Expr]) -> exp.Expr:
 
 
 def _current_schemas(context: Context, args: list[exp.Expr]) -> exp.Expr:
+    if args and isinstance(args[0].unnest(), exp.Null):
+        return exp.cast(exp.null(), "VARCHAR[]", dialect="duckdb")
     implicit = not args or args[0] == exp.true()
     return strings(context.search_path if implicit else _explicit(context))
 

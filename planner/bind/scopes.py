@@ -53,7 +53,7 @@ def find(catalog: Catalog, scope: Scope, name: Name) -> Relation | None:
     return next((relation.as_of(scope.as_of) for relation in found if relation is not None), None)
 
 
-_OF_THE_SYSTEM = ("pg_catalog", "rw_catalog", "information_schema")
+OF_THE_SYSTEM = ("pg_catalog", "rw_catalog", "information_schema")
 
 
 def find_read(catalog: Catalog, scope: Scope, name: Name) -> Relation | None:
@@ -63,7 +63,7 @@ def find_read(catalog: Catalog, scope: Scope, name: Name) -> Relation | None:
     """
     if not name.database or name.database == scope.database:
         return find(catalog, scope, name)
-    if name.schema in _OF_THE_SYSTEM:
+    if name.schema in OF_THE_SYSTEM:
         check_database(name, scope.database)
     if name.database not in catalog.databases:
         raise not_found("database", name.database, sqlstate=errors.INVALID_CATALOG_NAME, position=name.position)

@@ -151,7 +151,7 @@ def _connector(statement: CreateSink, given: dict[str, Option]) -> str:
         return TABLE
     if not statement.options:
         hint = "WITH (connector = …) says where the changes go; INTO a table needs none."
-        raise Error("missing WITH clause", errors.SYNTAX_ERROR, hint=hint, position=statement.name.position)
+        raise Error("sink properties not provided", errors.SYNTAX_ERROR, hint=hint, position=statement.name.position)
     if option is None:
         raise _invalid("missing field 'connector'", statement.options[0].position)
     if option.value == TABLE:

@@ -28,7 +28,7 @@ def table_text(name: Name, table: Relation, catalog: Catalog, connector: Connect
     listed += [f"CONSTRAINT {quote_if_needed(check.name)} CHECK ({check.condition})" for check in checks]
     keys: tuple[Unique | ForeignKey, ...] = (*table.constraints.uniques, *table.constraints.foreign_keys)
     listed += [f"CONSTRAINT {quote_if_needed(key.name)} {key_text(key, table, catalog)}" for key in keys]
-    if table.primary_key:
+    if table.primary_key and not _is_inline_key(table):
         key_name = table.constraints.key_name
         named = f"CONSTRAINT {quote_if_needed(key_name)} " if key_name else ""
         listed.append(f"{named}PRIMARY KEY ({', '.join(map(quote_if_needed, table.primary_key))})")
@@ -110,15 +110,24 @@ def _column_text(column: Column, table: Relation) -> str:
         parts.append(f"GENERATED ALWAYS AS ({column.generated}) STORED")
     if column.default is not None:
         parts.append(f"DEFAULT {column.default}")
-    if column.not_null:
+    if column.name in table.primary_key:
+        parts += ["PRIMARY KEY"] if _is_inline_key(table) else []
+    elif column.not_null:
         parts.append("NOT NULL")
     return " ".join(parts)
 
 
 def _type_text(type_: Type, length: int | None) -> str:
     if length is None:
-        return type_.shown
-    return f"{type_.shown}({length})" if type_.is_text else with_modifier(type_, modifier_of_length(length))
+        return type_.defined
+    if type_.is_text:
+        return f"{type_.defined}({length})"
+    return with_modifier(type_, modifier_of_length(length)).upper()
+
+
+def _is_inline_key(table: Relation) -> bool:
+    """Whether the primary key is written beside its column."""
+    return len(table.primary_key) == 1 and not table.constraints.key_name
 
 
 def _watermark_text(watermark: Watermark, column: Column) -> str:

@@ -282,6 +282,10 @@ def parse_alter(reader: TokenReader) -> Statement:
     if not reader.accept("SYSTEM"):
         message = f"ALTER {reader.peek()} is not supported"
         raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=reader.offset + 1)
+    if reader.accept("RESET"):
+        name = reader.dotted_word()
+        reader.finish()
+        return SetVariable(name, None, system=True)
     reader.expect("SET")
     return _assignment(reader, system=True)
 

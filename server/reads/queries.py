@@ -39,7 +39,7 @@ from sparkwave.server.reads.past_queries import at_epoch, environment_at, told
 from sparkwave.server.reads.result_columns import rows_result
 from sparkwave.server.session.plan_cache import Plan
 from sparkwave.server.session.session import Session
-from sparkwave.server.session.variables import SESSION
+from sparkwave.server.session.variables import SESSION, is_custom
 from sparkwave.server.wire.result import Notice, Result
 from sparkwave.server.writes import dml
 from sparkwave.server.writes.sequence_numbers import describe_with
@@ -57,7 +57,7 @@ def _select(session: Session, statement: Query, oids: tuple[int, ...], values: t
     planned = plan(session, statement, oids, values)
     versions = planned.environment.versions
     for name, value, is_local in planned.batch.sets:
-        if name.lower() not in SESSION:
+        if name.lower() not in SESSION and not is_custom(name):
             continue
         if not is_local:
             session.variables.set(name, value)

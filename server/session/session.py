@@ -172,7 +172,7 @@ class Session:
     def _setting(self, name: str) -> str:
         if name in _IDENTITY:
             return _IDENTITY[name](self)
-        if name not in SESSION:
+        if name not in SESSION and name not in self.variables.assigned:
             raise KeyError(name)
         return self.variables.get(name)
 

@@ -9,7 +9,7 @@ from sparkwave.catalog.errors import Error
 from sparkwave.server.context import Context
 from sparkwave.server.session.effective_user import AUTHORIZATION, ROLE, Identity
 from sparkwave.server.session.session_transaction import SessionTransaction
-from sparkwave.server.session.variables import SYSTEM, find, normalise, resolve_name
+from sparkwave.server.session.variables import SYSTEM, find, is_custom, normalise, resolve_name
 
 # Variables that, outside a block or unless the block sets them, have the value of their `default_` variable.
 _OF_TRANSACTIONS = ("transaction_isolation", "transaction_deferrable")
@@ -70,6 +70,8 @@ class SessionVariables:
             return "on" if self._context.lake.read_only else "off"
         if resolved == AUTHORIZATION:
             return self.assigned.get(AUTHORIZATION) or self._identity.login.name
+        if is_custom(resolved) and resolved not in self.assigned:
+            raise Error(f'unrecognized configuration parameter "{name}"', errors.UNDEFINED_OBJECT)
         variable = find(name, system=False)
         stored = self._context.store.catalog.parameters.get(resolved, variable.default)
         return self.assigned.get(resolved, stored)
@@ -97,7 +99,7 @@ class SessionVariables:
         if variable.name == "atomic_transactions" and self._transaction.is_open:
             message = f"{variable.name} cannot be set in a transaction block"
             raise Error(message, errors.ACTIVE_TRANSACTION, hint="Set it by itself, before BEGIN.")
-        normal = None if value is None else normalise(variable, value, self.get(name))
+        normal = None if value is None else normalise(variable, value, self.get(name) if variable.is_partial else "")
         if variable.name in (AUTHORIZATION, ROLE):
             normal = self._identity.check(variable.name, normal, self.assigned)
         replaced = (AUTHORIZATION, ROLE) if variable.name == AUTHORIZATION else (variable.name,)

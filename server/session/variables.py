@@ -6,6 +6,7 @@ or Sparkwave's own where RisingWave has none.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -246,8 +247,16 @@ def resolve_name(name: str) -> str:
     return _ALIASES.get(name.lower(), name.lower())
 
 
+# The name of a variable that a client makes for itself, as in PostgreSQL: `app.user`.
+_CUSTOM = re.compile(r"[a-z_]\w*(\.[a-z_]\w*)+", re.IGNORECASE)
+
+
+def is_custom(name: str) -> bool:
+    return _CUSTOM.fullmatch(name) is not None
+
+
 def find(name: str, *, system: bool) -> Variable:
-    """Return the variable of a name.
+    """Return the variable of a name, which may be one of the client's own unless it is for the `system`.
 
     Raises Error 42704 for an unknown one, 55P02 for one that has no system default.
     """
@@ -255,6 +264,8 @@ def find(name: str, *, system: bool) -> Variable:
     if system and resolved in (AUTHORIZATION, ROLE):  # they have no default for all sessions
         raise Error(f'parameter "{resolved}" cannot be changed', errors.CANT_CHANGE_RUNTIME_PARAM)
     variable = SESSION.get(resolved) or (SYSTEM.get(resolved) if system else None)
+    if variable is None and is_custom(name) and not system:
+        return Variable(resolved, "", text, "a variable of the client")
     if variable is None:
         if system:
             raise Error(f'unrecognized system parameter "{name}"', errors.UNDEFINED_OBJECT)

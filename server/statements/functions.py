@@ -258,6 +258,8 @@ def find_function(session: Session, name: Name, types: tuple[Type, ...] | None) 
         )
     if not found:
         message = f"function {_written(name, types)} does not exist"
+        if types is None:
+            message = f'could not find a function named "{name}"'
         raise Error(message, errors.UNDEFINED_FUNCTION, position=name.position)
     return found[0]
 

@@ -3,24 +3,40 @@
 from __future__ import annotations
 
 from sparkwave.catalog import errors
-from sparkwave.catalog.errors import Error
+from sparkwave.catalog.errors import Error, not_found
 from sparkwave.catalog.model import Relation
+from sparkwave.catalog.names import TEMPORARY_SCHEMA, is_temporary_schema
 from sparkwave.catalog.relation_details import with_article
 from sparkwave.catalog.system.system_views import is_system
 from sparkwave.planner.batch.pg_names import is_reserved
 from sparkwave.planner.bind.binder import resolve
+from sparkwave.planner.bind.scopes import OF_THE_SYSTEM
 from sparkwave.planner.statements import Name
 from sparkwave.server.session.session import Session
 
 
 def find_of_kind(session: Session, name: Name, kind: str) -> Relation:
-    """Return the relation of a name and kind. Raises Error 42P01 or 42704 if there is none, 42809 for another kind."""
+    """Return the relation of a name and kind.
+
+    Raises Error 42P01 or 42704 if there is none, 3F000 if its schema is missing, 42809 for another kind.
+    """
+    _check_schema(session, name)
     relation = find_named(session, name, kind)
     if relation.kind != kind:
         right = relation.kind
         message = f"Use `DROP {right.upper()}` to drop {with_article(right)}."
-        raise Error(message, errors.WRONG_OBJECT_TYPE, position=name.position)
+        words = f"{kind} not found: {name}"
+        raise Error(message, errors.WRONG_OBJECT_TYPE, detail=words, position=name.position)
     return relation
+
+
+def _check_schema(session: Session, name: Name) -> None:
+    """Raise Error 3F000 for a name in a schema that is missing."""
+    schema, known = name.schema, session.context.store.catalog.schemas
+    if name.database is not None or schema is None or (session.database, schema) in known:
+        return
+    if schema not in (*OF_THE_SYSTEM, TEMPORARY_SCHEMA) and not is_temporary_schema(schema):
+        raise not_found("schema", schema, sqlstate=errors.INVALID_SCHEMA_NAME, position=name.position)
 
 
 def find_to_alter(session: Session, name: Name, kind: str) -> Relation:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from sparkwave.catalog import errors
-from sparkwave.catalog.errors import Error
+from sparkwave.catalog.errors import Error, not_found
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.model import Catalog, Column, Relation
 from sparkwave.catalog.stores.placing import place
@@ -81,6 +81,8 @@ def swap_relations(session: Session, statement: SwapRelations) -> Result:
                 detail=f"{one.name} is a {one.kind}, {other.name} is a {other.kind}.",
                 position=statement.other.position,
             )
+        if one.kind != statement.kind:
+            raise not_found(statement.kind, str(statement.name), position=statement.name.position)
         for relation, name in ((one, statement.name), (other, statement.other)):
             check_created(relation, name)
             refuse_altering(store.catalog, relation)
