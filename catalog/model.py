@@ -508,6 +508,8 @@ INTERNAL_TABLE = "internal table"
 # Statuses of a streaming job (RisingWave: proto/meta.proto, JobStatus). FAILED is Sparkwave's own: no query may read
 # the job until it has caught up.
 INITIAL, CREATING, CREATED, FAILED = "INITIAL", "CREATING", "CREATED", "FAILED"
+# Why a view is behind that is refreshed at intervals.
+RESTING = "changes wait for the next refresh"
 
 
 @dataclass(frozen=True)
@@ -581,6 +583,11 @@ class Job:
     deliver_from: int | None = None
     views_at: int | None = None
     since: datetime | None = None
+
+    @property
+    def is_resting(self) -> bool:
+        """Whether the view is behind because it waits for the time of its next refresh."""
+        return self.is_behind and self.error == RESTING
 
     @property
     def is_behind(self) -> bool:

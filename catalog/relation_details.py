@@ -230,6 +230,7 @@ class StreamingSettings:
     - `barrier_latency_target_ms`: how long barriers may take beside the job's backfill, in ms; 0 for any time, None for
       the system parameter's.
     - `retention_s`: for how many seconds queries see a row of an append-only table; None for ever.
+    - `refresh_s`: after how many seconds a materialized view takes in what has changed; None for one that follows.
     - `config`: keys of RisingWave's section `streaming`, each with its value in TOML, by key; they have no effect.
     """
 
@@ -240,6 +241,7 @@ class StreamingSettings:
     dml_rate_limit: int | None = None
     barrier_latency_target_ms: int | None = None
     retention_s: int | None = None
+    refresh_s: int | None = None
 
 
 NO_CONSTRAINTS = Constraints()

@@ -213,6 +213,31 @@ def test_over_a_restart(tmp_path: Path, faults: Faults) -> None:
         assert faults.anew == []
 
 
+def test_one_that_is_refreshed_at_intervals(tmp_path: Path) -> None:
+    """It rests beside changes, over a restart too; once it is time, it has the rows of its query."""
+    made = "CREATE MATERIALIZED VIEW {} WITH (refresh.interval.sec = {}) AS " + QUERIES["b"]
+    with opened(tmp_path / "lake", **IN_PROCESS) as (context, client):
+        make(client)
+        run(client, made.format("often", 1))
+        run(client, made.format("seldom", 3600))
+        before = sorted(run(client, "SELECT * FROM seldom"))
+        go_on(context, client, 0)
+        assert sorted(run(client, "SELECT * FROM often")) == before
+        assert job(context, "often").is_resting
+        time.sleep(1.1)
+        go_on(context, client, 1, 2)
+        stood = job(context, "seldom").position
+    assert check_directory(tmp_path / "lake", views=True).findings == (), "it is compared as of its last refresh"
+    with opened(tmp_path / "lake", **IN_PROCESS) as (context, client):
+        go_on(context, client, 3)
+        assert job(context, "seldom").position == stood
+        assert sorted(run(client, "SELECT * FROM seldom")) == before
+        while job(context, "often").is_resting:
+            time.sleep(1.1)
+            go_on(context, client, 4)
+        check(client, {"often": QUERIES["b"], **QUERIES}, "refreshed again")
+
+
 def test_what_is_forgotten_is_computed_anew(tmp_path: Path, faults: Faults) -> None:
     """Also of a view that a server before this one has given up, of which nobody knows where it stands."""
     with opened(tmp_path / "lake", **IN_PROCESS) as (context, client):

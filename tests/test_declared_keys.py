@@ -93,7 +93,7 @@ def test_definitions_keep_them(connection: Connection) -> None:
     connection.execute("ALTER SCHEMA apart RENAME TO away")
     connection.execute('ALTER TABLE away."the papa" RENAME COLUMN id TO key')
     made = (
-        "CREATE TABLE junior (a integer, b integer, CONSTRAINT junior_a_b_key UNIQUE (a, b), CONSTRAINT junior_a_fkey "
+        "CREATE TABLE junior (a INT, b INT, CONSTRAINT junior_a_b_key UNIQUE (a, b), CONSTRAINT junior_a_fkey "
         'FOREIGN KEY (a) REFERENCES away."the papa" (key) ON DELETE CASCADE, CONSTRAINT junior_b_fkey FOREIGN KEY (b) '
         'REFERENCES away."the papa" ("X"))'
     )
@@ -107,7 +107,7 @@ def test_definitions_keep_them(connection: Connection) -> None:
     assert definition("niece") == 'CREATE TABLE public.niece (a INT REFERENCES away."the papa")'
     connection.execute('ALTER TABLE away."the papa" ALTER "X" TYPE bigint')
     connection.execute('DROP TABLE away."the papa" CASCADE')
-    assert definition("junior") == "CREATE TABLE junior (a integer, b integer, CONSTRAINT junior_a_b_key UNIQUE (a, b))"
+    assert definition("junior") == "CREATE TABLE junior (a INT, b INT, CONSTRAINT junior_a_b_key UNIQUE (a, b))"
 
 
 def test_another_type_in_the_lake(connection: Connection) -> None:

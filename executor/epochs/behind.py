@@ -205,8 +205,9 @@ class Behind:
 
     @property
     def lagging(self) -> list[Job]:
-        """The views that are left behind and that may be read all the same."""
-        return [job for job in self._store.catalog.jobs if job.is_behind and job.status != FAILED]
+        """The views that are left behind by a fault, and that may be read all the same."""
+        jobs = self._store.catalog.jobs
+        return [job for job in jobs if job.is_behind and not job.is_resting and job.status != FAILED]
 
     @property
     def due_s(self) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from sparkwave.catalog import errors
@@ -11,7 +11,7 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.snapshot_changes import is_kept
 from sparkwave.catalog.log_context import logged
-from sparkwave.catalog.model import Epoch, Job, Position, Relation
+from sparkwave.catalog.model import FAILED, RESTING, Epoch, Job, Position, Relation
 from sparkwave.catalog.stores.store import Store
 from sparkwave.executor.epochs.advance import Advance, View
 from sparkwave.executor.epochs.behind import Behind, Left
@@ -134,6 +134,9 @@ class EpochWork:
         def has_changes(since: int) -> bool:
             return any(up.id in self.pending or self.feeds.has_changes(up, since, epoch.snapshot) for up in reads)
 
+        if relation.streaming.refresh_s is not None and self._rests(relation, job, reads):
+            self.left[relation.id] = Left(Error(RESTING, errors.OBJECT_IN_USE), has_failed=False)
+            return
         if job.is_behind and not behind.is_due(job, has_changes, self.is_awaited):
             self.left[relation.id] = behind.still(job)
             return
@@ -142,11 +145,9 @@ class EpochWork:
                 self._catch_up(relation, job)
                 self.recovered.append(job)
             else:
-                tables = (up for up in reads if up.is_table)
-                touched = any(self.feeds.has_changes(table, self.applied.snapshot, epoch.snapshot) for table in tables)
-                touched |= not self.pending.keys().isdisjoint(relation.upstreams)
+                touched = self._is_touched(relation, reads)
                 self.has_computed |= touched
-                if touched or self.tools.plans.view(relation, catalog).plan.reads_now:
+                if touched or self._reads_now(relation):
                     self._take_along(relation, Position(self.applied, epoch.snapshot))
                 behind.forget((relation.id,))
         except NotStored:
@@ -155,6 +156,28 @@ class EpochWork:
             if self.is_stopping():
                 raise
             self.left[relation.id] = behind.failed(relation, error_of(error), epoch.snapshot, began)
+
+    def _is_touched(self, relation: Relation, reads: Iterable[Relation]) -> bool:
+        """Whether anything that a view reads has changed within the epoch."""
+        tables = (up for up in reads if up.is_table)
+        since, until = self.applied.snapshot, self.epoch.snapshot
+        in_tables = any(self.feeds.has_changes(table, since, until) for table in tables)
+        return in_tables or not self.pending.keys().isdisjoint(relation.upstreams)
+
+    def _reads_now(self, relation: Relation) -> bool:
+        return self.tools.plans.view(relation, self.tools.store.catalog).plan.reads_now
+
+    def _rests(self, relation: Relation, job: Job, reads: Iterable[Relation]) -> bool:
+        """Whether a view that is refreshed at intervals leaves changes for its next refresh.
+
+        The interval begins with the epoch before the first change that the view has not taken in.
+        """
+        if job.status == FAILED:
+            return False
+        if not job.is_behind:
+            return self._is_touched(relation, reads) or self._reads_now(relation)
+        due_s = relation.streaming.refresh_s or 0
+        return job.position is not None and self.epoch.time_us < job.position.epoch.time_us + due_s * 1_000_000
 
     def _catch_up(self, relation: Relation, job: Job) -> None:
         """Advance a view that was left behind, by the changes since its position, or computed in full."""

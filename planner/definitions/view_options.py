@@ -15,7 +15,8 @@ from sparkwave.planner.statements import Option
 RATE_LIMIT, ORDER, STRATEGY = "backfill_rate_limit", "backfill_order", "backfill_strategy"
 SERVERLESS, RESOURCE_GROUP = "cloud.serverless_backfill_enabled", "resource_group"
 MAX_COST, BARRIER_TARGET = "backfill_max_cost", "barrier_latency_target_ms"
-KNOWN = frozenset({RATE_LIMIT, ORDER, STRATEGY, SERVERLESS, RESOURCE_GROUP, MAX_COST, BARRIER_TARGET})
+REFRESH = "refresh.interval.sec"
+KNOWN = frozenset({RATE_LIMIT, ORDER, STRATEGY, SERVERLESS, RESOURCE_GROUP, MAX_COST, BARRIER_TARGET, REFRESH})
 _U32, _I32 = range(2**32), range(2**31)
 
 
@@ -30,6 +31,12 @@ class JobOptions:
     resource_group: Option | None = None
     max_cost: Option | None = None
     barrier_target_ms: int | None = None
+    refresh: Option | None = None
+
+    @property
+    def refresh_s(self) -> int | None:
+        """The seconds between two refreshes of a view."""
+        return int(self.refresh.value) if self.refresh is not None else None
 
     def applied(self, settings: BackfillSettings) -> BackfillSettings:
         """Return the session's settings, overridden by the options."""
@@ -56,6 +63,8 @@ def read_options(options: tuple[Option, ...]) -> JobOptions:
         )
     if MAX_COST in given:
         amount(given[MAX_COST])
+    if REFRESH in given:
+        _check_interval(given[REFRESH])
     limit, serverless, group = given.get(RATE_LIMIT), given.get(SERVERLESS), given.get(RESOURCE_GROUP)
     is_serverless = serverless.value == "true" if serverless is not None else None  # only this word, as in RisingWave
     if group is not None and is_serverless:
@@ -72,7 +81,19 @@ def read_options(options: tuple[Option, ...]) -> JobOptions:
         group,
         given.get(MAX_COST),
         _target_ms(given[BARRIER_TARGET]) if BARRIER_TARGET in given else None,
+        given.get(REFRESH),
     )
+
+
+def _check_interval(option: Option) -> None:
+    """Raise Error 22023 for anything but a number of seconds from 1."""
+    if not milliseconds(option.value):
+        raise Error(
+            f"invalid value for {option.name}: {option.value}",
+            errors.INVALID_PARAMETER_VALUE,
+            hint=f"It is a number of seconds from 1 to {_I32[-1]}.",
+            position=option.value_position,
+        )
 
 
 def rows_a_second(option: Option, what: str = "the backfill") -> int:

@@ -161,7 +161,9 @@ def _jobs(context: Context) -> Iterator[Metric]:
     audited = [(name[id_], results[id_][0] == DIFFERENT) for id_ in jobs if id_ in results]
     different = "1 for a view whose last audit found other rows than its query's"
     yield gauge("sparkwave_view_different", different, ("job_id", "job"), audited)
-    behind = [(name[id_], job.is_behind) for id_, job in jobs.items() if catalog.by_id[id_].created]
+    behind = [
+        (name[id_], job.is_behind and not job.is_resting) for id_, job in jobs.items() if catalog.by_id[id_].created
+    ]
     yield gauge(
         "sparkwave_job_behind", "1 for a created job that the others have left behind", ("job_id", "job"), behind
     )

@@ -179,7 +179,9 @@ def _job_state(job: Job) -> str:
     """The state of a job in rw_job_status."""
     if job.status in (INITIAL, CREATING):
         return "CREATING"
-    return "FAILED" if job.status == FAILED else "BEHIND" if job.is_behind else "FOLLOWING"
+    if job.status == FAILED:
+        return "FAILED"
+    return "RESTING" if job.is_resting else "BEHIND" if job.is_behind else "FOLLOWING"
 
 
 def _fresh_as_of(job: Job, applied: Epoch) -> datetime | None:

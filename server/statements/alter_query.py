@@ -6,6 +6,8 @@ computing the view's rows again (reference §8.4).
 
 from __future__ import annotations
 
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
 from sparkwave.planner.statements import AlterQuery
 from sparkwave.server.session.session import Session
 from sparkwave.server.statements.planned_jobs import creation_of
@@ -24,4 +26,7 @@ def alter_query(session: Session, statement: AlterQuery) -> Result:
     if isinstance(view, Notice):
         return altered(statement.kind, view)
     check_created(view, statement.name)
+    if view.streaming.refresh_s is not None:
+        message = "ALTER MATERIALIZED VIEW is not supported for batch refresh materialized views"
+        raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=statement.name.position)
     return run_job(session, creation_of(view, statement), "ALTER MATERIALIZED VIEW", view)

@@ -128,6 +128,23 @@ def refuse_temporary(session: Session, upstreams: Iterable[int]) -> None:
         raise Error(f'views must not use temporary tables, as "{read[0]}" is', errors.FEATURE_NOT_SUPPORTED)
 
 
+def refuse_refreshed(session: Session, relation: Relation) -> None:
+    """Raise Error 0A000, in RisingWave's words, for a job that reads a view that is refreshed at intervals.
+
+    Such a view itself reads no source: the rows of its upstreams have to be there when it is refreshed.
+    """
+    by_id = session.context.store.catalog.by_id
+    read = [by_id[id_] for id_ in relation.upstreams if id_ in by_id]
+    if any(each.streaming.refresh_s is not None for each in read):
+        message = "creating streaming jobs on batch refresh materialized views is not supported"
+        raise Error(message, errors.FEATURE_NOT_SUPPORTED)
+    source = next((each for each in read if each.kind == "source"), None)
+    if relation.streaming.refresh_s is not None and source is not None:
+        message = "batch refresh materialized views must not depend on sources directly"
+        detail = f"{source.qualified_name} is a source."
+        raise Error(message, errors.FEATURE_NOT_SUPPORTED, detail=detail, hint="Read a materialized view over it.")
+
+
 def existing_notice(session: Session, statement: Creation) -> Notice | None:
     """Return a notice for an existing name with IF NOT EXISTS, None for a free name. Raises Error 42P07 otherwise."""
     assert not isinstance(statement, CreateType | CreateDomain)

@@ -53,6 +53,9 @@ def planned_job(session: Session, statement: CreateStreaming, replaces: Relation
     catalog, scope = environment.catalog, environment.scope
     streaming = streaming_of(statement, catalog, scope)
     options = read_options(streaming.options)
+    if options.refresh is not None and not isinstance(statement, CreateMaterializedView):
+        message = f'unexpected options in WITH clause: ["{options.refresh.name}"]'
+        raise Error(message, errors.INVALID_PARAMETER_VALUE, position=options.refresh.position)
     made = new_settings(session, KINDS[type(statement)])
     settings = options.applied(session.backfill_settings)
     if isinstance(statement, CreateIndex):
@@ -65,7 +68,7 @@ def planned_job(session: Session, statement: CreateStreaming, replaces: Relation
     if replaces is not None:
         running = catalog.job_by_id[replaces.id]
         made, group = replace(made, parallelism=running.parallelism), running.specific_group
-    made = replace(made, barrier_latency_target_ms=options.barrier_target_ms)
+    made = replace(made, barrier_latency_target_ms=options.barrier_target_ms, refresh_s=options.refresh_s)
     usual = session.context.store.catalog.databases[session.database]
     return PlannedJob(streaming, options, made, settings, plan, is_serverless, group, group or usual, began)
 

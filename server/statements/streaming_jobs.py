@@ -34,7 +34,7 @@ from sparkwave.planner.since import PLANNER
 from sparkwave.planner.statements import CreateIndex, CreateSink, CreateStreaming
 from sparkwave.server.session.session import Session
 from sparkwave.server.statements.named_connections import with_connection
-from sparkwave.server.statements.new_relations import existing_notice, refuse_temporary, target_schema
+from sparkwave.server.statements.new_relations import existing_notice, refuse_refreshed, refuse_temporary, target_schema
 from sparkwave.server.statements.planned_jobs import placed_index, planned_job
 from sparkwave.server.statements.quotes import check_cost
 from sparkwave.server.statements.secrets import named_secrets
@@ -94,6 +94,7 @@ def _run_job(session: Session, statement: CreateStreaming, what: str, replaces: 
     refuse_temporary(session, upstreams)
     schema = target_schema(session, statement) if replaces is None else replaces.schema
     relation = replace(_relation(session, environment, statement, plan, upstreams, schema), streaming=made)
+    refuse_refreshed(session, relation)
     if connection is not None:
         relation = replace(relation, details=_connected(relation.sink, connection))
     if replaces is not None:
