@@ -1520,9 +1520,12 @@ CREATE OR REPLACE MACRO pg.array_cat_before(e, a) AS if(len(e) > 0, list_prepend
 CREATE OR REPLACE MACRO pg.array_remove(a, x) AS list_filter(a, lambda e: e IS DISTINCT FROM x);
 CREATE OR REPLACE MACRO pg.array_replace(a, x, y) AS
     list_transform(a, lambda e: CASE WHEN e IS NOT DISTINCT FROM x THEN y ELSE e END);
-CREATE OR REPLACE MACRO pg.array_position(a, x) AS nullif(list_position(a, x), 0)::INTEGER,
-    (a, x, n) AS if(n IS NULL, pg.raise('22004', 'initial position must not be null'),
-        (nullif(list_position(a[greatest(n, 1):], x), 0) + greatest(n, 1) - 1)::INTEGER);
+CREATE OR REPLACE MACRO pg.array_position
+    (a, x) AS nullif(list_position(a, x), 0)::INTEGER,
+    (a, x, start) AS CASE
+        WHEN a IS NULL THEN NULL
+        WHEN start IS NULL THEN pg.raise('22004', 'initial position must not be null')
+        ELSE (nullif(list_position(a[greatest(start, 1):], x), 0) + greatest(start, 1) - 1)::INTEGER END;
 CREATE OR REPLACE MACRO pg.array_positions(a, x) AS
     list_transform(list_filter(range(1, len(a) + 1), lambda n: a[n] IS NOT DISTINCT FROM x), lambda n: n::INTEGER);
 CREATE OR REPLACE MACRO pg.array_contains(a, b) AS
