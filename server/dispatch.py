@@ -323,7 +323,8 @@ class Client:
 
     def explain(self, error: Error) -> None:
         suggest(self._session, error)
-        add_words(error)
+        if self._session.variables.flag("risingwave_error_details"):
+            add_words(error)
 
     def fail(self) -> None:
         atomic.fail(self._session)

@@ -82,6 +82,9 @@ SESSION: dict[str, Variable] = {
         Variable("atomic_transactions", "false", boolean, "What is written from BEGIN to COMMIT is stored at COMMIT"),
         Variable("unique_violations", "false", boolean, "An INSERT of a key that exists is an error, not an overwrite"),
         Variable("risingwave_command_tags", "false", boolean, "Tags are RisingWave's, such as CREATE_TABLE"),
+        Variable(
+            "risingwave_error_details", "false", boolean, "Errors about missing names have RisingWave's words as detail"
+        ),
         # RisingWave's variables that have no effect here.
         Variable("locality_backfill_mode", "auto", one_of("auto", "always"), _NO_EFFECT),
         Variable("auto_locality_backfill_min_size", "10737418240", integer(*U64), _NO_EFFECT),
