@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from sparkwave.catalog.errors import INVALID_TEXT_REPRESENTATION, Error
 
@@ -23,7 +22,6 @@ class Part:
     is_quoted: bool = False
 
 
-@lru_cache(maxsize=1000)
 def parts_of(
     pattern: str, words: tuple[str, ...], prefixes: tuple[str, ...] = (), suffixes: tuple[str, ...] = ()
 ) -> tuple[Part, ...]:

@@ -241,7 +241,10 @@ def test_tasks_are_sent_whole(tmp_path: Path) -> None:
         Step("none", 'SELECT * FROM "state" WHERE i < 0', made(tmp_path / "none")),
         Step(
             "view",
-            """SELECT count(*) AS n, max(memory.pg.upper('ß' || now)) AS s FROM "state" """,
+            """SELECT count(*) AS n, max(memory.pg.upper('ß' || now)) AS s, memory.pg.chars(count(*), 'FMRN')
+                      || memory.pg.date_of('5 may 2024', 'DD Mon YYYY') || memory.pg.chars(now()::TIMESTAMP, '"q"TH')
+                      || memory.pg.format_of('%2$*1$s', ['3', 'x']) || octet_length(memory.pg.sha512('a'::BLOB)) AS t
+               FROM "state" """,
             made(tmp_path / "view"),
         ),
     )
@@ -268,7 +271,7 @@ def test_tasks_are_sent_whole(tmp_path: Path) -> None:
     assert [(file.step, file.rows) for file in files] == [("state", 10), ("none", 0), ("view", 1)]
     assert all(os.path.getsize(file.path) == file.size for file in files)
     [row] = duckdb.sql(f"FROM '{files[-1].path}'").fetchall()
-    assert row == (10, "ß1970-01-01 00:00:05+00")
+    assert row == (10, "ß1970-01-01 00:00:05+00", "X2024-05-05qTH  x64")
     assert duckdb.sql(f"SELECT DISTINCT half FROM '{files[0].path}'").fetchall() == [(3,)]
     with pytest.raises(kernel.TaskError, match="Could not convert string 'a'") as raised:
         kernel.read_answers([*answers, failed])
