@@ -25,8 +25,7 @@ def find_of_kind(session: Session, name: Name, kind: str) -> Relation:
     if relation.kind != kind:
         right = relation.kind
         message = f"Use `DROP {right.upper()}` to drop {with_article(right)}."
-        words = f"{kind} not found: {name}"
-        raise Error(message, errors.WRONG_OBJECT_TYPE, detail=words, position=name.position)
+        raise Error(message, errors.WRONG_OBJECT_TYPE, position=name.position)
     return relation
 
 
