@@ -1207,7 +1207,7 @@ CREATE OR REPLACE MACRO pg._part_of_document(j, k) AS CASE json_type(j)
     WHEN 'OBJECT' THEN json_extract(j, pg._pointer([k]))
     WHEN 'ARRAY' THEN if(regexp_full_match(k, '\s*[-+]?\d+'), json_extract(j, TRY_CAST(k AS BIGINT)), NULL) END;
 CREATE OR REPLACE MACRO pg._part_by_part(j, path) AS list_reduce(
-    list_prepend({'part': j, 'key': ''}, list_transform(path, lambda _key: {'part': NULL::JSON, 'key': _key})),
+    list_prepend({'part': json_extract(j, '$'), 'key': ''}, list_transform(path, lambda _key: {'part': NULL::JSON, 'key': _key})),
     lambda _found, _next: {'part': pg._part_of_document(_found['part'], _next['key']), 'key': ''})['part'];
 CREATE OR REPLACE MACRO pg.json_at(j, path) AS CASE
     WHEN len(path) = 0 THEN j
