@@ -27,6 +27,31 @@ number) or for a group's aggregate, and the view lives on; functions, operators,
 [tried with the limits of their types](../tests/test_extreme_values.py).
 [Such rows are counted](jobs.md#rows-whose-expressions-fail). The exception is `sum` and `avg` of numerics
 with a total beyond 1e19: that view is set apart, [with its reason](jobs.md#what-cannot-follow).
+
+RisingWave's own end-to-end tests cannot be downloaded here, so they are not run whole. Of about 130 of their files 1637
+statements were copied, those that looked doubtful, and run by hand on 29 November 2026; where these pages follow
+PostgreSQL, its answer is expected. By where they stand in RisingWave's `e2e_test`, that many gave what is expected:
+
+| Statements of | alike | tried |
+| --- | ---: | ---: |
+| ddl (with users, secrets, subscriptions) | 475 | 540 |
+| batch (functions, types, aggregates, catalogs) | 417 | 478 |
+| streaming, backfill, dml, udf, error_ui | 377 | 426 |
+| sink, source (datagen), ttl, transaction, and queries of all of them | 144 | 154 |
+| batch_refresh (`refresh.interval.sec`) | 39 | 39 |
+| all | 1452 | 1637 |
+
+That is 89 % of the doubtful ones; the share of whole files was not measured. What differs:
+
+- types that are not there: map, int256, vector, variant; NaN, infinity and numbers beyond 19 digits of decimals;
+- EMIT ON WINDOW CLOSE over the watermark of a materialized view, event-time temporal joins, the contents of internal
+  state tables and of the storage's catalogs, `now()` in `generate_series` of a view;
+- functions overloaded by the types of their arguments, the normal form of SHOW CREATE FUNCTION, `pgp_sym_encrypt`,
+  `array_is_overlap`, patterns of `to_date` and `format` that are no constants, `batch_expr_strict_mode = false`;
+- REPLACE SINK, `auto.schema.change`, SETTINGS, `GRANT role … WITH INHERIT`, audit logs;
+- accepted, where RisingWave refuses it: `ARRAY[]` without a type, HOP with a negative size,
+  `SET transaction_isolation TO 'read committed'`, dropping a column of a sink's target that the sink does not write;
+- texts: an error has no chain of causes (`error_ui`), and definitions of indexes and views have PostgreSQL's form.
 """
 
 _SIGNS = {WORKS: "works", DIFFERS: "**differs**", REFUSED: "refused"}
