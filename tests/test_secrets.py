@@ -69,6 +69,14 @@ def test_statements(session: Connection) -> None:
         assert error.diag.statement_position is not None
 
 
+def test_wrong_options_of_a_secret(session: Connection) -> None:
+    for options, message in (
+        ("backend = 'hashicorp_vault'", 'secret backend "hashicorp_vault" is not supported'),
+        ("backend = 'meta', path = 'p'", 'unrecognized option of a secret: "path"'),
+    ):
+        assert refused(session, f"CREATE SECRET s WITH ({options}) AS 'x'").diag.message_primary == message
+
+
 def test_a_source_and_a_sink_with_secrets(session: Connection, bucket: Bucket) -> None:
     """A secret is what it stands for, also after a restart of the reader, and stays while something uses it."""
     session.execute("CREATE SECRET which WITH (backend = 'meta') AS 'data'")

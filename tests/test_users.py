@@ -416,6 +416,7 @@ def test_granting_on(granted: Server) -> None:
     [
         ("GRANT SELECT ON t TO nobody", "42704", 'role "nobody" does not exist'),
         ("GRANT USAGE ON t TO reader", "0LP01", "invalid privilege type USAGE for table"),
+        ("GRANT INSERT ON ALL SOURCES IN SCHEMA public TO reader", "0LP01", "invalid privilege type INSERT for source"),
         ("GRANT SELECT ON nothing TO reader", "42P01", None),
         ("GRANT USAGE ON SCHEMA nothing TO reader", "3F000", 'schema "nothing" does not exist'),
         ("GRANT CONNECT ON DATABASE nothing TO reader", "3D000", 'database "nothing" does not exist'),

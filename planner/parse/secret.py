@@ -36,9 +36,13 @@ def _value(reader: TokenReader) -> str:
     backend = options.get("backend")
     if backend is None:
         raise Error("missing field `backend`", errors.INVALID_PARAMETER_VALUE, position=position)
-    if backend.value != "meta" or len(options) > 1:
-        wrong = backend if backend.value != "meta" else next(o for o in options.values() if o is not backend)
-        message = f"secrets are kept in the backend meta alone: {wrong.name} = {wrong.value}"
+    if backend.value != "meta":
+        message = f'secret backend "{backend.value}" is not supported'
+        hint = "The backend is meta."
+        raise Error(message, errors.INVALID_PARAMETER_VALUE, hint=hint, position=backend.position)
+    if len(options) > 1:
+        wrong = next(option for option in options.values() if option is not backend)
+        message = f'unrecognized option of a secret: "{wrong.name}"'
         raise Error(message, errors.INVALID_PARAMETER_VALUE, position=wrong.position)
     return _text(reader)
 

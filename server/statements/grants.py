@@ -69,6 +69,7 @@ def _things(session: Session, statement: ChangePrivileges) -> Iterator[Securable
         if statement.kind == "database":
             yield _find(catalog, (name.name,), name, errors.INVALID_CATALOG_NAME)
         elif statement.all_in:
+            _check_privileges(statement, statement.kind or "table")
             schema = _find(catalog, (session.database, name.name), name, errors.INVALID_SCHEMA_NAME).name
             if statement.kind == "connection":
                 yield from (each.securable for each in connections_in(session, [schema]))
@@ -97,6 +98,14 @@ def _find(catalog: Catalog, key: tuple[str, ...], name: Name, sqlstate: str) -> 
     return found
 
 
+def _check_privileges(statement: ChangePrivileges, kind: str) -> None:
+    for privilege in statement.privileges:
+        name = privilege.name.upper()
+        if name not in (COLUMN_PRIVILEGES if privilege.columns else PRIVILEGES[kind]):
+            message = f"invalid privilege type {name} for {'column' if privilege.columns else kind}"
+            raise Error(message, errors.INVALID_GRANT_OPERATION, position=privilege.position)
+
+
 def _grantable(
     catalog: Catalog, user: User, thing: Securable, statement: ChangePrivileges
 ) -> tuple[tuple[_Held, ...], list[Notice]]:
@@ -104,19 +113,14 @@ def _grantable(
 
     Raises Error 42501, 0LP01, or 42703 for an unknown column.
     """
-    allowed = PRIVILEGES[thing.kind]
+    _check_privileges(statement, thing.kind)
     for privilege in statement.privileges:
-        name = privilege.name.upper()
-        kind = "column" if privilege.columns else thing.kind
-        if name not in (COLUMN_PRIVILEGES if privilege.columns else allowed):
-            message = f"invalid privilege type {name} for {kind}"
-            raise Error(message, errors.INVALID_GRANT_OPERATION, position=privilege.position)
         _check_columns(catalog, thing, privilege)
     wanted: tuple[_Held, ...] = tuple(
         (privilege.name.upper(), column)
         for privilege in statement.privileges
         for column in (*(name for name, _ in privilege.columns), *(() if privilege.columns else (None,)))
-    ) or tuple((name, None) for name in allowed)
+    ) or tuple((name, None) for name in PRIVILEGES[thing.kind])
     found = tuple(held for held in wanted if holds(catalog, user, thing, held[0], to_grant=True, column=held[1]))
     if not found:
         raise permission_denied(f"permission denied for {thing.kind} {thing.name}")
