@@ -81,18 +81,20 @@ def indexes(cursor: Cursor) -> set[str]:
 def test_few_rows_of_many_are_looked_up_by_an_index(tmp_path: Path) -> None:
     """Not by columns with few values, and not by changes of many rows; a worn copy gets its indexes again."""
     with opened(tmp_path, refresh_mode="incremental") as (context, client):
-        cursor = context.coordinator._cursor
+        cursor, text = context.coordinator._cursor, "repeat('n', CASE WHEN i < 9 THEN 9000 ELSE 1 END) || i"
         run(
             client,
-            "CREATE TABLE many (id int PRIMARY KEY, kind int, v int)",
-            "INSERT INTO many SELECT i, i % 5, i FROM range(30000) r(i)",
-            "CREATE TABLE few (id int PRIMARY KEY, one int, kind int)",
-            "INSERT INTO few SELECT i, i * 7, i % 5 FROM range(100) r(i)",
+            "CREATE TABLE many (id int PRIMARY KEY, kind int, v int, tags int[], name text)",
+            f"INSERT INTO many SELECT i, i % 5, i, ARRAY[i], {text} FROM generate_series(0, 29999) r(i)",
+            "CREATE TABLE few (id int PRIMARY KEY, one int, kind int, tags int[], name text)",
+            f"INSERT INTO few SELECT i, i * 7, i % 5, ARRAY[i], {text} FROM generate_series(0, 99) r(i)",
         )
         queries = {
             "by_key": "SELECT f.id, f.one, m.v FROM few f JOIN many m ON f.one = m.id",
             "by_kind": "SELECT f.id, count(*) AS n FROM few f JOIN many m ON f.kind = m.kind GROUP BY f.id",
             "by_both": "SELECT f.id, m.v FROM few f LEFT JOIN many m ON m.kind = f.kind AND m.id = f.one",
+            "by_tags": "SELECT f.id, m.id AS other FROM few f JOIN many m ON m.tags = f.tags",
+            "by_name": "SELECT f.id, m.id AS other FROM few f JOIN many m ON m.name = f.name",
         }
         for name, query in queries.items():
             run(client, f"CREATE MATERIALIZED VIEW {name} AS {query}")
@@ -107,8 +109,10 @@ def test_few_rows_of_many_are_looked_up_by_an_index(tmp_path: Path) -> None:
         [index] = indexes(cursor)
         assert index.startswith("copy_") and index.endswith("_id")
         change("UPDATE many SET v = v + 1 WHERE id % 1000 = 0", "UPDATE few SET one = one + 1000 WHERE id % 2 = 0")
-        change("DELETE FROM many WHERE id < 50", "INSERT INTO few VALUES (1000, 3000, 1), (1001, 49, 4)")
-        change("INSERT INTO many VALUES (10, 0, -1), (3000, 1, -3)", "DELETE FROM few WHERE id = 1001")
+        change(
+            "DELETE FROM many WHERE id < 50", "INSERT INTO few (id, one, kind) VALUES (1000, 3000, 1), (1001, 49, 4)"
+        )
+        change("INSERT INTO many (id, kind, v) VALUES (10, 0, -1), (3000, 1, -3)", "DELETE FROM few WHERE id = 1001")
         change("UPDATE many SET v = -v")  # more rows than an index is used for, and the copy is worn
         for number in range(3):
             change(f"UPDATE few SET one = {number} WHERE id = {number + 50}")
@@ -121,9 +125,9 @@ def test_an_index_is_used(tmp_path: Path) -> None:
         cursor = context.coordinator._cursor
         cursor.execute("CREATE TEMP TABLE many AS SELECT i % 7 AS b, i AS a, i AS c FROM range(100000) r(i)")
         cursor.execute("CREATE INDEX many_a ON many (a); CREATE TEMP TABLE few AS SELECT 77 AS a")
-        copy = copies.Copy("many", ("b", "a", "c"), 100_000, 24, 0.0)
+        copy = copies.Copy("many", dict.fromkeys("bac", "BIGINT"), 100_000, 24, 0.0)
         join = "EXPLAIN (ANALYZE, FORMAT json) SELECT b, c FROM {} AS m JOIN few ON m.a = few.a WHERE b > -1 AND c > 1"
-        for rows, is_used in ((copy.by("a"), True), ("many", False)):
+        for rows, is_used in ((copy.by("a", "b < c + 10"), True), ("many", False)):
             [(_, plan)] = cursor.execute(join.format(rows)).fetchall()
             assert ("Index Scan" in plan) == is_used, plan
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -43,13 +43,11 @@ from sparkwave.executor.memory.delta_tables import count_signs, fill_changes, fi
 from sparkwave.executor.spark.kernel import failed_rows, unless_raised
 from sparkwave.planner.delta.looked_up import Columns
 from sparkwave.planner.delta.nullability import never_null
-from sparkwave.planner.plan.stream_plan import State
 
 logger = logging.getLogger(__name__)
 
-# Returns SQL, behind FROM, of the rows of a table of a view, as they are stored, and as
-# `executor.memory.shared_buffer.SharedBuffer.rows` does.
-Stored = Callable[[Cursor, View, LakeTable, Iterable[Sequence[str]]], str]
+# Returns the name of the relation that has the rows of a table of a view, as they are stored.
+Stored = Callable[[Cursor, View, LakeTable], str]
 Execute = Callable[[str], Cursor]
 # A join with at most this many keys looks rows up by a list of keys, which skips row groups without any of them.
 _USUAL_KEYS, MOST_KEYS = 50, 5000
@@ -74,7 +72,7 @@ class DuckDBEngine:
 
     name: EngineName = "duckdb"
 
-    def __init__(self, stored: Stored = lambda _cursor, _view, table, _lookups: table.sql) -> None:
+    def __init__(self, stored: Stored = lambda _cursor, _view, table: table.sql) -> None:
         self._stored = stored
 
     def advance(self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes) -> Advance:
@@ -123,7 +121,7 @@ class DuckDBEngine:
         items, counts = [], []
         for number, item in enumerate(whole(view.plan)):
             name = f"j{view.relation.id}_{number}"
-            stored, computed = self._stored(cursor, view, view.table_of(item.state), ()), within(item.query, bound)
+            stored, computed = self._stored(cursor, view, view.table_of(item.state)), within(item.query, bound)
             if item.state is None:
                 left = f"j{view.relation.id}_changes"
                 make_table(cursor, left, _difference(stored, f"({computed})", item.columns))
@@ -171,8 +169,7 @@ class DuckDBEngine:
         bound = _bound_changes(changes)
         for state in view.plan.states:
             if (name := f"{state.name}_state") in read:
-                key = _plain_key(state) if changes.rows <= MOST_INDEXED else ()
-                bound[name] = f"FROM {self._stored(cursor, view, view.state_table(state), [key] if key else [])}"
+                bound[name] = f"FROM {self._stored(cursor, view, view.state_table(state))}"
         for scan in view.plan.scans:
             version = versions[scan.input]
             for name, rows in ((f"{scan.input}_old", rows_old), (f"{scan.input}_new", rows_new)):
@@ -206,12 +203,6 @@ def _is_for_few(view: View, changes: Changes, made: Program, bound: Mapping[str,
     """Return whether to keep the script of a program: few changes, and no snapshot of the lake or times in its SQL."""
     read = (rows for name, rows in bound.items() if name in made.read)
     return changes.rows <= MOST_FEW and not view.plan.needs_times and not any(_is_of_lake(rows) for rows in read)
-
-
-def _plain_key(state: State) -> list[str]:
-    """Return the columns of a state's key whose values are looked up; none if one of them may be NULL."""
-    stored = dict(state.columns)
-    return [stored[name] for name in state.key] if never_null(state.node).issuperset(state.key) else []
 
 
 def _is_of_lake(query: str) -> bool:

@@ -80,8 +80,7 @@ class Lookups:
             relation = catalog.by_id[scan.relation.id]
             if not relation.is_table:
                 if not version.is_net:
-                    columns = [stored_names(relation, names) for names in lookups.get(scan.input, ())]
-                    rows = self._buffer.rows(cursor, relation, relation.lake_table, columns)
+                    rows = self._buffer.rows(cursor, relation, relation.lake_table)
                     found[scan.input] = replace(version, old_copy=rows, new_copy=rows)
                 continue
             copy = self._copy(cursor, relation, stored_columns(scan), version, feeds, reads_feeds)

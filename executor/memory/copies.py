@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sparkwave.catalog.counters import EPOCH_CACHE_BYTES
@@ -30,6 +30,8 @@ MANY_ROWS = 10_000
 LEAST_INDEXED = 20_000
 # An index on a column with more rows a value finds too many rows to be faster than a scan.
 _MOST_ROWS_A_VALUE = 100
+# Types with an index. One on texts would refuse those of more than 8,192 bytes.
+_INDEXED_TYPES = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "DECIMAL", "DATE", "TIMESTAMP", "UUID")
 # About the bytes that an index takes for each row.
 _INDEX_BYTES = 16
 # Rows that no checkpoint has stored may take this many bytes, whatever the budget.
@@ -48,13 +50,13 @@ Key = tuple[Hashable, ...]
 class Copy:
     """A table in memory.
 
-    `width` is about the bytes of a row of the `columns`; `changed` counts changed rows since the table was made.
-    `distinct` has about the number of different values of columns that are looked up, and `indexed` are those with an
-    index.
+    `columns` have DuckDB's types, and `width` is about the bytes of a row; `changed` counts changed rows since
+    the table was made. `distinct` has about the number of different values of columns that are looked up, and `indexed`
+    are those with an index.
     """
 
     name: str
-    columns: tuple[str, ...]
+    columns: Mapping[str, str]
     rows: int
     width: float
     read_at: float
@@ -76,21 +78,15 @@ class Copy:
         self.changed += removed + added
         self.rows += added - removed
 
-    def make_anew(self, cursor: Cursor) -> None:
-        """Make the table anew, without the rows that are gone and without indexes."""
-        define_shared(cursor, f"CREATE OR REPLACE TABLE {self.name} AS FROM {self.name}")
-        self.changed, self.indexed = 0, set()
-
-    def by(self, column: str, always: str = "rowid >= 0", where: str = "") -> str:
-        """Return SQL of all rows, for look-ups by a column with an index.
+    def by(self, column: str, always: str, where: str = "") -> str:
+        """Return SQL of the rows for which a condition holds, for look-ups by a column with an index.
 
         DuckDB 1.5.5 uses an index for a join only if its column is the first that the scan reads, and if no other
-        condition is on a single column. So all other columns are expressions of several columns. `always` is true for
-        each row, and reads a column without DuckDB knowing its answer.
+        condition is on a single column. So all other columns are expressions of several columns. `always` is a
+        comparison of columns that is true for each row.
         """
         others = [quote(name) for name in self.columns if name != column]
-        own = () if "rowid" in self.columns else ("rowid",)
-        rows = f"SELECT {', '.join([quote(column), *others, *own])} FROM {self.name}"
+        rows = f"SELECT {', '.join([quote(column), *others])} FROM {self.name}"
         hidden = (f"CASE WHEN {always} THEN {name} END AS {name}" for name in others)
         return f"(SELECT {', '.join([quote(column), *hidden])} FROM ({rows}){where})"
 
@@ -163,7 +159,7 @@ class Copies:
         if row is None or row[0] > MOST_ROWS:
             return None
         name = f"{BUFFER}.{EPOCHS_SCHEMA}.copy_{next(self._numbers)}"
-        columns = tuple(column for column, *_ in cursor.execute(f"{query} LIMIT 0").description)
+        columns = {column: str(type_) for column, type_, *_ in cursor.execute(f"{query} LIMIT 0").description}
         copy = Copy(name, columns, row[0], row_width(cursor, query), now)
         if not self._make_room(copy.bytes, now - RECENT_S):
             return None
@@ -173,9 +169,13 @@ class Copies:
     def index(self, cursor: Cursor, copy: Copy, groups: Iterable[Sequence[str]]) -> str | None:
         """Return a column with an index, made if need be, of columns that are looked up together in one of the groups.
 
-        It is the one of its group that tells rows apart best. None if the copy is small or the columns have few values.
+        It is the one of its group that tells rows apart best. None if the copy is small, or if the columns have few
+        values or types without an index.
         """
-        for group in groups if copy.rows >= LEAST_INDEXED else ():
+        for names in groups if copy.rows >= LEAST_INDEXED else ():
+            group = [name for name in names if _can_be_indexed(copy.columns[name])]
+            if not group:
+                continue
             if unknown := [column for column in group if column not in copy.distinct]:
                 counted = ", ".join(f"approx_count_distinct({quote(column)})" for column in unknown)
                 counts = first_row(cursor.execute(f"SELECT {counted} FROM {copy.name}"))
@@ -239,6 +239,10 @@ class Copies:
 
     def _observe(self) -> None:
         EPOCH_CACHE_BYTES.set(self._bytes)
+
+
+def _can_be_indexed(type_: str) -> bool:
+    return type_.startswith(_INDEXED_TYPES) and not type_.endswith("]")
 
 
 def _index_name(copy: Copy, column: str) -> str:

@@ -12,7 +12,7 @@ reads the copy, and a checkpoint stores the copy's rows of the changed keys.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -263,18 +263,14 @@ class SharedBuffer:
 
     # Epochs
 
-    def rows(self, cursor: Cursor, relation: Relation, stored: LakeTable, lookups: Iterable[Sequence[str]] = ()) -> str:
-        """Return a relation with the rows of a view's or state's table after the last epoch, as SQL behind FROM.
-
-        `lookups` are sets of columns by whose values, together, few of the rows are looked up.
-        """
+    def rows(self, cursor: Cursor, relation: Relation, stored: LakeTable) -> str:
+        """Return the name of the relation with the rows of a view's or state's table after the last epoch."""
         if not relation.created:
             return stored.sql  # the job itself writes to it
         table = self._table(relation, stored)
         copy = self._copies.get(table.key) or self._copied(cursor, table)
         if copy is not None:
-            column = self._copies.index(cursor, copy, lookups)
-            return copy.by(column) if column is not None else copy.name
+            return copy.name
         return table.name if table.has_changes else stored.sql
 
     def expect(self, cursor: Cursor, advance: Advance) -> None:
@@ -405,7 +401,8 @@ class SharedBuffer:
                 execute(cursor, *texts)
         for copy in (table.copy for table in self._every):
             if copy is not None and copy.is_worn:
-                copy.make_anew(cursor)
+                define_shared(cursor, f"CREATE OR REPLACE TABLE {copy.name} AS FROM {copy.name}")
+                copy.changed = 0
 
     def _make_pending(self, cursor: Cursor, table: _Table, item: Application, snapshot: int) -> _Pending:
         self._names += 1
