@@ -84,7 +84,8 @@ class DuckDBEngine:
         if _is_for_few(view, changes, made, bound):
             execute: Execute = partial(run, cursor)
             found = script_of_few(view, made, bound)
-            with _listed_keys(cursor, changes.rows > _USUAL_KEYS):
+            may_be_many = changes.rows > _USUAL_KEYS or any(step.drives_join for step in made.steps)
+            with _listed_keys(cursor, may_be_many):
                 counts, hashes = _fill(cursor, found, made, hash_of_row(view.plan))
         else:
             execute = cursor.execute
@@ -252,14 +253,14 @@ def _make(cursor: Cursor, name: str, query: str, keys: int) -> int:
 
 
 @contextmanager
-def _listed_keys(cursor: Cursor, are_many: bool) -> Iterator[None]:
-    """While entered, up to MOST_KEYS keys are looked up as a list if they `are_many`."""
-    if are_many:
+def _listed_keys(cursor: Cursor, may_be_many: bool) -> Iterator[None]:
+    """While entered, up to MOST_KEYS keys are looked up as a list if they `may_be_many`."""
+    if may_be_many:
         cursor.execute(f"SET dynamic_or_filter_threshold = {MOST_KEYS}")
     try:
         yield
     finally:
-        if are_many:
+        if may_be_many:
             cursor.execute("RESET dynamic_or_filter_threshold")
 
 
