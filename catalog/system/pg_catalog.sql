@@ -126,6 +126,15 @@ FROM (VALUES
     (10088, 'jsonb_ops', 4033, 3802)
 ) AS class(oid, opcname, opcfamily, opcintype);
 
+-- Their families.
+CREATE OR REPLACE TABLE pgc.pg_opfamily AS
+SELECT oid::UINTEGER AS oid, 403::UINTEGER AS opfmethod, opfname, 11::UINTEGER AS opfnamespace, 1::UINTEGER AS opfowner
+FROM (VALUES
+    (397, 'array_ops'), (424, 'bool_ops'), (428, 'bytea_ops'), (434, 'datetime_ops'), (1970, 'float_ops'),
+    (1976, 'integer_ops'), (1982, 'interval_ops'), (1988, 'numeric_ops'), (1989, 'oid_ops'), (1994, 'text_ops'),
+    (1996, 'time_ops'), (2968, 'uuid_ops'), (2994, 'record_ops'), (3522, 'enum_ops'), (4033, 'jsonb_ops')
+) AS family(oid, opfname);
+
 -- See pgc._indexes.
 CREATE OR REPLACE VIEW pgc.pg_index AS
 SELECT id AS indexrelid, relation_id AS indrelid, len(attnums)::SMALLINT AS indnatts, len(texts)::SMALLINT AS indnkeyatts,

@@ -93,9 +93,6 @@ CREATE OR REPLACE TABLE pgc.pg_operator (
     BOOLEAN, oprcanhash BOOLEAN, oprleft UINTEGER, oprright UINTEGER, oprresult UINTEGER, oprcom UINTEGER,
     oprnegate UINTEGER, oprcode VARCHAR, oprrest VARCHAR, oprjoin VARCHAR
 );
-CREATE OR REPLACE TABLE pgc.pg_opfamily (
-    oid UINTEGER, opfmethod UINTEGER, opfname VARCHAR, opfnamespace UINTEGER, opfowner UINTEGER
-);
 CREATE OR REPLACE TABLE pgc.pg_amop (
     oid UINTEGER, amopfamily UINTEGER, amoplefttype UINTEGER, amoprighttype UINTEGER, amopstrategy SMALLINT,
     amoppurpose VARCHAR, amopopr UINTEGER, amopmethod UINTEGER, amopsortfamily UINTEGER

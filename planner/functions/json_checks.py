@@ -63,8 +63,18 @@ def check_json(tree: exp.Expr) -> None:
             _check_concatenation(node)
         elif isinstance(node, _OF_JSONB) and any(map(_is_json, node.iter_expressions())):
             raise undefined_call(node)
+        elif _searches_text(node):
+            raise Error("operator does not exist: text @@ text", errors.UNDEFINED_FUNCTION, position=position_of(node))
         elif isinstance(node, exp.Func):
             _check_call(node)
+
+
+def _searches_text(node: exp.Expr) -> bool:
+    """Return whether a node is `@@` of a text, PostgreSQL's text search; it is parsed as `@@` of jsonb."""
+    if not isinstance(node, exp.Anonymous) or node.name != "jsonb_path_match" or len(node.expressions) < 4:
+        return False
+    type_ = type_of_part(node.expressions[0])
+    return type_ is not None and type_.is_text and not node.expressions[0].is_string
 
 
 def _is_json(node: exp.Expr) -> bool:

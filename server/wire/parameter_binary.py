@@ -165,7 +165,11 @@ def _array(data: bytes, type: Type) -> list:
     dimensions, _, oid = reader.int32(), reader.int32(), reader.oid()
     lengths = [(reader.int32(), reader.int32())[0] for _ in range(dimensions)]
     element = replace(type, dimensions=0) if type.fields or type.labels else type_of_oid(oid)
-    if len(lengths) > 6 or 4 * math.prod(lengths) > len(data) or min(lengths, default=1) < 0:
+    if (
+        len(lengths) > 6
+        or 4 * math.prod(max(length, 1) for length in lengths) > len(data)
+        or min(lengths, default=1) < 0
+    ):
         raise Error("invalid array dimensions", INVALID_BINARY_REPRESENTATION)
     if element is None:
         raise Error(f"array parameter with elements of type OID {oid} is not supported", FEATURE_NOT_SUPPORTED)
