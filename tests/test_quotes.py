@@ -50,6 +50,8 @@ def parts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Context, C
         run(client, "CREATE MATERIALIZED VIEW there AS SELECT g, count(*) AS n FROM t GROUP BY g")
         run(client, "CREATE TABLE target (k int PRIMARY KEY, s varchar)")
         run(client, "CREATE TABLE groups (g int PRIMARY KEY, n bigint)")
+        # The backfill is measured in the background; tests count those that they add.
+        assert wait_until(lambda: bool(load_measured(context.lake.cursor())))
         yield context, client
 
 
