@@ -32,8 +32,9 @@ LEAST_INDEXED = 20_000
 _MOST_ROWS_A_VALUE = 100
 # Types with an index. One on texts would refuse those of more than 8,192 bytes.
 _INDEXED_TYPES = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "DECIMAL", "DATE", "TIMESTAMP", "UUID")
-# About the bytes that an index takes for each row.
-_INDEX_BYTES = 16
+# About the bytes that an index takes for each row, and the part of the budget up to which indexes are made: copies of
+# more tables save more.
+_INDEX_BYTES, _INDEXED_PART = 16, 0.5
 # Rows that no checkpoint has stored may take this many bytes, whatever the budget.
 _LEAST_BYTES = 16 << 20
 # Bytes of a value of a fixed-size type, and the number of rows whose values of other types are measured.
@@ -169,8 +170,8 @@ class Copies:
     def index(self, cursor: Cursor, copy: Copy, groups: Iterable[Sequence[str]]) -> str | None:
         """Return a column with an index, made if need be, of columns that are looked up together in one of the groups.
 
-        It is the one of its group that tells rows apart best. None if the copy is small, or if the columns have few
-        values or types without an index.
+        It is the one of its group that tells rows apart best. None if the copy is small, if the columns have few values
+        or types without an index, or if there is no room.
         """
         for names in groups if copy.rows >= LEAST_INDEXED else ():
             group = [name for name in names if _can_be_indexed(copy.columns[name])]
@@ -184,6 +185,8 @@ class Copies:
             if copy.rows > copy.distinct[column] * _MOST_ROWS_A_VALUE:
                 continue
             if column not in copy.indexed:
+                if self._bytes + self._others() + copy.rows * _INDEX_BYTES > self._budget() * _INDEXED_PART:
+                    return None
                 define_shared(cursor, f"CREATE INDEX {_index_name(copy, column)} ON {copy.name} ({quote(column)})")
                 copy.indexed.add(column)
             return column
