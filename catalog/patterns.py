@@ -22,10 +22,28 @@ class Part:
     is_quoted: bool = False
 
 
+# The parts of patterns, by the arguments of `parts_of`, since they are wanted for each row. A cache of functools would
+# not be sent to executors.
+_READ: dict[tuple[object, ...], tuple[Part, ...]] = {}
+_MOST_READ = 1000
+
+
 def parts_of(
     pattern: str, words: tuple[str, ...], prefixes: tuple[str, ...] = (), suffixes: tuple[str, ...] = ()
 ) -> tuple[Part, ...]:
     """Return the parts of a pattern; of `words`, longer ones come first."""
+    key = pattern, words, prefixes, suffixes
+    parts = _READ.get(key)
+    if parts is None:
+        if len(_READ) >= _MOST_READ:
+            _READ.clear()
+        parts = _READ[key] = _read(pattern, words, prefixes, suffixes)
+    return parts
+
+
+def _read(
+    pattern: str, words: tuple[str, ...], prefixes: tuple[str, ...], suffixes: tuple[str, ...]
+) -> tuple[Part, ...]:
     found: list[Part] = []
     at, end = 0, len(pattern)
     while at < end:
