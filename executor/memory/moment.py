@@ -10,31 +10,27 @@ from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.prepared_statements import define_shared
 from sparkwave.catalog.names import BUFFER, EPOCHS_SCHEMA
 
+_SEQUENCES = tuple(f"{BUFFER}.{EPOCHS_SCHEMA}.moment_{name}" for name in ("old", "new"))
 # SQL of the two snapshots.
-OLD, NEW = (f"currval('{BUFFER}.{EPOCHS_SCHEMA}.moment_{name}')" for name in ("old", "new"))
+OLD, NEW = (f"currval('{name}')" for name in _SEQUENCES)
 # A sequence is made anew instead of being advanced by more.
 _MOST_STEPS = 100_000
 
 
 class Moment:
-    """Only the coordinator's thread uses it, with its own cursor."""
+    """Only the coordinator's thread uses it, with its own cursor. `snapshots` are None before `set`."""
 
     def __init__(self) -> None:
-        self._at: dict[str, int] = {}
-
-    @property
-    def snapshots(self) -> tuple[int, int] | None:
-        """The old and the new snapshot; None before `set`."""
-        return (self._at[OLD], self._at[NEW]) if self._at else None
+        self.snapshots: tuple[int, int] | None = None
 
     def set(self, cursor: Cursor, old: int, new: int) -> None:
-        for current, to in ((OLD, old), (NEW, new)):
-            steps = to - self._at.get(current, -1)
-            if current not in self._at or not 0 <= steps <= _MOST_STEPS:
-                name = current.split("'")[1]
+        # Sequences know no transactions: after an interruption their numbers are unknown.
+        known, self.snapshots = self.snapshots, None
+        for name, at, to in zip(_SEQUENCES, known or (None, None), (old, new), strict=True):
+            steps = to - at if at is not None else -1
+            if not 0 <= steps <= _MOST_STEPS:
                 define_shared(cursor, f"CREATE OR REPLACE SEQUENCE {name} MINVALUE 0 START {to}")
                 steps = 1
             if steps:
-                nextval = current.replace("currval", "nextval")
-                cursor.execute(f"SELECT max({nextval}) FROM range({steps})").fetchall()
-            self._at[current] = to
+                cursor.execute(f"SELECT max(nextval('{name}')) FROM range({steps})").fetchall()
+        self.snapshots = old, new

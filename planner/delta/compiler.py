@@ -130,11 +130,11 @@ class Compiler:
 
         For `new`, the node's changes must be compiled before.
         """
-        self._look_up(node, (part for part, is_null_safe in keys.parts if not is_null_safe) if keys else ())
+        self._note(node, (part for part, is_null_safe in keys.parts if not is_null_safe) if keys else ())
         merged = frozenset(step.name for step in self.steps)
         return Rows(self.plan, version, merged=merged).of(node, keys)
 
-    def _look_up(self, node: Node, compared: Iterable[exp.Expr]) -> None:
+    def _note(self, node: Node, compared: Iterable[exp.Expr]) -> None:
         """Record that rows of a node are looked up by the values of these of its fields, together."""
         names = [part.name for part in compared if isinstance(part, exp.Column)]
         for name, columns in looked_up(node, names).items():
@@ -216,31 +216,28 @@ class Compiler:
         """Return the changes of a join that is linear in both sides, or whose right side's changes have no effect."""
         terms = []
         if left is not None:
-            self._look_up(node.right, (part for _, part, is_null_safe in node.pairs if not is_null_safe))
-            terms.append(
-                self._met(node, left, node.right, "new")
-                or operator_sql.join(node, left, self.full(node.right, "new"), WEIGHT)
-            )
+            terms.append(self._met(node, left, node.right, "new"))
         if right is not None and node.kind == INNER:
-            self._look_up(node.left, (part for part, _, is_null_safe in node.pairs if not is_null_safe))
-            terms.append(
-                self._met(node, right, node.left, "old")
-                or operator_sql.join(node, self.full(node.left, "old"), right, WEIGHT)
-            )
+            terms.append(self._met(node, right, node.left, "old"))
         return operator_sql.union(terms) if terms else None
 
-    def _met(self, node: Join, changes: exp.Select, other: Node, version: str) -> exp.Select | None:
-        """Return the changes of a join from those of one side, if the other side consists of inner joins; else None.
+    def _met(self, node: Join, changes: exp.Select, other: Node, version: str) -> exp.Select:
+        """Return the changes of a join from those of one side.
 
-        The relations of the other side are looked up one after another, each by the rows found so far.
+        If the other side consists of inner joins, its relations are looked up one after another, each by the rows found
+        so far.
         """
-        if node.kind != INNER or not self.is_taken_apart(other):
-            return None
-        one = node.left if other is node.right else node.right
-        found = self._looked_up(changes, (*(f.name for f in one.fields), WEIGHT), other, node.conjuncts, version)
-        return found and operator_sql.over(found, node.fields, WEIGHT)
+        is_right = other is node.right
+        if node.kind == INNER and self.is_taken_apart(other):
+            names = tuple(f.name for f in (node.left if is_right else node.right).fields)
+            found = self._in_turn(changes, (*names, WEIGHT), other, node.conjuncts, version)
+            if found is not None:
+                return operator_sql.over(found, node.fields, WEIGHT)
+        self._note(other, (right if is_right else left for left, right, is_null_safe in node.pairs if not is_null_safe))
+        rows = self.full(other, version)
+        return operator_sql.join(node, *((changes, rows) if is_right else (rows, changes)), WEIGHT)
 
-    def _looked_up(
+    def _in_turn(
         self, rows: exp.Select, names: tuple[str, ...], node: Join, on: tuple[exp.Expr, ...], version: str
     ) -> exp.Select | None:
         """Return some rows, with these names, joined with those of a node on all the conditions.
@@ -250,7 +247,7 @@ class Compiler:
         order = _in_order(node, frozenset(names), on)
         for number, (part, conditions) in enumerate(order or ()):
             rows = self.driving(rows, names) if number else rows
-            self._look_up(part, _equal_to(part, conditions))
+            self._note(part, _equal_to(part, conditions))
             names = (*names, *(f.name for f in part.fields))
             rows = exp.select(*map(column, names)).from_(rows.subquery("l", copy=False))
             other = self.full(part, version).subquery("r", copy=False)
@@ -314,7 +311,7 @@ class Compiler:
             names = {f"?{name}": column(name) for *_, name in keys.compared}
             rows = exp.select(*(exp.alias_(key, name, quoted=True) for name, key in names.items())).from_(keys.step)
             on = tuple(operator_sql.same(e.copy(), column(f"?{name}"), safe) for e, safe, name in keys.compared)
-            found = self._looked_up(rows, tuple(names), node, on, version)
+            found = self._in_turn(rows, tuple(names), node, on, version)
             if found is not None:
                 return self.driving(operator_sql.over(found, node.fields), [f.name for f in node.fields])
         return self.full(node, version, keys)

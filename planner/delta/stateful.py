@@ -22,7 +22,7 @@ class Steps(Protocol):
 
     applies: list[Apply]
 
-    def add(self, name: str, query: exp.Select, drives_join: bool = False) -> str:
+    def add(self, name: str, query: exp.Select) -> str:
         """Add a step. Returns its name."""
 
     def full(self, node: Node, version: str, keys: Keys | None = None) -> exp.Select:
