@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass, replace
-from typing import Any, TypeVar
+from dataclasses import replace
+from typing import TypeVar
 
 from sqlglot import exp
 
 from sparkwave.catalog.types import Type
+from sparkwave.planner.batch.statement_trees import with_trees
 from sparkwave.planner.functions.typed import data_type
 from sparkwave.planner.parse.parameter_runs import parameter_numbers
 
@@ -34,15 +35,13 @@ def deeper_types(types: tuple[Type, ...], values: tuple[object, ...]) -> dict[in
 
 def with_types(part: T, types: Mapping[int, Type]) -> T:
     """Return a statement, or a part of one, in which some parameters are cast to types."""
-    made: Any = part
-    if isinstance(part, exp.Expr):
-        made = part.copy()
+
+    def cast(tree: exp.Expr) -> exp.Expr:
+        made = tree.copy()
         for node in list(made.find_all(exp.Parameter)):
             numbers = parameter_numbers(node)
             if len(numbers) == 1 and numbers[0] in types:
                 node.replace(exp.cast(node.copy(), data_type(types[numbers[0]])))
-    elif isinstance(part, tuple):
-        made = tuple(with_types(each, types) for each in part)
-    elif is_dataclass(part) and not isinstance(part, type):
-        made = replace(part, **{f.name: with_types(getattr(part, f.name), types) for f in fields(part) if f.init})
-    return made
+        return made
+
+    return with_trees(part, cast)

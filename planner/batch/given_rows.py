@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from sqlglot import exp
 
 from sparkwave.catalog.types import Type
+from sparkwave.planner.batch.statement_trees import trees_in, with_trees
 from sparkwave.planner.functions.typed import data_type
 from sparkwave.planner.parse.parameter_runs import parameter_numbers
 from sparkwave.planner.parse.trees import folded, is_cte, name_of
@@ -44,30 +45,24 @@ def _array_of(type_: Type) -> Type:
 
 def with_given(part: T, given: Sequence[GivenRows]) -> T:
     """Return a statement, or a part of one, that has the rows that it reads as CTEs."""
-    made: Any = part
-    if isinstance(part, exp.Query | exp.DML):
-        read = {folded(table.this) for table in part.find_all(exp.Table) if isinstance(table.this, exp.Identifier)}
-        ctes = [rows.cte() for rows in given if rows.name in read]
-        if not ctes:
-            return part
-        made = part.copy()
-        with_ = made.args.get("with_")
-        made.set("with_", exp.With(expressions=[*ctes, *(with_.expressions if with_ is not None else ())]))
-    elif is_dataclass(part) and not isinstance(part, type):
-        made = replace(part, **{f.name: with_given(getattr(part, f.name), given) for f in fields(part) if f.init})
-    return made
+
+    def beside(tree: exp.Expr) -> exp.Expr:
+        made = tree.copy()
+        whole = isinstance(made, exp.Query | exp.DML)
+        readers = [made] if whole else [each for each in made.find_all(exp.Select) if not each.parent_select]
+        for reader in readers:
+            _add_read(reader, given)
+        return made
+
+    return with_trees(part, beside)
 
 
-def trees_in(part: object) -> Iterator[exp.Expr]:
-    """Yield the trees of a statement, or of a part of one."""
-    if isinstance(part, exp.Expr):
-        yield part
-    elif isinstance(part, tuple):
-        for each in part:
-            yield from trees_in(each)
-    elif is_dataclass(part):
-        for field in fields(part):
-            yield from trees_in(getattr(part, field.name))
+def _add_read(reader: exp.Expr, given: Sequence[GivenRows]) -> None:
+    read = {folded(table.this) for table in reader.find_all(exp.Table) if isinstance(table.this, exp.Identifier)}
+    ctes = [rows.cte() for rows in given if rows.name in read]
+    if ctes:
+        with_ = reader.args.get("with_")
+        reader.set("with_", exp.With(expressions=[*ctes, *(with_.expressions if with_ is not None else ())]))
 
 
 def numbers_in(part: object) -> set[int]:
