@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from weakref import WeakKeyDictionary
 
+from sparkwave.catalog.model import Relation
 from sparkwave.executor.epochs.advance import Application, View, applications, own_application
 from sparkwave.executor.epochs.delta_programs import Check, Program
 from sparkwave.executor.memory.delta_tables import kept_table
 from sparkwave.planner.delta.compiler import VIEW_CHANGES
+from sparkwave.planner.plan.stream_plan import StreamPlan
 
 # The SQL of the relations that queries read, by name.
 Bound = Mapping[str, str]
@@ -28,6 +31,10 @@ class Script:
     checks: tuple[Check, ...]
 
 
+# The last script of few changes by plan and program, with the relations that it is of.
+_LAST: WeakKeyDictionary[StreamPlan, dict[str, tuple[Relation, Bound, Script]]] = WeakKeyDictionary()
+
+
 def script(view: View, made: Program, bound: Bound) -> Script:
     """Return the script of a program over bound relations. A step that only one other reads becomes a part of it."""
     return _script(view, made, bound, made.shared | {VIEW_CHANGES}, f"j{view.relation.id}", "")
@@ -37,10 +44,17 @@ def script_of_few(view: View, made: Program, bound: Bound) -> Script:
     """Return the script of a program for few changes, with fewer statements, because each statement has a fixed cost.
 
     A step that only one table reads becomes a part of its query. The names of the tables contain the view's id and the
-    program's name.
+    program's name. It is kept, because most epochs run the script of the epoch before.
     """
+    last = _LAST.setdefault(view.plan, {})
+    if made.name in last:
+        relation, was_bound, found = last[made.name]
+        if relation is view.relation and was_bound == bound:
+            return found
     name = kept_table(f"j{view.relation.id}_{made.name}")
-    return _script(view, made, bound, made.apart, name, f"{name}_")
+    found = _script(view, made, bound, made.apart, name, f"{name}_")
+    last[made.name] = view.relation, bound, found
+    return found
 
 
 def _script(view: View, made: Program, bound: Bound, are_tables: frozenset[str], name: str, prefix: str) -> Script:

@@ -62,6 +62,7 @@ from sparkwave.planner.plan.nodes import (
     UnionAll,
     Unnest,
     Values,
+    changes_by_row,
     column,
     keeps_state,
     walk,
@@ -69,8 +70,6 @@ from sparkwave.planner.plan.nodes import (
 from sparkwave.planner.plan.stream_plan import State, StreamPlan
 
 VIEW_CHANGES = "view_changes"
-# What DuckDB estimates right: the rows that a change has after these operators.
-_BY_ROW = (Scan, Values, Filter, Project, UnionAll, Unnest)
 
 
 def compile_delta(
@@ -346,7 +345,7 @@ class Compiler:
     def _settled(self, node: Node) -> exp.Select | None:
         """Return the changes of a join's side, consolidated where an operator below replaces rows by equal ones."""
         changes = self.changes(node)
-        if changes is None or all(isinstance(part, _BY_ROW) for part in walk(node)):
+        if changes is None or changes_by_row(node):
             return changes
         if any(_replaces_rows(part) for part in walk(node)):
             step = self.add(self._fresh("settled_"), operator_sql.consolidated(changes, node.fields), drives_join=True)

@@ -13,7 +13,18 @@ from sparkwave.planner.delta.full import Keys, restricted
 from sparkwave.planner.delta.nullability import never_null
 from sparkwave.planner.delta.program import Apply
 from sparkwave.planner.delta.state import alive, state_rows
-from sparkwave.planner.plan.nodes import COUNT, WEIGHT, Aggregate, Call, Memo, Node, Stateful, TopN, column
+from sparkwave.planner.plan.nodes import (
+    COUNT,
+    WEIGHT,
+    Aggregate,
+    Call,
+    Memo,
+    Node,
+    Stateful,
+    TopN,
+    changes_by_row,
+    column,
+)
 from sparkwave.planner.plan.stream_plan import State
 
 
@@ -40,7 +51,10 @@ def merge_groups(written: Steps, node: Aggregate, state: State, below: exp.Selec
     written.add(delta, _group_changes(node, below, retracts))
     keys = operator_sql.key_items(node.keys)
     written.add(f"{state.name}_touched", exp.select(*keys or [exp.Literal.number(1)]).from_(delta))
-    _look_up(written, node, state, node.keys)
+    if again or not changes_by_row(node.input):
+        _look_up(written, node, state, node.keys)
+    else:  # DuckDB knows that the changes are few, so their join looks the groups up
+        written.add(f"{state.name}_stored", operator_sql.over(state_rows(state), node.fields))
     if again:
         _recompute(written, node, state, again)
     written.add(f"{state.name}_merged", _merged(node, state, again))

@@ -481,6 +481,11 @@ def keeps_state(node: Node) -> TypeGuard[Stateful]:
     return isinstance(node, Aggregate | Memo) or (isinstance(node, TopN) and node.limit is not None)
 
 
+def changes_by_row(node: Node) -> bool:
+    """Return whether a change of a node has as many rows as its inputs' changes or fewer, as DuckDB estimates."""
+    return all(isinstance(part, Scan | Values | Filter | Project | UnionAll | Unnest) for part in walk(node))
+
+
 def has_one_row(node: Node) -> bool:
     """Whether a node always has exactly one row."""
     match node:
