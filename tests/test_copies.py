@@ -52,12 +52,12 @@ def cached() -> float:
     return EPOCH_CACHE_BYTES._value.get()
 
 
-@pytest.mark.parametrize("least_indexed", [1, copies.LEAST_INDEXED])
+@pytest.mark.parametrize("least_indexed", [1, copies.LARGE_ROWS])
 def test_what_comes_between_is_taken_up(
     tmp_path: Path, least_indexed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # fmt: skip
     """By indexes and by scans."""
-    monkeypatch.setattr(copies, "LEAST_INDEXED", least_indexed)
+    monkeypatch.setattr(copies, "LARGE_ROWS", least_indexed)
     with opened(tmp_path) as (_, client):
         make(client)
         warm_up(client)
@@ -272,7 +272,7 @@ def fail_once(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
         raise OSError("this disk is broken")
 
     with monkeypatch.context() as patched:
-        patched.setattr(shared_buffer, "_change", fail)
+        patched.setattr(shared_buffer, "_statements", fail)
         with pytest.raises(OSError, match="broken"):
             context.coordinator.barrier()
     context.coordinator.barrier()
@@ -308,3 +308,41 @@ def test_a_view_of_the_same_name(tmp_path: Path) -> None:
         run(client, "DROP TABLE d", TABLES[1], TABLES[3])
         run(client, *(f"CREATE MATERIALIZED VIEW {name} AS {query}" for name, query in VIEWS.items()))
         warm_up(client)
+
+
+def test_a_first_null_in_a_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Groups of a large copy are looked up by `=` until one of them has a NULL in its key."""
+    monkeypatch.setattr(copies, "LARGE_ROWS", 3)
+    with opened(tmp_path, refresh_mode="incremental") as (context, client):
+        run(
+            client,
+            "CREATE TABLE n (id int PRIMARY KEY, a int, b text, day date)",
+            "INSERT INTO n SELECT i, i % 9, 'b' || i % 2, date '2026-01-01' + i % 3 FROM generate_series(1, 90) r(i)",
+        )
+        queries = {
+            "of_view": "SELECT a, b, count(*) AS n FROM n GROUP BY a, b",
+            "of_state": "SELECT a, max(id) - min(id) AS width FROM n GROUP BY a HAVING count(*) > 1",
+            "by_day": "SELECT day, b, max(id) AS last FROM n GROUP BY day, b",
+            "first": "SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY b ORDER BY id DESC) AS r FROM n) t "
+            "WHERE r < 3",
+        }
+        for name, query in queries.items():
+            run(client, f"CREATE MATERIALIZED VIEW {name} AS {query}")
+
+        def change(*statements: str) -> set[tuple[str, ...]]:
+            run(client, *statements)
+            for name, query in queries.items():
+                check(client, name, query)
+            known = (copy.present for copy in context.coordinator._engines._copies._copies.values())
+            return {tuple(sorted(present)) for present in known if present is not None}
+
+        for id_ in range(3):
+            refused = change(f"UPDATE n SET a = a + 1, b = 'b' || {id_ % 2} WHERE id = {id_ + 1}")
+        assert {("a", "b"), ("b", "day"), ("b",)} <= {tuple(n.rpartition(".")[2] for n in names) for names in refused}
+        refused = change("INSERT INTO n VALUES (100, NULL, 'b1', NULL), (101, 1, 'b1', '2026-01-02')")
+        assert not any(name.endswith(("a", "day")) for names in refused for name in names)
+        assert any(name.endswith("b") for names in refused for name in names)
+        change("UPDATE n SET a = NULL WHERE id < 10", "INSERT INTO n VALUES (102, 3, 'b0', NULL)")
+        change("INSERT INTO n VALUES (103, 3, NULL, NULL)", "DELETE FROM n WHERE b IS NULL OR id = 101")
+        change("UPDATE n SET a = 4 WHERE a IS NULL", "UPDATE n SET b = NULL WHERE id % 2 = 0")
+        change("FLUSH", "DELETE FROM n WHERE a IS NULL OR b IS NULL")

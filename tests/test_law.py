@@ -52,7 +52,7 @@ def opened(directory: Path, **parameters: str) -> Iterator[tuple[Context, Client
 
 def small_tables_indexed() -> AbstractContextManager[object]:
     """A context in which rows are looked up by indexes in tables of any size."""
-    return mock.patch.object(copies, "LEAST_INDEXED", 1)
+    return mock.patch.object(copies, "LARGE_ROWS", 1)
 
 
 @contextmanager

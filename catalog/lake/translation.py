@@ -117,6 +117,7 @@ def _meant(name: str, text: str) -> str | None:
 
 
 DuckDBError = duckdb.Error
+ConstraintError = duckdb.ConstraintException
 Cursor = duckdb.DuckDBPyConnection
 
 

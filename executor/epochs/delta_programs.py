@@ -66,7 +66,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Program:
-    """As `planner.delta.program.DeltaProgram`. `name` is unique among the programs of a plan.
+    """As `planner.delta.program.DeltaProgram`. Programs of a plan with equal names make tables with equal columns.
 
     `read` are the names of the relations that it reads. `shared` are the steps that are read more than once, and
     `apart` those of them that are read by more than one of the tables to make, and those that drive joins.
@@ -110,9 +110,11 @@ def _kept(made: Callable[Concatenate[StreamPlan, P], T]) -> Callable[Concatenate
 
 
 @_kept
-def program(plan: StreamPlan, changed: frozenset[str], retracts: bool) -> Program:
-    """Return the delta program for the inputs that changed."""
-    compiled = compile_delta(plan, changed, retracts, has_checks=True)
+def program(
+    plan: StreamPlan, changed: frozenset[str], retracts: bool, without_nulls: frozenset[str] = frozenset()
+) -> Program:
+    """Return the delta program for the inputs that changed; `without_nulls` as in `compile_delta`."""
+    compiled = compile_delta(plan, changed, retracts, has_checks=True, without_nulls=without_nulls)
     steps = tuple(Step(step.name, to_sql(step.query), step.drives_join) for step in compiled.steps)
     applies = tuple(
         Apply(

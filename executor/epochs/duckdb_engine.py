@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -40,14 +40,13 @@ from sparkwave.executor.epochs.script import Script, bound_checks, script, scrip
 from sparkwave.executor.epochs.versions import Version, rows_added, rows_at, rows_new, rows_old
 from sparkwave.executor.faults import error_of, is_nobodys, message_of
 from sparkwave.executor.memory.delta_tables import count_signs, fill_changes, fill_table, make_table, sum_changes
+from sparkwave.executor.memory.shared_buffer import SharedBuffer
 from sparkwave.executor.spark.kernel import failed_rows, unless_raised
 from sparkwave.planner.delta.looked_up import Columns
 from sparkwave.planner.delta.nullability import never_null
 
 logger = logging.getLogger(__name__)
 
-# Returns the name of the relation that has the rows of a table of a view, as they are stored.
-Stored = Callable[[Cursor, View, LakeTable], str]
 Execute = Callable[[str], Cursor]
 # A join with at most this many keys looks rows up by a list of keys, which skips row groups without any of them.
 _USUAL_KEYS, MOST_KEYS = 50, 5000
@@ -72,12 +71,30 @@ class DuckDBEngine:
 
     name: EngineName = "duckdb"
 
-    def __init__(self, stored: Stored = lambda _cursor, _view, table: table.sql) -> None:
-        self._stored = stored
+    def __init__(self, buffer: SharedBuffer | None = None) -> None:
+        """`buffer` has rows of views and states that the lake does not have."""
+        self._buffer = buffer
+
+    def _stored(self, cursor: Cursor, view: View, table: LakeTable, key: Iterable[str] = ()) -> str:
+        """Return the name of the relation with the rows of a table of a view, as they are stored.
+
+        `key` are the columns by which they are looked up.
+        """
+        return self._buffer.rows(cursor, view.relation, table, key) if self._buffer is not None else table.sql
+
+    def _program(self, view: View, changes: Changes) -> Program:
+        """Return the program for some changes and the rows that are stored now."""
+        without_nulls = frozenset(
+            state.name
+            for state in view.plan.states
+            if self._buffer is not None
+            and {*state.stored_key} <= self._buffer.present(view.relation, view.state_table(state))
+        )
+        return program(view.plan, changes.inputs, changes.retracts, without_nulls)
 
     def advance(self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes) -> Advance:
         """As `executor.epochs.advance.Engine`."""
-        made = program(view.plan, changes.inputs, changes.retracts)
+        made = self._program(view, changes)
         if view.plan.needs_times:
             set_times(cursor, changes.times)
         bound = self._bound(cursor, view, versions, changes, made.read)
@@ -101,7 +118,7 @@ class DuckDBEngine:
             whole(view.plan)
             self._of_changes(view, changes)
             return Reads(frozenset(f"{scan.input}_new" for scan in view.plan.scans), {})
-        made = program(view.plan, changes.inputs, changes.retracts)
+        made = self._program(view, changes)
         return Reads(made.read, made.lookups if changes.rows <= MOST_INDEXED else {})
 
     def looks_through(self, view: View) -> bool:
@@ -170,7 +187,7 @@ class DuckDBEngine:
         bound = _bound_changes(changes)
         for state in view.plan.states:
             if (name := f"{state.name}_state") in read:
-                bound[name] = f"FROM {self._stored(cursor, view, view.state_table(state))}"
+                bound[name] = f"FROM {self._stored(cursor, view, view.state_table(state), state.stored_key)}"
         for scan in view.plan.scans:
             version = versions[scan.input]
             for name, rows in ((f"{scan.input}_old", rows_old), (f"{scan.input}_new", rows_new)):

@@ -46,7 +46,7 @@ class Engines:
         self._groups = groups
         self._duckdb_takes = duckdb_takes
         self._copies, self._lookups, self._buffer = copies, Lookups(copies, buffer), buffer
-        self._duckdb = DuckDBEngine(lambda cursor, view, table: buffer.rows(cursor, view.relation, table))
+        self._duckdb = DuckDBEngine(buffer)
         self._refresh = Refresh(refresh_mode)
         self._time_limit_s, self._time_limit = time_limit_s, TimeLimit()
         self._known: tuple[Relation, ...] = ()

@@ -31,8 +31,8 @@ class Script:
     checks: tuple[Check, ...]
 
 
-# The last script of few changes by plan and program, with the relations that it is of.
-_LAST: WeakKeyDictionary[StreamPlan, dict[str, tuple[Relation, Bound, Script]]] = WeakKeyDictionary()
+# The last script of few changes by plan and program's name, with what it was made from.
+_LAST: WeakKeyDictionary[StreamPlan, dict[str, tuple[Relation, Program, Bound, Script]]] = WeakKeyDictionary()
 
 
 def script(view: View, made: Program, bound: Bound) -> Script:
@@ -48,12 +48,12 @@ def script_of_few(view: View, made: Program, bound: Bound) -> Script:
     """
     last = _LAST.setdefault(view.plan, {})
     if made.name in last:
-        relation, was_bound, found = last[made.name]
-        if relation is view.relation and was_bound == bound:
+        relation, program, was_bound, found = last[made.name]
+        if relation is view.relation and program is made and was_bound == bound:
             return found
     name = kept_table(f"j{view.relation.id}_{made.name}")
     found = _script(view, made, bound, made.apart, name, f"{name}_")
-    last[made.name] = view.relation, bound, found
+    last[made.name] = view.relation, made, bound, found
     return found
 
 

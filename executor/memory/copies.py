@@ -17,7 +17,7 @@ from sparkwave.catalog.counters import EPOCH_CACHE_BYTES
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.memory_transactions import first_row
 from sparkwave.catalog.lake.prepared_statements import define_shared
-from sparkwave.catalog.names import BUFFER, EPOCHS_SCHEMA, quote
+from sparkwave.catalog.names import BUFFER, EPOCHS_SCHEMA, literal, quote
 
 # Rows that are read again within this many seconds get a copy. A copy that nobody reads for as long may lose its
 # place to another one. A copy that did not fit is not tried again before.
@@ -26,8 +26,8 @@ RECENT_S = 60.0
 MOST_ROWS = 10_000_000
 # A copy is made anew after more changed rows than it has rows, and than this.
 MANY_ROWS = 10_000
-# A scan of fewer rows takes no longer than a look-up by an index.
-LEAST_INDEXED = 20_000
+# A scan of fewer rows takes no longer than a look-up.
+LARGE_ROWS = 20_000
 # An index on a column with more rows a value finds too many rows to be faster than a scan.
 _MOST_ROWS_A_VALUE = 100
 # Types with an index. One on texts would refuse those of more than 8,192 bytes.
@@ -53,7 +53,8 @@ class Copy:
 
     `columns` have DuckDB's types, and `width` is about the bytes of a row; `changed` counts changed rows since
     the table was made. `distinct` has about the number of different values of columns that are looked up, and `indexed`
-    are those with an index.
+    are those with an index. `present` are columns in which the table refuses NULL; None while no key of a large copy is
+    known.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Copy:
     changed: int = 0
     distinct: dict[str, int] = field(default_factory=dict)
     indexed: set[str] = field(default_factory=set)
+    present: frozenset[str] | None = None
 
     @property
     def bytes(self) -> int:
@@ -173,7 +175,7 @@ class Copies:
         It is the one of its group that tells rows apart best. None if the copy is small, if the columns have few values
         or types without an index, or if there is no room.
         """
-        for names in groups if copy.rows >= LEAST_INDEXED else ():
+        for names in groups if copy.rows >= LARGE_ROWS else ():
             group = [name for name in names if _can_be_indexed(copy.columns[name])]
             if not group:
                 continue
@@ -191,6 +193,31 @@ class Copies:
                 copy.indexed.add(column)
             return column
         return None
+
+    def refuse_nulls(self, cursor: Cursor, copy: Copy, key: Iterable[str]) -> None:
+        """Let a large copy refuse NULL in the columns of its key that have none, so that `=` can compare them."""
+        names = [name for name in key if copy.columns[name] == "VARCHAR" or _can_be_indexed(copy.columns[name])]
+        if copy.present is not None or copy.rows < LARGE_ROWS or not names:
+            return
+        counted = ", ".join(f"count(*) - count({quote(name)}), min({quote(name)})::VARCHAR" for name in names)
+        found = first_row(cursor.execute(f"SELECT {counted} FROM {copy.name}")) or ()
+        nulls, least = found[::2], found[1::2]
+        present = {name: value for name, count, value in zip(names, nulls, least, strict=True) if not count}
+        for name, value in present.items():
+            column = f"ALTER TABLE {copy.name} ALTER COLUMN {quote(name)} SET"
+            default = f"{literal(value)}::{copy.columns[name]}"
+            # Statements are prepared with a row of default values (`catalog.lake.prepared_statements`).
+            define_shared(cursor, f"{column} NOT NULL; {column} DEFAULT {default}")
+        copy.present = frozenset(present)
+
+    def allow_nulls(self, cursor: Cursor, copy: Copy, rows: str) -> None:
+        """Let a copy have NULL in the columns in which some rows to come have it. `rows` is a query."""
+        names = sorted(copy.present or ())
+        counted = ", ".join(f"count(*) > count({quote(name)})" for name in names)
+        found = first_row(cursor.execute(f"SELECT {counted} FROM ({rows})")) or ()
+        for name in (name for name, has_nulls in zip(names, found, strict=True) if has_nulls):
+            define_shared(cursor, f"ALTER TABLE {copy.name} ALTER COLUMN {quote(name)} DROP NOT NULL")
+            copy.present = (copy.present or frozenset()) - {name}
 
     def changes(self, key: Key, removed: int, added: int) -> Copy | None:
         """Count changed rows of a copy and return it, for the caller to change. None if it is better made anew."""

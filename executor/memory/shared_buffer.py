@@ -14,12 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.lake_tables import at_version
 from sparkwave.catalog.lake.memory_transactions import in_transaction
 from sparkwave.catalog.lake.prepared_statements import define_shared, run, run_once
+from sparkwave.catalog.lake.translation import ConstraintError
 from sparkwave.catalog.locks import Rank, RankedLock
 from sparkwave.catalog.model import Catalog, Epoch, Relation
 from sparkwave.catalog.names import BUFFER, DELTAS_SCHEMA, EPOCHS_SCHEMA, VIEWS_SCHEMA, LakeTable, name_in_memory, quote
@@ -263,15 +264,24 @@ class SharedBuffer:
 
     # Epochs
 
-    def rows(self, cursor: Cursor, relation: Relation, stored: LakeTable) -> str:
-        """Return the name of the relation with the rows of a view's or state's table after the last epoch."""
+    def rows(self, cursor: Cursor, relation: Relation, stored: LakeTable, key: Iterable[str] = ()) -> str:
+        """Return the name of the relation with the rows of a view's or state's table after the last epoch.
+
+        `key` are the columns by which they are looked up, if they are.
+        """
         if not relation.created:
             return stored.sql  # the job itself writes to it
         table = self._table(relation, stored)
         copy = self._copies.get(table.key) or self._copied(cursor, table)
         if copy is not None:
+            self._copies.refuse_nulls(cursor, copy, key)
             return copy.name
         return table.name if table.has_changes else stored.sql
+
+    def present(self, relation: Relation, stored: LakeTable) -> frozenset[str]:
+        """Return columns of a table that are known to have no NULL after the last epoch."""
+        copy = self._copies.find((state_owner(relation.definition_id), stored))
+        return (copy.present if copy is not None else None) or frozenset()
 
     def expect(self, cursor: Cursor, advance: Advance) -> None:
         """Make the tables for a view's pending changes before there are any.
@@ -288,34 +298,59 @@ class SharedBuffer:
 
     def apply(self, cursor: Cursor, advances: Iterable[Advance], epoch: Epoch) -> None:
         """Publish the changes of views in an epoch. Nothing has changed when it raises DuckDBError."""
-        self.newest = epoch
-        with self._changing(cursor, epoch):
-            snapshot, statements = self._lake.newest(cursor), list[str]()
-            for advance in advances:
-                for item, removed, added in self._steps(cursor, advance):
-                    table = self._table(advance.view.relation, item.added.table)
-                    statements += self._add(cursor, table, item, snapshot, removed, added)
-                if advance.errors is not None:
-                    self._errors.append((advance.view.relation.id, advance.errors))
-                self._checksums += advance.checksums
-            self._run(cursor, statements)
+        self._change(cursor, [*advances], epoch, self._pending_statements)
 
     def follow(self, cursor: Cursor, advances: Iterable[Advance], epoch: Epoch) -> None:
         """As `apply`, for changes that the lake has already, while no other changes are pending."""
+        self._change(cursor, [*advances], epoch, self._stored_statements)
+
+    def _change(
+        self, cursor: Cursor, advances: list[Advance], epoch: Epoch,
+        statements: Callable[[Cursor, list[Advance], int], list[str]],
+    ) -> None:  # fmt: skip
+        """Run the statements by which tables follow views; once more if NULLs come where copies had none."""
         self.newest = epoch
-        with self._changing(cursor, epoch):
-            snapshot, statements = self._lake.newest(cursor), list[str]()
-            for advance in advances:
-                for item, removed, added in self._steps(cursor, advance):
-                    table = self._tables.get(item.added.table)
-                    if table is not None:
-                        table.snapshot = snapshot
-                        copy = self._take_copy(table, removed, added)
-                        if copy is not None:
-                            statements += _change(copy.name, item, removed, added)
-                        else:
-                            self._show_again(cursor, table)
-            self._run(cursor, statements)
+
+        def run() -> None:
+            with self._changing(cursor, epoch):
+                self._run(cursor, statements(cursor, advances, self._lake.newest(cursor)))
+
+        try:
+            run()
+        except ConstraintError:
+            for item, _, added in (step for advance in advances for step in advance.steps):
+                table = self._tables.get(item.added.table)
+                copy = self._copies.find(table.key) if table is not None else None
+                if added and copy is not None and copy.present:
+                    self._copies.allow_nulls(cursor, copy, f"FROM {item.added.rows}")
+            run()
+
+    def _pending_statements(self, cursor: Cursor, advances: list[Advance], snapshot: int) -> list[str]:
+        """Return the statements that note changes which the lake does not have."""
+        statements = []
+        for advance in advances:
+            for item, removed, added in self._steps(cursor, advance):
+                table = self._table(advance.view.relation, item.added.table)
+                statements += self._add(cursor, table, item, snapshot, removed, added)
+            if advance.errors is not None:
+                self._errors.append((advance.view.relation.id, advance.errors))
+            self._checksums += advance.checksums
+        return statements
+
+    def _stored_statements(self, cursor: Cursor, advances: list[Advance], snapshot: int) -> list[str]:
+        """Return the statements by which copies follow changes that the lake has."""
+        statements = []
+        for item, removed, added in (step for advance in advances for step in self._steps(cursor, advance)):
+            table = self._tables.get(item.added.table)
+            if table is None:
+                continue
+            table.snapshot = snapshot
+            copy = self._take_copy(table, removed, added)
+            if copy is not None:
+                statements += _statements(copy, item, removed, added)
+            else:
+                self._show_again(cursor, table)
+        return statements
 
     def _steps(self, cursor: Cursor, advance: Advance) -> list[tuple[Application, int, int]]:
         """Return the changes of an advance that are not empty.
@@ -389,8 +424,9 @@ class SharedBuffer:
         pending.has_gone |= removed > 0
         if copy is not was:
             self._show(cursor, table)
-        rows = copy.name if copy is not None else pending.rows
-        return [*_change(rows, item, removed, added), f"INSERT INTO {pending.keys} {keys}"]
+        return [
+            *_statements(copy or pending.rows, item, removed, added), f"INSERT INTO {pending.keys} {keys}",
+        ]  # fmt: skip
 
     def _run(self, cursor: Cursor, statements: list[str]) -> None:
         """Run the statements that change tables, and make copies anew that are worn."""
@@ -402,7 +438,7 @@ class SharedBuffer:
         for copy in (table.copy for table in self._every):
             if copy is not None and copy.is_worn:
                 define_shared(cursor, f"CREATE OR REPLACE TABLE {copy.name} AS FROM {copy.name}")
-                copy.changed = 0
+                copy.changed, copy.present = 0, None
 
     def _make_pending(self, cursor: Cursor, table: _Table, item: Application, snapshot: int) -> _Pending:
         self._names += 1
@@ -541,7 +577,8 @@ class SharedBuffer:
         with self._lock:
             errors, checksums = [*self._errors], [*self._checksums]
             tables = [*self._tables.values()]
-            before = [(part, dict(vars(part))) for part in (*tables, *(t.pending for t in tables)) if part is not None]
+            parts = (part for table in tables for part in (table, table.pending, table.copy) if part is not None)
+            before = [(part, dict(vars(part))) for part in parts]
             try:
                 with in_transaction(cursor):
                     yield
@@ -562,8 +599,10 @@ def state_owner(definition_id: int) -> tuple[str, int]:
     return "state", definition_id
 
 
-def _change(name: str, item: Application, removed: int, added: int) -> list[str]:
-    """Return the statements that remove and add rows of a table."""
+def _statements(of: Copy | str, item: Application, removed: int, added: int) -> list[str]:
+    """Return the statements that remove and add rows of a copy, or of a table by its name."""
+    name, known = (of.name, of.present or ()) if isinstance(of, Copy) else (of, ())
+    item = replace(item, present=item.present | {*known}) if known else item
     return [*([item.removal(name)] if removed else ()), *([item.added.insertion(name)] if added else ())]
 
 

@@ -21,7 +21,7 @@ steps read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeGuard
 
@@ -73,14 +73,19 @@ VIEW_CHANGES = "view_changes"
 
 
 def compile_delta(
-    plan: StreamPlan, changed: Iterable[str], retracts: bool = True, has_checks: bool = False
+    plan: StreamPlan,
+    changed: Iterable[str],
+    retracts: bool = True,
+    has_checks: bool = False,
+    without_nulls: Collection[str] = (),
 ) -> DeltaProgram:
     """Return the program that advances a view when the inputs named in `changed` have changed, and no others.
 
     `NOW` among them stands for time that has passed. Without `retracts` rows only arrive, so that min, max and sums of
     floats need not read the input again. With `has_checks` the program also has checks for expressions that may raise.
+    `without_nulls` names states whose stored rows have no NULL in their keys.
     """
-    compiler = Compiler(plan, frozenset(changed), retracts, has_checks)
+    compiler = Compiler(plan, frozenset(changed), retracts, has_checks, frozenset(without_nulls))
     changes = compiler.changes(plan.root)
     assert changes is not None, "none of the inputs changed"
     compiler.add(VIEW_CHANGES, changes if _is_net(plan) else operator_sql.consolidated(changes, plan.root.fields))
@@ -111,6 +116,7 @@ class Compiler:
     changed: frozenset[str]
     retracts: bool = True
     has_checks: bool = False
+    without_nulls: frozenset[str] = frozenset()
     steps: list[Step] = field(default_factory=list)
     applies: list[Apply] = field(default_factory=list)
     checks: list[Check] = field(default_factory=list)

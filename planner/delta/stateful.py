@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Protocol
 
 from sqlglot import exp
@@ -29,9 +30,13 @@ from sparkwave.planner.plan.stream_plan import State
 
 
 class Steps(Protocol):
-    """The receiver of steps. `applies` are the changes of states."""
+    """The receiver of steps.
+
+    `applies` are the changes of states. `without_nulls` names states whose stored rows have no NULL in their keys.
+    """
 
     applies: list[Apply]
+    without_nulls: frozenset[str]
 
     def add(self, name: str, query: exp.Select) -> str:
         """Add a step. Returns its name."""
@@ -57,7 +62,7 @@ def merge_groups(written: Steps, node: Aggregate, state: State, below: exp.Selec
         written.add(f"{state.name}_stored", operator_sql.over(state_rows(state), node.fields))
     if again:
         _recompute(written, node, state, again)
-    written.add(f"{state.name}_merged", _merged(node, state, again))
+    written.add(f"{state.name}_merged", _merged(node, state, again, state.name in written.without_nulls))
     if not state.in_view:
         names = exp.select(*map(column, node.keys or (COUNT,))).from_(delta)
         merged = alive(node, f"{state.name}_merged")
@@ -97,6 +102,8 @@ def _grouped(keys: tuple[str, ...], outputs: Mapping[str, exp.Expr], rows: exp.S
 def _look_up(written: Steps, node: Stateful, state: State, keys: tuple[str, ...]) -> None:
     """Look up the stored rows of the groups that changes touch."""
     touched = Keys.of(f"{state.name}_touched", node, keys)
+    if state.name in written.without_nulls:
+        touched = replace(touched, parts=tuple((part, False) for part, _ in touched.parts))
     written.add(f"{state.name}_stored", restricted(state_rows(state), node.fields, touched))
 
 
@@ -105,7 +112,8 @@ def _recompute(written: Steps, node: Aggregate, state: State, calls: list[Call])
     chosen = exp.select(*keys or [exp.Literal.number(1)]).from_(exp.alias_(exp.to_table(f"{state.name}_delta"), "d"))
     if all(call.expression is None for call in calls):
         stored = exp.alias_(exp.to_table(f"{state.name}_stored"), "s")
-        chosen = chosen.join(stored, on=_same_group(node, "s", "d"), join_type="left").where(_lost(calls))
+        same = _same_group(node, "s", "d", state.name in written.without_nulls)
+        chosen = chosen.join(stored, on=same, join_type="left").where(_lost(calls))
     step = written.add(f"{state.name}_again", chosen)
     restriction = Keys.of(step, node.input, node.keys)
     rows = written.full(node.input, "new", restriction)
@@ -163,7 +171,7 @@ def _linear_delta(call: Call) -> exp.Expr:
     return exp.cast(exp.Sum(this=product), data_type(call.type))
 
 
-def _merged(node: Aggregate, state: State, again: list[Call]) -> exp.Select:
+def _merged(node: Aggregate, state: State, again: list[Call], without_nulls: bool) -> exp.Select:
     query = exp.select(*(exp.alias_(column(k, "d"), k, quoted=True) for k in node.keys))
     for call in node.calls:
         query = query.select(
@@ -172,7 +180,7 @@ def _merged(node: Aggregate, state: State, again: list[Call]) -> exp.Select:
         )
     query = query.from_(exp.alias_(exp.to_table(f"{state.name}_delta"), "d"))
     stored = exp.alias_(exp.to_table(f"{state.name}_stored"), "s")
-    query = query.join(stored, on=_same_group(node, "s", "d"), join_type="left")
+    query = query.join(stored, on=_same_group(node, "s", "d", without_nulls), join_type="left")
     if again:
         recomputed = exp.alias_(exp.to_table(f"{state.name}_recomputed"), "r")
         query = query.join(recomputed, on=_same_group(node, "r", "d"), join_type="left")
@@ -220,10 +228,11 @@ def _merge_call(call: Call, lost: exp.Expr | None) -> exp.Expr:
     return exp.Case().when(lost, column(call.name, "r")).else_(merged)
 
 
-def _same_group(node: Aggregate, left: str, right: str) -> exp.Expr:
+def _same_group(node: Aggregate, left: str, right: str, without_nulls: bool = False) -> exp.Expr:
+    """Return whether two rows are of one group; `without_nulls` tells that one of them has no NULL in its keys."""
     if not node.keys:
         return exp.true()
-    present = never_null(node)
+    present = {*node.keys} if without_nulls else never_null(node)
     return exp.and_(*(operator_sql.same(column(k, left), column(k, right), k not in present) for k in node.keys))
 
 

@@ -87,8 +87,7 @@ def _columns(listed: tuple[Field, ...]) -> Columns:
 
 
 def _of_state(state: State) -> Stored:
-    names = dict(state.columns)
-    return Stored(_columns(state.node.fields), tuple(names[name] for name in state.key))
+    return Stored(_columns(state.node.fields), state.stored_key)
 
 
 def differences(stored: Fingerprint, now: Fingerprint) -> list[str]:

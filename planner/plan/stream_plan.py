@@ -99,6 +99,12 @@ class State:
         return self.node.keys if isinstance(self.node, Aggregate) else self.node.partition
 
     @property
+    def stored_key(self) -> tuple[str, ...]:
+        """The stored columns of the key."""
+        names = dict(self.columns)
+        return tuple(names[name] for name in self.key)
+
+    @property
     def operator(self) -> str:
         """The suffix of the internal table's name, as in RisingWave."""
         match self.node:

@@ -23,7 +23,7 @@ _ONLY_HERE = ("ALTER SYSTEM ", "SET ")
 _MOST_ROWS = 3000  # of a view that others may read
 
 # The tables are small, and look-ups by indexes are to be tried, too.
-SMALL_TABLES_INDEXED = "from sparkwave.executor.memory import copies\ncopies.LEAST_INDEXED = 1"
+SMALL_TABLES_INDEXED = "from sparkwave.executor.memory import copies\ncopies.LARGE_ROWS = 1"
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,12 @@ _JOINS = ("JOIN", "JOIN", "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN")
 
 # Aggregates by the kind of their argument: the call, and the kind of its result.
 _COUNTS = (("count({})", "bigint"), ("count(DISTINCT {})", "bigint"), ("count(*)", "bigint"))
-_STATISTICS = (("avg({})", APPROXIMATE), ("stddev_samp({})", APPROXIMATE), ("var_pop({})", APPROXIMATE))
+# Those but averages have the precision of a double here, also of integers.
+_STATISTICS = (
+    ("avg({})", APPROXIMATE),
+    ("stddev_samp({0}){1}::float8", APPROXIMATE),
+    ("var_pop({0}){1}::float8", APPROXIMATE),
+)
 _CALLS: dict[str, tuple[tuple[str, str], ...]] = {
     "smallint": (("sum({})", "bigint"), *_STATISTICS),
     "int": (
@@ -343,7 +348,7 @@ class Queries:
         if not self.on_postgres and kind == "int":
             choices += [("first_value({0} ORDER BY {0})", "int"), ("last_value({0} ORDER BY {0})", "int")]
         template, result = self.random.choice(choices)
-        return template.format(text) + condition, result
+        return template.format(text, condition) + ("" if "{1}" in template else condition), result
 
     def _grouping_sets(self) -> tuple[str, Columns]:
         table, columns = self._from()
