@@ -11,35 +11,35 @@ from sparkwave.planner.bind.merged_columns import merged_pairs
 from sparkwave.planner.parse.from_items import from_items
 from sparkwave.planner.parse.trees import cte_of, position_of
 
-_BARE = "bare"
+# Columns without a table, with their parents.
+Bare = list[tuple[exp.Column, exp.Expr | None]]
 
 
-def mark_bare(tree: exp.Expr) -> None:
-    """Mark the columns without a table, for `check_unambiguous`."""
-    for column in tree.find_all(exp.Column):
-        if not column.table:
-            column.meta[_BARE] = True
+def bare_columns(tree: exp.Expr) -> Bare:
+    """Return the columns without a table of a tree that is not qualified yet, for `check_unambiguous`."""
+    return [(column, column.parent) for column in tree.find_all(exp.Column) if not column.table]
 
 
-def check_unambiguous(tree: exp.Expr, schema: MappingSchema) -> None:
+def check_unambiguous(tree: exp.Expr, schema: MappingSchema, bare: Bare) -> None:
     """Raise Error 42702 in a qualified tree for a name that means one of several columns."""
     for select in tree.find_all(exp.Select):
         _check_merged(select, schema)
-    for column in tree.find_all(exp.Column):
-        if column.table and column.meta.get(_BARE):  # sqlglot leaves merged columns in HAVING as they are
-            _check(column, schema)
+    for column, parent in bare:
+        if column.table:  # sqlglot leaves merged columns in HAVING as they are
+            _check(column, column, schema)
+        elif column.parent is None:  # sqlglot has put merged columns in its place, maybe those of a query around it
+            _check(column, parent, schema)
 
 
-def _check(column: exp.Column, schema: MappingSchema) -> None:
-    """Look from the column outwards: in a FROM it may name all tables, in ON those up to the join."""
-    node: exp.Expr | None = column
+def _check(column: exp.Column, node: exp.Expr | None, schema: MappingSchema) -> None:
+    """Look from a node outwards: in a FROM the column may name all tables, in ON those up to the join."""
     join: exp.Join | None = None
     while node is not None:
         if isinstance(node, exp.Select):
             sources = from_items(node)
             if join is not None and join.parent is node:
                 sources = sources[: (join.index or 0) + 2]
-            if any(source.alias_or_name == column.table for source in sources):
+            if any(source.alias_or_name == column.table for source in sources) or _merges(node, column.name):
                 return
             if sum(column.name in _names(source, schema) for source in sources) > 1:
                 message = f'column reference "{column.name}" is ambiguous'
@@ -48,6 +48,10 @@ def _check(column: exp.Column, schema: MappingSchema) -> None:
         elif node.arg_key == "on" and isinstance(node.parent, exp.Join):
             join = node.parent
         node = node.parent
+
+
+def _merges(select: exp.Select, name: str) -> bool:
+    return any(right.name == name for join in select.args.get("joins") or () for _, right in merged_pairs(join))
 
 
 def _check_merged(select: exp.Select, schema: MappingSchema) -> None:

@@ -18,7 +18,7 @@ from sparkwave.catalog.errors import Error, not_found
 from sparkwave.catalog.model import ROW_ID, RW_TIMESTAMP, Catalog, Column, Relation
 from sparkwave.catalog.types import TIMESTAMPTZ, Type
 from sparkwave.planner import since
-from sparkwave.planner.bind.ambiguous import check_unambiguous, mark_bare
+from sparkwave.planner.bind.ambiguous import bare_columns, check_unambiguous
 from sparkwave.planner.bind.collations import check_collated, without_collations
 from sparkwave.planner.bind.column_hints import column_hint
 from sparkwave.planner.bind.dependent_columns import group_by_dependents
@@ -212,13 +212,13 @@ def annotated(query: exp.Query, catalog: Catalog, scope: Scope, check: Check = l
                 node.meta[INEXACT] = True
     schema = _schema(tables)
     mark_merges(tree)
-    mark_bare(tree)
+    bare = bare_columns(tree)
     if any(map(_has_unknown_columns, tree.find_all(exp.Table, exp.Lateral))):
         without_positions(tree)
     try:
         tree = qualify(tree, schema=schema, dialect="postgres")
         if not scope.is_stored:
-            check_unambiguous(tree, schema)
+            check_unambiguous(tree, schema, bare)
         qualify_sort_columns(tree, schema)
         compare_merged(tree)
         tree = annotate_types(tree, schema=schema, expression_metadata=METADATA, dialect="postgres")
