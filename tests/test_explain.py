@@ -20,7 +20,8 @@ from sparkwave.planner.bind.binder import Scope
 from sparkwave.planner.explain.lines import explain
 from sparkwave.planner.parse.statement import parse_statement
 from sparkwave.planner.plan.distribution import BROADCAST, HASH, SINGLE, distribution, moves
-from sparkwave.planner.plan.nodes import DYNAMIC, Aggregate, Join, OverWindow, Scan, TopN, walk
+from sparkwave.planner.plan.join_types import DYNAMIC
+from sparkwave.planner.plan.nodes import Aggregate, Join, OverWindow, Scan, TopN, walk
 from sparkwave.planner.plan.stream_plan import StreamPlan, plan_view
 from sparkwave.planner.statements import CreateMaterializedView, CreateTable, Explain
 

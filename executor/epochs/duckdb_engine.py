@@ -43,7 +43,6 @@ from sparkwave.executor.memory.delta_tables import count_signs, fill_changes, fi
 from sparkwave.executor.memory.shared_buffer import SharedBuffer
 from sparkwave.executor.spark.kernel import failed_rows, unless_raised
 from sparkwave.planner.delta.looked_up import Columns
-from sparkwave.planner.delta.nullability import never_null
 
 logger = logging.getLogger(__name__)
 
@@ -285,7 +284,7 @@ def _of_state(view: View, item: Added, name: str) -> Application:
     """Return the change of a state by the tables of `_fill_change`, with the key that programs have for it, too."""
     [state] = (state for state in view.plan.states if state.name == item.state)
     added = Addition(view.table_of(item.state), f"{name}_added", item.columns)
-    return Application(state.key, never_null(state.node), f"{name}_removed", added, state.name)
+    return Application(state.key, state.node.present, f"{name}_removed", added, state.name)
 
 
 def _fill_change(cursor: Cursor, change: Application, name: str, changed: str) -> tuple[int, int]:

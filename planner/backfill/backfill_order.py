@@ -13,7 +13,8 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Catalog
 from sparkwave.planner.bind.binder import Scope, resolve
-from sparkwave.planner.plan.nodes import DYNAMIC, TEMPORAL, TEMPORAL_LEFT, Join, Node, Scan, UnionAll, walk
+from sparkwave.planner.plan.join_types import DYNAMIC, TEMPORAL, TEMPORAL_LEFT
+from sparkwave.planner.plan.nodes import Join, Node, Scan, UnionAll, walk
 from sparkwave.planner.statements import Name, Option
 
 Pairs = tuple[tuple[int, int], ...]

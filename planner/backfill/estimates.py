@@ -18,21 +18,12 @@ from sqlglot import exp
 from sparkwave.catalog.types import Type
 from sparkwave.planner.delta.full import Rows
 from sparkwave.planner.functions.emit import to_sql
+from sparkwave.planner.plan.join_types import ANTI, AS_OF, AS_OF_LEFT, DYNAMIC, FULL, LEFT, SEMI, TEMPORAL_LEFT
 from sparkwave.planner.plan.nodes import (
-    ANTI,
-    AS_OF,
-    AS_OF_LEFT,
-    DYNAMIC,
-    FULL,
-    LEFT,
-    SEMI,
-    TEMPORAL_LEFT,
     Aggregate,
-    ChangeLog,
     Field,
     Filter,
     Join,
-    Memo,
     Node,
     OverWindow,
     Project,
@@ -42,7 +33,6 @@ from sparkwave.planner.plan.nodes import (
     Unnest,
     Values,
     conjuncts,
-    expressions,
     keeps_state,
     walk,
 )
@@ -254,7 +244,7 @@ class _Estimator:
 
     def _compute(self, rows: float, node: Filter | Project) -> None:
         """Add the expressions of a node that are computed for so many rows."""
-        of = [part for each in expressions(node) for part in conjuncts(each)]
+        of = [part for each in node.expressions for part in conjuncts(each)]
         computed = sum(not isinstance(each, exp.Column | exp.Literal) for each in of)
         matched = sum(_takes_apart(part) for each in of for part in each.walk())
         self._add(computed=rows * computed, matched=rows * matched)
@@ -337,10 +327,8 @@ class _Estimator:
                 below = self._of(node.input)
                 self._add(sorted=below.rows, memory=below.rows * (_ENTRY + _width(node.fields)))
                 return below
-            case ChangeLog() | Memo():
-                return self._of(node.input)
-            case Scan():
-                raise AssertionError("a scan is a chain")
+        [only] = node.inputs
+        return self._of(only)
 
     def _chain(self, node: Node, scan: Scan) -> _Size:
         chains = _chains(self._plan)

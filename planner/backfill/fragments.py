@@ -24,16 +24,8 @@ from sparkwave.catalog.types import BIGINT, INTEGER, SMALLINT
 from sparkwave.planner.bind.binder import data_type
 from sparkwave.planner.delta import operator_sql
 from sparkwave.planner.delta.full import Rows
-from sparkwave.planner.delta.nullability import never_null
+from sparkwave.planner.plan.join_types import ANTI, AS_OF, AS_OF_LEFT, DYNAMIC, FULL, INNER, LEFT, SEMI
 from sparkwave.planner.plan.nodes import (
-    ANTI,
-    AS_OF,
-    AS_OF_LEFT,
-    DYNAMIC,
-    FULL,
-    INNER,
-    LEFT,
-    SEMI,
     Aggregate,
     Call,
     ChangeLog,
@@ -250,22 +242,10 @@ def _inputs(node: Node) -> tuple[str, ...]:
     return tuple(dict.fromkeys(source.input for source in sources(node) if isinstance(source, Scan)))
 
 
-def linear_inputs(node: Node) -> tuple[Node, ...]:
-    """Return the inputs of an operator whose rows may come in parts, the results of which add up."""
-    match node:
-        case Join(kind=kind):
-            return node.inputs if kind == INNER else () if kind == FULL else (node.left,)
-        case UnionAll():
-            return node.inputs
-        case Filter() | Project() | Unnest() | ChangeLog():
-            return (node.input,)
-    return ()
-
-
 def _drivers(node: Node, row_counts: Mapping[str, int]) -> tuple[str, ...]:
     if isinstance(node, Scan):
         return (node.input,)
-    sides = [_drivers(side, row_counts) for side in linear_inputs(node)]
+    sides = [_drivers(side, row_counts) for side in node.linear_inputs]
     if isinstance(node, UnionAll):
         # A slice of one branch omits the other branches, so each branch needs a driver of its own.
         return tuple(driver for side in sides for driver in side) if all(sides) else ()
@@ -321,7 +301,7 @@ def _to_target(plan: StreamPlan, fragment: Fragment, rows: exp.Select) -> exp.Se
 def _with_given(plan: StreamPlan, fragment: Fragment, given: Node, groups: exp.Select) -> exp.Select:
     """Return groups with all fields of the state: both sides have the same groups, or this side has some of them."""
     assert isinstance(fragment.end, Aggregate)
-    keys, present = fragment.end.keys, never_null(fragment.end)
+    keys, present = fragment.end.keys, fragment.end.present
     computed = [column(call.name, "c") for call in fragment.end.calls]
     names = [column(field.name, "g") for field in given.fields]
     same = [operator_sql.same(column(key, "c"), column(key, "g"), key not in present) for key in keys]

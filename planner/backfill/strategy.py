@@ -12,24 +12,9 @@ from dataclasses import dataclass
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.planner.plan.nodes import (
-    AS_OF,
-    AS_OF_LEFT,
-    FULL,
-    TEMPORAL,
-    TEMPORAL_LEFT,
-    Aggregate,
-    ChangeLog,
-    Filter,
     Join,
-    Memo,
     Node,
-    OverWindow,
-    Project,
     Scan,
-    TopN,
-    UnionAll,
-    Unnest,
-    Values,
     walk,
 )
 from sparkwave.planner.statements import Option
@@ -146,11 +131,8 @@ def _reads_tables(root: Node) -> bool:
 
 def temporal_reason(root: Node) -> str | None:
     """The operator that keeps a plan from snapshot backfill."""
-    found = any(isinstance(node, Join) and node.kind in (TEMPORAL, TEMPORAL_LEFT) for node in walk(root))
+    found = any(isinstance(node, Join) and node.is_temporal for node in walk(root))
     return "a temporal join" if found else None
-
-
-_IN_PLACE = (Scan, Filter, Project, Unnest, UnionAll)
 
 
 def exchange_reason(root: Node) -> str | None:
@@ -158,33 +140,4 @@ def exchange_reason(root: Node) -> str | None:
 
     The time that a temporal filter compares with is the same everywhere: no row moves for it.
     """
-    return next((described(node) for node in walk(root) if not isinstance(node, _IN_PLACE)), None)
-
-
-def described(node: Node) -> str:
-    """An operator in the user's words."""
-    match node:
-        case Join(kind=kind):
-            return _JOINS.get(kind, "a join")
-        case TopN(order=order):
-            return "ORDER BY … LIMIT" if order else "LIMIT"
-    return _WORDS[type(node)]
-
-
-_JOINS = {
-    FULL: "a full outer join",
-    **dict.fromkeys((TEMPORAL, TEMPORAL_LEFT), "a temporal join"),
-    **dict.fromkeys((AS_OF, AS_OF_LEFT), "an as-of join"),
-}
-_WORDS: dict[type, str] = {
-    Scan: "a scan",
-    Values: "VALUES",
-    Filter: "a filter",
-    Project: "a projection",
-    Unnest: "unnest",
-    UnionAll: "UNION ALL",
-    Aggregate: "an aggregation",
-    OverWindow: "a window function",
-    ChangeLog: "a change log",
-    Memo: "a temporal join",
-}
+    return next((node.words for node in walk(root) if not node.is_map), None)

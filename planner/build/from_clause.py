@@ -32,25 +32,8 @@ from sparkwave.planner.functions.result_types import array_type, rows_of_element
 from sparkwave.planner.functions.typed import data_type
 from sparkwave.planner.parse.set_returning import series_array
 from sparkwave.planner.parse.trees import is_comma, position_of
-from sparkwave.planner.plan.nodes import (
-    ANTI,
-    AS_OF,
-    AS_OF_LEFT,
-    FULL,
-    LEFT,
-    SEMI,
-    TEMPORAL,
-    TEMPORAL_LEFT,
-    Field,
-    Filter,
-    Item,
-    Join,
-    Node,
-    Project,
-    Scan,
-    Unnest,
-    Values,
-)
+from sparkwave.planner.plan.join_types import ANTI, AS_OF, AS_OF_LEFT, FULL, LEFT, SEMI, TEMPORAL, TEMPORAL_LEFT
+from sparkwave.planner.plan.nodes import Field, Filter, Item, Join, Node, Project, Scan, Unnest, Values
 
 _NESTED_LOOP_HINT = (
     "Add an equality between the two sides to the condition. "

@@ -36,17 +36,8 @@ from sparkwave.planner.build.sort_keys import sort_source
 from sparkwave.planner.build.subqueries import build_body, equalities, lift, query_of
 from sparkwave.planner.functions.result_types import array_type
 from sparkwave.planner.parse.set_returning import ROW_FUNCTIONS
-from sparkwave.planner.plan.nodes import (
-    INNER,
-    LEFT,
-    Aggregate,
-    Field,
-    Filter,
-    Item,
-    Node,
-    Project,
-    count_rows_call,
-)
+from sparkwave.planner.plan.join_types import INNER, LEFT
+from sparkwave.planner.plan.nodes import Aggregate, Field, Filter, Item, Node, Project, count_rows_call
 
 
 @dataclass(frozen=True)

@@ -32,11 +32,9 @@ from sparkwave.planner.functions.aggregates import aggregate_calls
 from sparkwave.planner.functions.result_types import array_type
 from sparkwave.planner.parse.row_comparisons import check_columns
 from sparkwave.planner.parse.set_returning import ROW_FUNCTIONS, series_array
+from sparkwave.planner.plan.join_types import ANTI, LEFT, SEMI
 from sparkwave.planner.plan.nodes import (
-    ANTI,
     COUNT,
-    LEFT,
-    SEMI,
     Aggregate,
     Call,
     Field,

@@ -41,7 +41,6 @@ from sparkwave.planner.definitions.connectors import (
 from sparkwave.planner.definitions.counting import draws
 from sparkwave.planner.definitions.view_options import KNOWN, meant_option, rows_a_second
 from sparkwave.planner.parse.with_options import CONNECTION
-from sparkwave.planner.plan.growth import only_grows
 from sparkwave.planner.plan.nodes import Item, Project
 from sparkwave.planner.statements import CreateSink, Option
 
@@ -213,7 +212,7 @@ def planned_sink(statement: CreateSink, root: Project, target: Relation | None) 
     Raises Error 0A000 when the sink should be append-only and the plan is not.
     """
     options = sink_options(statement)
-    grows = only_grows(root)
+    grows = root.grows
     type_ = options.type or (APPEND_ONLY if grows or options.is_forced else UPSERT)
     if type_ == APPEND_ONLY and not (grows or options.is_forced):
         raise Error(

@@ -14,13 +14,11 @@ from sqlglot import exp
 
 from sparkwave.planner.bind.binder import data_type
 from sparkwave.planner.delta.full import Rows
-from sparkwave.planner.delta.now import at_time, reads_now
+from sparkwave.planner.delta.now import at_time
 from sparkwave.planner.functions.raising import raised
 from sparkwave.planner.functions.safe import is_call
+from sparkwave.planner.plan.join_types import INNER, TEMPORAL, TEMPORAL_LEFT
 from sparkwave.planner.plan.nodes import (
-    INNER,
-    TEMPORAL,
-    TEMPORAL_LEFT,
     Aggregate,
     Field,
     Filter,
@@ -66,7 +64,7 @@ class Check:
 
 def _needs_nothing_else(node: Node) -> bool:
     if isinstance(node, Filter):
-        return not reads_now(node.predicate)
+        return not node.reads_now
     return isinstance(node, Scan | Project | Unnest | UnionAll)
 
 
@@ -94,14 +92,11 @@ def _of_rows(node: Node) -> Iterator[exp.Expr]:
             yield at_time(predicate, "new")
         case Project(items=items):
             yield from (exp.cast(i.expression, data_type(i.type)) for i in items if i.source is None)
-        case Unnest(array=array):
-            yield array
-        case Aggregate(calls=calls):
-            for call in calls:
-                yield from _arguments(call.expression) if call.expression is not None else ()
-        case OverWindow(calls=calls):
-            for window_call in calls:
-                yield from _arguments(window_call.expression)
+        case Aggregate() | OverWindow():
+            for expression in node.expressions:
+                yield from _arguments(expression)
+        case _ if node.inputs:
+            yield from node.expressions
 
 
 def _arguments(node: exp.Expr) -> Iterator[exp.Expr]:

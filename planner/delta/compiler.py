@@ -32,10 +32,10 @@ from sparkwave.planner.delta import operator_sql
 from sparkwave.planner.delta.checks import NO_SIDES, Check, pairs_of, raising, raising_sides
 from sparkwave.planner.delta.full import Keys, Rows
 from sparkwave.planner.delta.looked_up import Columns, looked_up
-from sparkwave.planner.delta.now import NOW, at_time, flips, reads_now
+from sparkwave.planner.delta.now import NOW, at_time, flips
 from sparkwave.planner.delta.program import Apply, DeltaProgram, Step
 from sparkwave.planner.delta.stateful import merge_first_rows, merge_groups, merge_log, merge_memo, replaced_groups
-from sparkwave.planner.plan.nodes import (
+from sparkwave.planner.plan.join_types import (
     ANTI,
     AS_OF,
     AS_OF_LEFT,
@@ -46,6 +46,8 @@ from sparkwave.planner.plan.nodes import (
     SEMI,
     TEMPORAL,
     TEMPORAL_LEFT,
+)
+from sparkwave.planner.plan.nodes import (
     WEIGHT,
     Aggregate,
     ChangeLog,
@@ -184,7 +186,7 @@ class Compiler:
             parts.append(
                 operator_sql.over(below, node.fields, WEIGHT).where(at_time(node.predicate, "new"), copy=False)
             )
-        if NOW in self.changed and reads_now(node.predicate):
+        if NOW in self.changed and node.reads_now:
             parts.append(flips(node, self.full(node.input, "old")))
         return operator_sql.union(parts) if parts else None
 
@@ -450,8 +452,8 @@ def _replaces_rows(node: Node) -> bool:
     match node:
         case Join(kind=kind):
             return kind in (LEFT, FULL, SEMI, ANTI, DYNAMIC, AS_OF, AS_OF_LEFT)
-        case Filter(predicate=predicate):
-            return reads_now(predicate)
+        case Filter():
+            return node.reads_now
     return isinstance(node, Aggregate | TopN | OverWindow | Memo)
 
 

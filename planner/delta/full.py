@@ -10,17 +10,9 @@ from sqlglot import exp
 
 from sparkwave.planner.delta import operator_sql
 from sparkwave.planner.delta.now import at_time
-from sparkwave.planner.delta.nullability import never_null
 from sparkwave.planner.delta.state import alive, state_rows
+from sparkwave.planner.plan.join_types import ANTI, AS_OF, AS_OF_LEFT, DYNAMIC, INNER, LEFT, SEMI, TEMPORAL_LEFT
 from sparkwave.planner.plan.nodes import (
-    ANTI,
-    AS_OF,
-    AS_OF_LEFT,
-    DYNAMIC,
-    INNER,
-    LEFT,
-    SEMI,
-    TEMPORAL_LEFT,
     Aggregate,
     ChangeLog,
     Field,
@@ -73,7 +65,7 @@ class Keys:
     @staticmethod
     def of(step: str, node: Node, names: Iterable[str]) -> Keys:
         """Return a restriction of fields of a node to the step's `k0`, `k1`, …; NULL equals NULL."""
-        present = never_null(node)
+        present = node.present
         return Keys(step, tuple((column(name), name not in present) for name in names))
 
     def found(self) -> exp.Exists:

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from sparkwave.catalog.types import TIMESTAMPTZ
 from sparkwave.planner.functions.typed import data_type
-from sparkwave.planner.plan.nodes import WEIGHT, Filter, column, conjuncts
+from sparkwave.planner.plan.nodes import WEIGHT, Filter, column, conjuncts, reads_now
 
 # Represents passed time among a plan's changed inputs.
 NOW = "now"
@@ -20,10 +20,6 @@ _COMPARISONS = (exp.GT, exp.GTE, exp.LT, exp.LTE)
 
 def is_now(node: exp.Expr) -> bool:
     return isinstance(node, exp.CurrentTimestamp)
-
-
-def reads_now(expression: exp.Expr) -> bool:
-    return expression.find(exp.CurrentTimestamp) is not None
 
 
 def at_time(expression: exp.Expr, version: str) -> exp.Expr:

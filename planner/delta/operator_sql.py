@@ -14,18 +14,11 @@ from sparkwave.catalog.types import BIGINT, DATE, INTEGER, SMALLINT, TIMESTAMP, 
 from sparkwave.planner.bind.binder import data_type
 from sparkwave.planner.functions.aggregates import canonical
 from sparkwave.planner.functions.scalar_functions import IN_RANGE
+from sparkwave.planner.plan.join_types import ANTI, AS_OF, AS_OF_LEFT, DYNAMIC, FULL, LEFT, SEMI, TEMPORAL_LEFT
 from sparkwave.planner.plan.nodes import (
-    ANTI,
-    AS_OF,
-    AS_OF_LEFT,
     DELETED,
-    DYNAMIC,
-    FULL,
     INSERTED,
-    LEFT,
     REPLACED,
-    SEMI,
-    TEMPORAL_LEFT,
     UPDATED,
     WEIGHT,
     Aggregate,

@@ -11,7 +11,6 @@ from sqlglot import exp
 from sparkwave.planner.bind.binder import data_type
 from sparkwave.planner.delta import operator_sql
 from sparkwave.planner.delta.full import Keys, restricted
-from sparkwave.planner.delta.nullability import never_null
 from sparkwave.planner.delta.program import Apply
 from sparkwave.planner.delta.state import alive, state_rows
 from sparkwave.planner.plan.nodes import (
@@ -66,7 +65,7 @@ def merge_groups(written: Steps, node: Aggregate, state: State, below: exp.Selec
     if not state.in_view:
         names = exp.select(*map(column, node.keys or (COUNT,))).from_(delta)
         merged = alive(node, f"{state.name}_merged")
-        written.applies.append(Apply(state.name, state.key, never_null(node), names, merged))
+        written.applies.append(Apply(state.name, state.key, node.present, names, merged))
 
 
 def _group_changes(node: Aggregate, below: exp.Select, retracts: bool) -> exp.Select:
@@ -232,7 +231,7 @@ def _same_group(node: Aggregate, left: str, right: str, without_nulls: bool = Fa
     """Return whether two rows are of one group; `without_nulls` tells that one of them has no NULL in its keys."""
     if not node.keys:
         return exp.true()
-    present = {*node.keys} if without_nulls else never_null(node)
+    present = {*node.keys} if without_nulls else node.present
     return exp.and_(*(operator_sql.same(column(k, left), column(k, right), k not in present) for k in node.keys))
 
 
@@ -248,7 +247,7 @@ def merge_first_rows(written: Steps, node: TopN, state: State, below: exp.Select
     written.add(changes, operator_sql.consolidated(below, fields))
     keys = operator_sql.key_items(names) or [exp.alias_(exp.Literal.number(1), "k0")]
     written.add(f"{state.name}_touched", exp.select(*keys).distinct().from_(changes))
-    present = never_null(node)
+    present = node.present
     _look_up(written, node, state, names)
     stored = exp.select(*(column(f.name) for f in fields)).from_(f"{state.name}_stored")
     arriving = exp.select(*(column(f.name) for f in fields)).from_(changes)
@@ -308,7 +307,7 @@ def _replace_partitions(node: TopN | Memo, state: State) -> Apply:
     listed = (exp.alias_(column(f"k{n}"), name, quoted=True) for n, name in enumerate(names or ("k0",)))
     removed = exp.select(*listed).from_(f"{state.name}_touched")
     merged = operator_sql.over(exp.select("*").from_(f"{state.name}_merged"), node.fields)
-    return Apply(state.name, state.key, never_null(node), removed, merged)
+    return Apply(state.name, state.key, node.present, removed, merged)
 
 
 def _stored(node: TopN, state: State) -> tuple[str, ...]:

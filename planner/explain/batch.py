@@ -25,7 +25,7 @@ from sparkwave.planner.explain.operator_tree import BATCH, LOGICAL, Operator, ex
 from sparkwave.planner.explain.plan_tree import Printer
 from sparkwave.planner.parse.trees import is_cte, name_of
 from sparkwave.planner.plan.distribution import SINGLE, Distribution, distribution
-from sparkwave.planner.plan.nodes import Aggregate, Node, Order, OverWindow, Project, TopN, expressions, walk
+from sparkwave.planner.plan.nodes import Aggregate, Node, Order, OverWindow, Project, TopN, walk
 from sparkwave.planner.plan.outputs import limit_outputs
 from sparkwave.planner.plan.rules import RULES, carry_keys, keep_state_in_view
 from sparkwave.planner.statements import Delete, Insert, Merge, Query, Update
@@ -154,7 +154,7 @@ def _used(root: Node) -> frozenset[str]:
     """Return the fields that an operator of a plan reads, or that the plan outputs."""
     used = {f.name for f in root.fields}
     for node in walk(root):
-        for expression in expressions(node):
+        for expression in node.expressions:
             used |= columns_in(expression)
         match node:
             case Aggregate(keys=keys, calls=calls):

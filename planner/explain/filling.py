@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sparkwave.planner.backfill.fragments import Fragment, fragments, linear_inputs, sources
+from sparkwave.planner.backfill.fragments import Fragment, fragments, sources
 from sparkwave.planner.backfill.strategy import ARRANGEMENT, SNAPSHOT
 from sparkwave.planner.explain.expressions import show
+from sparkwave.planner.plan.join_types import FULL
 from sparkwave.planner.plan.nodes import (
-    FULL,
     Aggregate,
-    ChangeLog,
-    Filter,
     Join,
     Node,
     OverWindow,
-    Project,
     Scan,
     TopN,
     UnionAll,
-    Unnest,
     Values,
 )
 from sparkwave.planner.plan.stream_plan import StreamPlan
@@ -77,7 +73,7 @@ def _driving(node: Node) -> tuple[str, ...]:
     """Return the possible drivers of the slices, of which the largest is used, as in `Fragment.drivers`."""
     if isinstance(node, Scan):
         return (_name(node),)
-    inputs = [_driving(below) for below in linear_inputs(node)]
+    inputs = [_driving(below) for below in node.linear_inputs]
     if isinstance(node, UnionAll):  # each branch is cut
         return (_listed([_one_of(branch) for branch in inputs]),) if all(inputs) else ()
     return tuple(dict.fromkeys(name for names in inputs for name in names))
@@ -86,28 +82,23 @@ def _driving(node: Node) -> tuple[str, ...]:
 def _cuttable(node: Node) -> Iterator[str]:
     if isinstance(node, Scan):
         yield _name(node)
-    for below in linear_inputs(node):
+    for below in node.linear_inputs:
         yield from _cuttable(below)
 
 
 def _undivided(node: Node) -> str:
     """Return why no input's rows can be cut into ranges."""
     match node:
-        case Filter() | Project() | Unnest() | ChangeLog():
-            return _undivided(node.input)
         case Join(kind=kind) if kind == FULL:
             return "a full join needs all rows of both sides"
-        case Join():
-            return _undivided(node.left)
-        case UnionAll():
-            return _undivided(next(branch for branch in node.branches if not _driving(branch)))
         case Values():
             return "it reads no table"
         case OverWindow():
             return "window functions need all rows of their partitions"
         case TopN(limit=None):
             return "an order of all rows needs all of them"
-    return "what it reads is the rows of a state, which are there already"
+    undivided = next((below for below in node.linear_inputs if not _driving(below)), None)
+    return _undivided(undivided) if undivided else "what it reads is the rows of a state, which are there already"
 
 
 def _read(plan: StreamPlan, node: Node) -> Iterator[str]:

@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from sparkwave.planner.delta.compiler import Compiler, compile_delta
 from sparkwave.planner.delta.full import Keys, restricted
-from sparkwave.planner.delta.now import NOW, reads_now
+from sparkwave.planner.delta.now import NOW
 from sparkwave.planner.delta.program import Apply
 from sparkwave.planner.explain.filling import filling
 from sparkwave.planner.explain.operator_tree import STREAM
@@ -23,117 +23,14 @@ from sparkwave.planner.explain.plan_tree import Printer
 from sparkwave.planner.explain.readable_sql import pretty, read_directly
 from sparkwave.planner.functions.emit import to_sql
 from sparkwave.planner.plan.nodes import (
-    ANTI,
-    AS_OF,
-    AS_OF_LEFT,
-    DYNAMIC,
-    FULL,
-    INNER,
-    LEFT,
-    SEMI,
-    TEMPORAL,
-    TEMPORAL_LEFT,
     WEIGHT,
-    Aggregate,
-    ChangeLog,
-    Filter,
     Join,
-    Memo,
     Node,
-    OverWindow,
-    Project,
-    Scan,
-    TopN,
-    UnionAll,
-    Unnest,
-    Values,
     column,
     keeps_state,
     walk,
 )
 from sparkwave.planner.plan.stream_plan import State, StreamPlan
-
-
-@dataclass(frozen=True)
-class Rule:
-    """The delta rule of an operator, and the reason for its state."""
-
-    change: str
-    state: str
-
-
-_LOOKS_UP = "none: the other side's rows are looked up in its own table or state, where they are stored once already"
-_MAP = "none: one row at a time is enough"
-
-_JOINS: dict[str, Rule] = {
-    INNER: Rule("the left side's changes meet the right side as it is now, the right side's the left as it was: "
-                "ΔL ⋈ new R + old L ⋈ ΔR", _LOOKS_UP),
-    LEFT: Rule("ΔL ⋈ new R; and for the keys in ΔR, the old left rows joined again with the new right side, "
-               "minus with the old: a first match takes back the row with NULLs", _LOOKS_UP),
-    FULL: Rule("as a left join; and the right rows without a match, as an anti join of the right side with the left",
-               _LOOKS_UP),
-    SEMI: Rule("ΔL with a match in new R; and for the keys in ΔR, the old left rows that match now, "
-               "minus those that matched before", _LOOKS_UP),
-    ANTI: Rule("ΔL without a match in new R; and for the keys in ΔR, the old left rows that have no match now, "
-               "minus those that had none before", _LOOKS_UP),
-    DYNAMIC: Rule("ΔL for which the condition holds with the right side's row as it is now; and when that row changed, "
-                  "the old left rows for which the old and the new row give different answers",
-                  "none: the row is that of the operator on the right, and the left rows are looked up in the input"),
-    **dict.fromkeys((AS_OF, AS_OF_LEFT), Rule(
-        "ΔL with its nearest row of new R; and for the keys in ΔR, the old left rows with their nearest row of new R, "
-        "minus those with that of old R", _LOOKS_UP)),
-    TEMPORAL: Rule("ΔL ⋈ the right side as it is when the row arrives; changes of the right side change nothing",
-                   "none: what was joined once is never taken back"),
-    TEMPORAL_LEFT: Rule("ΔL ⋈ the right side as it is when the row arrives, or NULLs; changes of the right side "
-                        "change nothing", "none: what was joined once is never taken back"),
-}  # fmt: skip
-
-_TIMED = Rule(
-    "the changes that satisfy the predicate at the epoch's time; and the old rows whose answer differs between the "
-    "last epoch's time and this one's",
-    "none: which rows time has moved is found by the predicate's bounds in the input",
-)
-_ALL_ROWS = Rule(
-    "for the partitions touched: minus the old first rows, plus the new ones, of all rows of the partition",
-    "none: without a limit every row is needed again, and the input has them",
-)
-
-_STORED_LOG = Rule("the rows that the log gains", "all rows: a change that is over cannot be seen again")
-
-_RULES: dict[type, Rule] = {
-    Scan: Rule("the rows that the table gained (+1) and lost (-1) since the last epoch",
-               "none: the lake has the table at both snapshots"),
-    Values: Rule("constants never change", "none: they are in the plan"),
-    Filter: Rule("the changes that satisfy the predicate, with their weights", _MAP),
-    Project: Rule("the same expressions over the changes, with their weights", _MAP),
-    Unnest: Rule("a change for each element of the array of a changed row, with its weight", _MAP),
-    UnionAll: Rule("the changes of all inputs", "none: the branch number and keys tell whose row it is"),
-    Aggregate: Rule("for the groups touched: minus the stored row, plus the merged one",
-                    "a row for each group: counts and sums add up, min and max compare; "
-                    "only what cannot is computed again from the input, for the groups that need it"),
-    TopN: Rule("for the partitions touched: minus the stored first rows, plus the first of them and the changes; "
-               "a partition that lost one of them is read again",
-               "the first offset + limit rows of each partition: what is behind them cannot show until one is lost"),
-    ChangeLog: Rule("each change of a row as a row that stays, with its code and the epoch's time", _MAP),
-    Memo: Rule("for the left rows that change: minus their stored results, plus those of arriving rows",
-               "all rows: what was joined once cannot be joined again as it was then"),
-    OverWindow: Rule("for the partitions touched: minus the old rows, plus the new ones",
-                     "none: the partition's rows are read from the input when one of them changes"),
-}  # fmt: skip
-
-
-def rule_of(node: Node) -> Rule:
-    """Return the delta rule of a node, in words."""
-    match node:
-        case Join(kind=kind):
-            return _JOINS[kind]
-        case Filter(predicate=predicate) if reads_now(predicate):
-            return _TIMED
-        case TopN(limit=None):
-            return _ALL_ROWS
-        case Memo(input=ChangeLog()):
-            return _STORED_LOG
-    return _RULES[type(node)]
 
 
 def incremental(plan: StreamPlan) -> list[str]:
@@ -152,17 +49,16 @@ def _operators(plan: StreamPlan) -> Iterator[str]:
         reads = ", ".join(labels[id(child)] for child in node.inputs)
         labels[id(node)] = f"n{number}"
         yield f"{number}. {printer.made[id(node)].line}" + (f" over {reads}" if reads else "")
-        rule = rule_of(node)
-        yield f"   rule:  {rule.change}"
-        yield f"   state: {_state(plan, node, rule)}"
+        yield f"   rule:  {node.rule.change}"
+        yield f"   state: {_state(plan, node)}"
         yield from (f"   {line}" for line in _delta(plan, node, labels))
 
 
-def _state(plan: StreamPlan, node: Node, rule: Rule) -> str:
+def _state(plan: StreamPlan, node: Node) -> str:
     if not keeps_state(node):
-        return rule.state
+        return node.rule.state
     state = plan.state_of(node)
-    return f"{state.name} in {_place(state)}, {rule.state}"
+    return f"{state.name} in {_place(state)}, {node.rule.state}"
 
 
 def _place(state: State) -> str:

@@ -11,7 +11,6 @@ from sqlglot import exp
 
 from sparkwave.catalog.relation_details import Sink
 from sparkwave.planner.backfill.strategy import SNAPSHOT
-from sparkwave.planner.delta.now import reads_now
 from sparkwave.planner.explain.expressions import is_constant, show, show_all, show_order
 from sparkwave.planner.explain.operator_tree import (
     BATCH,
@@ -24,15 +23,9 @@ from sparkwave.planner.explain.operator_tree import (
     show_distribution,
 )
 from sparkwave.planner.plan.distribution import BROADCAST, moves, of_upstream, view_move
-from sparkwave.planner.plan.growth import only_grows
+from sparkwave.planner.plan.join_types import AS_OF, AS_OF_LEFT, DYNAMIC, INNER, TEMPORAL, TEMPORAL_LEFT
 from sparkwave.planner.plan.nodes import (
-    AS_OF,
-    AS_OF_LEFT,
     COUNT,
-    DYNAMIC,
-    INNER,
-    TEMPORAL,
-    TEMPORAL_LEFT,
     Aggregate,
     Call,
     ChangeLog,
@@ -178,7 +171,7 @@ class Printer:
     def _filter(self, node: Filter) -> Named:
         child, names = self._input(node)
         shown: dict[str, Text] = {"predicate": show_all(node.predicate, names)}
-        if self.style != STREAM or not reads_now(node.predicate):
+        if self.style != STREAM or not node.reads_now:
             return self._node(node, "Filter", shown, [child]), names
         if self.verbose:
             shown["output"] = tuple(names.get(f.name, f.name) for f in node.fields)
@@ -227,11 +220,11 @@ class Printer:
         left, names = self._input(node, 0)
         right, right_names = self._input(node, 1)
         names = names | right_names
-        is_temporal = node.kind in (TEMPORAL, TEMPORAL_LEFT)
+        is_temporal = node.is_temporal
         is_dynamic = node.kind == DYNAMIC
         shown: dict[str, Text] = {"type": INNER if is_dynamic else node.kind.removeprefix("Temporal")}
         if is_temporal:
-            shown["append_only"] = str(only_grows(node.left)).lower()
+            shown["append_only"] = str(node.left.grows).lower()
         if self.style == LOGICAL:
             shown["on"] = show_all(node.condition, names)
         else:
@@ -245,13 +238,13 @@ class Printer:
         name = _join_name(self.style, node)
         if name == "DynamicFilter":
             del shown["type"]
-        flags = ("append_only",) if self.style == STREAM and not is_temporal and only_grows(node) else ()
+        flags = ("append_only",) if self.style == STREAM and not is_temporal and node.grows else ()
         return self._node(node, name, shown, [left, right], *flags), names
 
     # Groups and partitions.
 
     def _flags(self, node: Node) -> tuple[str, ...]:
-        return ("append_only",) if self.style == STREAM and only_grows(node) else ()
+        return ("append_only",) if self.style == STREAM and node.grows else ()
 
     def _aggregate(self, node: Aggregate) -> Named:
         child, names = self._input(node)

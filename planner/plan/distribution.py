@@ -12,11 +12,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from sparkwave.planner.plan.join_types import DYNAMIC, FULL, TEMPORAL, TEMPORAL_LEFT
 from sparkwave.planner.plan.nodes import (
-    DYNAMIC,
-    FULL,
-    TEMPORAL,
-    TEMPORAL_LEFT,
     Aggregate,
     Join,
     Node,

@@ -17,15 +17,9 @@ from sparkwave.catalog.types import INTEGER, Type
 from sparkwave.planner.bind.binder import data_type
 from sparkwave.planner.build.builder import columns_in, names_of
 from sparkwave.planner.plan.implication import implies, is_not_true
+from sparkwave.planner.plan.join_types import ANTI, AS_OF, AS_OF_LEFT, DYNAMIC, INNER, LEFT, SEMI
 from sparkwave.planner.plan.nodes import (
-    ANTI,
-    AS_OF,
-    AS_OF_LEFT,
     BRANCH,
-    DYNAMIC,
-    INNER,
-    LEFT,
-    SEMI,
     Aggregate,
     Filter,
     Item,

@@ -2,19 +2,34 @@
 
 A field has one flat name in the whole plan: a scan's are `alias.column`, a projection's are its output names.
 Scalar expressions are sqlglot trees whose columns are such names; they are never changed in place.
+
+What is known of an operator stands with it; `Operator` has what is true of one that says nothing else.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TypeGuard
+from typing import ClassVar, TypeGuard
 
 from sqlglot import exp
 
 from sparkwave.catalog.lazy import lazy
 from sparkwave.catalog.model import Relation
 from sparkwave.catalog.types import BIGINT, INTEGER, Type
+from sparkwave.planner.plan.join_types import (
+    AS_OF,
+    AS_OF_LEFT,
+    DYNAMIC,
+    FULL,
+    INNER,
+    JOIN_TYPES,
+    LEFT_ONLY,
+    SEMI,
+    TEMPORAL,
+    TEMPORAL_LEFT,
+    Rule,
+)
 
 WEIGHT = "_weight"
 COUNT = "_count"
@@ -41,14 +56,51 @@ def column(name: str, table: str | None = None) -> exp.Column:
     return exp.column(exp.to_identifier(name, quoted=True), table=exp.to_identifier(table) if table else None)
 
 
-class _Leaf:
+_MAP = "none: one row at a time is enough"
+
+
+class Operator:
+    """What is known of an operator. Its `inputs`, `fields` and `key` are its own."""
+
+    # The operator in the user's words.
+    words: ClassVar[str]
+    # Whether it takes one row at a time, wherever the row is. Then it needs no exchange.
+    is_map: ClassVar[bool] = False
+
     @property
     def inputs(self) -> tuple[Node, ...]:
         return ()
 
+    @property
+    def rule(self) -> Rule:
+        raise NotImplementedError
+
+    @property
+    def expressions(self) -> tuple[exp.Expr, ...]:
+        """The scalar and aggregate expressions of the operator itself."""
+        return ()
+
+    @property
+    def grows(self) -> bool:
+        """Whether no row ever leaves. Then RisingWave's operators keep less, and a sink is append-only."""
+        return False
+
+    @property
+    def present(self) -> frozenset[str]:
+        """The fields that are never NULL, so that `=` can compare them.
+
+        `IS NOT DISTINCT FROM` reads every row group; with `=` DuckDB compares statistics first and skips row groups.
+        """
+        return frozenset()
+
+    @property
+    def linear_inputs(self) -> tuple[Node, ...]:
+        """The inputs whose rows may come in parts, the results of which add up."""
+        return ()
+
 
 @dataclass(frozen=True)
-class _Unary:
+class _Unary(Operator):
     input: Node
 
     @property
@@ -70,7 +122,22 @@ class _SameRows(_Unary):
 
 
 @dataclass(frozen=True)
-class Scan(_Leaf):
+class _Map(_Unary):
+    """Takes one row at a time."""
+
+    is_map: ClassVar[bool] = True
+
+    @property
+    def grows(self) -> bool:
+        return self.input.grows
+
+    @property
+    def linear_inputs(self) -> tuple[Node, ...]:
+        return (self.input,)
+
+
+@dataclass(frozen=True)
+class Scan(Operator):
     """Rows of a relation. `input` names this occurrence: a relation scanned twice has two inputs.
 
     `columns` are read from the upstream, its whole key among them. `sent_on` are those of them that become fields;
@@ -82,6 +149,27 @@ class Scan(_Leaf):
     alias: str
     columns: tuple[str, ...]
     sent_on: tuple[str, ...] | None = None
+
+    words: ClassVar[str] = "a scan"
+    is_map: ClassVar[bool] = True
+
+    @property
+    def rule(self) -> Rule:
+        return Rule(
+            "the rows that the table gained (+1) and lost (-1) since the last epoch",
+            "none: the lake has the table at both snapshots",
+        )
+
+    @property
+    def grows(self) -> bool:
+        return self.relation.append_only
+
+    @lazy
+    def present(self) -> frozenset[str]:
+        names = {column.name for column in self.relation.columns if column.not_null}
+        # A view's key may be a group key that is NULL; a table's key is never NULL.
+        names |= set(self.relation.key) if self.relation.is_table else set()
+        return frozenset(f"{self.alias}.{name}" for name in self.output if name in names)
 
     @lazy
     def output(self) -> tuple[str, ...]:
@@ -98,12 +186,30 @@ class Scan(_Leaf):
 
 
 @dataclass(frozen=True)
-class Values(_Leaf):
+class Values(Operator):
     """Constant rows, numbered from 1 in the field `number` when there are several."""
 
     rows: tuple[tuple[exp.Expr, ...], ...]
     columns: tuple[Field, ...]
     number: str
+
+    words: ClassVar[str] = "VALUES"
+
+    @property
+    def rule(self) -> Rule:
+        return Rule("constants never change", "none: they are in the plan")
+
+    @property
+    def expressions(self) -> tuple[exp.Expr, ...]:
+        return tuple(value for row in self.rows for value in row)
+
+    @property
+    def grows(self) -> bool:
+        return True
+
+    @property
+    def present(self) -> frozenset[str]:
+        return frozenset({self.number})
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -115,10 +221,39 @@ class Values(_Leaf):
 
 
 @dataclass(frozen=True)
-class Filter(_SameRows):
+class Filter(_Map, _SameRows):
     """The rows for which the predicate is true (not false, not NULL). It may compare with the epoch's `now()`."""
 
     predicate: exp.Expr
+
+    words: ClassVar[str] = "a filter"
+
+    @property
+    def rule(self) -> Rule:
+        if self.reads_now:
+            return Rule(
+                "the changes that satisfy the predicate at the epoch's time; and the old rows whose answer differs "
+                "between the last epoch's time and this one's",
+                "none: which rows time has moved is found by the predicate's bounds in the input",
+            )
+        return Rule("the changes that satisfy the predicate, with their weights", _MAP)
+
+    @property
+    def expressions(self) -> tuple[exp.Expr, ...]:
+        return (self.predicate,)
+
+    @lazy
+    def reads_now(self) -> bool:
+        """Whether time alone changes its rows."""
+        return reads_now(self.predicate)
+
+    @property
+    def grows(self) -> bool:
+        return self.input.grows and not self.reads_now
+
+    @lazy
+    def present(self) -> frozenset[str]:
+        return self.input.present | _compared(self.predicate)
 
 
 @dataclass(frozen=True)
@@ -136,10 +271,25 @@ class Item:
 
 
 @dataclass(frozen=True)
-class Project(_Unary):
+class Project(_Map):
     """Computes its items for each row. Its key is that of its input, under the names by which the items pass it on."""
 
     items: tuple[Item, ...]
+
+    words: ClassVar[str] = "a projection"
+
+    @property
+    def rule(self) -> Rule:
+        return Rule("the same expressions over the changes, with their weights", _MAP)
+
+    @property
+    def expressions(self) -> tuple[exp.Expr, ...]:
+        return tuple(item.expression for item in self.items)
+
+    @lazy
+    def present(self) -> frozenset[str]:
+        below = self.input.present
+        return frozenset(i.name for i in self.items if i.source in below or isinstance(i.expression, exp.Literal))
 
     def __post_init__(self) -> None:
         names = [item.name for item in self.items]
@@ -164,12 +314,26 @@ class Project(_Unary):
 
 
 @dataclass(frozen=True)
-class Unnest(_Unary):
+class Unnest(_Map):
     """One row for each element of an array, with the element and its position (from 1); none for an empty array."""
 
     array: exp.Expr
     element: Field
     position: str
+
+    words: ClassVar[str] = "unnest"
+
+    @property
+    def rule(self) -> Rule:
+        return Rule("a change for each element of the array of a changed row, with its weight", _MAP)
+
+    @property
+    def expressions(self) -> tuple[exp.Expr, ...]:
+        return (self.array,)
+
+    @property
+    def present(self) -> frozenset[str]:
+        return self.input.present | {self.position}
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -180,15 +344,8 @@ class Unnest(_Unary):
         return (*self.input.key, self.position)
 
 
-INNER, LEFT, FULL, SEMI, ANTI, DYNAMIC, TEMPORAL, TEMPORAL_LEFT, AS_OF, AS_OF_LEFT = (
-    "Inner", "LeftOuter", "FullOuter", "LeftSemi", "LeftAnti", "DynamicFilter", "TemporalInner", "TemporalLeftOuter",
-    "AsOfInner", "AsOfLeftOuter",
-)  # fmt: skip
-_LEFT_ONLY = (SEMI, ANTI, DYNAMIC)
-
-
 @dataclass(frozen=True)
-class Join:
+class Join(Operator):
     """A join of one of RisingWave's types; an inner join without a condition is a cross product.
 
     A right outer join is built as a left one with its sides swapped. A dynamic filter keeps the left rows for which the
@@ -205,12 +362,46 @@ class Join:
     marker: str | None = None  # a field of the left side that is never NULL: part of a full join's key
 
     @property
+    def words(self) -> str:  # type: ignore[override]
+        return JOIN_TYPES[self.kind].words
+
+    @property
+    def rule(self) -> Rule:
+        return JOIN_TYPES[self.kind].rule
+
+    @property
+    def expressions(self) -> tuple[exp.Expr, ...]:
+        return () if self.condition is None else (self.condition,)
+
+    @property
+    def is_temporal(self) -> bool:
+        return self.kind in (TEMPORAL, TEMPORAL_LEFT)
+
+    @property
+    def grows(self) -> bool:
+        return JOIN_TYPES[self.kind].grows and all(side.grows for side in self.linear_inputs)
+
+    @lazy
+    def present(self) -> frozenset[str]:
+        left, right = self.left.present, self.right.present
+        met = _compared(self.condition) if self.condition is not None else frozenset()
+        if self.kind in (INNER, TEMPORAL, AS_OF):
+            return left | right | met
+        if self.kind in (SEMI, DYNAMIC):
+            return left | (met & {field.name for field in self.left.fields})
+        return frozenset() if self.kind == FULL else left
+
+    @property
+    def linear_inputs(self) -> tuple[Node, ...]:
+        return self.inputs if self.kind == INNER else () if self.kind == FULL else (self.left,)
+
+    @property
     def fields(self) -> tuple[Field, ...]:
-        return self.left.fields if self.kind in _LEFT_ONLY else self.left.fields + self.right.fields
+        return self.left.fields if self.kind in LEFT_ONLY else self.left.fields + self.right.fields
 
     @property
     def key(self) -> tuple[str, ...]:
-        if self.kind in (*_LEFT_ONLY, AS_OF, AS_OF_LEFT):
+        if self.kind in (*LEFT_ONLY, AS_OF, AS_OF_LEFT):
             return self.left.key
         return self.left.key + ((self.marker,) if self.marker else ()) + self.right.key
 
@@ -249,7 +440,7 @@ class Join:
 
 
 @dataclass(frozen=True)
-class UnionAll:
+class UnionAll(Operator):
     """All rows of its inputs, whose fields have equal names and types.
 
     `width` counts the fields the query asked for; keys come after. `branch_key` is how a row is told from those of
@@ -259,6 +450,25 @@ class UnionAll:
     branches: tuple[Node, ...]
     width: int
     branch_key: tuple[str, ...] = ()
+
+    words: ClassVar[str] = "UNION ALL"
+    is_map: ClassVar[bool] = True
+
+    @property
+    def rule(self) -> Rule:
+        return Rule("the changes of all inputs", "none: the branch number and keys tell whose row it is")
+
+    @property
+    def grows(self) -> bool:
+        return all(branch.grows for branch in self.branches)
+
+    @lazy
+    def present(self) -> frozenset[str]:
+        return frozenset.intersection(*(branch.present for branch in self.branches))
+
+    @property
+    def linear_inputs(self) -> tuple[Node, ...]:
+        return self.branches
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -310,6 +520,24 @@ class Aggregate(_Unary):
     keys: tuple[str, ...]
     calls: tuple[Call, ...]
 
+    words: ClassVar[str] = "an aggregation"
+
+    @property
+    def rule(self) -> Rule:
+        return Rule(
+            "for the groups touched: minus the stored row, plus the merged one",
+            "a row for each group: counts and sums add up, min and max compare; "
+            "only what cannot is computed again from the input, for the groups that need it",
+        )
+
+    @property
+    def expressions(self) -> tuple[exp.Expr, ...]:
+        return tuple(call.expression for call in self.calls if call.expression is not None)
+
+    @lazy
+    def present(self) -> frozenset[str]:
+        return (self.input.present & set(self.keys)) | {c.name for c in self.calls if c.function == "count"}
+
     @lazy
     def fields(self) -> tuple[Field, ...]:
         types = {field.name: field.type for field in self.input.fields}
@@ -340,6 +568,27 @@ class TopN(_SameRows):
     limit: int | None
     offset: int = 0
     place: Field | None = None
+
+    @property
+    def words(self) -> str:  # type: ignore[override]
+        return "ORDER BY … LIMIT" if self.order else "LIMIT"
+
+    @property
+    def rule(self) -> Rule:
+        if self.limit is None:
+            return Rule(
+                "for the partitions touched: minus the old first rows, plus the new ones, of all rows of the partition",
+                "none: without a limit every row is needed again, and the input has them",
+            )
+        return Rule(
+            "for the partitions touched: minus the stored first rows, plus the first of them and the changes; "
+            "a partition that lost one of them is read again",
+            "the first offset + limit rows of each partition: what is behind them cannot show until one is lost",
+        )
+
+    @property
+    def present(self) -> frozenset[str]:
+        return self.input.present
 
     @lazy
     def fields(self) -> tuple[Field, ...]:
@@ -376,6 +625,23 @@ class OverWindow(_Unary):
     partition: tuple[str, ...]
     calls: tuple[WindowCall, ...]
 
+    words: ClassVar[str] = "a window function"
+
+    @property
+    def rule(self) -> Rule:
+        return Rule(
+            "for the partitions touched: minus the old rows, plus the new ones",
+            "none: the partition's rows are read from the input when one of them changes",
+        )
+
+    @property
+    def expressions(self) -> tuple[exp.Expr, ...]:
+        return tuple(call.expression for call in self.calls)
+
+    @property
+    def present(self) -> frozenset[str]:
+        return self.input.present
+
     @lazy
     def fields(self) -> tuple[Field, ...]:
         return self.input.fields + tuple(Field(call.name, call.type) for call in self.calls)
@@ -400,6 +666,24 @@ class ChangeLog(_Unary):
     code: Field
     time: Field
 
+    words: ClassVar[str] = "a change log"
+
+    @property
+    def rule(self) -> Rule:
+        return Rule("each change of a row as a row that stays, with its code and the epoch's time", _MAP)
+
+    @property
+    def grows(self) -> bool:
+        return True
+
+    @property
+    def present(self) -> frozenset[str]:
+        return self.input.present | {self.code.name, self.time.name}
+
+    @property
+    def linear_inputs(self) -> tuple[Node, ...]:
+        return (self.input,)
+
     @property
     def fields(self) -> tuple[Field, ...]:
         return (*self.input.fields, self.code, self.time)
@@ -415,6 +699,25 @@ class Memo(_SameRows):
 
     All are its state, since none can be computed again.
     """
+
+    words: ClassVar[str] = "a temporal join"
+
+    @property
+    def rule(self) -> Rule:
+        if isinstance(self.input, ChangeLog):
+            return Rule("the rows that the log gains", "all rows: a change that is over cannot be seen again")
+        return Rule(
+            "for the left rows that change: minus their stored results, plus those of arriving rows",
+            "all rows: what was joined once cannot be joined again as it was then",
+        )
+
+    @property
+    def grows(self) -> bool:
+        return isinstance(self.input, ChangeLog)
+
+    @property
+    def present(self) -> frozenset[str]:
+        return self.input.present
 
     @property
     def join(self) -> Join:
@@ -456,26 +759,6 @@ def walk(node: Node) -> Iterator[Node]:
     yield node
 
 
-def expressions(node: Node) -> tuple[exp.Expr, ...]:
-    """Return the scalar and aggregate expressions of a node itself."""
-    match node:
-        case Values(rows=rows):
-            return tuple(value for row in rows for value in row)
-        case Filter(predicate=predicate):
-            return (predicate,)
-        case Project(items=items):
-            return tuple(item.expression for item in items)
-        case Unnest(array=array):
-            return (array,)
-        case Join(condition=condition):
-            return () if condition is None else (condition,)
-        case Aggregate(calls=calls):
-            return tuple(call.expression for call in calls if call.expression is not None)
-        case OverWindow(calls=calls):
-            return tuple(call.expression for call in calls)
-    return ()
-
-
 def keeps_state(node: Node) -> TypeGuard[Stateful]:
     """Return whether rows of a node are stored between epochs."""
     return isinstance(node, Aggregate | Memo) or (isinstance(node, TopN) and node.limit is not None)
@@ -483,7 +766,7 @@ def keeps_state(node: Node) -> TypeGuard[Stateful]:
 
 def changes_by_row(node: Node) -> bool:
     """Return whether a change of a node has as many rows as its inputs' changes or fewer, as DuckDB estimates."""
-    return all(isinstance(part, Scan | Values | Filter | Project | UnionAll | Unnest) for part in walk(node))
+    return all(part.is_map or isinstance(part, Values) for part in walk(node))
 
 
 def has_one_row(node: Node) -> bool:
@@ -494,6 +777,19 @@ def has_one_row(node: Node) -> bool:
         case Project(input=below):
             return has_one_row(below)
     return False
+
+
+def reads_now(expression: exp.Expr) -> bool:
+    return expression.find(exp.CurrentTimestamp) is not None
+
+
+def _compared(predicate: exp.Expr) -> frozenset[str]:
+    """Return the fields that a true condition has compared, because a comparison with NULL is not true."""
+    found = set()
+    for part in conjuncts(predicate):
+        if isinstance(part, exp.EQ | exp.GT | exp.GTE | exp.LT | exp.LTE | exp.NEQ):
+            found |= {side.name for side in (part.this, part.expression) if isinstance(side, exp.Column)}
+    return frozenset(found)
 
 
 def conjuncts(predicate: exp.Expr) -> list[exp.Expr]:

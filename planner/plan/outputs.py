@@ -10,19 +10,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sparkwave.planner.build.builder import columns_in, names_of
+from sparkwave.planner.plan.join_types import AS_OF, AS_OF_LEFT
 from sparkwave.planner.plan.nodes import (
-    AS_OF,
-    AS_OF_LEFT,
     Aggregate,
-    ChangeLog,
     Filter,
     Join,
-    Memo,
     Node,
-    OverWindow,
     Project,
     Scan,
-    TopN,
     UnionAll,
     Unnest,
     with_inputs,
@@ -58,8 +53,7 @@ def fields_read(node: Node, needed: set[str]) -> set[str]:
             arguments = {call.argument for call in calls if call.argument is not None}
             computed = (columns_in(call.expression) for call in calls if call.expression is not None)
             return set(keys).union(arguments, *computed)
-        case TopN() | OverWindow() | ChangeLog() | Memo():  # ties are broken by the key
-            return needed | names_of(node.input) | set(node.input.key)
         case UnionAll():
             return names_of(node)
-    return needed
+    # Ties are broken by the key.
+    return needed.union(*(names_of(below) | set(below.key) for below in node.inputs))

@@ -14,7 +14,7 @@ from sparkwave.planner.functions.emit import to_sql
 from sparkwave.planner.functions.operators import as_call
 from sparkwave.planner.functions.undefined import called, undefined_call
 from sparkwave.planner.parse.trees import position_of
-from sparkwave.planner.plan.nodes import Field, OverWindow, expressions, walk
+from sparkwave.planner.plan.nodes import Field, OverWindow, walk
 from sparkwave.planner.plan.stream_plan import StreamPlan
 
 # `Asked` takes the fields of the table REFUSED and SQL over this table. Returns DuckDB's error text, or None.
@@ -34,7 +34,7 @@ def refusal(plan: StreamPlan, asked: Asked) -> Error:
         def fault(part: exp.Expr, fields: tuple[Field, ...] = fields) -> str | None:
             return asked(fields, to_sql(exp.select(part.copy()).from_(REFUSED)))
 
-        for expression in expressions(node):
+        for expression in node.expressions:
             is_window = isinstance(node, OverWindow)
             found = fault(canonical(exp.Window(this=expression.copy())) if is_window else expression)
             if found is not None:

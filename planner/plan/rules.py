@@ -12,19 +12,10 @@ from sparkwave.catalog.types import INTEGER
 from sparkwave.planner import since
 from sparkwave.planner.bind.binder import data_type
 from sparkwave.planner.build.builder import columns_in, names_of, typed_column
-from sparkwave.planner.delta.now import reads_now
 from sparkwave.planner.plan.distinct_counts import split_distinct_counts
-from sparkwave.planner.plan.growth import only_grows
+from sparkwave.planner.plan.join_types import ANTI, DYNAMIC, FULL, INNER, LEFT, SEMI
 from sparkwave.planner.plan.nodes import (
-    ANTI,
     COUNT,
-    DYNAMIC,
-    FULL,
-    INNER,
-    LEFT,
-    SEMI,
-    TEMPORAL,
-    TEMPORAL_LEFT,
     Aggregate,
     ChangeLog,
     Field,
@@ -259,11 +250,11 @@ def store_temporal_joins(root: Node) -> Node:
 
 
 def _with_memos(node: Node, is_linear: bool) -> Node:
-    is_temporal = isinstance(node, Join) and node.kind in (TEMPORAL, TEMPORAL_LEFT)
-    is_memo = is_temporal and not (is_linear and only_grows(node.inputs[0]))
+    is_temporal = isinstance(node, Join) and node.is_temporal
+    is_memo = is_temporal and not (is_linear and node.inputs[0].grows)
     is_memo = is_memo or (isinstance(node, ChangeLog) and not is_linear)
     keeps = isinstance(node, Project | UnionAll | Unnest)
-    keeps = keeps or (isinstance(node, Filter) and not reads_now(node.predicate))
+    keeps = keeps or (isinstance(node, Filter) and not node.reads_now)
     keeps = keeps or (isinstance(node, Aggregate) and all(call.is_linear for call in node.calls))
     inputs = tuple(
         _with_memos(child, is_memo or (is_linear and (keeps or (is_temporal and number == 0))))
@@ -317,8 +308,6 @@ def _prune(node: Node, needed: set[str]) -> Node:
             return replace(node, input=_prune(node.input, below))
         case Memo():
             return replace(node, input=_prune(node.input, needed | set(node.key)))
-        case ChangeLog():  # any column may change
-            return replace(node, input=_prune(node.input, names_of(node.input)))
         case OverWindow():
             windows = tuple(call for call in node.calls if call.name in needed)
             if not windows:
@@ -327,6 +316,7 @@ def _prune(node: Node, needed: set[str]) -> Node:
             for window in windows:
                 below |= columns_in(window.expression) | {order.name for order in window.order}
             return replace(node, input=_prune(node.input, below - {w.name for w in windows}), calls=windows)
+    return with_inputs(node, tuple(_prune(below, names_of(below)) for below in node.inputs))
 
 
 def merge_projects(root: Node) -> Node:

@@ -27,8 +27,6 @@ from sparkwave.planner.build.view_query import build
 from sparkwave.planner.build.window_close import on_window_close
 from sparkwave.planner.definitions.sinks import planned_sink, target_of
 from sparkwave.planner.definitions.view_options import read_options
-from sparkwave.planner.delta.now import reads_now
-from sparkwave.planner.delta.nullability import never_null
 from sparkwave.planner.functions.aggregates import is_aggregate, with_numeric_spreads
 from sparkwave.planner.functions.duckdb_spelling import for_duckdb
 from sparkwave.planner.functions.json_checks import check_key
@@ -37,8 +35,6 @@ from sparkwave.planner.functions.unstable import check_stable
 from sparkwave.planner.parse.statement import parse_statement
 from sparkwave.planner.parse.trees import position_of
 from sparkwave.planner.plan.nodes import (
-    TEMPORAL,
-    TEMPORAL_LEFT,
     Aggregate,
     ChangeLog,
     Filter,
@@ -51,8 +47,8 @@ from sparkwave.planner.plan.nodes import (
     Scan,
     Stateful,
     TopN,
-    expressions,
     keeps_state,
+    reads_now,
     walk,
 )
 from sparkwave.planner.plan.rules import (
@@ -170,12 +166,12 @@ class StreamPlan:
     @lazy
     def present(self) -> frozenset[str]:
         """The columns that are never NULL."""
-        return never_null(self.root)
+        return self.root.present
 
     @lazy
     def looked_up(self) -> frozenset[str]:
         """Inputs whose changes alone change nothing: the right sides of temporal joins."""
-        joins = (node for node in walk(self.root) if isinstance(node, Join) and node.kind in (TEMPORAL, TEMPORAL_LEFT))
+        joins = (node for node in walk(self.root) if isinstance(node, Join) and node.is_temporal)
         return frozenset(scan.input for join in joins for scan in walk(join.right) if isinstance(scan, Scan))
 
     @lazy
@@ -187,7 +183,7 @@ class StreamPlan:
     @lazy
     def reads_now(self) -> bool:
         """Whether time alone changes the view."""
-        return any(reads_now(expression) for node in walk(self.root) for expression in expressions(node))
+        return any(reads_now(expression) for node in walk(self.root) for expression in node.expressions)
 
     @lazy
     def needs_times(self) -> bool:
@@ -313,13 +309,13 @@ def _details(
 def _check_time(root: Node) -> None:
     """Raise Error 0A000 where `now()` is used otherwise than in a filter's comparison."""
     for node in walk(root):
-        for expression in expressions(node):
+        for expression in node.expressions:
             check_stable(expression)
             if not isinstance(node, Aggregate | OverWindow):  # their calls are in DuckDB's terms already
                 check_functions(expression)
                 _check_scalar(expression, "in WHERE" if isinstance(node, Filter) else "here")
                 _check_spelling(expression)
-        reading = [expression for expression in expressions(node) if reads_now(expression)]
+        reading = [expression for expression in node.expressions if reads_now(expression)]
         if reading and not isinstance(node, Filter):
             raise Error(
                 "For streaming queries, `NOW()` function is only allowed in `WHERE`, `HAVING`, `ON` and `FROM`",
