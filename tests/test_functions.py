@@ -20,7 +20,7 @@ from sparkwave.catalog.types import VARCHAR, Type, parse_type
 from sparkwave.catalog.users import User
 from sparkwave.planner.batch.query import Environment, plan_query
 from sparkwave.planner.bind.binder import Scope, bind, type_of
-from sparkwave.planner.bind.document_keys import with_document_keys
+from sparkwave.planner.bind.comparison_keys import compare_by_keys
 from sparkwave.planner.bind.untyped import type_literals
 from sparkwave.planner.functions.emit import to_sql
 from sparkwave.planner.functions.typed import sql_type
@@ -112,7 +112,7 @@ def query_in_view(expression: str) -> tuple[str, Type]:
     tree = parse_tree(f"SELECT {expression} AS x FROM h WHERE true ORDER BY n")
     bound = bind(tree, Catalog((H,)), Scope("dev"))
     type_literals(bound)
-    with_document_keys(bound.tree, list)
+    compare_by_keys(bound.tree, list)
     type_ = type_of(bound.tree.selects[0])
     sql = to_sql(bound.tree)
     return sql.replace("{", "{{").replace("}", "}}").replace("WHERE TRUE", "WHERE {}"), type_

@@ -65,8 +65,8 @@ from sparkwave.planner.bind.binder import (
     scope_of,
 )
 from sparkwave.planner.bind.collations import check_text, operand_of, position_of_collation
+from sparkwave.planner.bind.comparison_keys import compare_by_keys, may_need_keys
 from sparkwave.planner.bind.dependent_columns import group_by_dependents
-from sparkwave.planner.bind.document_keys import may_hold_documents, with_document_keys
 from sparkwave.planner.bind.function_queries import is_source
 from sparkwave.planner.bind.merged_columns import columns_in, expand_natural, expand_stars
 from sparkwave.planner.bind.output_names import name_outputs
@@ -358,8 +358,8 @@ def _with_types(tree: exp.Expr, environment: Environment, typed: Typer) -> exp.E
         others = typed(tree, [other for _, other in pairs]) if pairs else []
         widen(zip((constant for constant, _ in pairs), others, strict=True))
     tree = with_literals_of(with_removals(tree, typed), typed, has_checked, environment.scope.order)
-    if may_hold_documents(tree, read):
-        with_document_keys(tree, lambda nodes: typed(tree, nodes))
+    if may_need_keys(tree, read):
+        compare_by_keys(tree, lambda nodes: typed(tree, nodes))
     return with_averages(tree, typed, has_places)
 
 

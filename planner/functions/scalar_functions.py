@@ -305,7 +305,7 @@ FUNCTIONS: dict[str, Function] = {
     "jsonb_strip_nulls": F(JSONB),
     "json_object": F(JSON, reads_types=True),
     "jsonb_object": F(JSONB, reads_types=True),
-    # Sparkwave's own: keys to compare, sort and group documents by (`planner.bind.document_keys`).
+    # Sparkwave's own: keys to compare, sort and group documents by (`planner.bind.comparison_keys`).
     "jsonb_key": F(VARCHAR),
     "jsonb_keys_of_each": F(_TEXTS),
     "jsonb_canonical": F(JSONB),

@@ -18,7 +18,7 @@ from sparkwave.planner import since
 from sparkwave.planner.backfill.backfill_order import backfill_order
 from sparkwave.planner.backfill.strategy import DEFAULTS, BackfillSettings, choose
 from sparkwave.planner.bind.binder import Scope, annotate_again, bind, check_functions, check_streamed, scope_of
-from sparkwave.planner.bind.document_keys import with_document_keys
+from sparkwave.planner.bind.comparison_keys import compare_by_keys
 from sparkwave.planner.bind.escapes import escape_outputs, escape_query, unescape_outputs
 from sparkwave.planner.bind.output_names import UNNAMED
 from sparkwave.planner.bind.untyped import type_literals
@@ -275,7 +275,7 @@ def _built(streaming: Streaming, catalog: Catalog, scope: Scope, escapes: bool) 
     if scope.planner >= since.WIDE_LITERALS and widen(beside_constants(bound.tree)):
         annotate_again(bound)
     has_spreads = with_numeric_spreads(bound.tree, type_of_part)
-    if with_document_keys(bound.tree, list) or has_spreads:
+    if compare_by_keys(bound.tree, list) or has_spreads:
         annotate_again(bound)
     if not escapes:
         root = streaming.shape(build(bound))

@@ -31,8 +31,8 @@ Typed = Callable[[list[exp.Expr]], Sequence[exp.Expr | None]]
 _OUTPUTS = ("expressions", "having", "qualify", "order", "group", "distinct")
 
 
-def may_hold_documents(tree: exp.Expr, read: Iterable[Relation]) -> bool:
-    """Return whether a tree, or a relation that it reads, may have jsonb, or intervals."""
+def may_need_keys(tree: exp.Expr, read: Iterable[Relation]) -> bool:
+    """Return whether a tree, or a relation that it reads, may have values that are compared by keys."""
     if any(column.type in _CANONICAL for relation in read for column in relation.visible):
         return True
     kinds = (exp.DType.JSON, exp.DType.JSONB, exp.DType.INTERVAL)
@@ -42,7 +42,7 @@ def may_hold_documents(tree: exp.Expr, read: Iterable[Relation]) -> bool:
     )
 
 
-def with_document_keys(tree: exp.Expr, typed: Typed) -> bool:
+def compare_by_keys(tree: exp.Expr, typed: Typed) -> bool:
     """Compare, sort and group the jsonb of a tree, changed in place, and group its intervals.
 
     Returns whether the tree holds any.
