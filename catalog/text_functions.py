@@ -1,4 +1,4 @@
-"""Functions of texts in Python, for DuckDB's databases: digests, escapes, normal forms, and format.
+"""Functions of texts in Python, for DuckDB's databases: digests, escapes, normal forms, json, and format.
 
 This module is sent to Spark's executors (`executor.spark.kernel`), so it imports nothing of this package but what is
 sent with it.
@@ -7,6 +7,8 @@ sent with it.
 from __future__ import annotations
 
 import hashlib
+import hmac
+import json
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
@@ -30,6 +32,15 @@ _FORMS = ("NFC", "NFD", "NFKC", "NFKD")
 def digest(content: str, name: str) -> str:
     """Return the digest of bytes, both as hexadecimal digits."""
     return hashlib.new(name, bytes.fromhex(content)).hexdigest()
+
+
+def keyed_digest(secret_and_content: str, name: str) -> str:
+    """Return the digest of bytes with a secret (hmac); both are hexadecimal digits, with a colon between them."""
+    secret, _, content = secret_and_content.partition(":")
+    try:
+        return hmac.new(bytes.fromhex(secret), bytes.fromhex(content), name.lower()).hexdigest()
+    except ValueError:
+        raise Error(f'Cannot use "{name}": No such hash algorithm', INVALID_PARAMETER_VALUE) from None
 
 
 def unescaped(text: str, _: str) -> str:
@@ -61,6 +72,29 @@ def is_normalized(text: str, form: str) -> str:
     return str(unicodedata.is_normalized(_form(form), text)).lower()  # type: ignore[arg-type]
 
 
+def is_json(text: str, wanted: str) -> str:
+    """Return whether a text is json of a kind: `value`, `object`, `array` or `scalar`, perhaps `… unique`."""
+    kind, _, unique = wanted.partition(" ")
+    made = dict if not unique else _of_unique_keys
+    try:
+        found = json.loads(text, parse_float=str, parse_int=str, parse_constant=_no_number, object_pairs_hook=made)
+    except (ValueError, RecursionError):
+        return "false"
+    own = "object" if isinstance(found, dict) else "array" if isinstance(found, list) else "scalar"
+    return str(kind in ("value", own)).lower()
+
+
+def _no_number(text: str) -> None:
+    raise ValueError(text)  # NaN and Infinity, which Python reads
+
+
+def _of_unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise ValueError("a key is there twice")
+    return made
+
+
 def _form(form: str) -> str:
     if form.upper() not in _FORMS:
         raise Error(f"invalid normalization form: {form}", INVALID_PARAMETER_VALUE)
@@ -69,6 +103,8 @@ def _form(form: str) -> str:
 
 BY_NAME: dict[str, Callable[[str, str], str]] = {
     "sparkwave_digest": digest,
+    "sparkwave_hmac": keyed_digest,
+    "sparkwave_is_json": is_json,
     "sparkwave_unistr": unescaped,
     "sparkwave_normalize": normalized,
     "sparkwave_is_normalized": is_normalized,

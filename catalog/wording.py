@@ -163,6 +163,11 @@ def _without_types(name: str) -> Error:
     return Error(message, errors.UNDEFINED_FUNCTION, hint=errors.NO_FUNCTION)
 
 
+def _elsewhere(_: re.Match[str]) -> Error:
+    """The error for a function of an engine's extension that is not there."""
+    return Error("a function of the statement does not exist", errors.UNDEFINED_FUNCTION, hint=errors.NO_FUNCTION)
+
+
 def _no_function(found: re.Match[str]) -> Error:
     if found["name"] in _WINDOW_FUNCTIONS:
         return Error(f"window function {found['name']} requires an OVER clause", errors.WRONG_OBJECT_TYPE)
@@ -210,6 +215,10 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str]], Error]], ...] = (
         r"(?:date|timestamp|time)(?:/time)? field value out of range: \"(?P<text>.*?)\"",
         _says('date/time field value out of range: "{text}"', errors.DATETIME_FIELD_OVERFLOW),
     ),
+    (r"Overflow in division of (?P<number>-\d+) / -1", _absolute),
+    (r"Invalid escape string", lambda found: Error(
+        "invalid escape string", errors.INVALID_ESCAPE_SEQUENCE,
+        hint="Escape string must be empty or one character.")),
     (
         r"Overflow in \w+ of (?P<type>INT16|INT32|INT64)\b",
         _says("{type} out of range", errors.NUMERIC_VALUE_OUT_OF_RANGE),
@@ -237,7 +246,7 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str]], Error]], ...] = (
     (r"Function '(?P<name>\w+)' has a template parameter type", lambda found: _without_types(found["name"])),
     (r"(?P<what>subqueries in lambda expressions are not supported)", _says(
         "{what}", errors.FEATURE_NOT_SUPPORTED)),
-    (r"UNNEST - unsupported extra argument", lambda found: _without_types("unnest")),
+    (r"UNNEST - unsupported extra argument|UNNEST requires a single list", lambda found: _without_types("unnest")),
     (r"Macro (?P<name>\w+)\(\) has multiple overloads that match", lambda found: Error(
         f"function {found['name']} is not unique", errors.AMBIGUOUS_FUNCTION, hint=errors.NO_BEST_FUNCTION)),
     (r"No function matches the given name and argument types 'list_has_all\(JSON, JSON\)'", _says(
@@ -247,7 +256,9 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str]], Error]], ...] = (
     (r"No function matches the given name and argument types '(?P<name>[^\w(]+)\((?P<types>.*)\)'", _operator),
     (r"No function matches the given name and argument types '(?P<name>\w+)\((?P<types>.*)\)'", _function),
     (r"Could not choose a best candidate .* the function call \"(?P<name>[^\"(]+)\((?P<types>.*?)\)\"", _several),
-    (r"(?:Scalar |Table |Aggregate |Macro )*Function with name \"?(?P<name>[^\"]+?)\"? does not exist", _no_function),
+    (r"(?:Scalar |Table |Aggregate |Macro )*Function with name \"?(?P<name>[^\"]+?)\"? "
+     r"(?:does not exist|is not in the catalog, but it exists in)", _no_function),
+    (r"automatically install the required extension '(?:inet|excel)'", _elsewhere),
     (rf"Cannot mix values of type {_NAMED} and {_NAMED.replace('<type>', '<type_to>')} in (?P<what>\w+)", _unlike),
     (rf"Cannot compare values of type {_NAMED} and type {_NAMED.replace('<type>', '<type_to>')}", _says(
         "values of types {type} and {type_to} cannot be compared", errors.UNDEFINED_FUNCTION)),

@@ -128,13 +128,31 @@ def scalars(postgres: Connection) -> list[str]:
     return list(dict.fromkeys((*made, *_operators(postgres), *_conditions(), *_casts())))
 
 
-def _operators(postgres: Connection) -> Iterator[str]:
+def calls_of(postgres: Connection, kind: str, names: list[str]) -> dict[str, dict[str, str]]:
+    """By the name of a function of a kind (`f`, `a` or `w`), its calls by the types of their arguments."""
+    found: dict[str, dict[str, str]] = {}
+    for name, types in _signatures(postgres, kind, names):
+        listed = ", ".join(column(place, type_) for place, type_ in enumerate(types)) or "*" * (name == "count")
+        over = " OVER (PARTITION BY a0 ORDER BY n)" if kind == "w" else ""
+        found.setdefault(name, {})[f"({', '.join(types)})"] = f"{name}({listed}){over}"
+    return found
+
+
+def operator_calls(postgres: Connection) -> dict[str, dict[str, str]]:
+    """By the name of an operator of two operands, its calls by the types of these."""
+    made: dict[str, dict[str, str]] = {}
     found = postgres.execute(
         "SELECT oprname, format_type(oprleft, NULL), format_type(oprright, NULL) FROM pg_operator"
         " WHERE oprnamespace = 'pg_catalog'::regnamespace AND oprkind = 'b' ORDER BY 1, 2, 3"
     )
     for name, left, right in found:
-        yield from (f"{column(0, one)} {name} {column(1, two)}" for one, two in _expanded([left, right]))
+        for one, two in _expanded([left, right]):
+            made.setdefault(name, {})[f"{one} {name} {two}"] = f"{column(0, one)} {name} {column(1, two)}"
+    return made
+
+
+def _operators(postgres: Connection) -> Iterator[str]:
+    yield from (call for calls in operator_calls(postgres).values() for call in calls.values())
     yield from (f"{name}{column(0, type_)}" for name in ("-", "~", "+") for type_ in TYPES)
     yield from (f"{column(0, t)} {word} {column(1, t)}" for t in TYPES for word in ("IS DISTINCT FROM", "=", "<"))
     yield from ("a15[b2]", "a15[b2:c2]", "a16[b2]", "a13 -> b7", "a13 -> b2", "a13 ->> b7", "a7 SIMILAR TO b7",

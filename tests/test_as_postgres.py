@@ -75,6 +75,9 @@ EXPRESSIONS = (
     "iv + NULL", "'10:00' - (ts + iv * f)::time", "'1 day' - iv", "date_trunc('hour', (ts + iv * f)::time)",
     "date_trunc('minute', time '10:11:12' + iv)", "pg_typeof(ts - time '10:00')",
     # Bytes, encodings, flags of regular expressions, and places before the point.
+    "encode(repeat(s, 19)::bytea, 'base64')", "encode(repeat('x', 57 * id)::bytea, 'base64')",
+    "decode('6f' || E' \\n' || a || 'A', 'hex')", "decode(encode(s::bytea, 'base64') || E'\\n', 'base64')",
+    "a::int2 / id::int2", "pg_typeof(a::int2 / id::int2)", "pg_typeof(a::int2 % id::int2)",
     "position('\\x6f'::bytea IN s::bytea)", "position(''::bytea IN s::bytea)",
     "overlay(s::bytea PLACING 'ZZ'::bytea FROM 2)", "overlay(s::bytea PLACING '\\x00'::bytea FROM 2 FOR id)",
     "btrim(s::bytea, '\\x6672'::bytea)", "ltrim(s::bytea, 'fo'::bytea)", "rtrim(s::bytea, 'Rr'::bytea)",
@@ -271,6 +274,9 @@ ERRORS = {
     **dict.fromkeys(
         ("date_trunc('dow', iv)", "date_trunc(s, ts)", "extract(foo FROM ts)", "date_part(s, iv)"), "22023"
     ),
+    **dict.fromkeys(("decode(s, 'hex')", "decode('abc', 'hex')", "decode(s || '!', 'base64')", "chr(-a)"), "22023"),
+    **dict.fromkeys(("(-32768)::int2 / (id - id - 1)::int2", "(-2147483648)::int / (id - id - 1)"), "22003"),
+    "s LIKE p ESCAPE 'ab'": "22025",
     **dict.fromkeys(("date_trunc('week', iv)", "date_trunc('timezone', ts)"), "0A000"),
     **dict.fromkeys(("s SIMILAR TO p ESCAPE 'ab'", "substring(s FROM 'a' FOR s)"), "22025"),
     "s SIMILAR TO 'a#\"b#\"c#\"d' ESCAPE '#'": "2200C",
@@ -346,7 +352,22 @@ SERIES = (
     "SELECT v.id, i FROM v JOIN generate_series(1, 3) AS i ON i = v.id",
     "SELECT id, generate_subscripts(ARRAY[[a, id, 1]], 2, id > 1) FROM v",
     "SELECT * FROM generate_subscripts(ARRAY[5, 6, 7], 1, true)", "SELECT generate_subscripts(ARRAY[5, 6, 7], 2)",
+    "SELECT interval '7' h, interval '0' b, interval '1.5' x",
     "SELECT * FROM regexp_matches('abc', NULL)", "SELECT regexp_matches('abc', 'b', NULL)",
+)  # fmt: skip
+
+
+SERIES_OF_COLUMNS = (
+    "SELECT v.id, x FROM v, generate_series(1, a) AS x", "SELECT id, generate_series(a, 9) AS x FROM v",
+    "SELECT v.id, x FROM v, generate_series(f::numeric, 4) AS x", "SELECT id, generate_series(f::numeric, 3) x FROM v",
+    "SELECT v.id, x FROM v LEFT JOIN generate_series(f::numeric(5,2), 3, 0.75) AS x ON true",
+    "SELECT v.id, x FROM v, generate_series(4, f::numeric, -1) AS x",
+    "SELECT v.id, x FROM v CROSS JOIN LATERAL generate_series(v.id, v.a, 2) AS g(x)",
+    "SELECT v.id, x FROM v CROSS JOIN LATERAL generate_series(1.5, v.a) AS g(x)",
+    "SELECT v.id, x, n FROM v, generate_series(f::numeric, 3) WITH ORDINALITY AS g(x, n)",
+    "SELECT v.id, x FROM v, generate_series(ts, '2020-01-03', '1 day 1 hour') AS x",
+    "SELECT id, x FROM v, generate_series('2020-01-01', '2020-01-02', interval '6 hours') AS x",
+    "SELECT v.id, sum(x) AS s, avg(x) AS a, max(x * 2) AS m FROM v, generate_series(f::numeric, 4) AS x GROUP BY v.id",
 )  # fmt: skip
 
 
@@ -354,6 +375,7 @@ NAMED_TYPES = (
     """SELECT '"oid"'::regtype, '"int4"'::regtype, 'int4[]'::regtype, 'pg_catalog.int4'::regtype""",
     "SELECT 'int4[]'::regtype::oid, 'text[]'::regtype::oid, 'numeric(10,2)'::regtype::oid",
     "SELECT pg_typeof('100'::oid), pg_typeof(ARRAY[1::oid]), pg_typeof('100'::oid) = 'oid'::regtype",
+    "SELECT to_regclass('v'), to_regclass('w'), to_regclass('v')::oid = 'v'::regclass, to_regtype('int4')::text",
     "SELECT 'integer'::regtype = pg_typeof(1), pg_typeof(1) <> 'int8'::regtype, pg_typeof(oid) FROM pg_class LIMIT 1",
 )
 DEEP_ARRAYS = (
@@ -560,6 +582,19 @@ def test_series_of_integers_are_integers(both: tuple[Connection, Connection], qu
     assert sorted(told[0].fetchall()) == sorted(told[1].fetchall())
     names = [[column.name for column in cursor.description or ()] for cursor in told]
     assert names[0] == names[1]
+
+
+def test_series_of_columns_have_the_types_of_these(both: tuple[Connection, Connection]) -> None:
+    connection, postgres = both
+    for number, query in enumerate(SERIES_OF_COLUMNS):
+        connection.execute(f"CREATE MATERIALIZED VIEW series_{number} AS {query}".encode())
+        told = [
+            client.execute(of.encode())
+            for client, of in ((postgres, query), (connection, query), (connection, f"SELECT * FROM series_{number}"))
+        ]
+        types = [[column.type_code for column in cursor.description or ()] for cursor in told]
+        rows = [sorted(cursor.fetchall(), key=lambda row: [(v is not None, v) for v in row]) for cursor in told]
+        assert (types[0], rows[0]) == (types[1], rows[1]) == (types[2], rows[2]), query
 
 
 def test_a_series_needs_a_step(both: tuple[Connection, Connection]) -> None:

@@ -76,7 +76,7 @@ def test_no_error_escapes(
     in_process_server: Server, postgres: Connection, binder: duckdb.DuckDBPyConnection, kind: Kind
 ) -> None:
     calls = extremes.one_of_each(kind.calls(postgres))
-    accepted = [call for call in calls if _is_accepted(binder, kind, call)]
+    accepted = [call for call in calls if is_accepted(binder, kind, call)]
     assert len(accepted) > len(calls) / 2
     with in_process_server.connect() as connection:
         assert _faults(connection, kind, accepted) == []
@@ -88,7 +88,7 @@ def test_no_error_escapes(
 def test_no_error_escapes_whatever_the_types(
     in_process_server: Server, postgres: Connection, binder: duckdb.DuckDBPyConnection, kind: Kind
 ) -> None:
-    accepted = [call for call in kind.calls(postgres) if _is_accepted(binder, kind, call)]
+    accepted = [call for call in kind.calls(postgres) if is_accepted(binder, kind, call)]
     with in_process_server.connect() as connection:
         assert _faults(connection, kind, accepted) == []
 
@@ -191,7 +191,7 @@ def _is_right(call: str, postgres: str | None, ours: str | None, type_: Type) ->
     return same_value(ours, postgres, type_.shown) or explained(call, postgres, ours)
 
 
-def _is_accepted(binder: duckdb.DuckDBPyConnection, kind: Kind, call: str) -> bool:
+def is_accepted(binder: duckdb.DuckDBPyConnection, kind: Kind, call: str) -> bool:
     """Whether a view may have a call, by the planner and by DuckDB's binder."""
     try:
         plan = plan_over((f"CREATE TABLE t {extremes.TABLE}",), kind.query.format(f"{call} AS x", "t"))

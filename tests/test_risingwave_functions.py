@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import math
 import zlib
 from collections.abc import Iterator
@@ -48,6 +49,39 @@ def test_checks_and_case_folding(connection: Connection) -> None:
         None,
         None,
     )
+
+
+# Of texts as json, whether they are a value, an object, an array, a scalar, and an object of unique keys.
+KINDS = {
+    '{"a": 1, "a": [NaN]}': (False,) * 5, '{"a": 1, "a": 2}': (True, True, False, False, False),
+    ' {"b": {"c": 1}}': (True, True, False, False, True), '{"b": {"c": 1, "c": 2}}': (True, True, False, False, False),
+    "[1, {}]": (True, False, True, False, False), '"x"': (True, False, False, True, False),
+    "-1.5e3": (True, False, False, True, False), "[1,]": (False,) * 5, "01": (False,) * 5, "": (False,) * 5,
+}  # fmt: skip
+
+
+def test_hashes_with_a_secret_and_texts_that_are_json(connection: Connection) -> None:
+    connection.execute("CREATE TABLE given (s varchar PRIMARY KEY)")
+    connection.cursor().executemany("INSERT INTO given VALUES (%s)", [(text,) for text in KINDS])
+    query = (
+        "SELECT s, s IS JSON AS v, s IS JSON OBJECT AS o, s IS JSON ARRAY AS a, NOT s IS NOT JSON SCALAR AS c,"
+        " s IS JSON OBJECT WITH UNIQUE KEYS AS u, hmac('key', s::bytea, 'sha256') AS h FROM given"
+    )
+    connection.execute(f"CREATE MATERIALIZED VIEW hashed AS {query}".encode())
+    expected = {text: (*kinds, hmac.digest(b"key", text.encode(), "sha256")) for text, kinds in KINDS.items()}
+    for of in (query, "SELECT * FROM hashed"):
+        assert {text: tuple(rest) for text, *rest in connection.execute(of.encode()).fetchall()} == expected
+    shown = connection.execute(
+        "SELECT '{}'::jsonb IS JSON OBJECT, '[1]'::json IS JSON ARRAY, NULL IS JSON, '{}' IS JSON"
+    )
+    assert shown.fetchone() == (True, True, None, True)
+    for wrong, error in (
+        ("1 IS JSON", psycopg.errors.DatatypeMismatch),
+        ("hmac('key', s, 'sha256')", psycopg.errors.UndefinedFunction),  # pgcrypto's has the secret second
+        ("hmac('key', 'x', 'sha7')", psycopg.errors.InvalidParameterValue),
+    ):
+        with pytest.raises(error):
+            connection.execute(f"SELECT {wrong} FROM given".encode())
 
 
 # By the expression over `lists`, its values.

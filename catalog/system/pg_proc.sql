@@ -209,6 +209,7 @@ FROM (VALUES
     (2393, 'has_tablespace_privilege', 'f', 's', true, false, false, 'bool', 'oid oid text'),
     (2394, 'has_tablespace_privilege', 'f', 's', true, false, false, 'bool', 'text text'),
     (2395, 'has_tablespace_privilege', 'f', 's', true, false, false, 'bool', 'oid text'),
+    (15918, 'hmac', 'f', 'i', true, false, false, 'bytea', 'text bytea text'),
     (2197, 'inet_client_port', 'f', 's', false, false, false, 'int4', ''),
     (2199, 'inet_server_port', 'f', 's', false, false, false, 'int4', ''),
     (872, 'initcap', 'f', 'i', true, false, false, 'text', 'text'),

@@ -546,7 +546,7 @@ CREATE OR REPLACE MACRO pg.overlay
 CREATE OR REPLACE MACRO pg.ascii(s) AS if(s = '', 0, unicode(s))::INTEGER;
 CREATE OR REPLACE MACRO pg.chr(n) AS
     CASE WHEN n = 0 THEN pg.raise('54000', 'null character not permitted')::VARCHAR
-         WHEN n < 0 THEN pg.raise('54000', 'character number must be positive')::VARCHAR
+         WHEN n < 0 THEN pg.raise('22023', 'character number must be positive')::VARCHAR
          WHEN n > 1114111 THEN pg.raise('54000', 'requested character too large for encoding: ' || n)::VARCHAR
          WHEN n BETWEEN 55296 AND 57343
          THEN pg.raise('54000', 'requested character not valid for encoding: ' || n)::VARCHAR
@@ -558,6 +558,9 @@ CREATE OR REPLACE MACRO pg._digest(b, name) AS unhex(sparkwave_digest(hex(b), na
 CREATE OR REPLACE MACRO pg.sha224(b) AS pg._digest(b, 'sha224');
 CREATE OR REPLACE MACRO pg.sha384(b) AS pg._digest(b, 'sha384');
 CREATE OR REPLACE MACRO pg.sha512(b) AS pg._digest(b, 'sha512');
+CREATE OR REPLACE MACRO pg.hmac(secret, content, name) AS
+    unhex(pg._told(sparkwave_hmac(hex(encode(secret)) || ':' || hex(content), name)));
+CREATE OR REPLACE MACRO pg.is_json(s, kind) AS CAST(sparkwave_is_json(s, kind) AS BOOLEAN);
 CREATE OR REPLACE MACRO pg.unistr(s) AS CAST(pg._told(sparkwave_unistr(s, '')) AS VARCHAR);
 CREATE OR REPLACE MACRO pg.is_normalized(s, form) AS CAST(sparkwave_is_normalized(s, form) AS BOOLEAN);
 CREATE OR REPLACE MACRO pg.format_of(template, texts) AS CAST(pg._told(sparkwave_format(template, texts)) AS VARCHAR);
@@ -622,7 +625,8 @@ CREATE OR REPLACE MACRO pg._escaped(b) AS array_to_string(list_transform(range(o
     WHEN pg.get_byte(b, n) = 0 OR pg.get_byte(b, n) > 127 THEN printf('\%03o', pg.get_byte(b, n))
     WHEN pg.get_byte(b, n) = 92 THEN '\\' ELSE chr(pg.get_byte(b, n)) END), '');
 CREATE OR REPLACE MACRO pg.encode(b, f) AS
-    CASE lower(f) WHEN 'hex' THEN lower(hex(b)) WHEN 'base64' THEN to_base64(b) WHEN 'escape' THEN pg._escaped(b)
+    CASE lower(f) WHEN 'hex' THEN lower(hex(b))
+        WHEN 'base64' THEN regexp_replace(to_base64(b), '.{76}', E'\\0\n', 'g') WHEN 'escape' THEN pg._escaped(b)
         ELSE pg.raise('22023', 'unrecognized encoding: "' || f || '"')::VARCHAR END;
 CREATE OR REPLACE MACRO pg._unescaped(s) AS CASE
     WHEN NOT regexp_full_match(s, '(?s)([^\\]|\\\\|\\[0-3][0-7][0-7])*')
@@ -630,18 +634,25 @@ CREATE OR REPLACE MACRO pg._unescaped(s) AS CASE
     ELSE unhex(array_to_string(list_transform(regexp_extract_all(s, '(?s)\\\\|\\[0-3][0-7][0-7]|[^\\]+'),
         lambda e: CASE WHEN e = '\\' THEN '5C' WHEN e[1] <> '\' THEN hex(encode(e))
             ELSE printf('%02X', e[2]::INTEGER * 64 + e[3]::INTEGER * 8 + e[4]::INTEGER) END), '')) END;
+-- Bytes by pairs of hexadecimal digits, with white space between them.
+CREATE OR REPLACE MACRO pg._of_hex(s) AS unhex(if(regexp_full_match(s, '([0-9a-fA-F]{2}|[ \n\t\r])*'),
+    regexp_replace(s, '\s', '', 'g'),
+    pg.raise('22023', if(regexp_full_match(s, '[0-9a-fA-F\s]*'), 'invalid hexadecimal data: odd number of digits',
+        'invalid hexadecimal digit: "' || left(regexp_replace(s, '^[0-9a-fA-F\s]*', ''), 1) || '"'))::VARCHAR));
+CREATE OR REPLACE MACRO pg._wrong_base64(s) AS pg.raise('22023', if(regexp_full_match(s, '[A-Za-z0-9+/=]*'),
+    if(contains(rtrim(s, '='), '='), 'unexpected "=" while decoding base64 sequence', 'invalid base64 end sequence'),
+    'invalid symbol "' || left(regexp_replace(s, '^[A-Za-z0-9+/=]*', ''), 1) || '" found while decoding base64 sequence'))
+    ::VARCHAR::BLOB;
+CREATE OR REPLACE MACRO pg._of_base64(s) AS
+    if(regexp_full_match(s, '([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?'), from_base64(s), pg._wrong_base64(s));
 CREATE OR REPLACE MACRO pg.decode(s, f) AS
-    CASE lower(f) WHEN 'hex' THEN unhex(s) WHEN 'base64' THEN from_base64(s)
+    CASE lower(f) WHEN 'hex' THEN pg._of_hex(s) WHEN 'base64' THEN pg._of_base64(regexp_replace(s, '[ \n\t\r]', '', 'g'))
         WHEN 'escape' THEN pg._unescaped(s)
         ELSE pg.raise('22023', 'unrecognized encoding: "' || f || '"')::VARCHAR::BLOB END;
 -- Text to bytes: hex after \x, else the text with escapes of backslashes and of bytes in octal.
 CREATE OR REPLACE MACRO pg.bytea_in(s) AS CASE
     WHEN NOT contains(s, '\') THEN encode(s)
-    WHEN starts_with(s, '\x') THEN unhex(
-        if(regexp_full_match(s, '\\x([0-9a-fA-F]{2}|[ \n\t\r])*'), regexp_replace(substring(s, 3), '\s', '', 'g'),
-           pg.raise('22023', if(regexp_full_match(s, '\\x[0-9a-fA-F\s]*'), 'invalid hexadecimal data: odd number of digits',
-               'invalid hexadecimal digit: "' || left(regexp_replace(substring(s, 3), '^[0-9a-fA-F\s]*', ''), 1) || '"'))
-               ::VARCHAR))
+    WHEN starts_with(s, '\x') THEN pg._of_hex(substring(s, 3))
     ELSE pg._unescaped(s) END;
 -- The elements of an array's text, as texts: NULL, quoted ones without their quotes, or the texts of arrays.
 CREATE OR REPLACE MACRO pg.array_in(s) AS CASE

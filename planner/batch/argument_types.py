@@ -24,6 +24,7 @@ _SIGNATURES = {
     "rtrim": "text", "replace": "text", "translate": "text", "strpos": "text", "starts_with": "text",
     "split_part": "text text int", "overlay": "text text int int", "encode": "bytea text", "decode": "text",
     "sha224": "bytea", "sha256": "bytea", "sha384": "bytea", "sha512": "bytea", "sha1": "bytea",
+    "hmac": "text bytea text", "is_json": "text",
     "crc32": "bytea", "crc32c": "bytea",
     "casefold": "text", "convert_from": "bytea text", "convert": "bytea text text",
     "get_byte": "bytea int", "get_bit": "bytea int",

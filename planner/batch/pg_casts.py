@@ -115,10 +115,24 @@ def rounded_time(moment: exp.Expr, precision: exp.Expr | None) -> exp.Expr:
 
 def _reg_cast(node: exp.Cast, stem: str, context: Context) -> exp.Expr:
     value = node.this.unnest()
-    path = [strings(context.search_path)] if stem == "regclass" else []
     if is_text(value) or _is_regproc(value):
-        value = call(f"{stem}_in", value, *path)
-    return value if _wants_oid(node, context) else call(f"{stem}_out", value, *path)
+        value = call(f"{stem}_in", value, *_path_of(stem, context))
+    return _shown(node, value, stem, context)
+
+
+def _path_of(stem: str, context: Context) -> list[exp.Expr]:
+    return [strings(context.search_path)] if stem == "regclass" else []
+
+
+def _shown(node: exp.Expr, value: exp.Expr, stem: str, context: Context) -> exp.Expr:
+    """Return the OID that is the value of a node, or the name of its object where the node's context shows it."""
+    return value if _wants_oid(node, context) else call(f"{stem}_out", value, *_path_of(stem, context))
+
+
+def shown_name(node: exp.Expr, name: str, value: exp.Expr, context: Context) -> exp.Expr:
+    """Return the value of a function of the system; of those that find an object, such as to_regclass, its name."""
+    stem = name.removeprefix("to_")
+    return _shown(node, value, REG_TYPES[stem], context) if stem != name and stem in REG_TYPES else value
 
 
 def _wants_oid(node: exp.Expr, context: Context) -> bool:

@@ -22,6 +22,7 @@ from sparkwave.planner.batch.pg_casts import (
     rewrite_like,
     rewrite_operator,
     rounded_time,
+    shown_name,
 )
 from sparkwave.planner.batch.pg_names import (
     FUNCTIONS,
@@ -39,7 +40,7 @@ from sparkwave.planner.batch.pg_names import (
     call,
     strings,
 )
-from sparkwave.planner.batch.row_functions import bigint_as_integer, is_of_integers, with_numeric_series
+from sparkwave.planner.batch.row_functions import bigint_as_integer, is_of_integers, lateral_series, with_numeric_series
 from sparkwave.planner.bind.output_names import FUNCTION_NODES, output_name
 from sparkwave.planner.functions.operators import as_call
 from sparkwave.planner.parse import parameter_runs
@@ -186,6 +187,7 @@ def _table_function(table: exp.Table, context: Context) -> exp.Expr | None:
 
 
 def _lateral_function(lateral: exp.Lateral, context: Context) -> exp.Expr:
+    lateral.set("this", lateral_series(lateral.this))
     if isinstance(lateral.this, exp.Unnest | exp.Explode | exp.ExplodingGenerateSeries):
         _name_column(lateral.args.get("alias"))
     return lateral
@@ -346,7 +348,7 @@ def _function(node: exp.Func, context: Context) -> exp.Expr | None:
         args.insert(0, exp.Literal.string(context.session.get("user", "root")))
     if name in TAKE_PATH:
         args.append(strings(context.search_path))
-    return call(name, *args)
+    return shown_name(node, name, call(name, *args), context)
 
 
 def set_config_calls(tree: exp.Expr) -> tuple[tuple[str, str, bool], ...]:

@@ -50,6 +50,7 @@ from sparkwave.planner.batch.row_functions import (
 from sparkwave.planner.batch.row_in_query import expand_row_in_query
 from sparkwave.planner.batch.row_structs import with_row_types
 from sparkwave.planner.batch.sequence_calls import NO_DRAWS, Draws, with_sequences
+from sparkwave.planner.batch.series_types import with_series_of_columns
 from sparkwave.planner.batch.serving import RELATION, Served, find_lookup, over_copies
 from sparkwave.planner.batch.system_types import system_type
 from sparkwave.planner.batch.ties import expand_ties
@@ -348,7 +349,7 @@ def _with_types(tree: exp.Expr, environment: Environment, typed: Typer) -> exp.E
     """Return the tree, changed in place, with PostgreSQL's types of unnest, `jsonb - key`, literals and averages."""
     while (arrays := flat_arrays(tree, typed)) and flatten(zip(arrays, typed(tree, arrays), strict=True)):
         pass
-    tree = with_cast_rows(tree, typed)
+    tree = with_series_of_columns(with_cast_rows(tree, typed), typed)
     read = _relations(tree, environment).values()
     has_places = any(has_many_places(column.type) for relation in read for column in relation.visible)
     has_places = has_places or any(is_quotient(cast.to) for cast in tree.find_all(exp.Cast))
@@ -515,7 +516,7 @@ def _cast_around(type_: Type) -> tuple[str, str]:
 def _checked_division(node: exp.Binary) -> exp.Expr:
     """Return a division that raises an error for zero, as in Postgres; DuckDB gives NULL or infinity."""
     divisor = node.expression
-    raised = exp.cast(exp.Anonymous(this="error", expressions=[exp.Literal.string("division by zero")]), "int")
+    raised = exp.Anonymous(this="error", expressions=[exp.Literal.string("division by zero")])
     checked = exp.Case().when(exp.EQ(this=divisor.copy(), expression=exp.Literal.number(0)), raised).else_(divisor)
     checked.type = divisor.type
     node.set("expression", checked)

@@ -11,10 +11,10 @@ from sparkwave.catalog.types import BIGINT, INTEGER, NUMERIC, SMALLINT, Type
 from sparkwave.planner.bind.output_names import FUNCTION_NODES, output_name
 from sparkwave.planner.functions.operators import METADATA, as_call
 from sparkwave.planner.functions.result_types import Known
-from sparkwave.planner.functions.scalar_functions import duckdb_call, of_each, ours
+from sparkwave.planner.functions.scalar_functions import duckdb_call, of_each
 from sparkwave.planner.functions.typed import data_type, type_of_part
 from sparkwave.planner.parse.parameter_runs import parameter_numbers
-from sparkwave.planner.parse.set_returning import ORDINALITY, put_into_from
+from sparkwave.planner.parse.set_returning import ORDINALITY, put_into_from, series_array
 from sparkwave.planner.parse.trees import folded
 
 # The name of an element in expressions over it; lambdas in these have other names.
@@ -88,7 +88,20 @@ def with_numeric_series(series: exp.Expr) -> exp.Expr:
     if not any(type_ is not None and type_.name == NUMERIC.name and not type_.dimensions for type_ in types):
         return series
     step = series.args.get("step") or exp.Literal.number(1)
-    return exp.Explode(this=ours("series_of_numerics", series.args["start"], series.args["end"], step))
+    ends = [series.args["start"], series.args["end"], step]
+    return exp.Explode(this=exp.Anonymous(this="series_of_numerics", expressions=ends))
+
+
+def lateral_series(function: exp.Expr) -> exp.Expr:
+    """Return the rows of a series behind LATERAL, where DuckDB takes no query; any other function as it is."""
+    rows = with_numeric_series(function)
+    if rows is not function:
+        return exp.Unnest(expressions=[rows.this])
+    if not is_of_integers(function):
+        return function
+    array = series_array(function)
+    array.type = data_type(Type(BIGINT.name, dimensions=1))
+    return exp.Unnest(expressions=[exp.cast(array, "int[]", copy=False)])
 
 
 def _types(series: exp.Expr) -> list[Known]:
@@ -172,7 +185,13 @@ def expand_series(tree: exp.Expr) -> exp.Expr:
         items: list[exp.Expr] = [exp.alias_(series.copy(), name, quoted=True)]
         if source.args.get("ordinality"):
             items.append(exp.alias_(exp.cast(exp.null(), "bigint"), ORDINALITY, quoted=True))
-        _replace(source, exp.select(*items))
+        query = exp.select(*items)
+        is_typed = all(isinstance(part, exp.Cast) for part in series.iter_expressions() if part.find(exp.Column))
+        if not is_typed:  # sqlglot finds the columns' tables only if the query is LATERAL, but not its type
+            own = alias.copy() if alias is not None else exp.TableAlias(this=exp.to_identifier(name))
+            put_into_from(source, exp.Lateral(this=exp.Subquery(this=query), alias=own))
+        else:
+            _replace(source, query)
     return tree
 
 

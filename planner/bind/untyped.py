@@ -209,7 +209,8 @@ def _give(literal: exp.Expr, type_: Type | None, read: Read) -> bool:
     value = exp.Literal.string(literal.name) if is_left else read(literal, name)
     if value is None and not type_.dimensions:
         return False
-    if type_ in (TIME, INTERVAL) and value is not None and value.name == literal.name:
+    is_same = value is not None and value.name == literal.name
+    if type_ in (TIME, INTERVAL) and is_same and not isinstance(literal.parent, _OUTPUTS):
         return False
     literal.replace(exp.Cast(this=exp.Literal.string(literal.name) if value is None else value, to=to))
     return True

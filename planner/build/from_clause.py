@@ -9,7 +9,7 @@ from sqlglot import exp
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Relation
-from sparkwave.catalog.types import BIGINT, Type
+from sparkwave.catalog.types import BIGINT, INTEGER, NUMERIC, QUOTIENT, Type
 from sparkwave.planner.bind.binder import check_functions, type_of
 from sparkwave.planner.bind.table_references import is_join
 from sparkwave.planner.build.builder import (
@@ -216,16 +216,33 @@ def arrays_of(function: exp.Expr) -> list[exp.Expr]:
     """Return the arrays whose elements a set-returning function returns; none for any other function."""
     match function:
         case exp.Unnest():
-            return function.expressions
+            return [_with_numerics(array) for array in function.expressions]
         case exp.Explode():
             return [function.this]
         case exp.GenerateSeries() | exp.ExplodingGenerateSeries():
-            return [series_array(function)]
+            return [_with_numerics(series_array(function))]
     return []
+
+
+def _with_numerics(array: exp.Expr) -> exp.Expr:
+    """Return the array of a series of numerics, which the engines have none of; any other array as it is."""
+    if not _is_of_numerics(array):
+        return array
+    step = array.args.get("step") or typed(exp.Literal.number(1), INTEGER)
+    ends = (array.args["start"], array.args["end"], step)
+    call = exp.Anonymous(this="series_of_numerics", expressions=[part.copy() for part in ends])
+    return typed(call, array_type(QUOTIENT))
+
+
+def _is_of_numerics(array: exp.Expr) -> bool:
+    parts = [array.args.get(key) for key in ("start", "end", "step")] if isinstance(array, exp.GenerateSeries) else []
+    return any(isinstance(part, exp.Expr) and type_of(part).name == NUMERIC.name for part in parts)
 
 
 def element_type(array: exp.Expr) -> Type:
     """Return the type of an array's or a series' elements."""
+    if _is_of_numerics(array):
+        return QUOTIENT
     if isinstance(array, exp.GenerateSeries):
         found = type_of(array.args["start"])
         return BIGINT if found.name == "bigint" or type_of(array.args["end"]).name == "bigint" else found

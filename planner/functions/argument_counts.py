@@ -41,7 +41,7 @@ _NAMES = {
     (2, 6): "regexp_substr",
     (2, 7): "regexp_instr",
     (2, _ANY): "concat_ws json_extract_path json_extract_path_text jsonb_extract_path jsonb_extract_path_text",
-    (3, 3): "array_replace convert date_bin make_date make_time replace set_bit set_byte split_part translate",
+    (3, 3): "array_replace convert date_bin hmac make_date make_time replace set_bit set_byte split_part translate",
     (3, 4): "jsonb_insert jsonb_set overlay",
     (3, 5): "jsonb_set_lax",
     (3, 6): "regexp_replace",

@@ -19,6 +19,7 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import OR_NULL
 from sparkwave.catalog.types import (
+    BYTEA,
     DATE,
     DEFAULT_NUMERIC,
     DOUBLE,
@@ -488,7 +489,7 @@ def _of_quotients(node: exp.Expr) -> exp.Expr | None:
     wanted = type_of_part(node)
     if wanted is None or not has_many_places(wanted):
         return None
-    element = replace(wanted, dimensions=0)
+    element = replace(wanted, dimensions=wanted.dimensions - 1) if isinstance(node, exp.Array) else wanted
     values = list(node.iter_expressions())
     if isinstance(node, exp.Case):
         values = [branch.args["true"] for branch in node.args["ifs"]]
@@ -1418,6 +1419,24 @@ def _is_length(argument: exp.Expr) -> bool:
     return type_of_part(argument) == INTERVAL
 
 
+def _hmac(arguments: _Args) -> exp.Expr:
+    """Return hmac of bytes, as in RisingWave. Raises Error 42883 for a text: pgcrypto's takes the secret last."""
+    secret, content, name = arguments
+    if not content.is_string and type_of_part(content) not in (None, BYTEA):
+        raise undefined("hmac", arguments)
+    return ours("hmac", secret, bytea(content) if content.is_string else content, name)
+
+
+def _is_json(arguments: _Args) -> exp.Expr:
+    """Return IS JSON of a text, or of what is json. Raises Error 42804 for other types."""
+    type_ = type_of_part(arguments[0])
+    if type_ is not None and (type_.dimensions or not (type_.is_text or type_ in (JSON, JSONB, BYTEA))):
+        message = f"cannot use type {type_.without_digits} in IS JSON predicate"
+        raise Error(message, errors.DATATYPE_MISMATCH, position=position_of(arguments[0]))
+    text = ours("convert_from", arguments[0], exp.Literal.string("UTF8")) if type_ == BYTEA else arguments[0]
+    return ours("is_json", exp.cast(text, "VARCHAR", dialect="duckdb"), arguments[1])
+
+
 def _normalize(arguments: _Args) -> exp.Expr:
     """Return normalize of a text with a normalization form, a keyword. Raises Error 42601."""
     form = arguments[1].name.upper() if len(arguments) > 1 else "NFC"
@@ -1444,6 +1463,8 @@ _BUILDERS: dict[str, Callable[[_Args], exp.Expr]] = {
     "regexp_instr": _regexp_instr,
     **{name: _of_numerics(name) for name in ("gcd", "lcm")},
     "is_normalized": lambda arguments: ours("is_normalized", *arguments),
+    "is_json": _is_json,
+    "hmac": _hmac,
     "regexp_match": _regexp_match,
     AS_NUMERIC: _real_as_numeric,
     "regexp_all_matches": _regexp_all_matches,

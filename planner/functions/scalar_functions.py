@@ -212,6 +212,7 @@ FUNCTIONS: dict[str, Function] = {
     "md5": F(VARCHAR),
     **dict.fromkeys(("sha224", "sha256", "sha384", "sha512"), F(BYTEA)),
     "sha1": F(BYTEA),
+    "hmac": F(BYTEA, reads_types=True),
     "crc32": F(BIGINT),
     "crc32c": F(BIGINT),
     "encode": F(VARCHAR),
@@ -242,6 +243,7 @@ FUNCTIONS: dict[str, Function] = {
     "bit_count": F(BIGINT),
     "normalize": F(VARCHAR),
     "is_normalized": F(BOOLEAN),
+    "is_json": F(BOOLEAN, reads_types=True),
     "unistr": F(VARCHAR),
     "quote_ident": F(VARCHAR),
     "num_nulls": F(INTEGER),
@@ -338,6 +340,7 @@ FUNCTIONS: dict[str, Function] = {
     **dict.fromkeys(("jsonb_array_of_texts", "text_within"), F(VARCHAR)),
     "regexp_all_matches": F(Type("character varying", dimensions=2)),
     "array_subscripts": F(_INTEGERS),
+    "series_of_numerics": F(array_type(QUOTIENT)),
     "zip_arrays": F(rows_of_elements),
     "zip_pairs": F(rows_of_pairs, reads_types=True),
     # Arrays.

@@ -103,7 +103,13 @@ def _placed(parse: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def _series(arguments: list[exp.Expr]) -> exp.Expr:
-    """Return a series; sqlglot's builder reads no step of several units, such as '1 day 12 hours'."""
+    """Return a series, of times if its ends are texts.
+
+    sqlglot's builder reads no step of several units, such as '1 day 12 hours'.
+    """
+    is_of_times = len(arguments) == 3 and isinstance(arguments[2], exp.Interval | exp.Cast)
+    if is_of_times and all(argument.is_string for argument in arguments[:2]):
+        arguments[:2] = [exp.cast(argument, exp.DType.TIMESTAMPTZ) for argument in arguments[:2]]
     try:
         return StrictParser.FUNCTIONS["GENERATE_SERIES"](arguments)
     except AssertionError:
@@ -247,8 +253,11 @@ class CallParser(StrictParser):
         return partition, order
 
     def _parse_is(self, this: Any) -> Any:
-        """Parse IS, also `IS NOT NFC NORMALIZED`, which is a call of a function."""
+        """Parse IS, also `IS NOT NFC NORMALIZED` and `IS JSON OBJECT`, which are calls of functions."""
         index, is_negated = self._index, self._match(TokenType.NOT)
+        if self._match_text_seq("JSON"):
+            call = _named("?column?", exp.Anonymous(this="is_json", expressions=[this, self._kind_of_json()]))
+            return exp.Not(this=call) if is_negated else call
         form = self._curr.text.upper() if self._match_texts(NORMAL_FORMS, advance=False) else ""
         self._advance(bool(form))
         if not self._match_text_seq("NORMALIZED"):
@@ -256,6 +265,14 @@ class CallParser(StrictParser):
             return super()._parse_is(this)
         call = exp.Anonymous(this="is_normalized", expressions=[this, exp.Literal.string(form or "NFC")])
         return exp.Not(this=call) if is_negated else call
+
+    def _kind_of_json(self) -> exp.Expr:
+        """Parse what follows IS JSON, as the second argument of `is_json`."""
+        kind = self._prev.text.lower() if self._match_texts(("VALUE", "OBJECT", "ARRAY", "SCALAR")) else "value"
+        is_unique = self._match_text_seq("WITH", "UNIQUE")
+        if is_unique or self._match_text_seq("WITHOUT", "UNIQUE"):
+            self._match_text_seq("KEYS")
+        return exp.Literal.string(f"{kind} unique" if is_unique else kind)
 
     def _parse_escape(self, this: Any) -> Any:
         """Parse ESCAPE; of SIMILAR TO it may be any expression."""

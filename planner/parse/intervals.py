@@ -42,6 +42,11 @@ def is_plain_interval(text: str) -> bool:
         return False
 
 
+def is_unit(word: str) -> bool:
+    """Return whether a word behind the text of an interval is its unit."""
+    return word.lower() in _UNITS
+
+
 def fixed_length_us(text: str) -> int | None:
     """Return the length in µs of an interval's text; None for months and years, and for what is no interval."""
     try:

@@ -17,12 +17,13 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.interval_texts import read_interval, within
 from sparkwave.catalog.modifiers import LAST_FIELDS, MOST_DIGITS, TO_MODIFIER, fields_of, interval_modifier
 from sparkwave.planner.parse.calls import CallParser
-from sparkwave.planner.parse.intervals import is_plain_interval
+from sparkwave.planner.parse.intervals import is_plain_interval, is_unit
 
 # A cast's type as it is written, with its modifier, among the meta data of the cast.
 WRITTEN = "written type"
 _FIELDS = frozenset({"year", "month", "day", "hour", "minute", "second"})
 _OF_MOMENTS = (exp.DType.TIME, exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ)
+_BARE_NUMBER = re.compile(r"\s*-?\d+(\.\d*)?\s*")
 # Texts that a field makes a number of this unit, as sqlglot reads them.
 _SHORT_NUMBER = re.compile(r"-?\d{1,7}")
 _DIGITS = re.compile(r"\((\d+)\)$")
@@ -145,8 +146,12 @@ class TimeParser(CallParser):
             kind = exp.DataType(this=exp.Interval(unit=exp.Var(this=written)))
             return with_modified(exp.Cast(this=text, to=kind))
         self._retreat(behind)
-        is_plain = is_plain_interval(text.name)
+        is_plain = is_plain_interval(text.name) and not (self._is_name_next() and _BARE_NUMBER.fullmatch(text.name))
         return self._parse_interval_span(text, parse_function_unit) if is_plain else exp.cast(text, "interval")
+
+    def _is_name_next(self) -> bool:
+        """Return whether a word follows that is no unit of intervals: sqlglot would take it for one."""
+        return self._curr is not None and self._curr.token_type == TokenType.VAR and not is_unit(self._curr.text)
 
     def build_cast(self, strict: bool, **options: Any) -> Any:
         return with_modified(super().build_cast(strict, **options))

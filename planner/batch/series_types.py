@@ -1,0 +1,38 @@
+"""Types of the arguments of series over columns, which a tree that is not bound does not have."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from sqlglot import exp
+
+from sparkwave.catalog.types import DATE, NUMERIC, TIMESTAMP, TIMESTAMPTZ
+from sparkwave.planner.batch.typer import Typer, type_of_value
+from sparkwave.planner.functions.typed import data_type
+
+
+def with_series_of_columns(tree: exp.Expr, typed: Typer) -> exp.Expr:
+    """Return an untyped tree, changed in place, in which the arguments of series have types.
+
+    Those over columns are cast to their own; a text beside a time to the time's type: DuckDB would take it for an
+    interval.
+    """
+    found = [(series, _arguments(series)) for series in tree.find_all(exp.ExplodingGenerateSeries, exp.GenerateSeries)]
+    typed_parts = iter(typed(tree, [part for _, parts in found for part in parts]) if found else ())
+    for series, parts in found:
+        types = [type_of_value(part) if part is not None else None for part in islice(typed_parts, len(parts))]
+        moments = [type_ for type_ in types if type_ in (TIMESTAMP, TIMESTAMPTZ, DATE)]
+        for place, (part, type_) in enumerate(zip(parts, types, strict=True)):
+            if part.is_string and moments and place < 2:
+                type_ = TIMESTAMP if moments[0] == DATE else moments[0]
+            if type_ is not None and (part.is_string or part.find(exp.Column) is not None):
+                part.replace(exp.cast(part.copy(), data_type(type_)))
+        if not isinstance(series, exp.ExplodingGenerateSeries) and any(t and t.name == NUMERIC.name for t in types):
+            step = [] if series.args.get("step") else [exp.Literal.number(1)]
+            ends = [part.copy() for part in _arguments(series)]
+            series.replace(exp.Anonymous(this="series_of_numerics", expressions=[*ends, *step]))
+    return tree
+
+
+def _arguments(series: exp.Expr) -> list[exp.Expr]:
+    return [part for key in ("start", "end", "step") if isinstance(part := series.args.get(key), exp.Expr)]
