@@ -132,10 +132,20 @@ def calls_of(postgres: Connection, kind: str, names: list[str]) -> dict[str, dic
     """By the name of a function of a kind (`f`, `a` or `w`), its calls by the types of their arguments."""
     found: dict[str, dict[str, str]] = {}
     for name, types in _signatures(postgres, kind, names):
-        listed = ", ".join(column(place, type_) for place, type_ in enumerate(types)) or "*" * (name == "count")
+        listed = [_flags(name, place, type_) or column(place, type_) for place, type_ in enumerate(types)]
+        call = f"{name}({', '.join(listed) or '*' * (name == 'count')})"
+        if name in ("mode", "percentile_cont", "percentile_disc"):
+            fraction, ordered = ("", listed[0]) if name == "mode" else ("0.5", listed[-1])
+            call = f"{name}({fraction}) WITHIN GROUP (ORDER BY {ordered})"
         over = " OVER (PARTITION BY a0 ORDER BY n)" if kind == "w" else ""
-        found.setdefault(name, {})[f"({', '.join(types)})"] = f"{name}({listed}){over}"
+        found.setdefault(name, {})[f"({', '.join(types)})"] = call + over
     return found
+
+
+def _flags(name: str, place: int, type_: str) -> str:
+    """The argument for flags of a regular expression, which are constants."""
+    is_last = type_ == "character varying" and place > (2 if name == "regexp_replace" else 1)
+    return "'i'" if is_last and name.startswith("regexp_") else ""
 
 
 def operator_calls(postgres: Connection) -> dict[str, dict[str, str]]:
