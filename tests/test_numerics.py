@@ -286,3 +286,16 @@ def _rounded(client: Connection, query: str) -> list[tuple[Decimal | None, ...]]
         context.prec = 60
         rows = client.execute(query.encode()).fetchall()
         return sorted(tuple(None if v is None else Decimal(v).quantize(PLACES) for v in row) for row in rows)
+
+
+def test_floats_of_long_constants_are_the_nearest(both: tuple[Connection, Connection]) -> None:
+    """DuckDB rounds twice where it makes a float of a decimal of more than 15 digits."""
+    here, _ = both
+    dice = random.Random(3)
+    values = [dice.uniform(-1, 1) * 10 ** dice.randint(-3, 6) for _ in range(200)]
+    here.execute("CREATE TABLE floats (id int PRIMARY KEY, f float8)")
+    listed = ", ".join(f"({number}, {value!r})" for number, value in enumerate(values))
+    here.execute(f"INSERT INTO floats VALUES {listed}".encode())
+    assert [f for (f,) in here.execute("SELECT f FROM floats ORDER BY id").fetchall()] == values
+    cast = here.execute(f"SELECT {', '.join(f'{value!r}::float8' for value in values)}".encode())
+    assert list(cast.fetchone() or ()) == values

@@ -54,7 +54,7 @@ from sparkwave.planner.bind.binder import data_type, resolve
 from sparkwave.planner.bind.privileges import check_relation
 from sparkwave.planner.bind.table_references import resolve_references
 from sparkwave.planner.bind.user_types import check_label
-from sparkwave.planner.functions.typed import has_exponent
+from sparkwave.planner.functions.typed import has_exponent, in_float_text
 from sparkwave.planner.parse.generated import columns_read
 from sparkwave.planner.parse.literals import engine_text, moment_value
 from sparkwave.planner.parse.parameter_runs import parameter_numbers, rows_of
@@ -176,6 +176,8 @@ def plan_insert(
                 value.replace(exp.Cast(this=read, to=to.copy()))
             elif has_exponent(value) and column.type.name == "numeric":
                 value.replace(exp.cast(exp.Literal.string(value.sql()), data_type(column.type)))
+            elif column.type.is_float and (read := in_float_text(value)) is not value:
+                value.replace(exp.cast(read, data_type(column.type)))
             elif is_row(value):
                 value.replace(exp.cast(value.copy(), data_type(column.type)))
     is_constant = isinstance(source, exp.Values) and all(isinstance(node, _CONSTANT) for node in source.walk())
@@ -262,7 +264,10 @@ def _changed_rows(
     needed |= checked_with(target, values)
     kept = [column for column in target.visible if statement.returning or column.name in needed | values.keys()]
     items = [named(exp.Literal.number(1), WHEN), named(row_id(target, alias), ROW)]
-    items += [named(values.get(column.name, column_of(column.name, alias)), column.lake_name) for column in kept]
+    for column in kept:
+        value = values.get(column.name, column_of(column.name, alias))
+        read = in_float_text(value) if column.type.is_float else value
+        items.append(named(read if read is value else exp.cast(read, data_type(column.type)), column.lake_name))
     for number, name in enumerate(_names(others) if statement.returning else ()):
         fields = exp.Columns(this=exp.Column(this=exp.Star(), table=identifier(name)), unpack=True)
         items.append(named(exp.Anonymous(this="struct_pack", expressions=[fields]), f"{SOURCE}{number}"))

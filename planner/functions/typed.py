@@ -12,6 +12,7 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.types import (
     DEFAULT_NUMERIC,
     DOUBLE,
+    FLOAT_DIGITS,
     NUMERIC,
     QUOTIENT,
     QUOTIENT_NUMERIC,
@@ -135,7 +136,20 @@ def with_written_numerics(tree: exp.Expr, in_arrays: bool = True, have_exponents
             value.replace(exp.Literal.string(value.sql()))
         if to.this == exp.DType.DECIMAL and not to.expressions:
             cast.set("to", data_type(QUOTIENT))
+        if to.this in _FLOATS:
+            value.replace(in_float_text(value))
     return tree
+
+
+_FLOATS = (exp.DType.FLOAT, exp.DType.DOUBLE)
+
+
+def in_float_text(value: exp.Expr) -> exp.Expr:
+    """Return a constant that becomes a float as a text if it is a number with many digits; any other value as it is."""
+    literal = value.this if isinstance(value, exp.Neg) else value
+    is_number = isinstance(literal, exp.Literal) and not literal.is_string and not has_exponent(literal)
+    is_long = is_number and len(literal.name.replace(".", "").lstrip("0")) > FLOAT_DIGITS
+    return exp.Literal.string(value.sql()) if is_long else value
 
 
 def _without_exponent(literal: exp.Literal) -> exp.Expr | None:
