@@ -2,7 +2,8 @@
 
 DuckDB (1.5.5) chooses among the overloads of a macro by the types of its arguments, but does not know the type of an
 outer query's column then: it takes the only overload that names a type, or reports that there are several. Within a
-query of its own the column has a type.
+query of its own the column has a type. It has no outer join either whose condition reads such a column, but a LEFT JOIN
+LATERAL of a query that does.
 """
 
 from __future__ import annotations
@@ -13,16 +14,47 @@ from sparkwave.planner.parse.trees import alias_of, folded
 
 
 def with_outer_columns(tree: exp.Expr) -> exp.Expr:
-    """Make queries of the outer columns in expressions of subqueries, in the tree itself.
+    """Make queries of the outer columns in expressions of subqueries, and of the sides of LEFT JOINs that are joined by
+    such columns, in the tree itself.
 
     Columns of tables beside a query in FROM are left out, because DuckDB (1.5.5) fails to bind such a query.
     """
     selects = list(tree.find_all(exp.Select))
     for select in selects if len(selects) > 1 else ():
+        for join in select.args.get("joins") or ():
+            if _is_joined_by_outer(join, select):
+                _make_lateral(join)
         for column in [column for column in _computed_with(select) if _is_outer(column, select)]:
             if _is_around(select, column):
                 column.replace(exp.Subquery(this=exp.select(column.copy())))
     return tree
+
+
+def _is_joined_by_outer(join: exp.Join, select: exp.Select) -> bool:
+    """Return whether a LEFT JOIN with a name has a condition with a column of a table that the select has not."""
+    condition, side = join.args.get("on"), join.this
+    if join.side.upper() != "LEFT" or condition is None or not isinstance(side, exp.Table | exp.Subquery):
+        return False
+    if "" in _tables(select):  # a join in parentheses, whose tables are not known here
+        return False
+    return any(_is_from_outside(column, select) for column in condition.find_all(exp.Column))
+
+
+def _is_from_outside(column: exp.Column, select: exp.Select) -> bool:
+    """Return whether neither a select nor a query of its own around a column has the column's table."""
+    around = column.find_ancestor(exp.Select)
+    while around is not None and around is not select and _table_of(column) not in _tables(around):
+        around = around.find_ancestor(exp.Select)
+    return bool(column.table) and around is select and _table_of(column) not in _tables(select)
+
+
+def _make_lateral(join: exp.Join) -> None:
+    """Let the right side of a LEFT JOIN be a query of its rows that meet the condition."""
+    side, condition = join.this, join.args["on"]
+    alias = side.args.get("alias") or exp.TableAlias(this=side.this.copy())
+    rows = exp.select("*").from_(side.copy()).where(condition.copy())
+    join.set("this", exp.Lateral(this=exp.Subquery(this=rows), alias=exp.TableAlias(this=alias.this.copy())))
+    join.set("on", exp.true())
 
 
 def _is_around(select: exp.Expr, column: exp.Column) -> bool:

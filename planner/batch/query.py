@@ -85,7 +85,7 @@ from sparkwave.planner.bind.wide_literals import beside_constants, may_hold_smal
 from sparkwave.planner.build.change_logs import refuse_change_logs
 from sparkwave.planner.build.handled import check_windows
 from sparkwave.planner.build.session_frames import expand_sessions
-from sparkwave.planner.build.time_windows import SHIFTED, expand_windows
+from sparkwave.planner.build.time_windows import SHIFTED, check_sizes, expand_windows
 from sparkwave.planner.functions.aggregates import canonical
 from sparkwave.planner.functions.deep_casts import array_casts, deepen
 from sparkwave.planner.functions.digits import has_many_places
@@ -311,8 +311,9 @@ def prepared(tree: exp.Expr, environment: Environment, typed: Typer) -> exp.Expr
 def check_types(tree: exp.Expr, environment: Environment, typed: Typer) -> None:
     """Check conditions, casts and operands of a statement over users' relations alone.
 
-    Raises Error 42704 for a string of bits, too, which DuckDB takes for a number.
+    Raises Error 42704 for a string of bits, too, which DuckDB takes for a number, and as `check_sizes` does.
     """
+    check_sizes(tree)
 
     def relations() -> list[Relation] | None:
         read = (table for table in base_tables(tree) if not isinstance(table.parent, exp.Into))

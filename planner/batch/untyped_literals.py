@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
+from sparkwave.catalog.types import DOUBLE
 from sparkwave.planner.batch.typer import Typer
 from sparkwave.planner.functions.assignment import MOMENTS, NUMBERS, group_of
 from sparkwave.planner.functions.typed import type_of_part
@@ -24,6 +25,11 @@ def check_literals(tree: exp.Expr, typed: Typer) -> None:
 
     That is a number, boolean, uuid, date or time; those with digits in them are read elsewhere (`bind.untyped`).
     """
+    for call in tree.find_all(exp.Anonymous):
+        for given in call.expressions if call.name.lower() == "approx_percentile" else ():
+            if given.is_string:
+                with at(given):
+                    decode_text(given.name, DOUBLE)
     pairs = [
         (literal, part) for literal in tree.find_all(exp.Literal) if literal.is_string for part in _partners(literal)
     ]

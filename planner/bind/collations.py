@@ -9,7 +9,7 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.types import Type
 from sparkwave.planner.functions.assignment import TEXTS, group_of
 from sparkwave.planner.functions.typed import type_of_part
-from sparkwave.planner.parse.constraints import COLLATIONS
+from sparkwave.planner.parse.constraints import is_by_bytes
 from sparkwave.planner.parse.operator_places import TEXT, operator_position
 from sparkwave.planner.parse.trees import folded, position_of
 
@@ -31,7 +31,7 @@ def without_collations(tree: exp.Expr) -> None:
 def operand_of(node: exp.Collate) -> exp.Expr:
     """Return the operand of COLLATE. Raises Error 42704 for a collation with another order."""
     parts = _parts(node.expression)
-    if parts[-1] not in COLLATIONS or parts[:-1] not in ([], ["pg_catalog"]):
+    if not is_by_bytes(parts[-1]) or parts[:-1] not in ([], ["pg_catalog"]):
         raise Error(
             f'collation "{".".join(parts)}" for encoding "UTF8" does not exist',
             errors.UNDEFINED_OBJECT,

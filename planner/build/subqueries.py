@@ -96,7 +96,7 @@ def keep_where(builder: Builder, node: Node, condition: exp.Expr) -> Node:
     inner = bare.this.unnest() if negated else bare
     if isinstance(inner, exp.EQ) and isinstance(inner.expression, exp.Any) and query_of(inner.expression.this):
         inner = exp.In(this=inner.this, query=inner.expression.this)
-    if isinstance(inner, exp.Exists):
+    if isinstance(inner, exp.Exists) and not _is_joined_by_outer(node, inner.this):
         body = _body_of(builder, inner.this)
         if body is not None and body.correlated:
             join = outer_join(node, body.node, _all(body.correlated), ANTI if negated else SEMI, inner)
@@ -124,13 +124,25 @@ def query_of(node: exp.Expr) -> exp.Expr:
 
 def _body_of(builder: Builder, query: exp.Expr) -> Body | None:
     """Return the rows of a subquery with FROM and WHERE only; None for other subqueries."""
+    select = _plain_select(query)
+    return build_body(builder, select) if select is not None else None
+
+
+def _plain_select(query: exp.Expr) -> exp.Select | None:
+    """Return a query that is a SELECT with FROM and WHERE only, and None for another one."""
     select = query_of(query)
-    does_more = ("group", "having", "limit", "offset", "distinct", "with_")
-    if not isinstance(select, exp.Select) or any(select.args.get(part) for part in does_more):
+    if not isinstance(select, exp.Select) or any(map(select.args.get, _CLAUSES)):
         return None
-    if any(aggregate_calls(item) for item in select.selects):
-        return None
-    return build_body(builder, select)
+    return None if any(aggregate_calls(item) for item in select.selects) else select
+
+
+def _is_joined_by_outer(node: Node, query: exp.Expr) -> bool:
+    """Return whether a subquery with FROM and WHERE only has an outer join by columns of the surrounding rows."""
+    select = _plain_select(query)
+    joins = select.args.get("joins") or () if select is not None else ()
+    conditions = [join.args["on"] for join in joins if join.side and join.args.get("on") is not None]
+    read = outer_columns(query).keys() & names_of(node) if conditions else set()
+    return any(outer_columns(condition).keys() & read for condition in conditions)
 
 
 def _in(builder: Builder, node: Node, in_: exp.In) -> Node:
@@ -425,9 +437,20 @@ def _named_rows(query: exp.Query, name: str) -> exp.Subquery:
 
 
 def _exists_value(builder: Builder, node: Node, exists: exp.Exists) -> tuple[Node, exp.Expr]:
-    right, _, correlated = _rows_and_outputs(builder, exists.this)
-    node, rows, _ = _counted(builder, node, right, None, correlated, exists)
+    if _is_joined_by_outer(node, exists.this):
+        node, rows = _scalar_value(builder, node, _count_of(exists.this))
+    else:
+        right, _, correlated = _rows_and_outputs(builder, exists.this)
+        node, rows, _ = _counted(builder, node, right, None, correlated, exists)
     return node, _boolean(exp.GT(this=rows, expression=exp.Literal.number(0)))
+
+
+def _count_of(query: exp.Expr) -> exp.Subquery:
+    """Return the number of rows of a subquery with FROM and WHERE only, as a subquery."""
+    made = query_of(query).copy()
+    made.set("order", None)
+    made.set("expressions", [typed(exp.Count(this=exp.Star()), BIGINT)])
+    return exp.Subquery(this=made)
 
 
 def _boolean(node: exp.Expr) -> exp.Expr:

@@ -16,8 +16,12 @@ from sparkwave.planner.parse.generated import columns_read
 from sparkwave.planner.parse.time_types import modifier_of
 from sparkwave.planner.parse.trees import folded, position_of
 
-# Collations that order text by its bytes, the only order here.
-COLLATIONS = ("default", "C", "POSIX", "ucs_basic", "C.UTF-8", "C.utf8")
+_COLLATIONS = ("default", "C", "POSIX", "ucs_basic", "C.UTF-8", "C.utf8")
+
+
+def is_by_bytes(collation: str) -> bool:
+    """Return whether a collation orders text by its bytes, the only order here. RisingWave takes "posix", too."""
+    return collation in _COLLATIONS or collation.upper() in _COLLATIONS
 
 
 def check_of(constraint: exp.CheckColumnConstraint, name: str) -> Check:

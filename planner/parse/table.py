@@ -15,7 +15,7 @@ from sparkwave.catalog.model import IGNORE, OVERWRITE, RESERVED_COLUMNS, UPDATE_
 from sparkwave.catalog.names import quote_if_needed
 from sparkwave.catalog.relation_details import ALWAYS, BY_DEFAULT, Check
 from sparkwave.catalog.types import Type, parse_type
-from sparkwave.planner.parse.constraints import COLLATIONS, check_of, constraint_name, length_of, named_checks
+from sparkwave.planner.parse.constraints import check_of, constraint_name, is_by_bytes, length_of, named_checks
 from sparkwave.planner.parse.declared_keys import column_keys, declared_key
 from sparkwave.planner.parse.generated import check_generated, generated_text
 from sparkwave.planner.parse.intervals import UNITS_US, fixed_length_us
@@ -285,7 +285,7 @@ def column_definition(
                     message = f'conflicting NULL/NOT NULL declarations for column "{name}"{where}'
                     raise Error(message, errors.SYNTAX_ERROR, position=position_of(node))
                 not_null = not_null or not args.get("allow_null")
-            case exp.CollateColumnConstraint(this=collation) if collation.name in COLLATIONS:
+            case exp.CollateColumnConstraint(this=collation) if is_by_bytes(collation.name):
                 pass
             case exp.DefaultColumnConstraint(this=value):
                 default = default_text(value)

@@ -34,6 +34,33 @@ def tokenize(sql: str) -> list[Token]:
         ) from error
 
 
+# An escape in E'…', or what stands between two.
+_ESCAPE = re.compile(r"\\(?:x(?P<hex>[0-9a-fA-F]{1,2})|(?P<octal>[0-7]{1,3})|.)|[^\\]+", re.DOTALL)
+
+
+def check_escapes(sql: str) -> None:
+    """Raise Error 22021 for an E'…' in a text whose bytes, as its escapes give them, are no UTF-8."""
+    for token in tokenize(sql):
+        if token.token_type != TokenType.BYTE_STRING or (token.text.isascii() and "\0" not in token.text):
+            continue
+        given = b"".join(map(_bytes_of, _ESCAPE.finditer(sql[token.start + 2 : token.end])))
+        try:
+            given.decode()
+            wrong = b"\0" if b"\0" in given else b""
+        except UnicodeDecodeError as error:
+            wrong = given[error.start : error.end]
+        if wrong:
+            quoted = " ".join(f"0x{byte:02x}" for byte in wrong)
+            raise Error(f'invalid byte sequence for encoding "UTF8": {quoted}', errors.CHARACTER_NOT_IN_REPERTOIRE)
+
+
+def _bytes_of(part: re.Match[str]) -> bytes:
+    """The bytes of an escape that names one; of anything else its text, which is as good to a check."""
+    if part["hex"]:
+        return bytes([int(part["hex"], 16)])
+    return bytes([int(part["octal"], 8) & 0xFF]) if part["octal"] else part[0].encode()
+
+
 # PostgreSQL's words for a text that is no value of a type.
 _INPUT = re.compile(r': "(?P<last>.*)"$|^(?:value )?"(?P<first>.*)" is out of range for type ', re.DOTALL)
 # A longer text is not searched.

@@ -34,7 +34,7 @@ from sparkwave.planner.parse.row_values import with_rows
 from sparkwave.planner.parse.set_returning import with_unnests
 from sparkwave.planner.parse.strict import StrictTokenizer
 from sparkwave.planner.parse.time_types import TimeParser, with_modified, without_modifier
-from sparkwave.planner.parse.tokens import syntax_error
+from sparkwave.planner.parse.tokens import check_escapes, syntax_error
 from sparkwave.planner.parse.type_text import user_type, user_type_name
 from sparkwave.planner.statements import Name
 
@@ -104,6 +104,14 @@ class Sparkwave(Postgres):
             if self._match(TokenType.ALIAS):
                 table.set("alias", self._parse_table_alias())
             return self.expression(exp.CTE(this=query_of_changes(table), alias=alias))
+
+        def _parse_with(self, skip_with_token: bool = False) -> Any:
+            """Parse WITH; the parentheses around a part that reads itself are left out."""
+            with_ = super()._parse_with(skip_with_token)
+            for cte in with_.expressions if with_ is not None and with_.args.get("recursive") else ():
+                if _reads_itself(cte):
+                    cte.set("this", _without_parentheses(cte.this))
+            return with_
 
         def _parse_types(self, *args: Any, **options: Any) -> Any:
             """Parse a type: sqlglot knows oid, but refuses oid[]. Where a value may be, ARRAY[ begins a value.
@@ -207,6 +215,23 @@ class Sparkwave(Postgres):
             return super()._negate_range(this)
 
 
+def _reads_itself(cte: exp.Expr) -> bool:
+    name = folded(cte.args["alias"].this)
+    return any(not table.db and folded(table.this) == name for table in cte.this.find_all(exp.Table))
+
+
+# What a recursive query must not have, in PostgreSQL's order and words.
+_OF_NO_RECURSION = {"order": "ORDER BY", "offset": "OFFSET", "limit": "LIMIT"}
+
+
+def _without_parentheses(query: exp.Expr) -> exp.Expr:
+    """Return the query of a part that reads itself. Raises Error 0A000 for one that is sorted or limited."""
+    for clause, words in _OF_NO_RECURSION.items():
+        if query.args.get(clause):
+            raise Error(f"{words} in a recursive query is not implemented", errors.FEATURE_NOT_SUPPORTED)
+    return _without_parentheses(query.this) if isinstance(query, exp.Subquery) else query
+
+
 def parse_tree(sql: str, offset: int = 0, order: str | None = None, is_definition: bool = False) -> exp.Expr:
     """Return one SQL statement from `offset` on as a sqlglot tree; positions in it count from the start of `sql`.
 
@@ -217,6 +242,8 @@ def parse_tree(sql: str, offset: int = 0, order: str | None = None, is_definitio
         tree = sqlglot.parse_one(padded, read=Sparkwave)
         tree.meta[TEXT] = sql
         check_size(tree)
+        if order is not None and "\\" in sql:
+            check_escapes(padded)
         tree = with_row_comparisons(with_rows(_with_parameters(tree, sql)))
         tree = with_unnests(with_records(with_literals(tree, order, is_definition)))
         if "=>" in sql or ":=" in sql:
