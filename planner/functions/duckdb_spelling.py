@@ -290,9 +290,9 @@ def _joined_arrays(sides: _Args) -> exp.Expr:
 
 
 def _array_cat(arguments: _Args) -> exp.Expr:
-    """Return array_cat, whose arguments are both arrays."""
+    """Return array_cat of two arrays, or of an array and an element, as RisingWave has it."""
     known = list(map(_dimensions, arguments))
-    if 0 in known:
+    if not any(known):
         raise undefined("array_cat", arguments)
     return ours("array_cat", *arguments) if None in known else _joined_arrays(arguments)
 

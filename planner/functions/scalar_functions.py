@@ -397,6 +397,7 @@ ALIASES = {
     "char_length": "length",
     "character_length": "length",
     **dict.fromkeys(("row_to_json", "array_to_json"), "to_json"),
+    **dict.fromkeys(("array_is_overlap", "array_is_intersect"), "array_overlaps"),
 }
 
 # Those that take decimal places away.

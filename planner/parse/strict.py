@@ -29,6 +29,7 @@ _CLAUSES = (
 )  # fmt: skip
 
 
+_BROADCAST = (TokenType.JOIN, TokenType.INNER, TokenType.LEFT)
 _UNCONDITIONED = "unconditioned"
 
 
@@ -58,10 +59,26 @@ class StrictParser(PostgresParser):
             self._stop()
         return super()._parse_from(joins, skip_from_token, consume_pipe)
 
+    def _at_broadcast(self) -> bool:
+        """Return whether RisingWave's `BROADCAST [INNER | LEFT] JOIN` is next."""
+        following = self._next.token_type if self._next else None
+        return bool(self._match_text_seq("BROADCAST", advance=False)) and following in _BROADCAST
+
+    def _parse_table_alias(self, alias_tokens: Any = None) -> Any:
+        return None if self._at_broadcast() else super()._parse_table_alias(alias_tokens)
+
     def _parse_join(self, *args: Any, **options: Any) -> Any:
-        """Parse a join; one without the condition that it needs is marked, for `check_joins`."""
+        """Parse a join; one without the condition that it needs is marked, for `check_joins`.
+
+        BROADCAST says how a temporal join is distributed, not what its rows are.
+        """
         is_comma = self._match(TokenType.COMMA, advance=False)
+        place = self._curr.start + 1 if self._at_broadcast() else None
+        if place is not None:
+            self._advance()
         join = super()._parse_join(*args, **options)
+        if place is not None and (join is None or join.this.args.get("version") is None):
+            raise Error("BROADCAST is for temporal joins only", errors.SYNTAX_ERROR, position=place)
         if join is None or is_comma or join.kind.upper() == "CROSS":
             return join
         if not any(map(join.args.get, ("on", "using", "method"))):

@@ -377,7 +377,7 @@ def _options(reader: TokenReader) -> dict[str, tuple[str, int]]:
     reader.expect("WITH")
 
     def option() -> tuple[str, tuple[str, int]]:
-        position, name = reader.offset + 1, reader.dotted_word()
+        position, name = reader.offset + 1, reader.option_name()
         return name.lower(), (reader.value() if reader.accept("=") else "true", position)
 
     return dict(reader.parenthesised(option))

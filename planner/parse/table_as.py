@@ -62,7 +62,7 @@ def read_on_commit(reader: TokenReader) -> str | None:
 
 def _option(reader: TokenReader) -> tuple[str, str]:
     position = reader.offset + 1
-    name = reader.dotted_word()
+    name = reader.option_name()
     reader.expect("=")
     if name not in ("appendonly", "fillfactor"):
         message = f"the option {name} of CREATE TABLE AS is not supported"

@@ -218,6 +218,11 @@ class TokenReader:
             word += "." + self.identifier()
         return word
 
+    def option_name(self) -> str:
+        """Read the name of an option in WITH, which is a string, too, in RisingWave."""
+        is_string = not self.at_end and self._tokens[self._index].token_type == TokenType.STRING
+        return self.string() if is_string else self.dotted_word()
+
     def integer(self) -> int:
         text = self.peek()
         if not text.isdigit():

@@ -39,7 +39,7 @@ def parse_format(reader: TokenReader) -> SinkFormat | None:
 
 def _option(reader: TokenReader) -> Option:
     position = reader.offset + 1
-    name = reader.dotted_word()
+    name = reader.option_name()
     reader.expect("=")
     value_position = reader.offset + 1
     if name == "backfill_order":
