@@ -24,8 +24,6 @@ def with_change_log(
     found = calls_in(select)
     if not found:
         return node, replacements
-    if not node.key:
-        raise Error("changelog FROM a relation of one row is not supported", errors.FEATURE_NOT_SUPPORTED)
     code, time = Field(builder.fresh("code"), SMALLINT), Field(builder.fresh("time"), BIGINT)
     fields = {CODE: code, TIME: time}
     named = {text(scalar(call)): typed_column(fields[name].name, fields[name].type) for name, call in found}
