@@ -680,6 +680,7 @@ CREATE OR REPLACE MACRO pg.boolean_in(s) AS CASE
 CREATE OR REPLACE MACRO pg.as_boolean(s VARCHAR) AS pg.boolean_in(s), (x) AS x;
 -- The array that a text or an array means, for a value whose type the planner does not know.
 CREATE OR REPLACE MACRO pg.as_array(s VARCHAR) AS pg.array_in(s), (x) AS x;
+CREATE OR REPLACE MACRO pg.as_arrays(s VARCHAR) AS list_transform(pg.arrays_in(s), lambda e: pg.array_in(e)), (x) AS x;
 CREATE OR REPLACE MACRO pg.to_bytea(x BLOB) AS x, (x) AS pg.bytea_in(x);
 CREATE OR REPLACE MACRO pg.to_hex(n INTEGER) AS lower(hex(n & 4294967295)), (n BIGINT) AS lower(hex(n));
 -- The cast is for DESCRIBE, where a parameter is NULL, which alone would be an integer.

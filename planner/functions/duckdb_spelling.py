@@ -760,8 +760,8 @@ def _cast(node: exp.Expr, lenient: bool) -> exp.Expr | None:
         read = _array_in(value, target)
         return duckdb_call("try", read) if lenient else read
     if target is not None and _may_be_text(value, source, target) and not lenient:
-        array, reader = ours("as_array", value), _READ_AS.get(target.element.name)
-        node.set("this", of_each(array, ours(reader, exp.column(ELEMENT))) if reader is not None else array)
+        array, reader = ours(_ARRAYS_OF_TEXT[target.dimensions], value), _READ_AS.get(target.name)
+        node.set("this", _each_read(array, reader, target.dimensions) if reader is not None else array)
         return None
     if kind == exp.DataType.Type.VARBINARY and value.is_string:
         return bytea(value)
@@ -838,7 +838,17 @@ def _value_to_cast(value: exp.Expr, source: Type, target: Type) -> exp.Expr | No
 def _may_be_text(value: exp.Expr, source: Known, target: Type) -> bool:
     """Return whether a value of a type that nobody knows may be the text of an array whose elements DuckDB can cast."""
     is_known = source is not None or value.is_string or _is_parameter(value) or isinstance(value, exp.Array)
-    return target.dimensions == 1 and target.element.name != "jsonb" and not is_known
+    return target.dimensions in _ARRAYS_OF_TEXT and target.name != "jsonb" and not is_known
+
+
+# The macros that read a text as an array of that many dimensions, and leave other values.
+_ARRAYS_OF_TEXT = {1: "as_array", 2: "as_arrays"}
+
+
+def _each_read(array: exp.Expr, reader: str, dimensions: int) -> exp.Expr:
+    """Return an array with each of its elements, within all dimensions, read by a macro."""
+    element = exp.column(ELEMENT)
+    return of_each(array, ours(reader, element) if dimensions == 1 else _each_read(element, reader, dimensions - 1))
 
 
 # The macros that bring the text of a date, time or interval into DuckDB's form, and leave other values.
