@@ -295,7 +295,7 @@ ERRORS = {
 
 # Calls that no function takes: they have another number of arguments, or arguments of other types.
 UNDEFINED = (
-    "now(1)", "date()", "sum()", "sum(a, f)", "max(a, id)", "count()", "round(a, 2, 3)",
+    "now(1)", "date()", "sum()", "sum(a, f)", "max(a, id)", "count()", "array_cat(ARRAY[a], a)", "round(a, 2, 3)",
     "round(d)", "substr()", "substring()", "char_length()", "string_agg('a')", "string_agg()", "mod(a)", "random(1)",
     "jsonb_array_elements('[1]', '2')", "lag() OVER ()", "row_number(1) OVER ()",
     "date_trunc('day')", "date_part('day')", "to_char(a)", "unnest()", "generate_series(1)", "ceil(a > 1)", "trunc()",

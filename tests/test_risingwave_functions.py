@@ -102,8 +102,6 @@ TRANSFORMED = {
     "array_join(a, d)": ["1,2", "", None],
     "array_to_string(a, d || ' ', '?')": ["1, 2, ?", "", None],
     "array_join(ARRAY[1, 2], NULL)": [None, None, None],
-    "array_cat(a, v)": [[1, 2, None, 10], [20], [None]],
-    "array_cat(v, a)": [[10, 1, 2, None], [20], [None]],
     "array_is_overlap(a, ARRAY[2])": [True, False, None],
     "array_is_intersect(a, ARRAY[7, NULL])": [False, False, None],
 }  # fmt: skip

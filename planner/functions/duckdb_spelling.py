@@ -290,9 +290,9 @@ def _joined_arrays(sides: _Args) -> exp.Expr:
 
 
 def _array_cat(arguments: _Args) -> exp.Expr:
-    """Return array_cat of two arrays, or of an array and an element, as RisingWave has it."""
+    """Return array_cat, whose arguments are both arrays."""
     known = list(map(_dimensions, arguments))
-    if not any(known):
+    if 0 in known:
         raise undefined("array_cat", arguments)
     return ours("array_cat", *arguments) if None in known else _joined_arrays(arguments)
 
