@@ -246,6 +246,8 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str]], Error]], ...] = (
     (r"Function '(?P<name>\w+)' has a template parameter type", lambda found: _without_types(found["name"])),
     (r"(?P<what>subqueries in lambda expressions are not supported)", _says(
         "{what}", errors.FEATURE_NOT_SUPPORTED)),
+    (r"RANGE with composite interval that has mixed signs|Interval with mix of negative/positive entries", _says(
+        "generate_series by an interval of mixed signs is not supported", errors.FEATURE_NOT_SUPPORTED)),
     (r"UNNEST - unsupported extra argument|UNNEST requires a single list", lambda found: _without_types("unnest")),
     (r"Macro (?P<name>\w+)\(\) has multiple overloads that match", lambda found: Error(
         f"function {found['name']} is not unique", errors.AMBIGUOUS_FUNCTION, hint=errors.NO_BEST_FUNCTION)),

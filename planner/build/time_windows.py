@@ -33,8 +33,8 @@ def expand_windows(tree: exp.Expr) -> exp.Expr:
 
 def check_sizes(tree: exp.Expr) -> None:
     """Raise Error 22023 for a HOP without a positive size, which definitions of earlier versions may have."""
-    for table in tree.find_all(exp.Table):
-        arguments = table.this.expressions if is_window(table) else []
+    for table in filter(is_window, tree.find_all(exp.Table)):
+        arguments = table.this.expressions
         if table.this.name.upper() == "HOP" and len(arguments) > 3 and _microseconds(arguments[3], "HOP") <= 0:
             message = "Invalid arguments: the size of HOP must be positive"
             raise Error(message, errors.INVALID_PARAMETER_VALUE, position=position_of(table))
