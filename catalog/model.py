@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from graphlib import TopologicalSorter
 
+from sparkwave.catalog.errors import DUPLICATE_COLUMN, INVALID_COLUMN_DEFINITION, Error
 from sparkwave.catalog.lazy import lazy
 from sparkwave.catalog.names import DEFAULT_DATABASE, LakeTable, is_temporary_schema, lake_schema, quote
 from sparkwave.catalog.relation_details import (
@@ -47,6 +48,15 @@ KEY_INDEX_IDS = 1_000_000_000
 CONSTRAINT_IDS = 2_000_000_000
 # Names that no column of a user's table may have.
 RESERVED_COLUMNS = (ROW_ID, RW_TIMESTAMP)
+# PostgreSQL's system columns. Tables and materialized views that an earlier version has made may have them.
+_SYSTEM_COLUMNS = ("ctid", "xmin", "cmin", "xmax", "cmax", "tableoid")
+
+
+def check_column_name(name: str, position: int | None = None) -> None:
+    """Raise Error 42611 or 42701 for a new column with the name of a system column."""
+    sqlstate = INVALID_COLUMN_DEFINITION if name in RESERVED_COLUMNS else DUPLICATE_COLUMN
+    if name in (*RESERVED_COLUMNS, *_SYSTEM_COLUMNS):
+        raise Error(f'column name "{name}" conflicts with a system column name', sqlstate, position=position)
 
 
 @dataclass(frozen=True)

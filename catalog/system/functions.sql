@@ -302,3 +302,4 @@ CREATE OR REPLACE MACRO pgf.vector_subscripts
 CREATE OR REPLACE MACRO pgf.vector_element(a, n) AS a[n + 1];
 CREATE OR REPLACE MACRO pgf._pg_expandarray(a) AS
     unnest(list_transform(a, lambda __x, __i: {'x': __x, 'n': __i::INTEGER}));
+CREATE OR REPLACE MACRO pgf._pg_expandarray(a) AS TABLE SELECT unnest(a) AS x, unnest(range(1, len(a) + 1))::INTEGER AS n;

@@ -9,7 +9,8 @@ FROM pgc._namespaces WHERE database = pgf.session_database()
 UNION ALL
 SELECT id::UINTEGER, name, 1::UINTEGER, NULL FROM pgc._system_namespaces;
 
--- Tables, views, materialized views, indexes of their keys, and the system's relations.
+-- Tables, views, materialized views, indexes of their keys, and the system's relations. Sinks have no kind, as in
+-- RisingWave, so that clients do not take one for what they could read.
 CREATE OR REPLACE VIEW pgc.pg_class AS
 WITH class AS (
     SELECT id, name, schema_id, owner_id, CASE kind WHEN 'table' THEN 'r' WHEN 'source' THEN 's' WHEN 'view' THEN 'v' ELSE 'm' END AS kind,
@@ -24,6 +25,9 @@ WITH class AS (
     UNION ALL
     SELECT id, name, schema_id, owner_id, 'S', 0, 0, false, 'n', NULL
     FROM pgc._sequences WHERE database = pgf.session_database()
+    UNION ALL
+    SELECT id, name, schema_id, owner_id, NULL, 0, 0, false, 'n', NULL
+    FROM pgc._created_relations WHERE kind = 'sink' AND database = pgf.session_database()
     UNION ALL
     SELECT relation_oid, name, schema_id, owner_id, 'c', 0, len(field_names), false, 'n', NULL
     FROM pgc._user_types WHERE len(field_names) > 0 AND database = pgf.session_database()

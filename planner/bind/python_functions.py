@@ -33,9 +33,9 @@ def called(function: Function, call: exp.Anonymous, place: exp.Expr) -> exp.Expr
 
 
 def whole_call(node: exp.Expr, function: Function) -> exp.Expr:
-    """Return an aggregate's call with its FILTER.
+    """Return an aggregate's call with its FILTER and OVER.
 
-    Raises Error 0A000 for DISTINCT, ORDER BY, WITHIN GROUP and OVER, 42809 for other functions with a FILTER.
+    Raises Error 0A000 for DISTINCT, ORDER BY and WITHIN GROUP, 42809 for other functions with a FILTER.
     """
     call = node if isinstance(node, exp.Anonymous) else node.expression
     parent = node.parent
@@ -44,7 +44,7 @@ def whole_call(node: exp.Expr, function: Function) -> exp.Expr:
     whole = parent if isinstance(parent, exp.Filter) and parent.this is node else node
     around = whole.parent
     if isinstance(around, exp.Window) and around.this is whole:
-        raise _refused(function, "OVER", call)
+        whole = around
     if isinstance(around, exp.WithinGroup) or any(isinstance(a, exp.Distinct | exp.Order) for a in call.expressions):
         raise _refused(function, "DISTINCT, ORDER BY or WITHIN GROUP", call)
     return whole
@@ -108,7 +108,11 @@ def _arguments(function: Function, call: exp.Anonymous) -> list[exp.Expr]:
 
 
 def _gathered(argument: exp.Expr, place: exp.Expr) -> exp.Expr:
-    """Return the array of an aggregate's argument over the rows of a group, or those that pass the FILTER."""
+    """Return the array of an aggregate's argument over the rows of a group or a window's frame that pass the FILTER."""
+    if isinstance(place, exp.Window):
+        window = place.copy()
+        window.set("this", _gathered(argument, place.this))
+        return window
     array = exp.ArrayAgg(this=argument)
     return exp.Filter(this=array, expression=place.expression.copy()) if isinstance(place, exp.Filter) else array
 

@@ -91,13 +91,18 @@ def _with_schemas(definition: str, schema: str, environment: Environment) -> str
 
 def callers(catalog: Catalog, functions: Iterable[Function]) -> list[str]:
     """Return the callers of these functions, without the functions themselves: `view public.v`, `function public.f`."""
+    return [_what(owner) for owner in calling(catalog, functions)]
+
+
+def calling(catalog: Catalog, functions: Iterable[Function]) -> list[Relation | Function]:
+    """Return the relations and other functions that call these functions."""
     ids = {function.id for function in functions}
-    found = [
-        _what(owner)
+    found = {
+        owner.id: owner
         for owner, tree, scope in _stored(catalog)
         if owner.id not in ids and ids & {f.id for _, f in calls(tree, catalog, scope)}
-    ]
-    return list(dict.fromkeys(found))
+    }
+    return list(found.values())
 
 
 def users_of_type(catalog: Catalog, made: UserType, apart: Collection[int] = ()) -> list[str]:

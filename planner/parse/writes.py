@@ -20,7 +20,20 @@ def parse_write(reader: TokenReader) -> Insert | Update | Delete | Merge:
     statement = write_of(parse_tree(sql, order=reader.order))
     if statement is None:
         raise syntax_error(reader.sql, 0)
+    if isinstance(statement, Update) and not statement.tree.expressions:  # sqlglot accepts it without SET
+        raise _without_set(reader)
     return replace(statement, overrides_identity=True) if overrides and isinstance(statement, Insert) else statement
+
+
+def _without_set(reader: TokenReader) -> Error:
+    """The syntax error of an UPDATE that sets nothing: at the first word that no name of the table has."""
+    reader.skip()
+    reader.accept("ONLY")
+    reader.name()
+    if reader.accept("AS") or reader.peek() not in ("SET", "FROM", "WHERE", "RETURNING", ""):
+        reader.skip()
+    reader.accept("SET")
+    return reader.syntax_error()
 
 
 def _overriding(reader: TokenReader) -> tuple[bool, str]:

@@ -17,7 +17,7 @@ from typing import Any
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error, used
 from sparkwave.catalog.lake.ducklake import Cursor
-from sparkwave.catalog.model import NO_COLUMN, RESERVED_COLUMNS, Column, Relation, no_column
+from sparkwave.catalog.model import NO_COLUMN, Column, Relation, check_column_name, no_column
 from sparkwave.catalog.names import quote
 from sparkwave.catalog.relation_details import Check, ForeignKey
 from sparkwave.catalog.stores.column_store import (
@@ -239,9 +239,7 @@ class _Change:
 
     def check_free(self, name: str, position: int) -> None:
         """Raise Error 42701 for a column name in use (DuckDB ignores case), 42611 for a system column's name."""
-        if name in RESERVED_COLUMNS:
-            message = f'column name "{name}" conflicts with a system column name'
-            raise Error(message, errors.INVALID_COLUMN_DEFINITION, position=position)
+        check_column_name(name, position)
         if name.lower() in [column.name.lower() for column in self.table.visible]:
             message = f'column "{name}" of relation "{self.table.name}" already exists'
             raise Error(message, errors.DUPLICATE_COLUMN, position=position)
@@ -476,6 +474,19 @@ def _becomes(source: Type, target: Type) -> bool:
     return target.is_text or any({source.name, target.name} <= names for names in (_NUMBERS, _MOMENTS, _DOCUMENTS))
 
 
+def _has_other_fields(source: Type, target: Type) -> bool:
+    """Return whether a type is the same one with other fields of its structs; those of one name keep their types."""
+    if source == target:
+        return True
+    if source.dimensions != target.dimensions or source.named is not None or target.named is not None:
+        return False
+    before, folded = dict(source.fields), {name.lower(): name for name, _ in source.fields}
+    same = [(before[name], type_) for name, type_ in target.fields if name in before]
+    # DuckDB's cast takes the fields by their names without case, and needs one at least.
+    is_clear = all(folded.get(name.lower(), name) == name for name, _ in target.fields)
+    return bool(same) and is_clear and all(_has_other_fields(*pair) for pair in same)
+
+
 def _is_relied_on(change: _Change, column: Column) -> bool:
     """Return whether a key, a watermark, a version, a CHECK, a DEFAULT or a sink relies on the type of a column."""
     table = change.table
@@ -491,11 +502,18 @@ def _rewrite(change: _Change, column: Column, action: SetType) -> Relation:
     Raises Error 0A000 for a type that has no such values, or a column on which others rely, and the cast's errors.
     """
     table, target = change.table, action.type
-    if not _becomes(column.type, target) or _is_relied_on(change, column):
+    restructures = _has_other_fields(column.type, target)
+    if not (restructures or _becomes(column.type, target)) or _is_relied_on(change, column):
         error = cannot_widen(column, target)
         error.position = action.position
         raise error
-    values = cast_text(column.from_lake, column.type, target)
+    if restructures and any(each.since == change.id for each in table.columns):
+        # DuckLake (DuckDB 1.5.5) cannot merge the statistics of a second change of rows that adds a struct.
+        message = f'changing the fields of column "{column.name}" after another column is not supported'
+        hint = "Change them in a statement of their own, or as its first part."
+        raise Error(message, errors.FEATURE_NOT_SUPPORTED, hint=hint, position=action.position)
+    in_lake = f"CAST({quote(column.lake_name)} AS {target.duckdb()})"
+    values = in_lake if restructures else cast_text(column.from_lake, column.type, target)
     altered, made = rewritten_column(change.cursor, table, column, target, values, change.id)
     for other in {other.id: other for other, _ in change.foreign_keys()}.values():
         change.put_referencing(with_lake_column(other, table.id, column.lake_name, made.lake_name))

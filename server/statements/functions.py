@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error, used
-from sparkwave.catalog.model import PYTHON, Function
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.model import PYTHON, Function, Relation
 from sparkwave.catalog.python_failures import ENABLED, disabled
 from sparkwave.catalog.stores.function_store import add_function, move_function, replace_function
 from sparkwave.catalog.stores.function_store import drop_function as remove_function
@@ -17,13 +18,16 @@ from sparkwave.planner.batch.query import plan_query
 from sparkwave.planner.bind.privileges import check_owner
 from sparkwave.planner.bind.scopes import Scope
 from sparkwave.planner.bind.sql_functions import Probe, check_function, check_name
-from sparkwave.planner.definitions.stored_definitions import callers
+from sparkwave.planner.definitions.stored_definitions import callers, calling
 from sparkwave.planner.parse.statement import parse_statement
 from sparkwave.planner.statements import AlterFunction, CreateFunction, DropFunction, Name
 from sparkwave.server.reads import execution
 from sparkwave.server.session.session import Session
+from sparkwave.server.statements.cascades import check_cascade
 from sparkwave.server.statements.new_relations import schema_of_move, target_schema
 from sparkwave.server.statements.owners import give
+from sparkwave.server.statements.plain_views import refuse_creating, with_dependents
+from sparkwave.server.statements.table_keys import cascaded
 from sparkwave.server.wire.result import Notice, Result
 
 
@@ -217,22 +221,62 @@ def alter_function(session: Session, statement: AlterFunction) -> Result:
 
 
 def drop_function(session: Session, statement: DropFunction) -> Result:
-    """Drop functions. Raises Error 42883, 42725 for an ambiguous name, 42501, or 2BP01 for a function in use."""
-    store = session.context.store
-    notices = []
-    with store.change() as cursor:
-        for name, types in statement.functions:
-            try:
-                function = find_function(session, name, types)
-            except Error as error:
-                if not statement.if_exists or error.sqlstate != errors.UNDEFINED_FUNCTION:
-                    raise
-                notices.append(Notice(f'function "{_written(name, types)}" does not exist, skipping'))
-                continue
-            check_owner(session.user, function.securable, name.position)
+    """Drop functions, with CASCADE also what calls them.
+
+    Raises Error 42883, 42725 for an ambiguous name, 42501, 2BP01 for a function in use, with CASCADE by a table, and
+    the errors of DROP … CASCADE of those who call it.
+    """
+    store, notices, found = session.context.store, list[Notice](), dict[int, Function]()
+    for name, types in statement.functions:
+        try:
+            function = find_function(session, name, types)
+        except Error as error:
+            if not statement.if_exists or error.sqlstate != errors.UNDEFINED_FUNCTION:
+                raise
+            notices.append(Notice(f'function "{_written(name, types)}" does not exist, skipping'))
+            continue
+        check_owner(session.user, function.securable, name.position)
+        if not statement.cascade:
             _check_unused(session, function, name)
+        found[function.id] = function
+    position = statement.functions[0][0].position
+    relations = _with_callers(session, found, position) if statement.cascade else []
+    dropped = with_dependents(session, relations, cascade=True)
+    if statement.cascade and found:
+        check_cascade(session, "DROP FUNCTION", ["function"] * len(found) + [relation.kind for relation in dropped])
+    refuse_creating(dropped)
+    notices += cascaded(session, dropped)
+
+    def remove(cursor: Cursor) -> None:
+        gone = {relation.id for relation in dropped}
+        new = [each.qualified_name for each in calling(store.catalog, found.values()) if each.id not in gone]
+        if new:
+            raise used("function", new, "DROP the dependent objects first.", position)
+        for function in found.values():
             remove_function(cursor, function)
+
+    session.context.jobs.drop(dropped, remove)
     return Result("DROP_FUNCTION", notices=notices)
+
+
+def _with_callers(session: Session, functions: dict[int, Function], position: int) -> list[Relation]:
+    """Return the views and streaming relations that call functions, and add the functions that do.
+
+    Raises Error 2BP01 for a table whose columns or checks call one.
+    """
+    relations, catalog = dict[int, Relation](), session.context.store.catalog
+    while True:
+        new = [each for each in calling(catalog, functions.values()) if each.id not in relations]
+        if not new:
+            return list(relations.values())
+        for each in new:
+            if isinstance(each, Function):
+                functions[each.id] = each
+            elif each.is_view or each.is_streaming:
+                relations[each.id] = each
+            else:
+                users = [f"{each.kind} {each.qualified_name}"]
+                raise used("function", users, "ALTER or DROP the table first.", position)
 
 
 def _check_unused(session: Session, function: Function, name: Name) -> None:

@@ -15,7 +15,7 @@ from sparkwave.catalog.stores.placing import drop_schema, set_owner
 from sparkwave.catalog.stores.relation_store import alter_columns
 from sparkwave.catalog.stores.type_store import drop_type
 from sparkwave.catalog.stores.user_store import put_default_grants, put_grants
-from sparkwave.catalog.users import Securable
+from sparkwave.catalog.users import ROOT, Securable
 from sparkwave.planner.bind.privileges import find_user, permission_denied
 from sparkwave.planner.definitions.stored_definitions import callers, users_of_type
 from sparkwave.planner.statements import DropOwned, ReassignOwned
@@ -57,7 +57,7 @@ def reassign_owned(session: Session, statement: ReassignOwned) -> Result:
     store = session.context.store
     with store.change() as cursor:
         catalog = store.catalog
-        names = _roles(session, statement.roles, "reassign")
+        names = _roles(session, statement.roles, "reassign", "reassign ownership of")
         [owner] = _roles(session, (statement.owner,), "reassign")
         databases = [thing for key, thing in catalog.securables.items() if len(key) == 1 and thing.owner in names]
         for thing in (*databases, *_owned(catalog, session.database, names).securables):
@@ -72,7 +72,7 @@ def drop_owned(session: Session, statement: DropOwned) -> Result:
     Raises Error 42704, 42501, or 2BP01 for dependent objects of others, without CASCADE or that it does not drop.
     """
     store = session.context.store
-    names = _roles(session, statement.roles, "drop")
+    names = _roles(session, statement.roles, "drop", "drop")
     owned = _owned(store.catalog, session.database, names)
     inside = _in_schemas(store.catalog, session.database, owned)
     if not statement.cascade:
@@ -110,11 +110,14 @@ def drop_owned(session: Session, statement: DropOwned) -> Result:
     return Result("DROP_OWNED", notices=cascaded_)
 
 
-def _roles(session: Session, roles: tuple[Role, ...], verb: str) -> set[str]:
-    """The names of roles that the user may act for."""
+def _roles(session: Session, roles: tuple[Role, ...], verb: str, treated: str | None = None) -> set[str]:
+    """The names of roles that the user may act for. Raises Error 2BP01 for root where it is `treated`."""
     catalog, me, names = session.context.store.catalog, session.user, set[str]()
     for name, position in all_meant(session, roles):
         names.add(find_user(catalog, name, position).name)
+        if name == ROOT and treated is not None:
+            required = f"cannot {treated} objects owned by role {name} because they are required by the database system"
+            raise Error(required, errors.DEPENDENT_OBJECTS_STILL_EXIST)
         if not me.is_super and not me.acts_as(name):
             raise permission_denied(f"permission denied to {verb} objects", position)
     return names

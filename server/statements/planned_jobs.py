@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
-from sparkwave.catalog.model import DEFAULT_GROUP, Relation
+from sparkwave.catalog.model import DEFAULT_GROUP, Relation, check_column_name
 from sparkwave.catalog.names import quote_if_needed
 from sparkwave.catalog.relation_details import StreamingSettings
 from sparkwave.planner.backfill.strategy import BackfillSettings
@@ -63,6 +63,9 @@ def planned_job(session: Session, statement: CreateStreaming, replaces: Relation
     else:
         check_definition(statement.query, environment)
     plan = plan_view(statement, catalog, scope, settings)
+    for column in plan.columns if isinstance(statement, CreateMaterializedView) else ():
+        if not column.is_hidden:
+            check_column_name(column.name)
     execution.check_plan(session, plan)
     is_serverless, group = _resource_type(session, options)
     if replaces is not None:

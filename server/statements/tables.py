@@ -9,7 +9,7 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.column_names import check_distinct, escaped
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import Cursor
-from sparkwave.catalog.model import RESERVED_COLUMNS, ROW_ID, Column, Relation, no_column, row_id_column
+from sparkwave.catalog.model import ROW_ID, Column, Relation, check_column_name, no_column, row_id_column
 from sparkwave.catalog.names import quote
 from sparkwave.catalog.relation_details import NO_CONSTRAINTS, Check, Constraints
 from sparkwave.catalog.stores.relation_store import already_exists, create_relation
@@ -57,6 +57,7 @@ def _create(session: Session, statement: CreateTable, kind: str) -> Result:
     try_expressions(session, tuple(column.column for column in given), statement.checks)
     key = statement.primary_key
     for column in given:
+        check_column_name(column.name)
         if column.name in key:
             check_key(column.type)
     store = session.context.store
@@ -195,7 +196,5 @@ def _table_columns(statement: CreateTableAs, outputs: tuple[ResultColumn, ...]) 
     names = [*statement.columns, *(output.name for output in outputs[len(statement.columns) :])]
     check_distinct(names)
     for name in names:
-        if name in RESERVED_COLUMNS:
-            message = f'column name "{name}" conflicts with a system column name'
-            raise Error(message, errors.INVALID_COLUMN_DEFINITION)
+        check_column_name(name)
     return tuple(Column(name, output.type.in_tables) for name, output in zip(names, outputs, strict=True))
