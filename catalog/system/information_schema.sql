@@ -23,7 +23,16 @@ FROM pgc.pg_class c JOIN pgc.pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind NOT IN ('i', 'S');
 
 CREATE OR REPLACE VIEW infs.columns AS
-SELECT pgf.session_database() AS table_catalog, r.schema AS table_schema, r.name AS table_name, c.name AS column_name,
+WITH shown AS (
+    SELECT r.schema, r.name AS relation, r.kind, c.name, c.attnum, c.default_text, c.not_null, c.dimensions, c.type, c.type_oid,
+           c.typmod, c.identity, c.sequence_id, c.generated
+    FROM pgc._columns c JOIN pgc._relations r ON r.id = c.relation_id
+    WHERE NOT c.is_hidden AND r.database = pgf.session_database()
+    UNION ALL
+    SELECT s.schema, s.name, 'view', c.name, c.attnum, NULL, false, c.dimensions, '', c.type_oid, -1, NULL, NULL, NULL
+    FROM pgc._system_columns c JOIN pgc._system_relations s ON s.id = c.relation_id
+)
+SELECT pgf.session_database() AS table_catalog, c.schema AS table_schema, c.relation AS table_name, c.name AS column_name,
        c.attnum::INTEGER AS ordinal_position, c.default_text AS column_default,
        if(c.not_null, 'NO', 'YES') AS is_nullable,
        CASE WHEN c.dimensions > 0 THEN 'ARRAY' WHEN c.type LIKE 'struct<%' THEN c.type WHEN t.oid IS NULL AND u.kind <> 'd' THEN 'USER-DEFINED' ELSE coalesce(t.name, d.name) END AS data_type,
@@ -49,14 +58,12 @@ SELECT pgf.session_database() AS table_catalog, r.schema AS table_schema, r.name
        s.maximum::VARCHAR AS identity_maximum, s.minimum::VARCHAR AS identity_minimum,
        if(s.cycles, 'YES', 'NO') AS identity_cycle,
        if(c.generated IS NULL, 'NEVER', 'ALWAYS') AS is_generated, c.generated AS generation_expression,
-       if(r.kind = 'table' AND c.generated IS NULL, 'YES', 'NO') AS is_updatable
-FROM pgc._columns c
-JOIN pgc._relations r ON r.id = c.relation_id
+       if(c.kind = 'table' AND c.generated IS NULL, 'YES', 'NO') AS is_updatable
+FROM shown c
 LEFT JOIN pgc._all_types t ON t.oid = c.type_oid
 LEFT JOIN pgc._user_types u ON c.type_oid IN (u.oid, u.array_oid)
 LEFT JOIN pgc._all_types d ON d.oid = u.base_oid
-LEFT JOIN pgc._sequences s ON s.id = c.sequence_id AND c.identity IS NOT NULL
-WHERE NOT c.is_hidden AND r.database = pgf.session_database();
+LEFT JOIN pgc._sequences s ON s.id = c.sequence_id AND c.identity IS NOT NULL;
 
 CREATE OR REPLACE VIEW infs.sequences AS
 SELECT database AS sequence_catalog, schema AS sequence_schema, name AS sequence_name, type AS data_type,

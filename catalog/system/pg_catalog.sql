@@ -356,3 +356,50 @@ FROM pgc._relations r LEFT JOIN pgf._size s ON s.__oid = r.id
 WHERE r.kind <> 'view' AND r.database = pgf.session_database();
 
 CREATE OR REPLACE VIEW pgc.pg_stat_all_tables AS FROM pgc.pg_stat_user_tables;
+
+-- The casts of PostgreSQL 15 between types that are here, all of which queries can do.
+CREATE OR REPLACE VIEW pgc.pg_cast AS
+SELECT c.oid::UINTEGER AS oid, s.oid AS castsource, t.oid AS casttarget, c.function::UINTEGER AS castfunc,
+       c.context AS castcontext, c.method AS castmethod
+FROM (VALUES
+    (10000, 'int8', 'int2', 714, 'a', 'f'), (10001, 'int8', 'int4', 480, 'a', 'f'),
+    (10002, 'int8', 'float4', 652, 'i', 'f'), (10003, 'int8', 'float8', 482, 'i', 'f'),
+    (10004, 'int8', 'numeric', 1781, 'i', 'f'), (10005, 'int2', 'int8', 754, 'i', 'f'),
+    (10006, 'int2', 'int4', 313, 'i', 'f'), (10007, 'int2', 'float4', 236, 'i', 'f'),
+    (10008, 'int2', 'float8', 235, 'i', 'f'), (10009, 'int2', 'numeric', 1782, 'i', 'f'),
+    (10010, 'int4', 'int8', 481, 'i', 'f'), (10011, 'int4', 'int2', 314, 'a', 'f'),
+    (10012, 'int4', 'float4', 318, 'i', 'f'), (10013, 'int4', 'float8', 316, 'i', 'f'),
+    (10014, 'int4', 'numeric', 1740, 'i', 'f'), (10015, 'float4', 'int8', 653, 'a', 'f'),
+    (10016, 'float4', 'int2', 238, 'a', 'f'), (10017, 'float4', 'int4', 319, 'a', 'f'),
+    (10018, 'float4', 'float8', 311, 'i', 'f'), (10019, 'float4', 'numeric', 1742, 'a', 'f'),
+    (10020, 'float8', 'int8', 483, 'a', 'f'), (10021, 'float8', 'int2', 237, 'a', 'f'),
+    (10022, 'float8', 'int4', 317, 'a', 'f'), (10023, 'float8', 'float4', 312, 'a', 'f'),
+    (10024, 'float8', 'numeric', 1743, 'a', 'f'), (10025, 'numeric', 'int8', 1779, 'a', 'f'),
+    (10026, 'numeric', 'int2', 1783, 'a', 'f'), (10027, 'numeric', 'int4', 1744, 'a', 'f'),
+    (10028, 'numeric', 'float4', 1745, 'i', 'f'), (10029, 'numeric', 'float8', 1746, 'i', 'f'),
+    (10034, 'int4', 'bool', 2557, 'e', 'f'), (10035, 'bool', 'int4', 2558, 'e', 'f'),
+    (10037, 'int8', 'oid', 1287, 'i', 'f'), (10038, 'int2', 'oid', 313, 'i', 'f'),
+    (10039, 'int4', 'oid', 0, 'i', 'b'), (10040, 'oid', 'int8', 1288, 'a', 'f'), (10041, 'oid', 'int4', 0, 'a', 'b'),
+    (10074, 'oid', 'regclass', 0, 'i', 'b'), (10075, 'regclass', 'oid', 0, 'i', 'b'),
+    (10076, 'int8', 'regclass', 1287, 'i', 'f'), (10077, 'int2', 'regclass', 313, 'i', 'f'),
+    (10078, 'int4', 'regclass', 0, 'i', 'b'), (10079, 'regclass', 'int8', 1288, 'a', 'f'),
+    (10080, 'regclass', 'int4', 0, 'a', 'b'), (10109, 'text', 'regclass', 1079, 'i', 'f'),
+    (10110, 'varchar', 'regclass', 1079, 'i', 'f'), (10126, 'text', 'varchar', 0, 'i', 'b'),
+    (10129, 'varchar', 'text', 0, 'i', 'b'), (10134, 'name', 'text', 406, 'i', 'f'),
+    (10136, 'name', 'varchar', 1401, 'a', 'f'), (10140, 'text', 'name', 407, 'i', 'f'),
+    (10142, 'varchar', 'name', 1400, 'i', 'f'), (10152, 'date', 'timestamp', 2024, 'i', 'f'),
+    (10153, 'date', 'timestamptz', 1174, 'i', 'f'), (10154, 'time', 'interval', 1370, 'i', 'f'),
+    (10156, 'timestamp', 'date', 2029, 'a', 'f'), (10157, 'timestamp', 'time', 1316, 'a', 'f'),
+    (10158, 'timestamp', 'timestamptz', 2028, 'i', 'f'), (10159, 'timestamptz', 'date', 1178, 'a', 'f'),
+    (10160, 'timestamptz', 'time', 2019, 'a', 'f'), (10161, 'timestamptz', 'timestamp', 2027, 'a', 'f'),
+    (10163, 'interval', 'time', 1419, 'a', 'f'), (10191, 'bool', 'text', 2971, 'a', 'f'),
+    (10196, 'bool', 'varchar', 2971, 'a', 'f'), (10205, 'varchar', 'varchar', 669, 'i', 'f'),
+    (10206, 'time', 'time', 1968, 'i', 'f'), (10207, 'timestamp', 'timestamp', 1961, 'i', 'f'),
+    (10208, 'timestamptz', 'timestamptz', 1967, 'i', 'f'), (10209, 'interval', 'interval', 1200, 'i', 'f'),
+    (10213, 'numeric', 'numeric', 1703, 'i', 'f'), (10214, 'json', 'jsonb', 0, 'a', 'i'),
+    (10215, 'jsonb', 'json', 0, 'a', 'i'), (10216, 'jsonb', 'bool', 3556, 'e', 'f'),
+    (10217, 'jsonb', 'numeric', 3449, 'e', 'f'), (10218, 'jsonb', 'int2', 3450, 'e', 'f'),
+    (10219, 'jsonb', 'int4', 3451, 'e', 'f'), (10220, 'jsonb', 'int8', 3452, 'e', 'f'),
+    (10221, 'jsonb', 'float4', 3453, 'e', 'f'), (10222, 'jsonb', 'float8', 2580, 'e', 'f')
+) AS c (oid, source, target, function, context, method)
+JOIN pgc._all_types s ON s.typname = c.source JOIN pgc._all_types t ON t.typname = c.target;

@@ -101,10 +101,6 @@ CREATE OR REPLACE TABLE pgc.pg_amproc (
     oid UINTEGER, amprocfamily UINTEGER, amproclefttype UINTEGER, amprocrighttype UINTEGER, amprocnum SMALLINT,
     amproc VARCHAR
 );
-CREATE OR REPLACE TABLE pgc.pg_cast (
-    oid UINTEGER, castsource UINTEGER, casttarget UINTEGER, castfunc UINTEGER, castcontext VARCHAR, castmethod
-    VARCHAR
-);
 CREATE OR REPLACE TABLE pgc.pg_conversion (
     oid UINTEGER, conname VARCHAR, connamespace UINTEGER, conowner UINTEGER, conforencoding INTEGER,
     contoencoding INTEGER, conproc VARCHAR, condefault BOOLEAN

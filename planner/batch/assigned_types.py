@@ -3,45 +3,84 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from sqlglot import exp
 
+from sparkwave.catalog import errors
+from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Column, Relation
 from sparkwave.catalog.types import BOOLEAN, INTEGER, NUMERIC, Type
 from sparkwave.planner.batch.typer import Typer
-from sparkwave.planner.batch.values import is_default
-from sparkwave.planner.functions.assignment import check_assigned
+from sparkwave.planner.batch.values import is_default, is_written_row
+from sparkwave.planner.functions.assignment import check_assigned, is_assignable
 from sparkwave.planner.functions.typed import type_of_part
-from sparkwave.planner.parse.trees import folded
+from sparkwave.planner.parse.trees import folded, position_of
 
 _Pair = tuple[Column, exp.Expr]
+
+
+@dataclass(frozen=True)
+class _Given:
+    """A value that a column is given, or at a place of a row constructor a field of a column of the type `row`."""
+
+    column: Column
+    value: exp.Expr
+    row: Type | None = None
+    place: int = 0
+
+    def check(self, found: Type) -> None:
+        """Raise Error 42804, or 42846 for a field, unless a value of the found type may be stored."""
+        if self.row is None:
+            check_assigned(self.column, found, self.value)
+        elif not is_assignable(found, self.column.type):
+            raise Error(
+                f"cannot cast type record to {self.row.shown}",
+                errors.CANNOT_COERCE,
+                detail=f"Cannot cast type {found.shown} to {self.column.type.shown} in column {self.place}.",
+                position=position_of(self.value),
+            )
 
 
 def check_values(tree: exp.Expr, target: Relation, columns: tuple[Column, ...], typed: Typer) -> None:
     """Raise Error 42804 for a value that its column cannot store: of an UPDATE, or of the source of an INSERT's rows.
 
-    The values are those of VALUES, of a plain SELECT, and of SET; the types of others are left to DuckDB's casts.
+    Also 42846 for a field of a row constructor. The values are those of VALUES, of a plain SELECT, and of SET; types
+    of others are left to DuckDB's casts.
     """
-    later: list[_Pair] = []
-    for column, value in _values(tree, target, columns):
-        bare = value.unalias()
-        while isinstance(bare, exp.Paren):
-            bare = bare.this
-        if is_default(bare) or bare.is_string or isinstance(bare, exp.Null | exp.Parameter | exp.Star):
+    later: list[_Given] = []
+    for given in chain.from_iterable(_given(_Given(*pair)) for pair in _values(tree, target, columns)):
+        value = given.value
+        if is_default(value) or value.is_string or isinstance(value, exp.Null | exp.Parameter | exp.Star):
             continue
-        known = _type_of_constant(bare)
+        known = _type_of_constant(value)
         if known is None:
-            later.append((column, bare))
+            later.append(given)
         else:
-            check_assigned(column, known, value)
-    nodes = typed(tree, [value for _, value in later]) if later else []
-    for (column, value), node in zip(later, nodes, strict=True):
+            given.check(known)
+    nodes = typed(tree, [given.value for given in later]) if later else []
+    for given, node in zip(later, nodes, strict=True):
         if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Select):
             node = node.this.selects[0].unalias()
         found = type_of_part(node) if node is not None else None
         if found is not None:
-            check_assigned(column, found, value)
+            given.check(found)
+
+
+def _given(given: _Given) -> Iterator[_Given]:
+    """Yield a value without parentheses, or the fields of a row constructor, also of those in an array."""
+    bare, type_ = given.value.unalias(), given.column.type
+    while isinstance(bare, exp.Paren):
+        bare = bare.this
+    if type_.fields and type_.dimensions and isinstance(bare, exp.Array):
+        for item in bare.expressions:
+            yield from _given(replace(given, column=replace(given.column, type=type_.element), value=item))
+    elif type_.is_struct and is_written_row(bare) and len(bare.expressions) == len(type_.fields):
+        for place, ((_, field), item) in enumerate(zip(type_.fields, bare.expressions, strict=True), start=1):
+            yield from _given(_Given(replace(given.column, type=field), item, type_, place))
+    else:
+        yield replace(given, value=bare)
 
 
 def _type_of_constant(value: exp.Expr) -> Type | None:

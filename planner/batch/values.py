@@ -81,8 +81,8 @@ def _pairs(item: exp.Expr) -> Iterator[tuple[exp.Expr, exp.Expr]]:
     query = value.this if isinstance(value, exp.Subquery) else None
     if query is not None and query.is_star:
         raise unsupported("SELECT * in SET", value)
-    values = query.selects if query else value.expressions if _is_row(value) else [value.unnest()]
-    if query is None and len(listed) > 1 and not _is_row(value):
+    values = query.selects if query else value.expressions if is_written_row(value) else [value.unnest()]
+    if query is None and len(listed) > 1 and not is_written_row(value):
         message = "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression"
         raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=position_of(value))
     if len(values) != len(listed):
@@ -91,7 +91,7 @@ def _pairs(item: exp.Expr) -> Iterator[tuple[exp.Expr, exp.Expr]]:
         yield place, _output(query, number) if query else single
 
 
-def _is_row(value: exp.Expr) -> bool:
+def is_written_row(value: exp.Expr) -> bool:
     return isinstance(value, exp.Tuple) or (isinstance(value, exp.Anonymous) and value.name.lower() == "row")
 
 

@@ -9,7 +9,7 @@ from sparkwave.catalog.model import Catalog, Relation
 from sparkwave.planner.bind.binder import annotated, scope_of
 from sparkwave.planner.definitions.sinks import written_columns
 from sparkwave.planner.parse.statement import parse_statement
-from sparkwave.planner.statements import CreateMaterializedView, CreateView
+from sparkwave.planner.statements import CreateMaterializedView, CreateSink, CreateView
 
 
 def readers_of(catalog: Catalog, table: Relation, lake_name: str) -> list[Relation]:
@@ -30,7 +30,7 @@ def lake_columns_read(reader: Relation, table: Relation, catalog: Catalog) -> fr
     known = table.as_of(reader.definition_id) if reader.is_index else table
     everything = frozenset(column.lake_name for column in known.stored)
     statement = parse_statement(reader.definition)
-    if not isinstance(statement, CreateView | CreateMaterializedView):
+    if not isinstance(statement, CreateView | CreateMaterializedView | CreateSink):
         return everything
     if not isinstance(statement.query, exp.Query):
         return frozenset()

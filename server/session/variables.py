@@ -103,6 +103,7 @@ SESSION: dict[str, Variable] = {
         Variable("max_split_range_gap", "8", integer(*INT32), _NO_EFFECT),
         Variable("cdc_source_wait_streaming_start_timeout", "60", integer(*INT32), _NO_EFFECT),
         Variable("batch_hnsw_ef_search", "40", integer(*U64), _NO_EFFECT),
+        Variable("streaming_inconsistent_internal_table_retention_seconds", "", optional(integer(*U32)), _NO_EFFECT),
         Variable("iceberg_engine_connection", "", text, _NO_EFFECT),
         Variable("iceberg_query_storage_mode", "iceberg", text, _NO_EFFECT),
         *(
@@ -132,7 +133,7 @@ SESSION: dict[str, Variable] = {
                 "unsafe_enable_storage_retention_for_non_append_only_tables", "dml_wait_persistence",
                 "batch_enable_distributed_dml", "force_two_phase_agg", "force_split_distinct_agg",
                 "enable_mv_selection", "upsert_dml", "create_compaction_group_for_mv", "bypass_cluster_limits",
-                "disable_purify_definition",
+                "disable_purify_definition", "enable_locality_sort_buffer",
             )
         ),
         # PostgreSQL's variables.
