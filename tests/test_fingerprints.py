@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from servers import wait_until
+from test_golden import plan
 from test_law import check, opened, run
 
 from sparkwave.catalog.lake.ducklake import Lake
@@ -20,7 +21,7 @@ from sparkwave.catalog.lake.storage import Storage
 from sparkwave.catalog.model import CREATED, FAILED, Catalog, Relation
 from sparkwave.executor.epochs import plans, replanning
 from sparkwave.planner.plan import rules
-from sparkwave.planner.plan.fingerprint import Fingerprint, Stored, differences, load
+from sparkwave.planner.plan.fingerprint import Fingerprint, Stored, differences, fingerprint, load
 from sparkwave.planner.plan.stream_plan import StreamPlan
 from sparkwave.server.context import Context
 from sparkwave.server.dispatch import Client
@@ -265,6 +266,13 @@ def test_it_depends_on_the_plan_alone() -> None:
         for seed in ("1", "2", "3")
     }  # fmt: skip
     assert len(found) == 1
+
+
+def test_the_case_of_words_has_no_meaning() -> None:
+    query = "SELECT sum(distance) OVER (ORDER BY origin ROWS BETWEEN 2 FOLLOWING AND 3 FOLLOWING) AS s FROM routes"
+    written = (f"CREATE MATERIALIZED VIEW v AS {text}" for text in (query, query.replace("FOLLOWING", "following")))
+    one, other = (fingerprint(plan(sql)).dump() for sql in written)
+    assert one == other
 
 
 def test_what_differs_is_said() -> None:

@@ -113,6 +113,22 @@ def test_a_source_and_a_sink_with_secrets(session: Connection, bucket: Bucket) -
     )
 
 
+def test_another_owner(session: Connection) -> None:
+    session.execute("CREATE SECRET given WITH (backend = 'meta') AS 'x'")
+    session.execute("CREATE USER keeper")
+    assert refused(session, "ALTER SECRET given OWNER TO nobody_there").sqlstate == "42704"
+    assert refused(session, "ALTER SECRET missing OWNER TO keeper").sqlstate == "42704"
+    session.execute("ALTER SECRET given OWNER TO keeper")
+    owner = (
+        "SELECT u.name FROM rw_catalog.rw_secrets s JOIN rw_catalog.rw_users u ON u.id = s.owner WHERE s.name = 'given'"
+    )
+    assert rows(session, owner) == [("keeper",)]
+    session.execute("SET ROLE keeper")
+    session.execute("DROP SECRET given")
+    session.execute("RESET ROLE")
+    session.execute("DROP USER keeper")
+
+
 def test_nobody_sees_them(session: Connection, in_process_server: Server, bucket: Bucket) -> None:
     given = bucket.options("match_pattern = 'none/*'")
     session.execute(f"CREATE SOURCE silent (id int) WITH ({given}) FORMAT PLAIN ENCODE CSV")

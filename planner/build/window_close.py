@@ -2,18 +2,20 @@
 
 The watermark of a table is its highest time less a delay; late rows never get into the table. So the view is its query
 with one further condition: the key is below the value that it would have at the watermark. RisingWave's StreamHashAgg
-and StreamEowcSort have the same rule (docs "Emit on window close", `GenericRank` of a watermark through TUMBLE).
+and StreamEowcSort have the same rule (docs "Emit on window close", `GenericRank` of a watermark through TUMBLE). A
+materialized view that is read has the watermarks of the tables that its own query reads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
+from sparkwave.catalog.model import Relation
 from sparkwave.catalog.types import DATE, INTERVAL, TIMESTAMP, Type
 from sparkwave.planner.bind.binder import data_type
 from sparkwave.planner.build.builder import added, picked, typed, typed_column
@@ -47,29 +49,43 @@ _MONOTONE = frozenset({"tumble_start", "shift_time", "date_trunc"})
 _LAST, _END = "_last_of_session", "_end_of_session"
 
 
-def on_window_close(root: Project) -> Project:
+# Gives the plan of a materialized view's query, whose outputs have the names of the view's columns; else None.
+RowsOf = Callable[[Relation], Project | None]
+
+
+@dataclass(frozen=True)
+class _Whole:
+    """The whole plan, and the plans of the views that it reads."""
+
+    root: Node
+    rows_of: RowsOf
+
+
+def on_window_close(root: Project, rows_of: RowsOf) -> Project:
     """Return the plan of a query that shows closed windows only.
 
     Raises Error 0A000 without a watermark to close them.
     """
-    return replace(root, input=_closing(root.input, root))
+    return replace(root, input=_closing(root.input, _Whole(root, rows_of)))
 
 
-def _closing(node: Node, root: Node) -> Node:
+def _closing(node: Node, whole: _Whole) -> Node:
     found: Node | None = None
     match node:
         case Project() | Filter():
-            return with_inputs(node, (_closing(node.inputs[0], root),))
+            return with_inputs(node, (_closing(node.inputs[0], whole),))
         case Aggregate(keys=keys):
-            found = _closed(node, keys, root)
+            found = _closed(node, keys, whole)
         case OverWindow(partition=partition):
-            found = _closed(node, partition, root) or _sessions_of_closed(node, root) or _windows_of_closed(node, root)
+            found = (
+                _closed(node, partition, whole) or _sessions_of_closed(node, whole) or _windows_of_closed(node, whole)
+            )
         case TopN(partition=partition, order=order):
-            found = _closed(node, partition, root)
-            below = _closed(node.input, _ascending(order), root) if found is None else None
+            found = _closed(node, partition, whole)
+            below = _closed(node.input, _ascending(order), whole) if found is None else None
             found = picked(replace(node, input=below), node.fields) if below is not None else found
         case _:
-            found = _closed(node, [field.name for field in node.fields], root)
+            found = _closed(node, [field.name for field in node.fields], whole)
     if found is None:
         raise Error(
             "Emit-On-Window-Close mode requires a watermark column in GROUP BY."
@@ -82,13 +98,13 @@ def _closing(node: Node, root: Node) -> Node:
     return found
 
 
-def _closed(node: Node, names: Iterable[str], root: Node) -> Filter | None:
+def _closed(node: Node, names: Iterable[str], whole: _Whole) -> Filter | None:
     """Return the rows whose first field with a watermark is below it; None if no field has one."""
     source = node.input if isinstance(node, Aggregate | OverWindow | TopN) else node
     for name in names:
-        traced = _traced(source, column(name))
+        traced = _traced(source, column(name), whole)
         if traced is not None:
-            return _closed_only(node, name, *traced, root)
+            return _closed_only(node, name, *traced, whole)
     return None
 
 
@@ -96,7 +112,7 @@ def _ascending(order: Sequence[Order]) -> list[str]:
     return [order[0].name] if order and not order[0].descending else []
 
 
-def _windows_of_closed(node: OverWindow, root: Node) -> Node | None:
+def _windows_of_closed(node: OverWindow, whole: _Whole) -> Node | None:
     """Return window functions over closed rows, in the watermark's order; rows wait for those that their frames need.
 
     None for a frame that later rows may change for good.
@@ -105,7 +121,7 @@ def _windows_of_closed(node: OverWindow, root: Node) -> Node | None:
     needed = [rows for rows in following if rows is not None]
     firsts = {tuple(_ascending(call.order)) for call in node.calls}
     first = firsts.pop() if len(firsts) == 1 else ()
-    below = _closed(node.input, first, root) if len(needed) == len(following) else None
+    below = _closed(node.input, first, whole) if len(needed) == len(following) else None
     if below is None:
         return None
     if not max(needed):
@@ -118,7 +134,7 @@ def _windows_of_closed(node: OverWindow, root: Node) -> Node | None:
     return picked(Filter(windows, is_closed), node.fields)
 
 
-def _sessions_of_closed(node: OverWindow, root: Node) -> Node | None:
+def _sessions_of_closed(node: OverWindow, whole: _Whole) -> Node | None:
     """Return the rows of closed sessions, by which windows are partitioned (`planner.build.session_frames`).
 
     A session is closed when no row above the watermark is within the gap of its last one. Windows of earlier rows may
@@ -128,7 +144,7 @@ def _sessions_of_closed(node: OverWindow, root: Node) -> Node | None:
     if found is None:
         return None
     rows, (source, name), gap = found
-    traced = _traced(source, column(name), is_deep=True)
+    traced = _traced(source, column(name), whole, is_deep=True)
     if traced is None:
         return None
     expression, scan = traced
@@ -138,7 +154,7 @@ def _sessions_of_closed(node: OverWindow, root: Node) -> Node | None:
         expression = typed(exp.cast(expression, data_type(end_type)), end_type)
     end = typed(exp.Add(this=typed_column(_LAST, type_), expression=_gap(gap, type_)), end_type)
     ends = added(rows, [Item(_END, end, end_type)])
-    return picked(_closed_only(ends, _END, expression, scan, root, exp.LTE), node.fields)
+    return picked(_closed_only(ends, _END, expression, scan, whole, exp.LTE), node.fields)
 
 
 def _with_last(node: Node) -> tuple[Node, tuple[Node, str], exp.Expr] | None:
@@ -200,37 +216,43 @@ def _number(value: object) -> int | None:
     return int(bare.name) if isinstance(bare, exp.Literal) and bare.is_int else None
 
 
-def _traced(node: Node, expression: exp.Expr, is_deep: bool = False) -> tuple[exp.Expr, Scan] | None:
+def _traced(node: Node, expression: exp.Expr, whole: _Whole, is_deep: bool = False) -> tuple[exp.Expr, Scan] | None:
     """Return the expression over a scan's watermark column, and the scan, if it keeps the column's order; else None.
 
-    If `is_deep`, also through groups with the expression as a key, and through windows of earlier rows in its order.
+    If `is_deep`, also through groups with the expression as a key, and through windows of earlier rows in its order,
+    which those of a materialized view that is read always are.
     """
     used = {reference.name for reference in expression.find_all(exp.Column)}
     match node:
         case Scan(relation=relation):
             watermark = relation.watermark
-            is_own = watermark is not None and used == {f"{node.alias}.{watermark.column}"}
+            if watermark is None:
+                below = whole.rows_of(relation)
+                outputs = {f"{node.alias}.{item.name}": item.expression for item in below.items} if below else {}
+                # The rows of a group or window below the watermark are final.
+                return _traced(below.input, _put(expression, outputs), whole, is_deep=True) if below else None
+            is_own = used == {f"{node.alias}.{watermark.column}"}
             return (expression, node) if is_own and _is_monotone(expression) else None
         case Project(items=items):
             inner = {item.name: item.expression for item in items}
-            return _traced(node.input, _put(expression, inner), is_deep)
+            return _traced(node.input, _put(expression, inner), whole, is_deep)
         case Filter():
-            return _traced(node.input, expression, is_deep)
+            return _traced(node.input, expression, whole, is_deep)
         case Unnest(array=exp.GenerateSeries() as series):
             # Of HOP's windows of a time, the earliest is the last to take rows below the watermark.
-            return _traced(node.input, _put(expression, {node.element.name: series.args["end"]}), is_deep)
+            return _traced(node.input, _put(expression, {node.element.name: series.args["end"]}), whole, is_deep)
         case Unnest():
             is_passed = used <= {f.name for f in node.input.fields}
-            return _traced(node.input, expression, is_deep) if is_passed else None
+            return _traced(node.input, expression, whole, is_deep) if is_passed else None
         case Join():
             for side in node.inputs:
                 if used and used <= {f.name for f in side.fields}:
-                    return _traced(side, expression, is_deep)
+                    return _traced(side, expression, whole, is_deep)
         case Aggregate(keys=keys) if is_deep and used <= set(keys):
-            return _traced(node.input, expression, is_deep)
+            return _traced(node.input, expression, whole, is_deep)
         case OverWindow(calls=calls) if is_deep and used <= {f.name for f in node.input.fields}:
             is_of_earlier = all(_rows_following(call) == 0 and set(_ascending(call.order)) == used for call in calls)
-            return _traced(node.input, expression, is_deep) if is_of_earlier else None
+            return _traced(node.input, expression, whole, is_deep) if is_of_earlier else None
     return None
 
 
@@ -253,11 +275,11 @@ def _is_monotone(expression: exp.Expr) -> bool:
 
 
 def _closed_only(
-    node: Node, key: str, expression: exp.Expr, scan: Scan, root: Node, is_below: type[exp.Predicate] = exp.LT
+    node: Node, key: str, expression: exp.Expr, scan: Scan, whole: _Whole, is_below: type[exp.Predicate] = exp.LT
 ) -> Filter:
     watermark = scan.relation.watermark
     assert watermark is not None
-    number = 1 + max(int(part.input.removeprefix("i")) for part in walk(root) if isinstance(part, Scan))
+    number = 1 + max(int(part.input.removeprefix("i")) for part in walk(whole.root) if isinstance(part, Scan))
     again = replace(
         scan, input=f"i{number}", alias="_watermark", columns=(watermark.column, *_keys(scan, watermark.column))
     )

@@ -99,5 +99,12 @@ def _over_fields(call: exp.Expr, field: Callable[[exp.Expr], str]) -> exp.Expr:
 
 
 def _frame(window: exp.Window) -> exp.WindowSpec | None:
+    """Return the frame of a window, with its words as stored definitions have them."""
     spec = window.args.get("spec")
-    return spec.copy() if isinstance(spec, exp.WindowSpec) else None
+    if not isinstance(spec, exp.WindowSpec):
+        return None
+    frame = spec.copy()
+    for name, word in spec.args.items():
+        if isinstance(word, str):
+            frame.set(name, word.upper())
+    return frame

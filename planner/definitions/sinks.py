@@ -50,9 +50,11 @@ _TYPE, _FORCED, _IGNORES_DELETES, _SNAPSHOT = "type", "force_append_only", "igno
 # An option that is always as if it were true: an epoch's changes of a row are one change.
 _COMPACTED = "force_compaction"
 _RATE_LIMIT = "sink_rate_limit"
-_FLAGS = (_FORCED, _IGNORES_DELETES, _SNAPSHOT, _COMPACTED)
+# An option that cannot be true: a sink keeps the columns that it was made with.
+_FOLLOWS_COLUMNS = "auto.schema.change"
+_FLAGS = (_FORCED, _IGNORES_DELETES, _SNAPSHOT, _COMPACTED, _FOLLOWS_COLUMNS)
 _TYPED = frozenset({_TYPE, _FORCED, _IGNORES_DELETES})
-_OF_ALL = _TYPED | {_SNAPSHOT, _COMPACTED, _RATE_LIMIT}
+_OF_ALL = _TYPED | {_SNAPSHOT, _COMPACTED, _RATE_LIMIT, _FOLLOWS_COLUMNS}
 # The options of each connector besides `connector` itself.
 _TAKEN: dict[str, frozenset[str]] = {
     TABLE: _OF_ALL,
@@ -123,6 +125,10 @@ def sink_options(statement: CreateSink) -> SinkOptions:
     if type_ == UPSERT and is_on.get(_FORCED):
         plain = "type='append-only'" if format_ is None else "FORMAT PLAIN"
         raise _invalid(f'Cannot force the sink to be append-only without "{plain}".', flags[_FORCED].position)
+    if is_on.get(_FOLLOWS_COLUMNS):
+        hint = "DROP SINK, and CREATE SINK … WITH (snapshot = false) has the columns that there are then."
+        position = flags[_FOLLOWS_COLUMNS].position
+        raise Error(f"{_FOLLOWS_COLUMNS} is not supported", errors.FEATURE_NOT_SUPPORTED, hint=hint, position=position)
     has_snapshot = is_on.get(_SNAPSHOT, True)
     if not has_snapshot and statement.source is None:
         raise later_changes_only(flags[_SNAPSHOT].position)

@@ -6,7 +6,7 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.planner.parse.tokens import TokenReader
 from sparkwave.planner.parse.with_options import parse_options
-from sparkwave.planner.statements import AlterSecret, CreateSecret, DropSecret
+from sparkwave.planner.statements import AlterOwner, AlterSecret, CreateSecret, DropSecret
 
 
 def parse_create_secret(reader: TokenReader) -> CreateSecret:
@@ -21,10 +21,14 @@ def parse_create_secret(reader: TokenReader) -> CreateSecret:
     return CreateSecret(name, value, if_not_exists)
 
 
-def parse_alter_secret(reader: TokenReader) -> AlterSecret:
-    """From the word after SECRET on: `[IF EXISTS] name [WITH (backend = 'meta')] AS 'value'`."""
+def parse_alter_secret(reader: TokenReader) -> AlterSecret | AlterOwner:
+    """From the word after SECRET on: `[IF EXISTS] name {[WITH (backend = 'meta')] AS 'value' | OWNER TO role}`."""
     if_exists = reader.accept("IF", "EXISTS")
     name = reader.name()
+    if not if_exists and reader.accept("OWNER", "TO"):
+        owner = AlterOwner("secret", name, *reader.placed_identifier())
+        reader.finish()
+        return owner
     value = _value(reader) if reader.accept("WITH") else _text(reader)
     return AlterSecret(name, value, if_exists)
 

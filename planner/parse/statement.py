@@ -122,6 +122,15 @@ def _query_of(reader: TokenReader, tree: exp.Expr) -> Statement:
     return Query(tree, reads_past, any(table.name.startswith(INTERNAL_PREFIX) for table in tables))
 
 
+def _replace(reader: TokenReader) -> Statement:
+    """Refuse REPLACE SINK, of RisingWave's statements the only one that begins so."""
+    position = reader.offset + 1
+    if not reader.accept("REPLACE", "SINK"):
+        raise reader.syntax_error()
+    hint = "DROP SINK, and CREATE SINK … WITH (snapshot = false) delivers later changes only."
+    raise Error("REPLACE SINK is not supported", errors.FEATURE_NOT_SUPPORTED, hint=hint, position=position)
+
+
 def _create(reader: TokenReader) -> Statement:
     reader.expect("CREATE")
     if reader.accept("OR", "REPLACE", "FUNCTION"):
@@ -298,6 +307,7 @@ _BY_FIRST_WORD: dict[str, Callable[[TokenReader], Statement]] = {
     "(": _query,
     "TABLE": _query,
     "CREATE": _create,
+    "REPLACE": _replace,
     "DROP": _drop,
     "INSERT": parse_write,
     "UPDATE": parse_write,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 from sqlglot import exp
 
@@ -56,7 +57,7 @@ from sparkwave.planner.plan.rules import (
     free_name,
 )
 from sparkwave.planner.plan.streaming_query import Streaming, streaming_of
-from sparkwave.planner.statements import CreateSink, CreateStreaming
+from sparkwave.planner.statements import CreateMaterializedView, CreateSink, CreateStreaming
 
 
 @dataclass(frozen=True)
@@ -239,7 +240,7 @@ def _planned(
     scope = replace(scope, planner=version)
     root = _built(streaming, catalog, scope, version >= since.ESCAPED_NAMES)
     if streaming.emits_on_window_close:
-        root = on_window_close(root)
+        root = on_window_close(root, partial(_rows_of, catalog))
     width = len(root.items)
     if made is None:
         check_distinct(unescaped(item.name) for item in root.items)
@@ -259,6 +260,18 @@ def _planned(
         _details(statement, streaming, planned, catalog, scope),
         version,
     )
+
+
+def _rows_of(catalog: Catalog, relation: Relation) -> Project | None:
+    """Return the plan of a materialized view's query as it is written; None for any other relation."""
+    statement = parse_statement(relation.definition) if relation.is_streaming else None
+    if not isinstance(statement, CreateMaterializedView):
+        return None
+    with since.planned_by(relation.planner):
+        # A definition that is not stored yet, by ALTER MATERIALIZED VIEW … AS, sees what there is now.
+        scope = replace(scope_of(relation), planner=relation.planner, as_of=relation.definition_id or None)
+        streaming = streaming_of(statement, catalog, scope, relation)
+        return _built(streaming, catalog, scope, relation.planner >= since.ESCAPED_NAMES)
 
 
 def _clustering(streaming: Streaming, version: int) -> tuple[Order, ...]:

@@ -15,6 +15,7 @@ from sparkwave.server.statements.databases import find_database
 from sparkwave.server.statements.named_connections import owned_connection
 from sparkwave.server.statements.renames import altered, find_altered
 from sparkwave.server.statements.schemas import find_schema
+from sparkwave.server.statements.secrets import owned_secret
 from sparkwave.server.wire.result import Notice, Result
 
 
@@ -34,10 +35,11 @@ def alter_owner(session: Session, statement: AlterOwner) -> Result:
             owner = find_owner(catalog, me, statement.owner, statement.owner_position)
             set_owner(cursor, thing, owner.name)
             return altered(statement.kind)
-        if statement.kind == "connection":
-            connection = owned_connection(session, statement.name)
+        if statement.kind in ("connection", "secret"):
+            find = owned_connection if statement.kind == "connection" else owned_secret
+            found = find(session, statement.name)
             schemas = {schema.id: schema for schema in catalog.securables.values()}
-            thing, holder = connection.securable, schemas[connection.schema_id]
+            thing, holder = found.securable, schemas[found.schema_id]
         elif statement.kind == "schema":
             thing, holder = find_schema(session, statement.name), catalog.securables[session.database,]
         elif statement.kind in ("type", "domain"):

@@ -132,11 +132,16 @@ def named_secrets(session: Session, options: Iterable[Option]) -> dict[str, int]
 
 def _find_owned(session: Session, name: Name, if_exists: bool) -> Secret | Notice:
     """A secret that the user owns; with `if_exists`, a notice if there is none."""
+    if if_exists and _find(session, name) is None:
+        return Notice(f'secret "{name}" does not exist, skipping')
+    return owned_secret(session, name)
+
+
+def owned_secret(session: Session, name: Name) -> Secret:
+    """The secret of a name, which the user owns. Raises Error 42704, 42501."""
     secret = _find(session, name)
     if secret is None:
-        if not if_exists:
-            raise not_found("secret", str(name), position=name.position)
-        return Notice(f'secret "{name}" does not exist, skipping')
+        raise not_found("secret", str(name), position=name.position)
     check_owner(session.user, secret.securable, name.position)
     return secret
 
