@@ -22,6 +22,7 @@ from sparkwave.planner.explain.operator_tree import (
     materialize,
     show_distribution,
 )
+from sparkwave.planner.explain.scan_ranges import Ranges, with_ranges
 from sparkwave.planner.plan.distribution import BROADCAST, moves, of_upstream, view_move
 from sparkwave.planner.plan.join_types import AS_OF, AS_OF_LEFT, DYNAMIC, INNER, TEMPORAL, TEMPORAL_LEFT
 from sparkwave.planner.plan.nodes import (
@@ -99,7 +100,7 @@ class Printer:
             case Values():
                 return self._values(node, wanted)
             case Filter():
-                return self._filter(node)
+                return self._filter(node, wanted)
             case Project():
                 return self._project(node, wanted)
             case Unnest():
@@ -168,7 +169,15 @@ class Printer:
 
     # Rows in, rows out.
 
-    def _filter(self, node: Filter) -> Named:
+    def _filter(self, node: Filter, wanted: tuple[str, ...] | None) -> Named:
+        limited = self._ranges(node)
+        if limited is not None:
+            ranges, left = limited
+            scan, names = self.of(node.input, wanted if left is node.input else None)
+            scan = replace(scan, fields=(*scan.fields[:2], ("scan_ranges", ranges), *scan.fields[2:]))
+            if not isinstance(left, Filter):
+                return scan, names
+            return self._node(node, "Filter", {"predicate": show_all(left.predicate, names)}, [scan]), names
         child, names = self._input(node)
         shown: dict[str, Text] = {"predicate": show_all(node.predicate, names)}
         if self.style != STREAM or not node.reads_now:
@@ -179,12 +188,21 @@ class Printer:
         times = Operator("StreamExchange", (("dist", BROADCAST),), (now,), output=("now",), positions=(BROADCAST,))
         return self._node(node, "DynamicFilter", shown, [child, times]), names
 
+    def _ranges(self, node: Node) -> Ranges | None:
+        """Return the ranges of a key that a filter over a scan reads, and what is left of both; None for any other."""
+        if self.style != BATCH or not isinstance(node, Filter) or not isinstance(node.input, Scan):
+            return None
+        return with_ranges(node, f"{node.input.relation.name}." if self.verbose else "")
+
     def _project(self, node: Project, wanted: tuple[str, ...] | None) -> Named:
         items = {item.name: item for item in node.items}
         chosen = [items[name] for name in wanted] if wanted is not None else list(node.items)
         sources = [item.source for item in chosen if item.source is not None]
         if len(sources) == len(chosen) == len(set(sources)) and not self.keep:
-            absorbs = isinstance(node.input, Scan | Values | Join | Project)
+            limited = self._ranges(node.input)
+            absorbs = isinstance(node.input, Scan | Values | Join | Project) or (
+                limited is not None and isinstance(limited[1], Scan)
+            )
             if absorbs or tuple(sources) == self.outputs(node.input):
                 child, names = self.of(node.input, tuple(sources) if absorbs else None)
                 # A field that is not picked may still be needed: a key that only distributes.
