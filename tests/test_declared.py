@@ -12,13 +12,17 @@ from postgres import Postgres, beside
 from servers import Server
 
 from sparkwave.catalog.types import Type, parse_type
+from sparkwave.planner.functions.argument_counts import COUNTS
 from sparkwave.planner.functions.declared import (
+    CALLS,
+    OF_DOCUMENTS,
     are_alike,
     has_cast,
     has_operator,
     has_sign,
     have_common,
     takes_argument,
+    takes_documents,
 )
 
 Connection = psycopg.Connection[Any]
@@ -63,6 +67,12 @@ REFUSED = (
     "SELECT DISTINCT m.id FROM m JOIN m AS o ON o.id = m.id ORDER BY m.id, o.n",
     "SELECT string_agg(DISTINCT s, ',' ORDER BY v) FROM m", "SELECT array_agg(DISTINCT id ORDER BY n DESC) FROM m",
     "SELECT DISTINCT ON (id, n) s FROM m ORDER BY n, s", "SELECT DISTINCT count(*) FROM m GROUP BY id ORDER BY id",
+    "SELECT s -> 'a' FROM m", "SELECT upper(s) ->> 0 FROM m", "SELECT (SELECT s) #> '{a}' FROM m",
+    "SELECT id FROM m WHERE s ? 'a'", "SELECT s @> '{}' FROM m", "SELECT jsonb_array_length(s) FROM m",
+    "SELECT jsonb_typeof(x) FROM (SELECT max(s) AS x FROM m) q", "SELECT e FROM m, jsonb_array_elements_text(m.s) AS e",
+    "SELECT jsonb_each(s) FROM m", "SELECT r.a FROM m, jsonb_to_record(m.s) AS r(a int)",
+    "SELECT jsonb_set(j, '{a}', s) FROM m", "SELECT json_array_length(j) FROM m", "SELECT jsonb_object(s) FROM m",
+    "SELECT r.k FROM m, jsonb_populate_record(NULL::parts, m.s) AS r",
 )  # fmt: skip
 ACCEPTED = (
     "SELECT DISTINCT id AS x FROM m ORDER BY x", "SELECT DISTINCT m.id FROM m ORDER BY id",
@@ -76,6 +86,9 @@ ACCEPTED = (
     "SELECT x || y FROM unnest(ARRAY[1], ARRAY['a']) AS u (x, y)", "SELECT ARRAY[[1]] || ARRAY[2]",
     "SELECT ARRAY[id, '2']::text[] FROM m",
     "SELECT t::interval + d, d - t::interval FROM m", "SELECT j -> 'a' -> id FROM m", "SELECT id = ANY('{1}') FROM m",
+    "SELECT jsonb_typeof('1'), jsonb_set(j, '{a}', '1'), jsonb_set('{}', l, j), jsonb_object(l || l) FROM m",
+    "SELECT NULL::jsonb -> 'a', j #> l, j ?| l, l @> '{a}', '{\"a\": 1}'::json -> 'a' IS NULL FROM m",
+    "SELECT s || j, j || s, s || (j -> 'a') FROM m",
     "SELECT 'pg_class'::regclass::oid::int", "SELECT json '1'::text::jsonb = j FROM m", "SELECT (id > 1)::int FROM m",
 )  # fmt: skip
 
@@ -138,6 +151,17 @@ def test_aggregates_are_those_of_postgresql(postgres: Connection, aggregate: str
         assert takes_argument(aggregate, type_) == is_there, name
 
 
+@pytest.mark.parametrize("function", [name for name in sorted(OF_DOCUMENTS) if "_to_" not in name])
+def test_functions_of_documents_are_those_of_postgresql(postgres: Connection, function: str) -> None:
+    count, own = COUNTS.get(function, (2, 2))[0], {"jsonb": "'1'", "text[]": "'{}'", "text": "'$'"}
+    others = [own[part] for part in CALLS[function][1:count]]
+    before = ["NULL::of_all"] if "_populate_" in function else []
+    for name, type_ in TYPES.items():
+        call = f"{function}({', '.join([*before, NAMES[name], *others])})"
+        is_there = _refused(postgres, call) is None
+        assert takes_documents(function, [type_]) == is_there, name
+
+
 @pytest.fixture(scope="module")
 def both(in_process_server: Server) -> Iterator[tuple[Connection, Connection]]:
     with beside(in_process_server) as clients:
@@ -145,6 +169,7 @@ def both(in_process_server: Server) -> Iterator[tuple[Connection, Connection]]:
             client.execute(
                 "CREATE TABLE m (id int PRIMARY KEY, n bigint, s text, v varchar, d date, t time, j jsonb, l text[])"
             )
+            client.execute("CREATE TYPE parts AS (k int)")
             client.execute("INSERT INTO m VALUES (1, 2, 'x', 'y', '2024-01-01', '01:00', '{\"a\": [1, 2]}', '{a}')")
         yield clients
 

@@ -17,6 +17,8 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.types import BIGINT, BOOLEAN, INTEGER, NUMERIC, TIMESTAMP, VARCHAR, Type
 from sparkwave.planner.batch.typer import Typer, type_of_value
 from sparkwave.planner.functions.declared import (
+    OF_DOCUMENTS,
+    OPERATORS_OF_DOCUMENTS,
     are_alike,
     has_cast,
     has_operator,
@@ -24,15 +26,19 @@ from sparkwave.planner.functions.declared import (
     has_sign,
     have_common,
     takes_argument,
+    takes_documents,
 )
 from sparkwave.planner.functions.operators import as_call
 from sparkwave.planner.functions.result_types import Known, common
 from sparkwave.planner.functions.scalar_functions import FUNCTIONS
+from sparkwave.planner.functions.undefined import called
 from sparkwave.planner.parse.calls import CAST_POSITION
 from sparkwave.planner.parse.constant_runs import ConstantRun
 from sparkwave.planner.parse.operator_places import SPELLINGS, TEXT, operator_position
 from sparkwave.planner.parse.parameter_runs import ParameterRun
+from sparkwave.planner.parse.set_returning import BEFORE
 from sparkwave.planner.parse.trees import column_type, folded, position_of
+from sparkwave.planner.parse.type_text import user_type_name
 
 # The types that a column may have, by its name: those of all columns with the name.
 TypesOf = Mapping[str, set[Type]]
@@ -60,11 +66,15 @@ _KINDS = (
 
 @dataclass(frozen=True)
 class _Use:
-    """What takes operands of some types alone; `fits` says of which, `refused` gives the error by the types' names."""
+    """What takes operands of some types alone; `fits` says of which, `refused` gives the error by the types' names.
+
+    One operand alone `decides` where nothing has to be known of the others.
+    """
 
     operands: tuple[exp.Expr, ...]
     fits: Callable[..., bool]
     refused: Callable[[Sequence[Known], Sequence[str]], Error | None]
+    decides: bool = False
 
 
 def check_declared(tree: exp.Expr, types_of: TypesOf, typed: Typer) -> None:
@@ -111,8 +121,11 @@ def _is_mixed(column: Sequence[exp.Expr]) -> bool:
 
 def shown(node: exp.Expr, type_: Known, types_of: TypesOf) -> str:
     """Return the name of an expression's type in errors. Texts are text but for columns of, and casts to, varchar."""
+    if isinstance(node, exp.JSONPath):
+        return INTEGER.shown if node.find(exp.JSONPathSubscript) is not None else "unknown"
     if type_ is None:
-        return "unknown"
+        named = user_type_name(node.to) if isinstance(node, exp.Cast) else None
+        return "unknown" if named is None else str(named)
     if type_.without_digits != VARCHAR:
         return type_.without_digits.shown
     own = _possible(node, types_of) if isinstance(_inner(node), exp.Column | exp.Cast) else None
@@ -166,6 +179,8 @@ def _uses(node: exp.Expr, text: str | None) -> Iterator[_Use]:
             yield part
         case exp.GroupConcat():
             yield _call(node, list(node.iter_expressions()), text, _takes_texts)
+        case exp.Anonymous() if (found := called(node)) is not None and found[0] in OF_DOCUMENTS:
+            yield _call(node, found[1], text, takes_documents, found[0])
         case exp.Anonymous() if node.name.lower() != "every":
             return
         case _ if isinstance(node, (*_AGGREGATES, exp.Anonymous)):
@@ -225,7 +240,7 @@ def _operator(node: exp.Expr, name: str, left: exp.Expr, right: exp.Expr, text: 
         message = f"operator does not exist: {names[0]} {written} {other}"
         return Error(message, errors.UNDEFINED_FUNCTION, hint=errors.NO_OPERATOR, position=position)
 
-    return _Use((_inner(left), _inner(right)), fits, refused)
+    return _Use((_inner(left), _inner(right)), fits, refused, name in OPERATORS_OF_DOCUMENTS)
 
 
 _NEGATED = {"~": "!~", "~*": "!~*", "~~": "!~~", "~~*": "!~~*", ">=": "<", "<=": ">"}
@@ -275,15 +290,20 @@ def _list(node: exp.Expr, values: Sequence[exp.Expr]) -> _Use:
 
 
 def _call(
-    node: exp.Expr, arguments: Sequence[exp.Expr], text: str | None, takes: Callable[[str, Sequence[Known]], bool]
+    node: exp.Expr,
+    arguments: Sequence[exp.Expr],
+    text: str | None,
+    takes: Callable[[str, Sequence[Known]], bool],
+    name: str | None = None,
 ) -> _Use:
-    name = _written(node, text)
+    name = name or _written(node, text)
 
     def refused(types: Sequence[Known], names: Sequence[str]) -> Error:
-        message = f"function {name}({', '.join(names)}) does not exist"
+        shown_types = ", ".join([*filter(None, [node.meta.get(BEFORE)]), *names])
+        message = f"function {name}({shown_types}) does not exist"
         return Error(message, errors.UNDEFINED_FUNCTION, hint=errors.NO_FUNCTION, position=position_of(node))
 
-    return _Use(tuple(map(_argument, arguments)), lambda *types: takes(name, types), refused)
+    return _Use(tuple(map(_argument, arguments)), lambda *types: takes(name, types), refused, name in OF_DOCUMENTS)
 
 
 def _takes_each(name: str, types: Sequence[Known]) -> bool:
@@ -365,7 +385,7 @@ def _is_doubtful(use: _Use, types_of: TypesOf) -> bool:
     """Whether something may be refused, by what is known of its operands without their tree."""
     possible = [_possible(operand, types_of) for operand in use.operands]
     if None in possible:
-        return sum(types is None or bool(types) for types in possible) > (len(possible) > 1)
+        return sum(types is None or bool(types) for types in possible) > (len(possible) > 1 and not use.decides)
     return any(
         not use.fits(*types) for types in product(*(types or (None,) for types in possible if types is not None))
     )

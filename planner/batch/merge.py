@@ -9,8 +9,16 @@ from sqlglot import exp
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Relation
-from sparkwave.planner.batch.query import WHEN_NAME, Environment, check_reads, infer, prepared, row_id, typer
-from sparkwave.planner.batch.row_structs import with_row_types
+from sparkwave.planner.batch.query import (
+    WHEN_NAME,
+    Environment,
+    check_reads,
+    infer,
+    prepared,
+    row_id,
+    typed_for_writing,
+    typer,
+)
 from sparkwave.planner.batch.values import (
     as_column,
     assignments,
@@ -42,9 +50,7 @@ def resolve_merged(statement: Merge, environment: Environment) -> Relation:
 def plan_merge(statement: Merge, target: Relation, environment: Environment, oids: tuple[int, ...] = ()) -> Change:
     """Return the change. The first WHEN whose condition holds applies to a pair. Raises Error 42703, 42601, 0A000."""
     check_reads(statement.tree, environment, statement.tree.this)
-    tree = with_row_types(
-        prepared(statement.tree, environment, typer(environment)), environment.catalog, environment.scope
-    )
+    tree = typed_for_writing(prepared(statement.tree, environment, typer(environment)), environment)
     parameters = infer(tree, environment, oids)
     alias = alias_of(tree.this)
     row = row_id(target, alias)

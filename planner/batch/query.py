@@ -207,7 +207,7 @@ def plan_query(
     for item in tree.expressions if isinstance(tree, exp.Select) else ():
         if isinstance(value := item.unalias(), exp.Null):
             value.replace(exp.cast(exp.null(), exp.DType.TEXT))  # for DuckDB an integer
-    tree = expand_sessions(expand_windows(canonical(tree, copy=False)))
+    tree = _in_own_terms(tree)
     if parameters is None:
         parameters = infer(tree, environment, oids)
     with_series_of_parameters(tree, parameters)
@@ -415,6 +415,17 @@ def select_columns(name: Name, columns: tuple[str, ...]) -> exp.Select:
     table = exp.table_(name.name, db=name.schema, catalog=name.database, quoted=True)
     listed: list[exp.Expr] = [exp.column(exp.to_identifier(column, quoted=True)) for column in columns]
     return exp.select(*listed or [exp.Star()]).from_(table)
+
+
+def typed_for_writing(tree: exp.Expr, environment: Environment) -> exp.Expr:
+    """Return the tree of a statement that changes rows as `plan_query` has that of a query, changed in place."""
+    tree = with_row_types(tree, environment.catalog, environment.scope)
+    return _in_own_terms(tree) if tree.find(exp.Select) is not None else tree
+
+
+def _in_own_terms(tree: exp.Expr) -> exp.Expr:
+    """Return the tree, changed in place, with aggregates, and windows of time, that the engines have."""
+    return expand_sessions(expand_windows(canonical(tree, copy=False)))
 
 
 def finish(tree: exp.Expr, environment: Environment, parameters: tuple[Type, ...]) -> str:

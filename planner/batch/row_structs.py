@@ -88,10 +88,10 @@ def _reads_types(node: exp.Expr) -> bool:
 
 
 def _is_concatenated(node: exp.Expr) -> bool:
-    """Return whether a node is `||` of arrays or jsonb, or one of its sides."""
+    """Return whether a node is `||` of arrays or jsonb, one of its sides, or jsonb beside a text."""
     both = node if isinstance(node, exp.DPipe) else node.parent
     type_ = sql_type(both.type) if isinstance(both, exp.DPipe) else None
-    return type_ is not None and (type_ == JSONB or type_.dimensions > 0)
+    return type_ is not None and (JSONB in (type_, sql_type(node.type)) or type_.dimensions > 0)
 
 
 def _is_part(node: exp.Expr) -> bool:

@@ -8,8 +8,7 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Column, Relation
 from sparkwave.catalog.types import Type
-from sparkwave.planner.batch.query import Batch, Environment, check_reads
-from sparkwave.planner.batch.row_structs import with_row_types
+from sparkwave.planner.batch.query import Batch, Environment, check_reads, typed_for_writing
 from sparkwave.planner.batch.values import assignments, column_of, named
 from sparkwave.planner.batch.write import INSERTED, marked, refuse_append_only, staged_batch, staged_rows, written_table
 from sparkwave.planner.bind.privileges import check_relation
@@ -79,7 +78,7 @@ def upsert_query(statement: Insert, target: Relation, environment: Environment, 
 
 def plan_upsert(statement: Insert, target: Relation, environment: Environment, parameters: tuple[Type, ...]) -> Batch:
     """Return DuckDB's text of `upsert_query` over the staged rows."""
-    query = with_row_types(upsert_query(statement, target, environment, True), environment.catalog, environment.scope)
+    query = typed_for_writing(upsert_query(statement, target, environment, True), environment)
     assert isinstance(query, exp.Select)
     return staged_batch(query, target, environment, parameters)
 

@@ -33,6 +33,7 @@ from sparkwave.planner.batch.query import (
     staged_table,
     stored_rows,
     stored_table,
+    typed_for_writing,
     typer,
     written_batch,
 )
@@ -182,7 +183,7 @@ def plan_insert(
                 value.replace(exp.cast(value.copy(), data_type(column.type)))
     is_constant = isinstance(source, exp.Values) and all(isinstance(node, _CONSTANT) for node in source.walk())
     constant_rows = rows_of(source) if is_constant else 0
-    source = with_row_types(source, environment.catalog, environment.scope)
+    source = typed_for_writing(source, environment)
     parameters = _parameters(source, statement, target, environment, oids, assigned, *others)
     return written_batch(resolve_tables(source, environment), environment, parameters, constant_rows)
 
@@ -227,7 +228,7 @@ def plan_change(
     tree = prepared(statement.tree, environment, typed)
     if isinstance(statement, Update):
         check_values(tree, target, (), typed)
-    tree = with_row_types(tree, environment.catalog, environment.scope)
+    tree = typed_for_writing(tree, environment)
     types = {column.name: column.type for column in target.visible}
     assigned_types = assigned_values(tree, lambda name, place: types.get(name)) if isinstance(statement, Update) else {}
     parameters = _parameters(tree, statement, target, environment, oids, assigned_types)

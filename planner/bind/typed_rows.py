@@ -13,7 +13,7 @@ from sparkwave.planner.bind.user_types import find_row_type, find_type
 from sparkwave.planner.functions.typed import data_type
 from sparkwave.planner.parse.record_functions import document_of, field_of, own, put_query, rows_of_documents
 from sparkwave.planner.parse.row_values import is_row, row
-from sparkwave.planner.parse.set_returning import ORDINALITY
+from sparkwave.planner.parse.set_returning import BEFORE, ORDINALITY
 from sparkwave.planner.parse.trees import position_of
 from sparkwave.planner.parse.type_text import user_type_name
 
@@ -36,6 +36,7 @@ def with_typed_rows(tree: exp.Expr, catalog: Catalog, scope: Scope, in_definitio
         base, type_ = _base(call, catalog, scope, in_definition)
         is_of_each = function in _EACH
         document = document_of(call, call.expressions[1], (_ONE | _EACH)[function], is_of_each)
+        document.meta[BEFORE] = str(user_type_name(call.expressions[0].unnest().to))
         if call.arg_key == "this" and isinstance(call.parent, exp.Table | exp.Lateral):
             _in_from(call.parent, function, document, base, type_)
         elif is_of_each:

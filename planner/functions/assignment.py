@@ -31,10 +31,7 @@ def is_assignable(source: Type, target: Type) -> bool:
         return True
     if source.dimensions != target.dimensions:
         return target.is_text
-    if own == other or other == TEXTS:
-        return True
-    # A function that gives a document may be one of text to DuckDB.
-    return own == TEXTS and other == DOCUMENTS
+    return own == other or other == TEXTS
 
 
 def group_of(type_: Type) -> str | None:

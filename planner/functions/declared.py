@@ -6,7 +6,7 @@ casts a date to an integer, adds up dates, and finds a number in an array of tex
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from sparkwave.catalog.types import Type
@@ -93,6 +93,7 @@ _OPERATORS: dict[str, _Table] = {
     "~~": _LIKE,
 }  # fmt: skip
 _OF_ARRAYS = frozenset({"=", "<>", "<", "<=", ">", ">=", "@>", "<@", "&&", "||"})
+OPERATORS_OF_DOCUMENTS = frozenset({"->", "->>", "#>", "#>>", "#-", "?", "?|", "?&", "@>", "<@"})
 # Operators before an operand.
 _SIGNS: _Table = _table({"-": "numbers durations", "+": "numbers", "~": "integers", "|/ ||/ @": "numbers"})
 # Aggregates, and functions of windows, by the types of their arguments.
@@ -102,6 +103,29 @@ _ARGUMENTS = _table({
     "corr covar_pop covar_samp regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy "
     "regr_syy": "numbers", "percentile_cont": "numbers durations", "string_agg": "text bytea",
 })  # fmt: skip
+# Functions of documents, by the types of their arguments, of which the last stands for all further ones.
+CALLS: dict[str, tuple[str, ...]] = {
+    name: tuple(words.split())
+    for names, words in {
+        "jsonb_typeof jsonb_array_length jsonb_pretty jsonb_strip_nulls jsonb_array_elements jsonb_array_elements_text "
+        "jsonb_object_keys jsonb_each jsonb_each_text jsonb_to_record jsonb_to_recordset "
+        "jsonb_populate_record jsonb_populate_recordset": "jsonb",
+        "json_typeof json_array_length json_strip_nulls json_array_elements json_array_elements_text json_object_keys "
+        "json_each json_each_text json_to_record json_to_recordset json_populate_record "
+        "json_populate_recordset": "json",
+        "jsonb_extract_path jsonb_extract_path_text jsonb_exists": "jsonb text",
+        "json_extract_path json_extract_path_text": "json text",
+        "jsonb_exists_any jsonb_exists_all": "jsonb text[]",
+        "jsonb_set jsonb_insert": "jsonb text[] jsonb boolean",
+        "jsonb_set_lax": "jsonb text[] jsonb boolean text",
+        "jsonb_object json_object": "text[]",
+        # A jsonpath is a text here.
+        "jsonb_path_exists jsonb_path_match jsonb_path_query jsonb_path_query_array jsonb_path_query_first":
+        "jsonb text jsonb boolean",
+    }.items()
+    for name in names.split()
+}  # fmt: skip
+OF_DOCUMENTS = frozenset(CALLS)
 
 
 def has_cast(source: Known, target: Known) -> bool:
@@ -133,6 +157,8 @@ def are_alike(left: Known, right: Known) -> bool:
 def has_operator(operator: str, left: Known, right: Known) -> bool:
     """Return whether an operator takes operands of these types. True also for what is not known here."""
     own, other, table = _name(left), _name(right), _OPERATORS.get(operator)
+    if operator in OPERATORS_OF_DOCUMENTS and own is not None and own not in _OPERATORS[operator]:
+        return left is not None and left.dimensions > 0 and operator in _OF_ARRAYS
     if left is None or right is None or own is None or other is None or table is None:
         return True
     if operator in _OF_ARRAYS and (left.dimensions or right.dimensions):
@@ -158,6 +184,12 @@ def takes_argument(function: str, argument: Known) -> bool:
     """Return whether an aggregate takes an argument of this type. True also for what is not known here."""
     name = _name(argument)
     return name is None or name in _ARGUMENTS.get(function, (name,))
+
+
+def takes_documents(function: str, arguments: Sequence[Known]) -> bool:
+    """Return whether a function of `OF_DOCUMENTS` takes arguments of these types. True also for unknown ones."""
+    wanted, names = CALLS[function], map(_name, arguments)
+    return all(name in (None, wanted[min(place, len(wanted) - 1)]) for place, name in enumerate(names))
 
 
 _ZONES = ("timezone", "timezone_hour", "timezone_minute")

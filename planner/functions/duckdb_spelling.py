@@ -263,8 +263,8 @@ def _concatenation(node: exp.DPipe, lenient: bool) -> exp.Expr | None:
         return ours("jsonb_concat", node.this, node.expression)
     if type_ is None or not type_.dimensions:
         for side in list(node.iter_expressions()):
-            if type_of_part(side) == QUOTIENT:
-                side.replace(ours("quotient_text", side.copy()))
+            if (text := _TEXTS.get(type_of_part(side))) is not None:
+                side.replace(ours(text, side.copy()))
         return node
     sides = [_as_array(side, type_, lenient) for side in (node.this, node.expression)]
     if None in map(_dimensions, sides):

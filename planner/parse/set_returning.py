@@ -50,6 +50,8 @@ ORDINALITY = "ordinality"
 ROW_FUNCTIONS = (exp.Unnest, exp.Explode, exp.GenerateSeries, exp.ExplodingGenerateSeries)
 # The name of the function that a call of Sparkwave's own stands for, and its arguments in the client's text.
 WRITTEN, GIVEN = "written", "given"
+# The type of an argument before them, which is none of a call of Sparkwave's own.
+BEFORE = "before"
 # Marks the calls of unnest itself.
 WRITTEN_UNNEST = "unnest"
 

@@ -11,7 +11,7 @@ from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.translation import DuckDBError, translate
 from sparkwave.catalog.types import VARCHAR
 from sparkwave.planner.batch.definition_checks import check_definition
-from sparkwave.planner.batch.query import Batch, check_reads, plan_query
+from sparkwave.planner.batch.query import Batch, plan_query
 from sparkwave.planner.batch.time_travel import points
 from sparkwave.planner.explain import duckdb_plan
 from sparkwave.planner.explain.lines import check
@@ -110,7 +110,7 @@ def explain(session: Session, statement: Explain) -> Result:
     if statement.options.analyze and batch is not None:
         return _lines([*where, *_duckdb_plan(session, batch, statement.options)])
     if isinstance(target, CreateIndex):
-        check_reads(streaming_of(target, environment.catalog, environment.scope).query, environment)
+        check_definition(streaming_of(target, environment.catalog, environment.scope).query, environment)
     elif isinstance(target, CreateStreaming):
         check_definition(target.query, environment)
     try:

@@ -9,7 +9,8 @@ from contextlib import closing
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.names import closest
-from sparkwave.planner.functions.scalar_functions import ALIASES, FUNCTIONS
+from sparkwave.planner.functions.scalar_functions import ALIASES
+from sparkwave.planner.parse.record_functions import LISTED_EACH, LISTED_ONE
 from sparkwave.planner.parse.set_returning import SET_RETURNING
 from sparkwave.server.session.session import Session
 from sparkwave.server.session.variables import SESSION, SYSTEM
@@ -23,7 +24,10 @@ _TYPES = (
 
 
 # Functions that have a grammar, or operators, of their own.
-_OF_GRAMMAR = ("coalesce", "nullif", "greatest", "least", "mod", "trim", "position")
+_OF_GRAMMAR = (
+    "coalesce", "nullif", "greatest", "least", "mod", "trim", "position", "extract", "normalize", "overlaps",
+    "array_transform",
+)  # fmt: skip
 
 
 def _relations(session: Session) -> Iterable[str]:
@@ -37,7 +41,7 @@ def _schemas(session: Session) -> Iterable[str]:
 def _functions(session: Session) -> Iterable[str]:
     with closing(session.context.lake.cursor()) as cursor:
         known = [name for (name,) in cursor.execute("SELECT DISTINCT proname FROM memory.pgc.pg_proc").fetchall()]
-    return (*FUNCTIONS, *ALIASES, *SET_RETURNING, *_OF_GRAMMAR, *known)
+    return (*ALIASES, *SET_RETURNING, *LISTED_ONE, *LISTED_EACH, *_OF_GRAMMAR, *known)
 
 
 def _types(session: Session) -> Iterable[str]:

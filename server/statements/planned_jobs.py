@@ -12,7 +12,7 @@ from sparkwave.catalog.names import quote_if_needed
 from sparkwave.catalog.relation_details import StreamingSettings
 from sparkwave.planner.backfill.strategy import BackfillSettings
 from sparkwave.planner.batch.definition_checks import check_definition
-from sparkwave.planner.batch.query import Environment, check_reads
+from sparkwave.planner.batch.query import Environment
 from sparkwave.planner.bind.binder import resolve
 from sparkwave.planner.definitions.object_names import object_name
 from sparkwave.planner.definitions.view_options import JobOptions, read_options
@@ -58,10 +58,7 @@ def planned_job(session: Session, statement: CreateStreaming, replaces: Relation
         raise Error(message, errors.INVALID_PARAMETER_VALUE, position=options.refresh.position)
     made = new_settings(session, KINDS[type(statement)])
     settings = options.applied(session.backfill_settings)
-    if isinstance(statement, CreateIndex):
-        check_reads(streaming.query, environment)
-    else:
-        check_definition(statement.query, environment)
+    check_definition(streaming.query if isinstance(statement, CreateIndex) else statement.query, environment)
     plan = plan_view(statement, catalog, scope, settings)
     for column in plan.columns if isinstance(statement, CreateMaterializedView) else ():
         if not column.is_hidden:
