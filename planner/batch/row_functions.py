@@ -176,12 +176,12 @@ def _side_by_side(unnest: exp.Unnest) -> exp.Select:
 
 def expand_series(tree: exp.Expr) -> exp.Expr:
     """Replace `generate_series(..)` in FROM by a query with its column, for type inference. Changes the tree."""
-    for series in list(tree.find_all(exp.ExplodingGenerateSeries)):
-        source = series.parent
-        if not isinstance(source, exp.Table | exp.Lateral):
+    for found in list(tree.find_all(exp.ExplodingGenerateSeries, exp.Anonymous)):
+        source, series = found.parent, _range_as_series(found)
+        if series is None or not isinstance(source, exp.Table | exp.Lateral):
             continue
         alias = source.args.get("alias")
-        name = alias.name if alias is not None and not alias.columns and alias.name else "generate_series"
+        name = alias.name if alias is not None and not alias.columns and alias.name else output_name(found)
         items: list[exp.Expr] = [exp.alias_(series.copy(), name, quoted=True)]
         if source.args.get("ordinality"):
             items.append(exp.alias_(exp.cast(exp.null(), "bigint"), ORDINALITY, quoted=True))
@@ -193,6 +193,15 @@ def expand_series(tree: exp.Expr) -> exp.Expr:
         else:
             _replace(source, query)
     return tree
+
+
+def _range_as_series(function: exp.Expr) -> exp.Expr | None:
+    """Return a series, also that of DuckDB's `range(a, b)`, which has the same types; None for other functions."""
+    if isinstance(function, exp.ExplodingGenerateSeries):
+        return function
+    if function.name.lower() != "range" or not 1 < len(function.expressions) < 4:
+        return None
+    return exp.ExplodingGenerateSeries(**dict(zip(("start", "end", "step"), function.expressions, strict=False)))
 
 
 def is_single_value(function: exp.Expr) -> bool:

@@ -17,6 +17,7 @@ from sparkwave.catalog.model import Catalog, Relation
 from sparkwave.catalog.names import literal
 from sparkwave.catalog.types import INTEGER, INTERVAL, JSONB, REAL, TIME, TIMESTAMP, TIMESTAMPTZ, Type
 from sparkwave.planner.bind.binder import Scope, annotated, expand_rows, resolve
+from sparkwave.planner.bind.lateral_types import annotate_with_laterals
 from sparkwave.planner.functions.documents import makes_document
 from sparkwave.planner.functions.duckdb_spelling import for_duckdb
 from sparkwave.planner.functions.json_checks import check_json
@@ -54,7 +55,7 @@ def with_row_types(tree: exp.Expr, catalog: Catalog, scope: Scope) -> exp.Expr:
     for number, node in nodes.items():
         node.meta[_MARK] = number
     try:
-        bound = annotated(as_query(tree), catalog, scope).tree
+        bound = annotated(as_query(tree), catalog, scope, annotate=annotate_with_laterals).tree
     except Error:
         return _with_documents(tree)
     check_structs(bound)

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
-from sqlglot.optimizer.annotate_types import TypeAnnotator, annotate_types
+from sqlglot.optimizer.annotate_types import TypeAnnotator
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.schema import MappingSchema
 
@@ -17,6 +17,7 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.types import DATE, TIMESTAMPTZ, Type
 from sparkwave.planner.batch.row_functions import expand_series
 from sparkwave.planner.batch.row_structs import as_query
+from sparkwave.planner.bind.lateral_types import annotate_with_laterals
 from sparkwave.planner.bind.sort_columns import without_positions
 from sparkwave.planner.build.time_windows import prepare_from
 from sparkwave.planner.functions.operators import METADATA
@@ -73,7 +74,7 @@ class Typer:
             }
             schema = MappingSchema(types, dialect="postgres", normalize=False)
             query = qualify(query, schema=schema, dialect="postgres", validate_qualify_columns=False)
-            return annotate_types(query, schema=schema, expression_metadata=_METADATA, dialect="postgres")
+            return annotate_with_laterals(query, schema, _METADATA)
         except (SqlglotError, Error):
             return tree  # its error is reported when it is planned
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from sqlglot import exp
 from sqlglot.errors import OptimizeError, SchemaError
@@ -167,7 +168,17 @@ def _marked(star: exp.Dot) -> exp.Expr:
     return row
 
 
-def annotated(query: exp.Query, catalog: Catalog, scope: Scope, check: Check = lambda query: None) -> BoundQuery:
+def _annotate(tree: exp.Query, schema: MappingSchema, metadata: dict[type[exp.Expr], Any]) -> exp.Query:
+    return annotate_types(tree, schema=schema, expression_metadata=metadata, dialect="postgres")
+
+
+def annotated(
+    query: exp.Query,
+    catalog: Catalog,
+    scope: Scope,
+    check: Check = lambda query: None,
+    annotate: Callable[[exp.Query, MappingSchema, dict[type[exp.Expr], Any]], exp.Query] = _annotate,
+) -> BoundQuery:
     """As `bind`, without expanding rows. `check` gets the query, and that of each view that it reads, as written."""
     query, columns_of = _with_folded_ctes(query.copy()), columns_in(catalog, scope)
     if not scope.is_stored:
@@ -221,9 +232,9 @@ def annotated(query: exp.Query, catalog: Catalog, scope: Scope, check: Check = l
             check_unambiguous(tree, schema, bare)
         qualify_sort_columns(tree, schema)
         compare_merged(tree)
-        tree = annotate_types(tree, schema=schema, expression_metadata=METADATA, dialect="postgres")
+        tree = annotate(tree, schema, METADATA)
         while _with_dimensions(tree):
-            tree = annotate_types(tree, schema=schema, expression_metadata=METADATA, dialect="postgres")
+            tree = annotate(tree, schema, METADATA)
     except (OptimizeError, SchemaError) as error:
         raise _qualify_error(str(error), query, tables, columns_of) from error
     assert isinstance(tree, exp.Query)
@@ -379,8 +390,13 @@ def _base_tables(tree: exp.Expr) -> list[exp.Table]:
     return list({id(table): table for table in found}.values())
 
 
-def retype(select: exp.Select, types: Mapping[str, Type]) -> None:
-    """Give the columns `table.name` of a query new types, and type the expressions over them again."""
+def untold(node: exp.Expr) -> bool:
+    """Return whether the type of an annotated expression is unknown."""
+    return sql_type(node.type) is None
+
+
+def retype(select: exp.Expr, types: Mapping[str, Type]) -> None:
+    """Give the columns `table.name` of a query or function new types, and type the expressions over them again."""
     changed = False
     for column in select.find_all(exp.Column):
         found = types.get(f"{column.table}.{column.name}")
@@ -395,7 +411,8 @@ def retype(select: exp.Select, types: Mapping[str, Type]) -> None:
     if changed:
         # A cast always has a type, so that sqlglot does not look below it.
         casts = reversed(list(select.find_all(exp.Cast)))
-        for part in [*(cast.this for cast in casts), *select.iter_expressions()]:
+        queries = reversed(list(select.find_all(exp.Subquery)))  # whose sources it looks up only at the top
+        for part in [*(cast.this for cast in casts), *queries, *select.iter_expressions()]:
             annotate_types(part, expression_metadata=METADATA, dialect="postgres", overwrite_types=False)
 
 

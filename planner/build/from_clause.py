@@ -10,7 +10,7 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Relation
 from sparkwave.catalog.types import BIGINT, INTEGER, NUMERIC, QUOTIENT, Type
-from sparkwave.planner.bind.binder import check_functions, type_of
+from sparkwave.planner.bind.binder import check_functions, retype, type_of, untold
 from sparkwave.planner.bind.table_references import is_join
 from sparkwave.planner.build.builder import (
     Builder,
@@ -152,12 +152,20 @@ def _rows_of(builder: Builder, source: exp.Expr, function: exp.Expr, left: Node 
 
     Raises Error 42883 for an unknown function, 0A000 for any other one.
     """
+    if left is not None:
+        _type_unknown(function, left)
     arrays = arrays_of(function)
     if not arrays:
         check_functions(function)
         raise refuse(f"reading from {written(function)}", source)
     below = left if left is not None else one_row(builder)
     return rows_beside(builder, below, source, arrays, [source.alias] * len(arrays), function.args.get("offset"))
+
+
+def _type_unknown(function: exp.Expr, left: Node) -> None:
+    """Give the columns of a LATERAL subquery that a function reads their types, in place; sqlglot tells none."""
+    unknown = {f"{column.table}.{column.name}" for column in function.find_all(exp.Column) if untold(column)}
+    retype(function, {field.name: field.type for field in left.fields if field.name in unknown})
 
 
 def rows_beside(

@@ -180,10 +180,10 @@ def _check_subscript(node: exp.Expr) -> None:
 
 def _array(node: exp.Expr) -> Known:
     # ARRAY(SELECT …) has the query itself as its part.
-    parts = (part.selects[0] if isinstance(part, exp.Query) and part.selects else part for part in node.expressions)
+    parts = [part.selects[0] if isinstance(part, exp.Query) and part.selects else part for part in node.expressions]
     element = common(tuple(map(type_of_part, parts)))
-    if element is None:
-        element = VARCHAR if node.expressions else None
+    if element is None and not any(isinstance(part, exp.Column) for part in parts):
+        element = VARCHAR if parts else None
     return array_type(element) if element is not None else None
 
 

@@ -65,6 +65,8 @@ def with_unnests(tree: exp.Expr) -> exp.Expr:
             alias.set("columns", [alias.this.copy()])  # which DuckDB would name unnest
     for call in list(tree.find_all(exp.Anonymous)):
         rows = SET_RETURNING.get(call.name.lower())
+        if call.name.lower() == "range" and isinstance(call.parent, exp.Table | exp.Lateral):
+            _name_column(call.parent.args.get("alias"))
         if rows is None or not takes(call.name.lower(), len(call.expressions)):
             continue
         if call.arg_key == "this" and isinstance(call.parent, exp.Table | exp.Lateral):
@@ -78,6 +80,12 @@ def with_unnests(tree: exp.Expr) -> exp.Expr:
         if table.args.get("rows_from"):
             _beside_each_other(table)
     return tree
+
+
+def _name_column(alias: exp.TableAlias | None) -> None:
+    """Let the alias of a function with one column name this column."""
+    if alias is not None and alias.this is not None and not alias.columns:
+        alias.set("columns", [alias.this.copy()])
 
 
 def _beside_each_other(table: exp.Table) -> None:

@@ -1,0 +1,32 @@
+"""Types of a statement whose LATERAL subqueries give their columns types, which sqlglot leaves unknown.
+
+Plans of definitions do without: they give the columns of a built subquery their types (`binder.retype`).
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from sqlglot import exp
+from sqlglot.optimizer.annotate_types import TypeAnnotator
+from sqlglot.optimizer.scope import Scope
+from sqlglot.schema import MappingSchema
+
+E = TypeVar("E", bound=exp.Expr)
+
+
+class _Annotator(TypeAnnotator):
+    def _get_source_scope_selects(self, source: Scope) -> dict[str, exp.DataType | exp.DType]:
+        lateral = source.expression
+        if not isinstance(lateral, exp.Lateral) or not isinstance(lateral.this, exp.Subquery):
+            return super()._get_source_scope_selects(source)
+        query = lateral.this.unnest()
+        selects = query.selects if isinstance(query, exp.Query) else []
+        given = lateral.alias_column_names
+        names = [*given, *(select.alias_or_name for select in selects[len(given) :])]
+        return {name: select.type for name, select in zip(names, selects, strict=False) if select.type is not None}
+
+
+def annotate_with_laterals(tree: E, schema: MappingSchema, metadata: dict[type[exp.Expr], Any]) -> E:
+    """As sqlglot's `annotate_types`, with the types of LATERAL subqueries' columns."""
+    return _Annotator(schema=schema, expression_metadata=metadata).annotate(tree)
