@@ -26,6 +26,22 @@ _ESCAPE = re.compile(
 )
 _SPECIFIER = re.compile(r"%(?:(%)|(?:(\d+)\$)?(-)?(?:(\d+)|(\*)(?:(\d+)\$)?)?(.|$))", re.DOTALL)
 _PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*")
+# The words that PostgreSQL puts between quotes as names: all of `pg_get_keywords` that are not unreserved.
+_WORDS = (
+    "all analyse analyze and any array as asc asymmetric authorization between bigint binary bit boolean both "
+    "case cast char character check coalesce collate collation column concurrently constraint create cross "
+    "current_catalog current_date current_role current_schema current_time current_timestamp current_user dec "
+    "decimal default deferrable desc distinct do else end except exists extract false fetch float for foreign "
+    "freeze from full grant greatest group grouping having ilike in initially inner inout int integer "
+    "intersect interval into is isnull join lateral leading least left like limit localtime localtimestamp "
+    "national natural nchar none normalize not notnull null nullif numeric offset on only or order out outer "
+    "overlaps overlay placing position precision primary real references returning right row select "
+    "session_user setof similar smallint some substring symmetric table tablesample then time timestamp to "
+    "trailing treat trim true union unique user using values varchar variadic verbose when where window with "
+    "xmlattributes xmlconcat xmlelement xmlexists xmlforest xmlnamespaces xmlparse xmlpi xmlroot xmlserialize "
+    "xmltable"
+)
+QUOTED_WORDS = frozenset(_WORDS.split())
 _FORMS = ("NFC", "NFD", "NFKC", "NFKD")
 
 
@@ -159,7 +175,8 @@ def _specified(text: str | None, kind: str) -> str:
     if kind == "I":
         if text is None:
             raise Error("null values cannot be formatted as an SQL identifier", NULL_VALUE_NOT_ALLOWED)
-        return text if _PLAIN_NAME.fullmatch(text) else '"' + text.replace('"', '""') + '"'
+        is_plain = _PLAIN_NAME.fullmatch(text) is not None and text not in QUOTED_WORDS
+        return text if is_plain else '"' + text.replace('"', '""') + '"'
     if kind == "s":
         return text or ""
     if text is None:

@@ -502,6 +502,13 @@ INTERVALS = (
 )  # fmt: skip
 
 
+def test_words_that_are_quoted_as_names(both: tuple[Connection, Connection]) -> None:
+    words = [word for (word,) in both[1].execute("SELECT word FROM pg_get_keywords() ORDER BY word").fetchall()]
+    query = "SELECT quote_ident(w), format('%%I', w), format(left('%%I', length(w) + 1), w) FROM unnest(%s::text[]) AS w"
+    found = [client.execute(query, (words,)).fetchall() for client in both]
+    assert found[0] == found[1]
+
+
 def test_intervals_as_text(both: tuple[Connection, Connection]) -> None:
     connection, postgres = both
     for client in both:

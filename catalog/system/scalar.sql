@@ -383,9 +383,13 @@ CREATE OR REPLACE MACRO pg._list_text(a) AS
 CREATE OR REPLACE MACRO pg._record_cell(s) AS
     CASE WHEN s IS NULL THEN '' WHEN regexp_matches(s, '^$|[()",\\\s]')
          THEN '"' || replace(replace(s, '\', '\\'), '"', '""') || '"' ELSE s END;
--- A document in PostgreSQL's form, with a space after each : and , outside of strings.
-CREATE OR REPLACE MACRO pg.jsonb_text(j) AS left(
+-- The texts of functions in Python are joined with an empty one, which copies them: DuckDB (1.5.5) forgets them too
+-- early behind CASE and coalesce.
+-- A document in PostgreSQL's form, with a space after each : and , outside of strings; its keys are in order.
+CREATE OR REPLACE MACRO pg._spaced(j) AS left(
     regexp_replace(j::VARCHAR || ',', '("(?:\\.|[^"\\])*"[\]}]*|[^",:]+)?([:,])\s*', '\1\2 ', 'g'), -2);
+CREATE OR REPLACE MACRO pg.jsonb_text(j) AS
+    if(contains(j::VARCHAR, ',"'), sparkwave_spaced_document(j::VARCHAR) || '', pg._spaced(j));
 -- An item of an array, from DuckDB's text of the item and its type.
 CREATE OR REPLACE MACRO pg._item_text(s, type) AS CASE
     WHEN regexp_matches(type, '^(DOUBLE|FLOAT)') THEN pg._float_text(s, if(starts_with(type, 'DOUBLE'), 15, 6))
@@ -688,7 +692,7 @@ CREATE OR REPLACE MACRO pg.quote_literal(x) AS
     (if(contains(pg.text_out(x), '\'), 'E', '') || '''' || replace(replace(pg.text_out(x), '''', ''''''), '\', '\\') || '''')::VARCHAR;
 CREATE OR REPLACE MACRO pg.quote_nullable(x) AS coalesce(pg.quote_literal(x), 'NULL');
 CREATE OR REPLACE MACRO pg.quote_ident(s) AS
-    CASE WHEN regexp_full_match(s, '[a-z_][a-z0-9_]*') THEN s ELSE '"' || replace(s, '"', '""') || '"' END;
+    CASE WHEN regexp_full_match(s, '[a-z_][a-z0-9_]*') AND s NOT IN (QUOTED_WORDS) THEN s ELSE '"' || replace(s, '"', '""') || '"' END;
 CREATE OR REPLACE MACRO pg.identifier(x) AS pg.quote_ident(coalesce(pg.text_out(x),
     pg.raise('22004', 'null values cannot be formatted as an SQL identifier')::VARCHAR));
 -- A text of format with at least this width, to the left of its spaces for a negative one.
@@ -996,7 +1000,7 @@ CREATE OR REPLACE MACRO pg.interval_in
     (s VARCHAR, type) AS if(regexp_full_match(s,
             '-?\d{1,7} (year|mon|month|week|day|hour|minute|second)s?|(-?\d{1,7} years?)?(^| )?(-?\d{1,7} mons?)?(^| )?'
             || '(-?\d{1,7} days?)?(^| )?(-?\d{2,7}:[0-5]\d:[0-5]\d(\.\d{1,6})?)?') AND s <> '', s,
-        sparkwave_moment_text(s, type, NULL)),
+        sparkwave_moment_text(s, type, NULL) || ''),
     (s, type) AS s;
 CREATE OR REPLACE MACRO pg._read_interval(s) AS pg.interval_in(s, 'interval')::INTERVAL;
 -- An interval, a time or a number plus a string literal. A literal added to a date would be ambiguous.
@@ -1048,11 +1052,11 @@ CREATE OR REPLACE MACRO pg.date_in
             THEN pg._named_day(s, left(s, 3)) || pg._day_clock(s)
         WHEN coalesce(getvariable('date_order')::VARCHAR, 'MDY') <> 'YMD' AND pg._is_month_between(s)
             THEN pg._named_day(s, regexp_extract(s, '[A-Za-z]+')) || pg._day_clock(s)
-        ELSE sparkwave_moment_text(s, type, getvariable('date_order')::VARCHAR) END,
+        ELSE sparkwave_moment_text(s, type, getvariable('date_order')::VARCHAR) || '' END,
     (s, type) AS s;
 CREATE OR REPLACE MACRO pg.time_in
     (s VARCHAR, type) AS if(regexp_full_match(s, '([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,6})?)?'), s,
-        sparkwave_moment_text(s, type, NULL)),
+        sparkwave_moment_text(s, type, NULL) || ''),
     (s TIMESTAMPTZ, type) AS s::TIMESTAMP,
     (s, type) AS s;
 -- The range of PostgreSQL's types; NULL for values outside.
@@ -1116,7 +1120,7 @@ CREATE OR REPLACE MACRO pg.jsonb_typeof(j) AS
 -- a comma before a string has no two keys, and one without a point or an exponent no number that is written otherwise.
 -- An array's documents may have spaces.
 CREATE OR REPLACE MACRO pg.jsonb_canonical(j) AS if(regexp_matches(j::VARCHAR, '[,:]\s|,"|\d[.eE]'),
-    sparkwave_canonical_document(j::VARCHAR), j::VARCHAR)::JSON;
+    sparkwave_canonical_document(j::VARCHAR) || '', j::VARCHAR)::JSON;
 -- A text in the order of documents: the empty array, null, strings, numbers, booleans, arrays, objects; longer arrays
 -- and objects come later. Arrays and objects of one length have the order of their texts. The bits of a number have its
 -- order when those of negative numbers are the other way round.
@@ -1134,9 +1138,8 @@ CREATE OR REPLACE MACRO pg.jsonb_key(j) AS CASE json_type(j)
         || pg.jsonb_canonical(j)::VARCHAR END;
 CREATE OR REPLACE MACRO pg.jsonb_keys_of_each(a) AS list_transform(a, lambda _document: pg.jsonb_key(_document));
 -- The text of a document as clients get it.
-CREATE OR REPLACE MACRO pg.sorted_text(j) AS
-    if(contains(j::VARCHAR, ',"'), sparkwave_spaced_document(j::VARCHAR), pg.jsonb_text(j));
-CREATE OR REPLACE MACRO pg.shown_text(x) AS if(typeof(x) = 'JSON', pg.sorted_text(x), pg.to_text(x));
+CREATE OR REPLACE MACRO pg.sorted_text(j) AS pg.jsonb_text(j);
+CREATE OR REPLACE MACRO pg.shown_text(x) AS pg.to_text(x);
 CREATE OR REPLACE MACRO pg.jsonb_array_length(j) AS CASE
     WHEN json_type(j) = 'ARRAY' THEN json_array_length(j)::INTEGER
     WHEN json_type(j) = 'OBJECT' THEN pg.raise('22023', 'cannot get array length of a non-array')
@@ -1486,7 +1489,7 @@ CREATE OR REPLACE MACRO pg.json_object
               pg._json_object_of(a[1:len(a):2], a[2:len(a):2])),
     (keys, texts) AS pg._json_object_of(keys, texts);
 CREATE OR REPLACE MACRO pg.json_object_of_pairs(a) AS pg.json_object(pg._in_pairs(a));
-CREATE OR REPLACE MACRO pg.jsonb_pretty(j) AS regexp_replace(regexp_replace(json_pretty(j),
+CREATE OR REPLACE MACRO pg.jsonb_pretty(j) AS regexp_replace(regexp_replace(json_pretty(pg.jsonb_text(j)::JSON),
     '(?m)^(\s*)("(?:\\.|[^"\\])*": )?\[\](,?)$', E'\\1\\2[\n\\1]\\3', 'g'),
     '(?m)^(\s*)("(?:\\.|[^"\\])*": )?\{\}(,?)$', E'\\1\\2{\n\\1}\\3', 'g');
 

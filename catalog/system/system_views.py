@@ -18,9 +18,10 @@ from sparkwave.catalog.database_functions import define_functions
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.memory_transactions import rollback
-from sparkwave.catalog.names import COPIES, RESERVED, SYSTEM_SCHEMA, literal
+from sparkwave.catalog.names import COPIES, SYSTEM_SCHEMA, literal
 from sparkwave.catalog.stores.migrations import MIGRATIONS
 from sparkwave.catalog.system.definitions_file import open_definitions, path_of
+from sparkwave.catalog.text_functions import QUOTED_WORDS
 from sparkwave.catalog.types import BASES, Type, duckdb_type
 
 # The DuckDB schema of each system schema, and its OID.
@@ -39,8 +40,13 @@ _FILES = (
     "scalar", "pg_proc", "base", "copies", "functions", "pg_catalog", "pg_catalog_empty", "live",
     "information_schema_empty", "information_schema", "rw_catalog", "system_columns",
 )  # fmt: skip
+_WORDS = ", ".join(map(literal, sorted(QUOTED_WORDS)))
 _SCRIPTS: dict[str, str] = {
-    name: resources.files("sparkwave.catalog.system").joinpath(f"{name}.sql").read_text() for name in _FILES
+    name: resources.files("sparkwave.catalog.system")
+    .joinpath(f"{name}.sql")
+    .read_text()
+    .replace("QUOTED_WORDS", _WORDS)
+    for name in _FILES
 }
 _OURS = re.compile(r"(?<![\w.])(pgc|infs|rwc|pgf|pg)\.(\w*)")
 _DEFINITION = re.compile(r"^CREATE OR REPLACE (?:VIEW|TABLE|MACRO) (\w+)\.(\w+)", re.MULTILINE)
@@ -276,7 +282,6 @@ def _fixed_tables() -> str:
     )
 
 
-_WORDS = ", ".join(map(literal, sorted(RESERVED)))
 # A name as PostgreSQL's catalogs write it (src/backend/utils/adt/ruleutils.c, quote_identifier).
 _QUOTED = (
     f"CASE WHEN regexp_full_match(name, '[a-z_][a-z0-9_]*') AND name NOT IN ({_WORDS}) THEN name "

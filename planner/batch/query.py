@@ -96,6 +96,8 @@ from sparkwave.planner.functions.operators import check_subscripts, with_documen
 from sparkwave.planner.functions.typed import is_quotient, type_of_part, with_written_numerics
 from sparkwave.planner.functions.undefined import check_counts
 from sparkwave.planner.functions.written_json import with_json
+from sparkwave.planner.parse.calls import CAST_POSITION
+from sparkwave.planner.parse.constraints import is_padded, no_padded_type
 from sparkwave.planner.parse.literals import with_literals
 from sparkwave.planner.parse.named_windows import expand_named_windows
 from sparkwave.planner.parse.parameter_runs import ParameterRun, SqlRun, expanded, is_row_of_runs, parameter_numbers
@@ -324,6 +326,9 @@ def check_types(tree: exp.Expr, environment: Environment, typed: Typer) -> None:
     operands = typed(tree, [operand_of(node) for node in collated]) if collated else []
     for node, operand in zip(collated, operands, strict=True):
         check_text(type_of_part(operand) if operand is not None else None, position_of_collation(node))
+    for cast in tree.find_all(exp.Cast):
+        if is_padded(cast.to):
+            raise no_padded_type(cast.meta.get(CAST_POSITION) or position_of(cast))
     for part in tree.find_all(exp.BitString, exp.DataType):
         if isinstance(part, exp.BitString) or part.this == exp.DType.BIT:
             raise Error('type "bit" does not exist', errors.UNDEFINED_OBJECT)

@@ -5,6 +5,8 @@ Its parts are found in the jsonb of the text, so that a part has jsonb's spaces.
 
 from __future__ import annotations
 
+import json
+
 from sqlglot import exp
 
 from sparkwave.catalog import errors
@@ -14,6 +16,7 @@ from sparkwave.planner.batch.pg_casts import nested_items
 from sparkwave.planner.functions.documents import in_document
 from sparkwave.planner.functions.result_types import Known
 from sparkwave.planner.functions.scalar_functions import ELEMENT, duckdb_call, of_each, ours
+from sparkwave.planner.functions.struct_spelling import field_at, is_there
 from sparkwave.planner.functions.typed import data_type, type_of_part
 from sparkwave.planner.parse.trees import position_of
 
@@ -86,7 +89,26 @@ def _text(value: exp.Expr) -> exp.Expr:
         return exp.cast(value, "VARCHAR", dialect="duckdb")
     if type_ == JSONB:
         return ours("jsonb_text", value)
+    if type_ is not None and type_.holds_documents and not isinstance(value, exp.Literal):
+        return _text_of_parts(value, type_)
     return exp.cast(duckdb_call("to_json", in_document(value)), "VARCHAR", dialect="duckdb")
+
+
+def _text_of_parts(value: exp.Expr, type_: Type) -> exp.Expr:
+    """Return the text of an array or row with documents, which keep their own texts: `[{"a": 1},{"a": 2}]`."""
+    if type_.dimensions:
+        element = exp.column(ELEMENT)
+        element.type = data_type(type_.element)
+        listed = ours("json_of_items", of_each(value, _text(element)), exp.Literal.string(","))
+        return exp.cast(listed, "VARCHAR", dialect="duckdb")
+    parts: _Args = []
+    for place, (name, field) in enumerate(type_.fields, start=1):
+        part = field_at(value, place)
+        part.type = data_type(field)
+        key = f"{',' if parts else ''}{json.dumps(name, ensure_ascii=False)}:"
+        parts += [exp.Literal.string(key), _text_or_null(part)]
+    text = duckdb_call("concat", exp.Literal.string("{"), *parts, exp.Literal.string("}"))
+    return exp.Case().when(is_there(value), text)
 
 
 def _text_or_null(value: exp.Expr) -> exp.Expr:

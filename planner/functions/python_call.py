@@ -8,8 +8,8 @@ from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.generator import Generator
 
-from sparkwave.catalog.model import Function
-from sparkwave.catalog.types import JSON, JSONB, VARCHAR, Type, parse_type
+from sparkwave.catalog.model import HAS_FAILED, Function
+from sparkwave.catalog.types import BYTEA, JSON, JSONB, VARCHAR, Type, parse_type
 from sparkwave.planner.functions.result_types import array_type
 
 
@@ -53,6 +53,10 @@ def carried_arguments(function: Function) -> tuple[Type, ...]:
     return tuple(array_type(type_) for type_ in found) if function.is_aggregate else tuple(found)
 
 
+# Types of texts, each with an empty one.
+_EMPTY = {VARCHAR: "''", BYTEA: "''::BLOB"}
+
+
 def as_carried(type_: Type) -> Type:
     """Return the type as which a value of a type goes to and from Python: json and jsonb as a text."""
     return VARCHAR if type_ in (JSON, JSONB) else type_
@@ -62,11 +66,15 @@ def _written(self: Generator, node: PythonCall) -> str:
     """Return the text of a call, with one more argument that has no meaning.
 
     For a function of one argument that is no constant, DuckDB (1.5.5) would take all values of a dictionary of a file,
-    among them NULL and those that no row has, and would then fail for values that the query does not read.
+    among them NULL and those that no row has, and would then fail for values that the query does not read. A text is
+    joined with an empty one, which copies it: DuckDB forgets it too early behind CASE and coalesce.
     """
     arguments = list(node.expressions)
     more = [exp.Anonymous(this="hash", expressions=[each.copy() for each in arguments])] if arguments else []
-    return self.func(f'"{node.this}{node.args.get("form") or ""}"', *arguments, *more, normalize=False)
+    form = node.args.get("form") or ""
+    called = self.func(f'"{node.this}{form}"', *arguments, *more, normalize=False)
+    empty = _EMPTY.get(result_of(node)) if form != HAS_FAILED else None
+    return called if empty is None else f"({called} || {empty})"
 
 
 for _dialect in ("", "postgres", "duckdb"):

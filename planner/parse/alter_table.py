@@ -7,7 +7,7 @@ from sqlglot import exp
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.planner.parse.alter_job import Setting, parse_setting
-from sparkwave.planner.parse.constraints import check_of, constraint_name, length_of
+from sparkwave.planner.parse.constraints import check_of, constraint_name, is_padded, length_of
 from sparkwave.planner.parse.declared_keys import declared_key
 from sparkwave.planner.parse.rename import Naming, parse_naming, unsupported
 from sparkwave.planner.parse.table import column_definition, default_text, parse_watermark
@@ -174,7 +174,7 @@ def alter_column(reader: TokenReader, name: str, position: int) -> SetType | Set
         cast = _placed("SELECT CAST(NULL AS ", reader.sql[: _end_of_action(reader)], start, ")").find(exp.Cast)
         assert cast is not None
         kind = cast.meta.get(WRITTEN, cast.to)
-        return SetType(name, position, declared_type(kind), length_of(kind))
+        return SetType(name, position, declared_type(kind), length_of(kind), is_padded(kind))
     if reader.accept("SET", "DEFAULT"):
         start = reader.offset
         tree = _placed("SELECT ", reader.sql[: _end_of_action(reader)], start)

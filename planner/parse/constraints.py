@@ -65,7 +65,8 @@ def named_checks(
 
 _LONGEST = 10_485_760  # PostgreSQL: src/include/access/htup_details.h, MaxAttrSize
 _OF_SECONDS = ("", "second", "day to second", "hour to second")
-_OF_CHARACTERS = (exp.DType.VARCHAR, exp.DType.CHAR, exp.DType.BPCHAR, exp.DType.NVARCHAR, exp.DType.NCHAR)
+_PADDED = (exp.DType.CHAR, exp.DType.BPCHAR, exp.DType.NCHAR)
+_OF_CHARACTERS = (exp.DType.VARCHAR, exp.DType.NVARCHAR, *_PADDED)
 
 
 def length_of(kind: exp.Expr) -> int | None:
@@ -90,6 +91,18 @@ def length_of(kind: exp.Expr) -> int | None:
     if int(text) > _LONGEST:
         raise Error(f"length for type {name} cannot exceed {_LONGEST}", errors.INVALID_PARAMETER_VALUE)
     return int(text)
+
+
+def is_padded(kind: exp.Expr) -> bool:
+    """Return whether a type is char(n), bpchar, or an array of it, which PostgreSQL fills up with blanks."""
+    return any(part.this in _PADDED for part in kind.find_all(exp.DataType))
+
+
+def no_padded_type(position: int | None) -> Error:
+    """Return the error for a type that `is_padded`, in RisingWave's words."""
+    message = "CHAR is not supported, please use VARCHAR instead"
+    hint = "Values of varchar(n) are not filled up with blanks, and their own blanks at the end count."
+    return Error(message, errors.FEATURE_NOT_SUPPORTED, hint=hint, position=position)
 
 
 def constraint_name(constraint: exp.Expr) -> str:

@@ -15,7 +15,14 @@ from sparkwave.catalog.model import IGNORE, OVERWRITE, RESERVED_COLUMNS, UPDATE_
 from sparkwave.catalog.names import quote_if_needed
 from sparkwave.catalog.relation_details import ALWAYS, BY_DEFAULT, Check
 from sparkwave.catalog.types import Type, parse_type
-from sparkwave.planner.parse.constraints import check_of, constraint_name, is_by_bytes, length_of, named_checks
+from sparkwave.planner.parse.constraints import (
+    check_of,
+    constraint_name,
+    is_by_bytes,
+    is_padded,
+    length_of,
+    named_checks,
+)
 from sparkwave.planner.parse.declared_keys import column_keys, declared_key
 from sparkwave.planner.parse.generated import check_generated, generated_text
 from sparkwave.planner.parse.intervals import UNITS_US, fixed_length_us
@@ -325,7 +332,7 @@ def column_definition(
         not_null = True
     column = ColumnDefinition(
         name, type_, not_null, default, generated, counts, identity, length_of(kind), tuple(checks),
-        tuple(column_keys(node, name)),
+        tuple(column_keys(node, name)), position_of(node) if is_padded(kind) else None,
     )  # fmt: skip
     return column, is_key
 

@@ -240,6 +240,7 @@ class SetType:
     position: int
     type: Type
     length: int | None = None
+    is_padded: bool = False
 
 
 @dataclass(frozen=True)

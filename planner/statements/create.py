@@ -75,7 +75,8 @@ class ColumnDefinition:
     """A column as `catalog.model.Column` has it; with `counts` its default is the next number of a sequence.
 
     `identity` is the kind of an identity column (`catalog.relation_details.Sequence`), None for any other column.
-    `length` is that of varchar(n), None for any length. `checks` and `keys` have a name or "".
+    `length` is that of varchar(n), None for any length. `checks` and `keys` have a name or "". `padded` is the position
+    of a column of char(n), which only stored definitions have; None for others.
     """
 
     name: str
@@ -88,6 +89,7 @@ class ColumnDefinition:
     length: int | None = None
     checks: tuple[Check, ...] = ()
     keys: tuple[DeclaredKey, ...] = ()
+    padded: int | None = None
 
     @property
     def column(self) -> Column:

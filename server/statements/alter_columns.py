@@ -49,6 +49,7 @@ from sparkwave.planner.definitions.table_definition import (
     without_foreign_keys,
 )
 from sparkwave.planner.functions.unstable import random_call
+from sparkwave.planner.parse.constraints import no_padded_type
 from sparkwave.planner.parse.generated import columns_read, expression_of
 from sparkwave.planner.parse.statement import parse_statement
 from sparkwave.planner.parse.table import check_watermark_type
@@ -80,6 +81,7 @@ from sparkwave.server.statements.alter_constraints import (
     without_constraint,
 )
 from sparkwave.server.statements.named_relations import find_to_alter
+from sparkwave.server.statements.new_relations import refuse_padded
 from sparkwave.server.statements.plain_views import refuse_creating, with_dependents
 from sparkwave.server.statements.renames import with_shown
 from sparkwave.server.statements.sequences import settled_default
@@ -271,6 +273,7 @@ def _add(change: _Change, action: AddColumn) -> Relation:
         change.notices.append(Notice(f"{error.message}, skipping"))
         return change.table
     table = change.table
+    refuse_padded([definition])
     if definition.counts is not None:
         message = f"adding a column that counts, as {definition.name} does, is not supported"
         raise Error(message, errors.FEATURE_NOT_SUPPORTED, hint="Make another table with it, and INSERT the rows.")
@@ -429,6 +432,8 @@ def _set_type(change: _Change, action: SetType) -> Relation:
     column = change.column(action.name, action.position)
     if (column.type, change.table.length_of(column)) == (action.type, action.length):
         return change.table
+    if action.is_padded:
+        raise no_padded_type(action.position)
     readers, computed = change.readers(column), change.computed_from(column)
     if readers:
         raise Error(

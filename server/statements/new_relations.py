@@ -15,7 +15,9 @@ from sparkwave.catalog.system.system_views import SCHEMAS
 from sparkwave.catalog.users import Securable
 from sparkwave.planner.bind.binder import check_database
 from sparkwave.planner.bind.privileges import check, permission_denied
+from sparkwave.planner.parse.constraints import no_padded_type
 from sparkwave.planner.statements import (
+    ColumnDefinition,
     CreateConnection,
     CreateDomain,
     CreateFunction,
@@ -45,6 +47,13 @@ Creation = (
     | CreateSecret
     | CreateConnection
 )
+
+
+def refuse_padded(columns: Iterable[ColumnDefinition]) -> None:
+    """Raise Error 0A000 for a new column of char(n), whose values PostgreSQL fills up with blanks."""
+    for column in columns:
+        if column.padded is not None:
+            raise no_padded_type(column.padded)
 
 
 def schema_of_move(session: Session, name: str, position: int) -> Securable:

@@ -38,6 +38,7 @@ from sparkwave.planner.statements import (
 from sparkwave.server.session.session import Session
 from sparkwave.server.statements.named_connections import with_connection, with_stored_connection
 from sparkwave.server.statements.named_relations import find_of_kind
+from sparkwave.server.statements.new_relations import refuse_padded
 from sparkwave.server.statements.renames import altered, find_altered
 from sparkwave.server.statements.secrets import named_secrets
 from sparkwave.server.wire.result import Notice, Result
@@ -51,6 +52,7 @@ def with_source(session: Session, statement: CreateTable, clause: Connector) -> 
     if statement.is_temporary or statement.name.schema == "pg_temp":
         message = "a temporary table cannot have a connector"
         raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=clause.position)
+    refuse_padded(statement.columns)
     options, connection = with_connection(session, clause.options)
     clause = replace(clause, options=options)
     limit = int(session.variables.get("source_rate_limit"))

@@ -23,7 +23,7 @@ from sparkwave.planner.functions.json_checks import check_key
 from sparkwave.planner.statements import ColumnDefinition, CreateSource, CreateTable, CreateTableAs
 from sparkwave.server.reads import execution
 from sparkwave.server.session.session import Session
-from sparkwave.server.statements.new_relations import existing_notice, made_schema, take_temporary
+from sparkwave.server.statements.new_relations import existing_notice, made_schema, refuse_padded, take_temporary
 from sparkwave.server.statements.sequences import add_sequence, counting_columns, settled_default
 from sparkwave.server.statements.sources import refuse_constraints, upstreams, with_source
 from sparkwave.server.statements.streaming_settings import new_settings
@@ -50,6 +50,7 @@ def _create(session: Session, statement: CreateTable, kind: str) -> Result:
     existing = existing_notice(session, statement)
     if existing is not None:
         return Result(tag, notices=[existing])
+    refuse_padded(statement.columns)
     source = None
     if statement.connector is not None:
         statement, source = with_source(session, statement, statement.connector)
