@@ -16,9 +16,11 @@ from sparkwave.catalog.moment_casts import marked
 from sparkwave.catalog.moment_chars import moment_chars
 from sparkwave.catalog.number_texts import number_chars, number_of
 from sparkwave.catalog.read_patterns import moment_by_pattern
+from sparkwave.catalog.regexp_functions import regexp
 from sparkwave.catalog.text_functions import BY_NAME, formatted
 
 CHARS, NUMBER, FORMAT, MOMENT = "sparkwave_chars", "sparkwave_number", "sparkwave_format", "sparkwave_by_pattern"
+REGEXP = "sparkwave_regexp"
 _MOMENTS = ("DATE", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE", "INTERVAL", "TIME")
 _NUMBERS = {
     "TINYINT": "integer", "SMALLINT": "smallint", "INTEGER": "integer", "BIGINT": "bigint", "FLOAT": "real",
@@ -36,6 +38,7 @@ def define_patterns(database: Any) -> None:
         CHARS: ([text] * 4, _chars),
         NUMBER: ([text] * 2, number_of),
         MOMENT: ([text] * 3, moment_by_pattern),
+        REGEXP: ([text, f"{text}[]"], regexp),
         FORMAT: ([text, f"{text}[]"], lambda template, values: formatted(template, values)),
         **{name: ([text] * 2, function) for name, function in BY_NAME.items()},
     }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,6 +11,9 @@ import psycopg
 import pytest
 from postgres import beside
 from servers import Server
+
+from sparkwave.catalog.errors import Error
+from sparkwave.catalog.regexp_functions import regexp
 
 Connection = psycopg.Connection[Any]
 
@@ -54,6 +59,12 @@ EXPRESSIONS = (
     ),
     "to_date('5 may 202' || left(p, 0) || a, 'DD Month YYYY')", "to_date(a || '-2024-1', left(p, 0) || 'DD-YYYY-MM')",
     # Escapes and matches by number of regular expressions, format, digests, normal forms.
+    r"s ~ '(o)\1'", r"s !~ '(?=foo)'", r"s ~* '(O)\1(?!x)'", r"regexp_match(s, '(.)(x)?\1')", r"s ~ '\mo*b'",
+    r"regexp_replace(s || s, '(o)\1', '<\1\&>', 'g')", r"regexp_split_to_array(s, '(?<=o)')",
+    r"regexp_count(s, 'o(?!o)')",
+    r"regexp_instr(s, '(?<=f)o')", r"regexp_substr(s, 'o(?=b)')", r"substring(s FROM '(.)\1')",
+    "regexp_replace(s, 'x*', 'y', 1, 2)", "regexp_instr(s, '(o)b', 1, 1, 0, '', 1)",
+    "regexp_replace(s, 'O', '-', left('ig', id))",
     r"s ~ '\mfoo'", r"s ~ '\m(foo|a)(b+|\()'", r"'x ' || s ~ 'x\M'", r"s ~ '\yfoo'", r"s ~* 'r\Z'", r"s ~ '\Afoo'",
     r"'x' || s ~ '\Yfoo'", r"s || ' foo' ~ ' [[:<:]]foo[[:>:]]'", r"s ~ 'f\u006f'", "s ~ '***=a('",
     r"regexp_replace(s, '((o)(b))', '[\3\2\1]')", "regexp_match(s, left(p, 0) || '((o)(b))')",
@@ -504,9 +515,54 @@ INTERVALS = (
 
 def test_words_that_are_quoted_as_names(both: tuple[Connection, Connection]) -> None:
     words = [word for (word,) in both[1].execute("SELECT word FROM pg_get_keywords() ORDER BY word").fetchall()]
-    query = "SELECT quote_ident(w), format('%%I', w), format(left('%%I', length(w) + 1), w) FROM unnest(%s::text[]) AS w"
+    query = (
+        "SELECT quote_ident(w), format('%%I', w), format(left('%%I', length(w) + 1), w) FROM unnest(%s::text[]) AS w"
+    )
     found = [client.execute(query, (words,)).fetchall() for client in both]
     assert found[0] == found[1]
+
+
+PATTERNS = (
+    r"(\w+) \1", r"^(.)(.).*\2\1$", "a(?!b)", "(?<=,|^)[^,]*", r"\ma*b", r"\y\w", "[[:<:]]b?a", "(a*)(ab)*(b*)",
+    "x*", "a*?b",
+    r"(a{2,3})\1?", r"(?i)(A)\1", "(?:a|b)+(?=c)", r"(x)?\1", "(a+?)(b+)", r"((a)|b)+\1", "a||b(?=c)", r"[\w-]+(?=@)",
+    "(?x) a  (?= b ) # c", r"\x61(?=b)", "***=a(?=b)", r"(?n)^b.(?=\n|$)", "[^[:alpha:]]+(?=.)", "é(?=.)",
+    "(ab?)*?c", r"(a)(b)(c)(d)(e)(f)(g)(h)(i)(j)\10", "**", "(", "a**", r"\1(a)", "[b-a](?=x)", "a{3,2}(?=x)",
+    "[[:foo:]]",
+    "^*(?=a)", r"\q(?=a)", "a{1", r"(a)\2", r"(?=(a))\1", "(?<x>a)",
+)  # fmt: skip
+SUBJECTS = (
+    "", "aab", "abab", "aabb", "abc abc", "the the cat", "noon", "abba", "ab,a,b", "xxy", "aé b", "abcbcd", "joe@x",
+    "AAbb",
+    "aaaa", "abc\nbcd\nb", "aaabbb", "a(?=b)c", "abcdefghijj",
+)  # fmt: skip
+# Functions, each with more arguments, and PostgreSQL's call.
+CALLS_OF_PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
+    ("regexp_like", (), "CASE WHEN s ~ p THEN 'true' ELSE 'false' END"), ("regexp_match", (),
+    "to_json(regexp_match(s, p))"),
+    ("regexp_all_matches", ("g",), "(SELECT coalesce(json_agg(m), '[]') FROM regexp_matches(s, p, 'g') AS m)"),
+    ("regexp_replace", (r"<\1|\&|\2\\>\q", "1", "1"), r"regexp_replace(s, p, '<\1|\&|\2\\>\q')"),
+    ("regexp_replace", ("X", "2", "0"), "regexp_replace(s, p, 'X', 2, 0)"),
+    ("regexp_instr", ("1", "2", "1", "n", "1"), "regexp_instr(s, p, 1, 2, 1, 'n', 1)"),
+    ("regexp_substr", ("2", "1", "i"), "regexp_substr(s, p, 2, 1, 'i')"), ("substring", (), "substring(s FROM p)"),
+    ("regexp_split_to_array", (), "to_json(regexp_split_to_array(s, p))"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_regular_expressions_that_re2_has_not(both: tuple[Connection, Connection], pattern: str) -> None:
+    for name, more, call in CALLS_OF_PATTERNS:
+        query = f"SELECT ({call})::text FROM unnest(%s::text[]) AS s, (SELECT %s::text AS p) AS q"
+        try:
+            expected = [value for (value,) in both[1].execute(query.encode(), (list(SUBJECTS), pattern)).fetchall()]
+        except psycopg.Error as error:
+            with pytest.raises(Error, match=re.escape(error.diag.message_primary or "")):
+                regexp(name, [SUBJECTS[1], pattern, *more])
+            continue
+        found = [regexp(name, [text, pattern, *more]) for text in SUBJECTS]
+        if "json" in call:
+            found, expected = ([json.loads(text or "null") for text in texts] for texts in (found, expected))
+        assert found == expected, name
 
 
 def test_intervals_as_text(both: tuple[Connection, Connection]) -> None:

@@ -699,6 +699,8 @@ CREATE OR REPLACE MACRO pg.identifier(x) AS pg.quote_ident(coalesce(pg.text_out(
 CREATE OR REPLACE MACRO pg.padded(s, width) AS concat(repeat(' ', width::BIGINT - length(coalesce(s, ''))), s,
     repeat(' ', -width::BIGINT - length(coalesce(s, ''))));
 
+-- What a function gives for a pattern that RE2 has not; an array is JSON.
+CREATE OR REPLACE MACRO pg.regexp_text(name, texts) AS pg._told(sparkwave_regexp(name, texts));
 -- Patterns. A dot also matches a line end; the flag `g` means all matches.
 CREATE OR REPLACE MACRO pg.normalize(s) AS nfc_normalize(s),
     (s, form) AS CAST(pg._told(sparkwave_normalize(s, form)) AS VARCHAR);

@@ -34,6 +34,8 @@ from sparkwave.catalog import (
     pattern_functions,
     patterns,
     read_patterns,
+    regexp_functions,
+    regular_expressions,
     text_functions,
 )
 from sparkwave.catalog.counters import EngineName
@@ -69,7 +71,7 @@ from sparkwave.planner.plan.stream_plan import State
 for _sent in (
     database_functions, document_contents, document_paths, document_texts, errors, interval_texts, kernel, moment_casts,
     moment_chars, moment_texts, moment_words, number_texts, pattern_functions, patterns, python_calls, read_patterns,
-    task_share, text_functions,
+    regexp_functions, regular_expressions, task_share, text_functions,
 ):  # fmt: skip
     cloudpickle.register_pickle_by_value(_sent)
 

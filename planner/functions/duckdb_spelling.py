@@ -66,7 +66,8 @@ from sparkwave.planner.functions.jsonb_contains import contains
 from sparkwave.planner.functions.number_patterns import is_number_format, number_read, number_text
 from sparkwave.planner.functions.operators import INEXACT, as_call
 from sparkwave.planner.functions.python_call import PythonCall, in_form
-from sparkwave.planner.functions.regexp_escapes import with_escapes, without_groups
+from sparkwave.planner.functions.regexp_calls import by_pattern, called, for_re2, has_basic_flag, in_python
+from sparkwave.planner.functions.regexp_escapes import PATTERNS, with_escapes, without_groups
 from sparkwave.planner.functions.regexp_flags import with_flags
 from sparkwave.planner.functions.result_types import (
     PAIR,
@@ -214,11 +215,8 @@ def _for_duckdb(node: exp.Expr, lenient: bool) -> exp.Expr | None:
         return _rounded_by(name, arguments, type_)
     if type_ is not None and (has_many_places(type_) or (name in ROUNDINGS and type_.precision is not None)):
         return _function_of_quotients(name, arguments, type_)
-    try:
-        arguments = with_flags(name, with_escapes(name, arguments))
-    except Error as error:
-        error.position = error.position or position_of(node)
-        raise
+    if name in PATTERNS and len(arguments) > 1:
+        return _of_pattern(name, arguments, lenient, node)
     build = _BUILDERS.get(name)
     if build is not None:
         try:
@@ -230,6 +228,25 @@ def _for_duckdb(node: exp.Expr, lenient: bool) -> exp.Expr | None:
     if function.duckdb == OURS:
         return ours(name, *arguments)
     return duckdb_call(function.duckdb or name, *arguments)
+
+
+def _of_pattern(name: str, arguments: _Args, lenient: bool, node: exp.Expr) -> exp.Expr:
+    """Return a call of a function with a regular expression, by RE2 where it can be."""
+    try:
+        made = in_python(name, arguments)
+        if made is not None:
+            return made
+        chosen = not (lenient or arguments[1].is_string or any(map(_is_null, arguments)))
+        given = with_flags(name, with_escapes(name, for_re2(arguments) if chosen else arguments))
+        build = _BUILDERS.get(name)
+        made = build(given) if build is not None else ours(name, *given)
+        return by_pattern(name, arguments, made) if chosen else made
+    except Error as error:
+        made = called(name, arguments) if error.sqlstate == errors.FEATURE_NOT_SUPPORTED else None
+        if made is None or has_basic_flag(name, arguments):
+            error.position = error.position or position_of(node)
+            raise
+        return made
 
 
 def _is_argument_of(node: exp.Expr, name: str) -> bool:
@@ -1245,6 +1262,8 @@ def _substring(arguments: _Args) -> exp.Expr:
     if not any(argument.is_string or type_of_part(argument) == VARCHAR for argument in arguments[1:]):
         return ours("substring", *arguments)
     if len(arguments) == 2:
+        if in_python("regexp_substr", arguments) is not None:
+            return called("substring", arguments)
         return _regexp_substr(with_escapes("regexp_substr", arguments))
     pattern, escape = (argument.name if argument.is_string else "" for argument in arguments[1:])
     if "|" in pattern and escape and f'{escape}"' in pattern:  # in a view it would be NULL

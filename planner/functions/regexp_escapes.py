@@ -19,8 +19,10 @@ _TOKEN = re.compile(
 )
 _SAME = {r"\Z": r"\z", r"\y": r"\b", r"\Y": r"\B", r"\B": r"\\"}
 _STARTS, _ENDS = (r"\m", "[[:<:]]"), (r"\M", "[[:>:]]")
+_GROUPS = frozenset("123456789")
+_AROUND = ("?=", "?!", "?<=", "?<!")  # behind a parenthesis
 _LITERAL, _PLAIN = "***=", "***:"
-_PATTERNS = frozenset(
+PATTERNS = frozenset(
     {"regexp_like", "regexp_ilike", "regexp_replace", "regexp_match", "regexp_all_matches", "regexp_count",
      "regexp_substr", "regexp_instr", "regexp_split_to_array"}
 )  # fmt: skip
@@ -28,7 +30,7 @@ _PATTERNS = frozenset(
 
 def with_escapes(name: str, arguments: list[exp.Expr]) -> list[exp.Expr]:
     """Return the arguments of a call with a constant pattern in RE2's form. Raises Error 0A000."""
-    if name not in _PATTERNS or len(arguments) < 2 or not arguments[1].is_string:
+    if name not in PATTERNS or len(arguments) < 2 or not arguments[1].is_string:
         return arguments
     pattern = in_re2(arguments[1].name)
     if pattern == arguments[1].name:
@@ -42,6 +44,16 @@ def in_re2(pattern: str) -> str:
         return re.escape(pattern.removeprefix(_LITERAL))
     tokens = _TOKEN.findall(pattern.removeprefix(_PLAIN))
     return "".join(_translated(tokens, place) for place in range(len(tokens)))
+
+
+def is_beyond_re2(pattern: str) -> bool:
+    """Return whether a pattern has back references or look-around."""
+    if pattern.startswith(_LITERAL):
+        return False
+    tokens = _TOKEN.findall(pattern)
+    has_back = any(token[0] == "\\" and token[1:] in _GROUPS for token in tokens)
+    behind = ("".join(tokens[place : place + 3]) for place, token in enumerate(tokens, start=1) if token == "(")
+    return has_back or any(text.startswith(_AROUND) for text in behind)
 
 
 def _translated(tokens: list[str], place: int) -> str:

@@ -44,6 +44,11 @@ class Flags:
         return f"(?{marks}{'' if self.dot_matches_all else '-s'}:" if marks or not self.dot_matches_all else ""
 
 
+def flags_of(name: str, count: int) -> int | None:
+    """Return the place of the flags among so many arguments of a function, None without flags."""
+    return _PLACES.get(name, {}).get(count)
+
+
 def read_flags(name: str, text: str) -> Flags:
     """Return the flags of a call by their letters. Raises Error 22023 for others, 0A000 for basic expressions."""
     found: dict[str, bool] = {}
@@ -76,7 +81,7 @@ def with_flags(name: str, arguments: list[exp.Expr]) -> list[exp.Expr]:
 
     Raises the errors of `read_flags`, and 0A000 for flags that need a constant pattern.
     """
-    place = _PLACES.get(name, {}).get(len(arguments))
+    place = flags_of(name, len(arguments))
     flags = arguments[place].unnest() if place is not None else None
     if place is None or flags is None or not flags.is_string:
         return arguments
