@@ -72,7 +72,9 @@ CREATE OR REPLACE MACRO pgf.format_type(o, m) AS
          WHEN o = 1231 AND m > 4 THEN format('numeric({},{})[]', ((m - 4) >> 16) & 65535, (m - 4) & 65535)
          WHEN o = 1043 AND m > 4 THEN format('character varying({})', m - 4)
          WHEN o = 1042 AND m > 4 THEN format('character({})', m - 4)
-         WHEN o = 1186 AND m >= 0 THEN 'interval' || coalesce(map {4096: ' second', 7176: ' day to second', 7168: ' hour to second'}[m >> 16], '')
+         WHEN o = 1186 AND m >= 0 THEN 'interval' || coalesce(map {
+             4: ' year', 2: ' month', 8: ' day', 1024: ' hour', 2048: ' minute', 4096: ' second', 6: ' year to month',
+             1032: ' day to hour', 3080: ' day to minute', 7176: ' day to second', 3072: ' hour to minute', 7168: ' hour to second', 6144: ' minute to second'}[m >> 16], '')
               || if(m & 65535 < 7, format('({})', m & 65535), '')
          WHEN o IN (1083, 1114, 1184) AND m >= 0
          THEN format('{}({}) with{} time zone', if(o = 1083, 'time', 'timestamp'), m, if(o = 1184, '', 'out'))

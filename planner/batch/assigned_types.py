@@ -12,6 +12,7 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Column, Relation
 from sparkwave.catalog.types import BOOLEAN, INTEGER, NUMERIC, Type
+from sparkwave.planner.batch.interval_fields import in_fields, modifier_of_column
 from sparkwave.planner.batch.typer import Typer
 from sparkwave.planner.batch.values import is_default, is_written_row
 from sparkwave.planner.functions.assignment import check_assigned, is_assignable
@@ -50,7 +51,7 @@ def check_values(tree: exp.Expr, target: Relation, columns: tuple[Column, ...], 
     of others are left to DuckDB's casts.
     """
     later: list[_Given] = []
-    for given in chain.from_iterable(_given(_Given(*pair)) for pair in _values(tree, target, columns)):
+    for given in chain.from_iterable(_given(_Given(*pair)) for pair in assigned_pairs(tree, target, columns)):
         value = given.value
         if is_default(value) or value.is_string or isinstance(value, exp.Null | exp.Parameter | exp.Star):
             continue
@@ -83,6 +84,16 @@ def _given(given: _Given) -> Iterator[_Given]:
         yield replace(given, value=bare)
 
 
+def read_in_fields(tree: exp.Expr, target: Relation, columns: tuple[Column, ...]) -> None:
+    """Read the texts among an INSERT's values that become intervals with fields, in place."""
+    if any(modifier_of_column(column, target) is not None for column in columns):
+        for column, value in list(assigned_pairs(tree, target, columns)):
+            bare = value.unalias()
+            made = in_fields(bare, column, target)
+            if made is not bare:
+                bare.replace(made)
+
+
 def _type_of_constant(value: exp.Expr) -> Type | None:
     number = value.this if isinstance(value, exp.Neg) else value
     if isinstance(number, exp.Literal):
@@ -90,7 +101,8 @@ def _type_of_constant(value: exp.Expr) -> Type | None:
     return BOOLEAN if isinstance(value, exp.Boolean) else None
 
 
-def _values(tree: exp.Expr, target: Relation, columns: tuple[Column, ...]) -> Iterator[_Pair]:
+def assigned_pairs(tree: exp.Expr, target: Relation, columns: tuple[Column, ...]) -> Iterator[_Pair]:
+    """Yield the values of VALUES, of a plain SELECT, and of SET, each with its column."""
     match tree:
         case exp.Update():
             by_name = {column.name: column for column in target.visible}

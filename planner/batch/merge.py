@@ -9,6 +9,7 @@ from sqlglot import exp
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Relation
+from sparkwave.planner.batch.interval_fields import in_fields
 from sparkwave.planner.batch.query import (
     WHEN_NAME,
     Environment,
@@ -131,5 +132,5 @@ def _values(then: exp.Expr, action: str, target: Relation, order: str) -> dict[s
         raise Error("INSERT has more expressions than target columns", errors.SYNTAX_ERROR)
     if places and len(given) < len(columns):
         raise Error("INSERT has more target columns than expressions", errors.SYNTAX_ERROR)
-    by_name = {column.name: value for column, value in zip(columns, given, strict=False)}
+    by_name = {column.name: in_fields(value, column, target) for column, value in zip(columns, given, strict=False)}
     return {c.name: as_column(by_name.get(c.name, exp.var("DEFAULT")), c, order) for c in target.visible}

@@ -13,6 +13,7 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Column, Relation
 from sparkwave.catalog.moment_words import is_relative
 from sparkwave.catalog.types import Type
+from sparkwave.planner.batch.interval_fields import in_fields
 from sparkwave.planner.batch.query import Batch, Environment, finish, written_batch
 from sparkwave.planner.batch.sequence_calls import Draws, call_of, check_use
 from sparkwave.planner.bind.binder import data_type
@@ -64,7 +65,7 @@ def assignments(
                     "not allowed"
                 )
                 raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=position_of(place))
-            found[column.name] = as_column(value, column, order)
+            found[column.name] = as_column(in_fields(value, column, target), column, order)
     return found
 
 

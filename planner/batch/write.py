@@ -17,7 +17,7 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Column, Relation
 from sparkwave.catalog.relation_details import ALWAYS
 from sparkwave.catalog.types import VARCHAR, Type
-from sparkwave.planner.batch.assigned_types import check_values
+from sparkwave.planner.batch.assigned_types import check_values, read_in_fields
 from sparkwave.planner.batch.parameters import assigned_values, read_assigned
 from sparkwave.planner.batch.query import (
     Batch,
@@ -151,6 +151,7 @@ def plan_insert(
     source = prepared(source, environment, typed)
     if statement.source is not None and not target.lacks_columns:
         check_values(source, target, columns, typed)
+        read_in_fields(source, target, columns)
     types = [column.type for column in columns]
 
     def type_at(name: str, place: int) -> Type | None:

@@ -8,9 +8,8 @@ from sqlglot import exp
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
-from sparkwave.catalog.modifiers import fields_of, length_of_modifier, with_modifier
+from sparkwave.catalog.modifiers import length_of_modifier
 from sparkwave.catalog.relation_details import Check
-from sparkwave.catalog.types import INTERVAL
 from sparkwave.planner.definitions.object_names import object_name
 from sparkwave.planner.parse.generated import columns_read
 from sparkwave.planner.parse.time_types import modifier_of
@@ -64,7 +63,6 @@ def named_checks(
 
 
 _LONGEST = 10_485_760  # PostgreSQL: src/include/access/htup_details.h, MaxAttrSize
-_OF_SECONDS = ("", "second", "day to second", "hour to second")
 _PADDED = (exp.DType.CHAR, exp.DType.BPCHAR, exp.DType.NCHAR)
 _OF_CHARACTERS = (exp.DType.VARCHAR, exp.DType.NVARCHAR, *_PADDED)
 
@@ -72,13 +70,9 @@ _OF_CHARACTERS = (exp.DType.VARCHAR, exp.DType.NVARCHAR, *_PADDED)
 def length_of(kind: exp.Expr) -> int | None:
     """Return the n of varchar(n) and char(n), 1 for char without n; None for any other type. Raises Error 22023.
 
-    For a type of times it is PostgreSQL's modifier less 4, as it is for those. Raises Error 0A000 for a column of
-    intervals that reads a number without a unit otherwise than as seconds.
+    For a type of times it is PostgreSQL's modifier less 4, as it is for those.
     """
     if isinstance(kind, exp.DataType) and (modifier := modifier_of(kind)) is not None:
-        if kind.find(exp.Interval) and fields_of(modifier) not in _OF_SECONDS:
-            message = f"a column of type {with_modifier(INTERVAL, modifier)} is not supported"
-            raise Error(message, errors.FEATURE_NOT_SUPPORTED, hint="Columns have digits, as interval(3) has.")
         return length_of_modifier(modifier)
     if not isinstance(kind, exp.DataType) or kind.this not in _OF_CHARACTERS:
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -29,6 +30,7 @@ from sparkwave.planner.parse.intervals import UNITS_US, fixed_length_us
 from sparkwave.planner.parse.sequence import parse_sequence_options
 from sparkwave.planner.parse.source import begins_connector, connector_text, missing_with, parse_connector
 from sparkwave.planner.parse.table_as import parse_create_table_as, read_on_commit
+from sparkwave.planner.parse.time_types import interval_literal, modifier_of
 from sparkwave.planner.parse.tokens import TokenReader, syntax_error
 from sparkwave.planner.parse.trees import blank, declared_type, folded, name_of, parse_tree, position_of, unsupported
 from sparkwave.planner.statements import (
@@ -313,6 +315,7 @@ def column_definition(
             case other:
                 raise unsupported(f"{other.sql(dialect='postgres')} in CREATE TABLE", node)
     type_ = parse_type(serial) if serial else declared_type(kind)
+    default = _default_in_fields(default, kind)
     is_serial = bool(serial)
     for is_there, what in (
         (default is not None and generated is not None, "both default and generation expression"),
@@ -346,6 +349,20 @@ def _show(constraint: exp.Expr, counts: SequenceOptions) -> None:
         if isinstance(value, int):
             constraint.set(name, exp.Literal.number(value))
     constraint.set("cycle", counts.cycles)
+
+
+def _default_in_fields(default: str | None, kind: exp.Expr) -> str | None:
+    """Return a default, of which a text is read by the fields of a type of intervals."""
+    modifier = modifier_of(kind) if isinstance(kind, exp.DataType) and kind.find(exp.Interval) else None
+    value = parse_tree(f"SELECT {default}").expressions[0] if default is not None and modifier is not None else None
+    if value is None or not value.is_string or modifier is None:
+        return default
+    return shown_default(interval_literal(exp.Literal.string(value.name), modifier))
+
+
+def shown_default(interval: exp.Expr) -> str:
+    """Return the text of an interval's literal without parts that are 0."""
+    return exp.Literal.string(re.sub(r"\b0 (?:months|days|microseconds) ?", "", interval.name).strip() or "0").sql()
 
 
 def default_text(value: exp.Expr) -> str | None:

@@ -59,13 +59,13 @@ def with_modified(cast: Any) -> Any:
     if modifier is None:
         return cast
     if cast.is_type(exp.DType.INTERVAL) and cast.this.is_string:
-        cast.set("this", _literal(cast.this, modifier))
+        cast.set("this", interval_literal(cast.this, modifier))
         return cast
     return exp.Anonymous(this=TO_MODIFIER, expressions=[cast, exp.Literal.number(modifier)])
 
 
-def _literal(text: exp.Expr, modifier: int) -> exp.Expr:
-    """Return the text of an interval's value. Raises Error 22007, 22008 or 22015."""
+def interval_literal(text: exp.Expr, modifier: int) -> exp.Expr:
+    """Return the text of an interval's value, as DuckDB reads it. Raises Error 22007, 22008 or 22015."""
     try:
         found = within(read_interval(text.name, fields_of(modifier)), modifier)
     except Error as error:

@@ -35,6 +35,7 @@ from sparkwave.catalog.stores.relation_store import alter_columns, drop_relation
 from sparkwave.catalog.stores.user_store import move_column_grants
 from sparkwave.catalog.types import Type
 from sparkwave.executor.epochs.standstill import standing_still
+from sparkwave.planner.batch.interval_fields import in_fields, modifier_of_column
 from sparkwave.planner.batch.values import cast_text, default_batch
 from sparkwave.planner.bind.key_resolution import check_types
 from sparkwave.planner.bind.privileges import check_owner
@@ -52,7 +53,8 @@ from sparkwave.planner.functions.unstable import random_call
 from sparkwave.planner.parse.constraints import no_padded_type
 from sparkwave.planner.parse.generated import columns_read, expression_of
 from sparkwave.planner.parse.statement import parse_statement
-from sparkwave.planner.parse.table import check_watermark_type
+from sparkwave.planner.parse.table import check_watermark_type, shown_default
+from sparkwave.planner.parse.trees import parse_tree
 from sparkwave.planner.statements import (
     AddColumn,
     AddConstraint,
@@ -550,13 +552,22 @@ def _set_default(change: _Change, action: SetDefault) -> Relation:
     if column.generated is not None:
         message = f'column "{column.name}" of relation "{change.table.name}" is a generated column'
         raise Error(message, errors.SYNTAX_ERROR, position=action.position)
-    after = replace(column, default=settled_default(change.session, action.default))
+    after = replace(column, default=settled_default(change.session, _in_fields(action.default, column, change.table)))
     if after.default is not None:
         _evaluated(change, after)  # raises if the value does not fit the type
         sinks = (r for r in change.session.context.store.catalog.relations if r.target == change.table.id)
         if draws(after.default) and any(column not in written_columns(sink, change.table) for sink in sinks):
             raise leaves_out_numbers(column, action.position)
     return change.replaced(column, after)
+
+
+def _in_fields(default: str | None, column: Column, table: Relation) -> str | None:
+    """Return a default, of which a text is read by the fields of a column of intervals."""
+    if default is None or modifier_of_column(column, table) is None:
+        return default
+    value = parse_tree(f"SELECT {default}").expressions[0]
+    made = in_fields(value, column, table)
+    return default if made is value else shown_default(made)
 
 
 def _set_not_null(change: _Change, action: SetNotNull) -> Relation:

@@ -24,6 +24,7 @@ from sparkwave.catalog.lake.translation import DuckDBError, translate
 from sparkwave.catalog.model import Column, Relation
 from sparkwave.catalog.names import quote
 from sparkwave.catalog.types import BOOLEAN, INTERVAL, TIME, VARCHAR, Type
+from sparkwave.planner.batch.interval_fields import interval_in_fields, modifier_of_column
 from sparkwave.planner.batch.query import find_relation, plan_query, select_columns
 from sparkwave.planner.batch.values import condition_text
 from sparkwave.planner.batch.write import INSERTED, resolve_target
@@ -145,6 +146,9 @@ class _TableSink:
 
     def _readable(self, array: pa.Array, column: Column) -> pa.Array:
         """Texts that DuckDB casts to the column's type as PostgreSQL does."""
+        modifier = modifier_of_column(column, self.target)
+        if modifier is not None:
+            return _intervals(array, modifier)
         if column.type in MOMENTS:
             return _moments(array, column.type, self.session.variables.date_order)
         lists = _lists(array, column)
@@ -211,6 +215,18 @@ def _at(error: BadValue, row: int, column: Column, value: object) -> BadValue:
     """The error with the place of the value."""
     error.context, error.row = f'column {column.name}: "{value}"', row
     return error
+
+
+def _intervals(array: pa.Array, modifier: int) -> pa.Array:
+    """Intervals in DuckDB's form, by the fields of their column; what is none becomes a text that DuckDB refuses."""
+
+    def read(text: str | None) -> str | None:
+        try:
+            return None if text is None else interval_in_fields(text, modifier)
+        except Error:
+            return "?"
+
+    return pa.array(map(read, array.to_pylist()), pa.string())
 
 
 def _moments(array: pa.Array, type_: Type, order: str) -> pa.Array:
