@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
-from sparkwave.catalog.model import Catalog, UserType
+from sparkwave.catalog.model import Catalog, Relation, UserType
 from sparkwave.catalog.names import quote_if_needed
 from sparkwave.catalog.relation_details import Check, Domain
 from sparkwave.catalog.types import JSON, UNRESOLVED, Type, struct_type
@@ -46,16 +46,20 @@ def find_row_type(catalog: Catalog, scope: Scope, name: Name, in_definition: boo
     if relation is None:
         raise Error(f'type "{name}" does not exist', errors.UNDEFINED_OBJECT, position=position)
     if in_definition:
-        message = f"the type of the rows of {relation.kind} {relation.name} is not supported in a definition"
-        hint = "Make a type with CREATE TYPE."
-        raise Error(message, errors.FEATURE_NOT_SUPPORTED, hint=hint, position=position)
+        raise _of_rows(relation, position)
     return struct_type((column.name, column.type) for column in relation.visible)
+
+
+def _of_rows(relation: Relation, position: int | None) -> Error:
+    message = f"the type of the rows of {relation.kind} {relation.name} is not supported in a definition"
+    hint = "Make a type with CREATE TYPE."
+    return Error(message, errors.FEATURE_NOT_SUPPORTED, hint=hint, position=position)
 
 
 def resolved(type_: Type, catalog: Catalog, scope: Scope, of_column: bool = False) -> Type:
     """Return a type with all names resolved.
 
-    Raises Error 42704, 0A000 for a domain that is not the type of a column.
+    Raises Error 42704, 0A000 for a domain, or a relation's rows, that are not the type of a column.
     """
     if type_.fields:
         fields_ = tuple((name, resolved(field, catalog, scope, False)) for name, field in type_.fields)
@@ -65,6 +69,12 @@ def resolved(type_: Type, catalog: Catalog, scope: Scope, of_column: bool = Fals
     made = find_type(catalog, scope, type_.named.schema, type_.named.name)
     if made is None:
         named = type_.named
+        relation = find(catalog, scope, Name(None, named.schema, named.name, named.position or 1))
+        if relation is not None and of_column:  # it stays as it is, whatever becomes of the relation
+            rows = struct_type((column.name, column.type) for column in relation.visible)
+            return replace(rows, dimensions=type_.dimensions)
+        if relation is not None:
+            raise _of_rows(relation, named.position)
         written = ".".join(part for part in (named.schema, named.name) if part) + "[]" * type_.dimensions
         raise Error(f'type "{written}" does not exist', errors.UNDEFINED_OBJECT, position=named.position)
     if made.domain is not None and (type_.dimensions or not of_column):
