@@ -28,9 +28,9 @@ number) or for a group's aggregate, and the view lives on; functions, operators,
 [Such rows are counted](jobs.md#rows-whose-expressions-fail). The exception is `sum` and `avg` of numerics
 with a total beyond 1e19: that view is set apart, [with its reason](jobs.md#what-cannot-follow).
 
-RisingWave's own end-to-end tests cannot be downloaded here, so they are not run whole. Of about 130 of their files 1637
-statements were copied, those that looked doubtful, and run by hand on 29 November 2026; where these pages follow
-PostgreSQL, its answer is expected. By where they stand in RisingWave's `e2e_test`, that many gave what is expected:
+RisingWave's own end-to-end tests cannot be downloaded here. Of about 130 of their files 1637 statements were copied,
+those that looked doubtful, and run by hand on 29 November 2026; where these pages follow PostgreSQL, its answer is
+expected. By where they stand in RisingWave's `e2e_test`, that many gave what is expected:
 
 | Statements of | alike | tried |
 | --- | ---: | ---: |
@@ -41,16 +41,27 @@ PostgreSQL, its answer is expected. By where they stand in RisingWave's `e2e_tes
 | batch_refresh (`refresh.interval.sec`) | 39 | 39 |
 | all | 1452 | 1637 |
 
-That is 89 % of the doubtful ones; the share of whole files was not measured. What differs:
+That is 89 % of the doubtful ones. Whole files were measured on the same day: of the 400 of `batch` and `streaming` that
+need no other service 144, drawn at random but for some long ones, were copied without their comments, and each was run
+in a database of its own. Of their 851 queries 691 (81 %) gave the same text, and 722 (85 %) the same values, where the
+text of a time or numeric is PostgreSQL's (`+00` for `+00:00`), or rows come in another order. Of the 129 others
+
+- 29 stand in files of old versions, and RisingWave answers them otherwise today: `(NULL,1)` for a row, server 8.3;
+- 26 read the internal tables of RisingWave's executors;
+- 19 follow PostgreSQL: no NULL in a primary key, `int2vector`, small floats as `1e-05`; ALTER MATERIALIZED VIEW … AS;
+- 55 need what is not there: map 21, `pgp_sym_encrypt` 9, digits of decimals 7, EMIT ON WINDOW CLOSE over a view 4,
+  arrays of arrays of different lengths 3, `rw_vnode` 3.
+
+What differs:
 
 - types that are not there: map, int256, vector, variant; NaN, infinity and numbers beyond 19 digits of decimals;
 - EMIT ON WINDOW CLOSE over the watermark of a materialized view, event-time temporal joins, the contents of internal
   state tables and of the storage's catalogs, `now()` in `generate_series` of a view;
 - functions overloaded by the types of their arguments, the normal form of SHOW CREATE FUNCTION, `pgp_sym_encrypt`,
-  `array_is_overlap`, patterns of `to_date` and `format` that are no constants, `batch_expr_strict_mode = false`;
+  `rw_vnode`, `batch_expr_strict_mode = false`;
 - REPLACE SINK, `auto.schema.change`, SETTINGS, `GRANT role … WITH INHERIT`, audit logs;
-- accepted, where RisingWave refuses it: `ARRAY[]` without a type, HOP with a negative size,
-  `SET transaction_isolation TO 'read committed'`, dropping a column of a sink's target that the sink does not write;
+- accepted, where RisingWave refuses it: `ARRAY[]` without a type, `SET transaction_isolation TO 'read committed'`,
+  dropping a column of a sink's target that the sink does not write;
 - texts: an error has no chain of causes (`error_ui`), and definitions of indexes and views have PostgreSQL's form.
 """
 

@@ -26,6 +26,7 @@ from sparkwave.planner.parse.grouped_rows import with_grouped_rows
 from sparkwave.planner.parse.limits import check_size
 from sparkwave.planner.parse.literals import with_literals
 from sparkwave.planner.parse.named_arguments import with_places
+from sparkwave.planner.parse.null_fractions import with_null_fractions
 from sparkwave.planner.parse.operator_places import TEXT
 from sparkwave.planner.parse.parameter_runs import PARAMETER_MARK, marked_parameter
 from sparkwave.planner.parse.record_functions import with_records
@@ -263,6 +264,8 @@ def parse_tree(sql: str, offset: int = 0, order: str | None = None, is_definitio
         _check_stars(tree, sql)
     if "FLOAT" in words:
         _size_floats(tree)
+    if "PERCENTILE" in words:
+        with_null_fractions(tree)
     if "CHANGELOG" in words:
         hide_times(tree)
     for exists in tree.find_all(exp.Exists):
