@@ -248,6 +248,8 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str]], Error]], ...] = (
         "{what}", errors.FEATURE_NOT_SUPPORTED)),
     (r"RANGE with composite interval that has mixed signs|Interval with mix of negative/positive entries", _says(
         "generate_series by an interval of mixed signs is not supported", errors.FEATURE_NOT_SUPPORTED)),
+    (r"Column \"(?P<name>[^\"]+)\" in EXCLUDE list not found in ", _says(
+        'column "{name}" does not exist', errors.UNDEFINED_COLUMN)),
     (r"UNNEST - unsupported extra argument|UNNEST requires a single list", lambda found: _without_types("unnest")),
     (r"Macro (?P<name>\w+)\(\) has multiple overloads that match", lambda found: Error(
         f"function {found['name']} is not unique", errors.AMBIGUOUS_FUNCTION, hint=errors.NO_BEST_FUNCTION)),

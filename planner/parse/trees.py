@@ -310,11 +310,17 @@ def _give_output(exists: exp.Exists) -> None:
 def _check_stars(tree: exp.Expr, sql: str) -> None:
     """Raise a syntax error for a star other than an output or a function's argument.
 
-    sqlglot and DuckDB take it for a value.
+    sqlglot and DuckDB take it for a value. `a.* EXCEPT (b.x)` is `a.*`, as in RisingWave.
     """
     for star in tree.find_all(exp.Star):
         if not isinstance(star.parent, (exp.Select, exp.Returning, exp.Column, exp.Dot, exp.Func)):
             raise syntax_error(sql, star.meta["start"])
+        if star.args.get("except_") and isinstance(star.parent, exp.Column) and star.parent.table:
+            own = folded(star.parent.args["table"])
+            kept = [
+                left for left in star.args["except_"] if not left.args.get("table") or folded(left.args["table"]) == own
+            ]
+            star.set("except_", kept or None)
 
 
 def _with_parameters(tree: exp.Expr, sql: str) -> exp.Expr:
