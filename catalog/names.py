@@ -52,6 +52,12 @@ def closest(name: str, names: Iterable[str]) -> str | None:
     return close[0] if close and name not in known else None
 
 
+def meant_option(name: str, known: Iterable[str]) -> str | None:
+    """Return a hint at the option that an unknown one may mean."""
+    meant = closest(name, known)
+    return f'Perhaps you meant the option "{meant}".' if meant is not None else None
+
+
 def is_temporary_schema(schema: str) -> bool:
     """Return whether a schema is for temporary tables: no other schema's name begins with `pg_temp_`."""
     return schema.startswith(f"{TEMPORARY_SCHEMA}_")

@@ -88,7 +88,7 @@ EXPRESSIONS = (
     # Bytes, encodings, flags of regular expressions, and places before the point.
     "encode(repeat(s, 19)::bytea, 'base64')", "encode(repeat('x', 57 * id)::bytea, 'base64')",
     "decode('6f' || E' \\n' || a || 'A', 'hex')", "decode(encode(s::bytea, 'base64') || E'\\n', 'base64')",
-    "a::int2 / id::int2", "pg_typeof(a::int2 / id::int2)", "pg_typeof(a::int2 % id::int2)",
+    "a::int2 / id::int2", "pg_typeof(a::int2 / id::int2)", "pg_typeof(a::int2 % id::int2)", "pg_typeof(a::int2 & 3)",
     "position('\\x6f'::bytea IN s::bytea)", "position(''::bytea IN s::bytea)",
     "overlay(s::bytea PLACING 'ZZ'::bytea FROM 2)", "overlay(s::bytea PLACING '\\x00'::bytea FROM 2 FOR id)",
     "btrim(s::bytea, '\\x6672'::bytea)", "ltrim(s::bytea, 'fo'::bytea)", "rtrim(s::bytea, 'Rr'::bytea)",

@@ -345,6 +345,19 @@ def test_unexpected_end_of_input_has_its_position(session: Connection) -> None:
     assert found.statement_position == str(len("SELECT k FROM") + 1)
 
 
+@pytest.mark.parametrize(
+    ("statement", "option"),
+    [
+        ("CREATE TABLE m (a int) WITH (appendony = true)", "appendonly"),
+        ("CREATE TABLE m (a int) APPEND ONLY WITH (retention_second = 5)", "retention_seconds"),
+        ("EXPLAIN (verbos) SELECT 1", "verbose"),
+        ("COPY t TO STDOUT WITH (formt csv)", "format"),
+    ],
+)
+def test_misspelled_options_get_a_suggestion(session: Connection, statement: str, option: str) -> None:
+    assert failure(session, statement).message_hint == f'Perhaps you meant the option "{option}".'
+
+
 def test_what_no_view_can_do_says_what_views_can_do(session: Connection) -> None:
     found = failure(session, "CREATE MATERIALIZED VIEW m AS SELECT t.k FROM t LEFT JOIN u ON t.k < u.k")
     assert found.message_primary is not None and found.message_primary.startswith("a LEFT JOIN without an equality")

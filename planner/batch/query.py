@@ -81,7 +81,7 @@ from sparkwave.planner.bind.typed_rows import with_typed_rows
 from sparkwave.planner.bind.untyped import holds_checked, with_literals_of
 from sparkwave.planner.bind.user_types import with_user_types
 from sparkwave.planner.bind.views import keep_arguments, reference
-from sparkwave.planner.bind.wide_literals import beside_constants, may_hold_smallints, widen
+from sparkwave.planner.bind.wide_literals import ARITHMETIC, BITWISE, beside_constants, may_hold_smallints, widen
 from sparkwave.planner.build.change_logs import refuse_change_logs
 from sparkwave.planner.build.handled import check_windows
 from sparkwave.planner.build.session_frames import expand_sessions
@@ -361,7 +361,7 @@ def _with_types(tree: exp.Expr, environment: Environment, typed: Typer) -> exp.E
     has_places = has_places or any(is_quotient(cast.to) for cast in tree.find_all(exp.Cast))
     has_checked = holds_checked(tree, read)
     if may_hold_smallints(tree, read):
-        pairs = beside_constants(tree)
+        pairs = beside_constants(tree, (*ARITHMETIC, *BITWISE))
         others = typed(tree, [other for _, other in pairs]) if pairs else []
         widen(zip((constant for constant, _ in pairs), others, strict=True))
     tree = with_literals_of(with_removals(tree, typed), typed, has_checked, environment.scope.order)

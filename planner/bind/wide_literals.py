@@ -10,7 +10,8 @@ from sparkwave.catalog.model import Relation
 from sparkwave.catalog.types import SMALLINT
 from sparkwave.planner.functions.typed import type_of_part
 
-_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
+ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
+BITWISE = (exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor)  # of these DuckDB takes a constant for a smallint in queries
 _LARGEST = 2**31 - 1
 
 
@@ -20,9 +21,9 @@ def may_hold_smallints(tree: exp.Expr, read: Iterable[Relation]) -> bool:
     return reads or any(kind.args["this"] == exp.DType.SMALLINT for kind in tree.find_all(exp.DataType))
 
 
-def beside_constants(tree: exp.Expr) -> list[tuple[exp.Expr, exp.Expr]]:
+def beside_constants(tree: exp.Expr, kinds: tuple[type[exp.Expr], ...] = ARITHMETIC) -> list[tuple[exp.Expr, exp.Expr]]:
     """Return the integer constants of arithmetic in a tree, each with the other operand."""
-    return [pair for node in tree.find_all(*_ARITHMETIC) for pair in _pairs(node)]
+    return [pair for node in tree.find_all(*kinds) for pair in _pairs(node)]
 
 
 def _pairs(node: exp.Expr) -> Iterator[tuple[exp.Expr, exp.Expr]]:

@@ -14,6 +14,7 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.column_names import unescaped
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Catalog, Column, Relation
+from sparkwave.catalog.names import meant_option
 from sparkwave.catalog.relation_details import APPEND_ONLY, BLACKHOLE, FILES, KAFKA, S3, TABLE, UPSERT, Sink
 from sparkwave.catalog.types import (
     BIGINT,
@@ -39,7 +40,7 @@ from sparkwave.planner.definitions.connectors import (
     S3_REQUIRED,
 )
 from sparkwave.planner.definitions.counting import draws
-from sparkwave.planner.definitions.view_options import KNOWN, meant_option, rows_a_second
+from sparkwave.planner.definitions.view_options import KNOWN, rows_a_second
 from sparkwave.planner.parse.with_options import CONNECTION
 from sparkwave.planner.plan.nodes import Item, Project
 from sparkwave.planner.statements import CreateSink, Option

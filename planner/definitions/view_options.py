@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
-from sparkwave.catalog.names import closest
+from sparkwave.catalog.names import meant_option
 from sparkwave.planner.backfill.strategy import BackfillSettings
 from sparkwave.planner.statements import Option
 
@@ -41,12 +40,6 @@ class JobOptions:
     def applied(self, settings: BackfillSettings) -> BackfillSettings:
         """Return the session's settings, overridden by the options."""
         return settings if self.rate_limit is None else replace(settings, rate_limit=self.rate_limit)
-
-
-def meant_option(name: str, known: Iterable[str]) -> str | None:
-    """Return a hint at the option that an unknown one may mean."""
-    meant = closest(name, known)
-    return f'Perhaps you meant the option "{meant}".' if meant is not None else None
 
 
 def read_options(options: tuple[Option, ...]) -> JobOptions:

@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
+from sparkwave.catalog.names import meant_option
 from sparkwave.planner.parse.tokens import TokenReader
 from sparkwave.planner.parse.trees import blank
 from sparkwave.planner.statements import (
@@ -115,7 +116,8 @@ def _option(reader: TokenReader) -> dict[str, bool | str | int]:
             return {name: chosen}
     if word == "duration_secs":
         return {"seconds": reader.integer()}
-    raise Error(f"unexpected explain options: [{word}]", errors.SYNTAX_ERROR, position=position)
+    hint = meant_option(word, (*_SWITCHES, "type", "format", "duration_secs"))
+    raise Error(f"unexpected explain options: [{word}]", errors.SYNTAX_ERROR, hint=hint, position=position)
 
 
 assert _SWITCHES | {"type", "format"} == {option.name for option in fields(ExplainOptions)}

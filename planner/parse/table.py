@@ -13,7 +13,7 @@ from sparkwave.catalog.column_names import check_distinct
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.interval_texts import UNITS
 from sparkwave.catalog.model import IGNORE, OVERWRITE, RESERVED_COLUMNS, UPDATE_IF_NOT_NULL, Conflict, Watermark
-from sparkwave.catalog.names import quote_if_needed
+from sparkwave.catalog.names import meant_option, quote_if_needed
 from sparkwave.catalog.relation_details import ALWAYS, BY_DEFAULT, Check
 from sparkwave.catalog.types import Type, parse_type
 from sparkwave.planner.parse.constraints import (
@@ -396,12 +396,23 @@ class _Additions:
     retention_s: int | None
 
 
+_OPTIONS = ("appendonly", "retention_seconds")
+
+
 def _options(reader: TokenReader) -> dict[str, tuple[str, int]]:
-    """Parse `WITH (name = value, …)` of a table; each value has the position of its name."""
+    """Parse `WITH (name = value, …)` of a table; each value has the position of its name.
+
+    Options of other systems mean nothing here. Raises Error 22023 for one that looks like one of ours.
+    """
     reader.expect("WITH")
 
     def option() -> tuple[str, tuple[str, int]]:
         position, name = reader.offset + 1, reader.option_name()
+        hint = meant_option(name.lower(), _OPTIONS)
+        if hint is not None:
+            raise Error(
+                f'unrecognized parameter "{name}"', errors.INVALID_PARAMETER_VALUE, hint=hint, position=position
+            )
         return name.lower(), (reader.value() if reader.accept("=") else "true", position)
 
     return dict(reader.parenthesised(option))

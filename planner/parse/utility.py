@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
-from sparkwave.catalog.names import quote_if_needed
+from sparkwave.catalog.names import meant_option, quote_if_needed
 from sparkwave.catalog.relation_details import STREAMING
 from sparkwave.planner.parse.alter_job import parse_alter_fragment, parse_alter_streaming
 from sparkwave.planner.parse.alter_source import parse_alter_source
@@ -129,7 +129,8 @@ def _copy_options(reader: TokenReader, is_from: bool) -> tuple[str, dict[str, st
                     message = f"COPY {word} must be a single one-byte character"
                     raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=position)
             case _:
-                raise Error(f'option "{word}" not recognized', errors.SYNTAX_ERROR, position=position)
+                hint = meant_option(word, (*_COPY_OPTIONS, *_FORCED))
+                raise Error(f'option "{word}" not recognized', errors.SYNTAX_ERROR, hint=hint, position=position)
     format_ = str(found.pop("format", "text"))
     if format_ not in ("text", "csv", "binary"):
         raise Error(f'COPY format "{format_}" not recognized', errors.INVALID_PARAMETER_VALUE)
@@ -141,6 +142,7 @@ def _copy_options(reader: TokenReader, is_from: bool) -> tuple[str, dict[str, st
     return format_, found
 
 
+_COPY_OPTIONS = ("format", "header", "delimiter", "null", "quote", "escape", "encoding")
 _FORCED = ("force_quote", "force_not_null", "force_null")
 
 
