@@ -315,11 +315,6 @@ class Type:
         return self.name == "json" or any(field.holds_json for _, field in self.fields)
 
     @property
-    def holds_documents(self) -> bool:
-        """Whether it is json or jsonb, an array of it, or a struct with it."""
-        return self.name in ("json", "jsonb") or any(field.holds_documents for _, field in self.fields)
-
-    @property
     def is_text_in_lake(self) -> bool:
         """Whether the lake stores it as text: it has no enums and unions, and Parquet's intervals no sign and
         microseconds.

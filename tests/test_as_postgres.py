@@ -65,6 +65,8 @@ EXPRESSIONS = (
     r"regexp_instr(s, '(?<=f)o')", r"regexp_substr(s, 'o(?=b)')", r"substring(s FROM '(.)\1')",
     "regexp_replace(s, 'x*', 'y', 1, 2)", "regexp_instr(s, '(o)b', 1, 1, 0, '', 1)",
     "regexp_replace(s, 'O', '-', left('ig', id))",
+    "s || iv", "iv || s", "s || f", "(f * 2)::real || s", "s || (d - 800000)",
+    "json_build_array(1.50, f)", "row_to_json(row(1.50, f, s))", "to_json(ARRAY[1.50, 2.25])", "to_json(2.50)",
     r"s ~ '\mfoo'", r"s ~ '\m(foo|a)(b+|\()'", r"'x ' || s ~ 'x\M'", r"s ~ '\yfoo'", r"s ~* 'r\Z'", r"s ~ '\Afoo'",
     r"'x' || s ~ '\Yfoo'", r"s || ' foo' ~ ' [[:<:]]foo[[:>:]]'", r"s ~ 'f\u006f'", "s ~ '***=a('",
     r"regexp_replace(s, '((o)(b))', '[\3\2\1]')", "regexp_match(s, left(p, 0) || '((o)(b))')",

@@ -19,7 +19,7 @@ from sparkwave.catalog.types import INTEGER, INTERVAL, JSONB, REAL, TIME, TIMEST
 from sparkwave.planner.bind.binder import Scope, annotated, expand_rows, resolve
 from sparkwave.planner.bind.lateral_types import annotate_with_laterals
 from sparkwave.planner.functions.documents import makes_document
-from sparkwave.planner.functions.duckdb_spelling import for_duckdb
+from sparkwave.planner.functions.duckdb_spelling import BESIDE_TEXTS, for_duckdb
 from sparkwave.planner.functions.json_checks import check_json
 from sparkwave.planner.functions.operators import as_call
 from sparkwave.planner.functions.result_types import Known, holds_json, holds_struct
@@ -89,10 +89,11 @@ def _reads_types(node: exp.Expr) -> bool:
 
 
 def _is_concatenated(node: exp.Expr) -> bool:
-    """Return whether a node is `||` of arrays or jsonb, one of its sides, or jsonb beside a text."""
+    """Return whether a node is `||` of arrays or jsonb, one of its sides, or beside a text and of a text of its own."""
     both = node if isinstance(node, exp.DPipe) else node.parent
     type_ = sql_type(both.type) if isinstance(both, exp.DPipe) else None
-    return type_ is not None and (JSONB in (type_, sql_type(node.type)) or type_.dimensions > 0)
+    is_beside = sql_type(node.type) in BESIDE_TEXTS
+    return type_ is not None and (is_beside or type_ == JSONB or type_.dimensions > 0)
 
 
 def _is_part(node: exp.Expr) -> bool:

@@ -103,6 +103,10 @@ from sparkwave.planner.parse.trees import position_of
 
 _Args = list[exp.Expr]
 _TEXTS: dict[Known, str] = {QUOTIENT: "quotient_text", JSONB: "sorted_text"}
+# Functions of values beside a text in `||`, whose own texts differ from PostgreSQL's.
+BESIDE_TEXTS: dict[Known, str] = {
+    **_TEXTS, **dict.fromkeys((INTERVAL, DOUBLE, REAL, DATE, TIMESTAMP, TIMESTAMPTZ), "to_text"),
+}  # fmt: skip
 _SHIFTS: dict[type[exp.Expr], str] = {
     exp.BitwiseLeftShift: "shift_left",
     exp.BitwiseRightShift: "shift_right",
@@ -280,7 +284,7 @@ def _concatenation(node: exp.DPipe, lenient: bool) -> exp.Expr | None:
         return ours("jsonb_concat", node.this, node.expression)
     if type_ is None or not type_.dimensions:
         for side in list(node.iter_expressions()):
-            if (text := _TEXTS.get(type_of_part(side))) is not None:
+            if (text := BESIDE_TEXTS.get(type_of_part(side))) is not None:
                 side.replace(ours(text, side.copy()))
         return node
     sides = [_as_array(side, type_, lenient) for side in (node.this, node.expression)]

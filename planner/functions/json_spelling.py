@@ -21,6 +21,7 @@ from sparkwave.planner.functions.typed import data_type, type_of_part
 from sparkwave.planner.parse.trees import position_of
 
 _Args = list[exp.Expr]
+_NUMBERS = ("numeric", "real", "double precision")
 
 
 def document(value: exp.Expr) -> exp.Expr:
@@ -89,13 +90,20 @@ def _text(value: exp.Expr) -> exp.Expr:
         return exp.cast(value, "VARCHAR", dialect="duckdb")
     if type_ == JSONB:
         return ours("jsonb_text", value)
-    if type_ is not None and type_.holds_documents and not isinstance(value, exp.Literal):
+    if type_ is not None and (type_.dimensions or type_.fields) and _keeps_text(type_):
         return _text_of_parts(value, type_)
+    if type_ is not None and type_.name in _NUMBERS and not type_.dimensions:
+        return exp.cast(in_document(value), "VARCHAR", dialect="duckdb")
     return exp.cast(duckdb_call("to_json", in_document(value)), "VARCHAR", dialect="duckdb")
 
 
+def _keeps_text(type_: Type) -> bool:
+    """Return whether an array or row has values whose texts DuckDB would change: documents, and 1.50."""
+    return type_.name in ("json", "jsonb", *_NUMBERS) or any(_keeps_text(field) for _, field in type_.fields)
+
+
 def _text_of_parts(value: exp.Expr, type_: Type) -> exp.Expr:
-    """Return the text of an array or row with documents, which keep their own texts: `[{"a": 1},{"a": 2}]`."""
+    """Return the text of an array or row whose parts keep their own texts: `[{"a": 1},{"a": 2}]`, `[1.50]`."""
     if type_.dimensions:
         element = exp.column(ELEMENT)
         element.type = data_type(type_.element)
