@@ -266,6 +266,11 @@ class Type:
         return not self.dimensions and self.name in ("real", "double precision")
 
     @property
+    def has_floats(self) -> bool:
+        """Whether it is a float, or has floats within."""
+        return self.name in ("real", "double precision") or any(type_.has_floats for _, type_ in self.fields)
+
+    @property
     def is_numeric(self) -> bool:
         return not self.dimensions and (self.is_integer or self.is_float or self.name == "numeric")
 

@@ -17,8 +17,9 @@ from test_retention import opened, run
 from sparkwave.catalog.lake import change_feed, compaction, table_contents
 from sparkwave.catalog.lake.change_feed import keep_changes, table_changes
 from sparkwave.catalog.lake.compaction import File, Table, tables_to_compact
-from sparkwave.catalog.lake.ducklake import INLINED_ROWS, Cursor, Lake, at_one_moment
+from sparkwave.catalog.lake.ducklake import Cursor, Lake, at_one_moment
 from sparkwave.catalog.lake.expiry import expire
+from sparkwave.catalog.lake.inlining import INLINED_ROWS
 from sparkwave.catalog.lake.storage import Storage
 from sparkwave.catalog.lake.translation import DuckDBError
 from sparkwave.catalog.names import METADATA, LakeTable

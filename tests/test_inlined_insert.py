@@ -12,8 +12,9 @@ import pytest
 from marking import long_but
 from servers import Server, rows
 
-from sparkwave.catalog.lake.ducklake import INLINED_ROWS, Cursor, Lake
+from sparkwave.catalog.lake.ducklake import Cursor, Lake
 from sparkwave.catalog.lake.inlined_insert import InlinedInserts, Unfit, may_fit
+from sparkwave.catalog.lake.inlining import INLINED_ROWS
 from sparkwave.catalog.lake.lake_tables import inlined_tables, locate
 from sparkwave.catalog.lake.storage import Storage
 from sparkwave.catalog.model import Column, Relation
@@ -68,6 +69,9 @@ def opened(directory: Path, target: Relation) -> tuple[Lake, Cursor]:
     columns = ", ".join(f"{column.lake_name} {column.type.in_lake()}" for column in target.columns)
     cursor.execute(f'CREATE SCHEMA IF NOT EXISTS lake."{target.lake_table.schema}"')
     cursor.execute(f"CREATE TABLE {target.lake_name} ({columns}); CREATE TEMPORARY TABLE {STAGED} ({columns})")
+    # The values are floats of few digits, so DuckLake may inline them.
+    place = f"schema => '{target.lake_table.schema}', table_name => '{target.lake_table.name}'"
+    cursor.execute(f"CALL lake.set_option('data_inlining_row_limit', '{INLINED_ROWS}', {place})")
     return lake, cursor
 
 

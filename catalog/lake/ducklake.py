@@ -25,6 +25,7 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake import identity
 from sparkwave.catalog.lake.duckdb_threads import Threads
 from sparkwave.catalog.lake.extensions import load_extensions
+from sparkwave.catalog.lake.inlining import Inlining
 from sparkwave.catalog.lake.lake_tables import locate, made_at
 from sparkwave.catalog.lake.memory_transactions import first_row, rollback
 from sparkwave.catalog.lake.migrating import migrate, version_of
@@ -60,8 +61,6 @@ SETTINGS = (
 FILE_SIZE = "64MB"
 # Stands for all tables that a short transaction writes.
 _ANY_TABLE = LakeTable("", "")
-# Up to so many rows are as fast to write into the catalog, as an INSERT, as to a file, and faster to read.
-INLINED_ROWS = 32
 
 
 @dataclass(frozen=True)
@@ -178,15 +177,17 @@ class Lake:
         target = literal(self.storage.target(self.read_only))
         options = f"DATA_PATH {literal(str(self.data_path))}{', READ_ONLY' if self.read_only else ''}"
         connection.execute(f"ATTACH {target} AS lake ({options})")
+        gated = cast(Cursor, GatedCursor(connection.cursor(), self._gate))
+        self.inlining = Inlining(connection.cursor(), gated, is_exact=self.storage.catalog is not None)
         if self.identity is not None:
             identity.establish(connection, METADATA, self.storage, self.identity)
             # Small files: deleted rows cost a read of their whole file (`catalog.lake.change_feed`), and so does a
             # slice of a backfill.
             connection.execute(f"CALL lake.set_option('target_file_size', '{FILE_SIZE}')")
-            connection.execute(f"CALL lake.set_option('data_inlining_row_limit', '{INLINED_ROWS}')")
             # Numbers and times as differences: less than half the bytes, and a scan takes a third less processor time.
             connection.execute("CALL lake.set_option('parquet_version', '2')")
             migrate(connection)
+            self.inlining.start()
         elif self.lease is not None:
             self._check_version(connection)
         self.commit_time_us = _last_commit_time(connection)
@@ -378,11 +379,14 @@ class Lake:
         if self.lease is not None:
             self.lease.check()
         self.commit_time_us = time_us
+        changes_schema = isinstance(cursor, GatedCursor) and cursor.changes_schema
         with self._end_lock, COMMIT_SECONDS.time(), self._reading_schema_after(cursor):
             self._newest = None
             cursor.commit()
             self._newest = newest
         LAKE_COMMITS.inc()
+        if changes_schema:
+            self.inlining.keep_floats_out()
         with self._committed:
             self.commits += 1
             self._committed.notify_all()

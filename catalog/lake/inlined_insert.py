@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from sparkwave.catalog.lake.ducklake import INLINED_ROWS, Cursor, Snapshot
+from sparkwave.catalog.lake.ducklake import Cursor, Snapshot
+from sparkwave.catalog.lake.inlining import INLINED_ROWS
 from sparkwave.catalog.lake.lake_tables import locate
 from sparkwave.catalog.lake.memory_transactions import first_row
 from sparkwave.catalog.model import REPLACE, Column, Relation

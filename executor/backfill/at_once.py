@@ -119,9 +119,12 @@ def _store(
     with epoch_of(work, coordinator, cursor, snapshot) as epoch:
         if epoch is None:
             return None
+        fields = (*work.view.plan.root.fields, *(f for state in work.view.plan.states for f in state.node.fields))
+        has_floats = any(field.type.has_floats for field in fields)
         with work.store.change(cursor):
             view = View(add(cursor), work.view.plan)
             add_created_job(cursor, replace(work.job, id=view.relation.id))
-            fill.of(view).apply(cursor)
+            with work.lake.inlining.off(has_floats):
+                fill.of(view).apply(cursor)
             store_epoch(cursor, epoch)  # the view has applied it, too
         return view

@@ -109,7 +109,7 @@ def alter_table(session: Session, statement: AlterTable) -> Result:
     context = session.context
     alone = standing_still(context.coordinator, context.store, [table], session.running.is_cancelled)
     with alone if in_lake else contextlib.nullcontext():
-        with session.context.store.change() as cursor:
+        with context.store.change() as cursor:
             found = _find(session, statement)  # again, since another session may have changed it meanwhile
             if found.id != table.id:
                 message = f'another table has just become "{statement.name}"'
@@ -521,7 +521,8 @@ def _rewrite(change: _Change, column: Column, action: SetType) -> Relation:
         raise Error(message, errors.FEATURE_NOT_SUPPORTED, hint=hint, position=action.position)
     in_lake = f"CAST({quote(column.lake_name)} AS {target.duckdb()})"
     values = in_lake if restructures else cast_text(column.from_lake, column.type, target)
-    altered, made = rewritten_column(change.cursor, table, column, target, values, change.id)
+    with change.session.context.lake.inlining.off(target.has_floats):
+        altered, made = rewritten_column(change.cursor, table, column, target, values, change.id)
     for other in {other.id: other for other, _ in change.foreign_keys()}.values():
         change.put_referencing(with_lake_column(other, table.id, column.lake_name, made.lake_name))
     altered = with_length(with_lake_column(altered, table.id, column.lake_name, made.lake_name), made, action.length)

@@ -8,8 +8,9 @@ from itertools import accumulate
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
-from sparkwave.catalog.lake.ducklake import INLINED_ROWS, Cursor
+from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.inlined_insert import Unfit, may_fit
+from sparkwave.catalog.lake.inlining import INLINED_ROWS
 from sparkwave.catalog.model import Column, Relation
 from sparkwave.catalog.names import quote
 from sparkwave.catalog.relation_details import NO_CONSTRAINTS
