@@ -54,8 +54,8 @@ text of a time or numeric is PostgreSQL's (`+00` for `+00:00`), or rows come in 
 
 Outside `batch` and `streaming` there are 204 files that need no other service; of these, in a random order (seed 31),
 the first 54 were copied without their comments, but those about licences, with millions of rows or with hardly a query;
-in four a record was changed or left out. Of their 255 queries 205 (80 %) gave RisingWave's rows before what differed
-was looked at, 213 (84 %) after; of the statements that succeed 763 of 815, of those that fail 82 of 96, with RisingWave's
+in four a record was changed or left out. Of their 255 queries 205 (80 %) gave RisingWave's rows at first, 213 (84 %)
+after what differed was looked at; of the statements that succeed 763 of 815, of those that fail 82 of 96, with its
 words where they are asked for 40 of 62. Of the other 42 queries 11 are about compaction groups of RisingWave's storage,
 7 about structs without fields, 6 about tables with map. What differs:
 
