@@ -7,9 +7,10 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from test_retention import opened, run
+from test_retention import forget, opened, run
 
 from sparkwave.catalog.lake.extensions import load_extension
+from sparkwave.catalog.names import METADATA
 from sparkwave.server.dispatch import Client
 
 CHANCE = random.Random(7)
@@ -69,3 +70,19 @@ def check(client: Client) -> None:
     assert same(client, "SELECT id, s FROM late") and same(client, "SELECT id, a[1] FROM t")
     [(wrong,)] = run(client, "SELECT count(*) FROM t WHERE r <> f::real OR f NOT IN (SELECT f FROM early)")
     assert wrong == 0
+
+
+def test_limits_of_dropped_tables_go(tmp_path: Path) -> None:
+    """DuckLake keeps them as long as the lake lives."""
+    with opened(tmp_path) as (context, client):
+        limited = f"SELECT count(*) FROM {METADATA}.ducklake_metadata WHERE scope = 'table'"
+
+        def count() -> object:
+            return context.lake.cursor().execute(limited).fetchall()[0][0]
+
+        run(client, "CREATE TABLE a (f float8)", "CREATE TABLE b (f STRUCT<x real[]>)", "CREATE TABLE c (n int)")
+        assert count() == 2
+        run(client, "ALTER TABLE c ADD COLUMN f float8", "DROP TABLE a", "INSERT INTO c VALUES (1, 2)")
+        assert count() == 3
+        forget(context)
+        assert count() == 2

@@ -44,7 +44,12 @@ def expire(cursor: Cursor, before: int, most: int) -> int:
 
 
 def delete_dead_rows(cursor: Cursor) -> int:
-    """Delete inlined rows that no snapshot sees: those that ended at or before the oldest. Returns their number."""
+    """Delete inlined rows that no snapshot sees: those that ended at or before the oldest. Returns their number.
+
+    Options of tables that no snapshot has go, too (`catalog.lake.inlining`).
+    """
+    present = f"SELECT table_id FROM {METADATA}.ducklake_table"
+    cursor.execute(f"DELETE FROM {METADATA}.ducklake_metadata WHERE scope = 'table' AND scope_id NOT IN ({present})")
     tables = cursor.execute(f"SELECT table_name FROM {METADATA}.ducklake_inlined_data_tables").fetchall()
     oldest = f"(SELECT min(snapshot_id) FROM {METADATA}.ducklake_snapshot)"
     deleted = 0
