@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-PLANNER = 13  # that of new definitions
+PLANNER = 14  # that of new definitions
 
 ESCAPED_NAMES = 3  # columns of any name; before, a few names were refused
 EXACT_AVERAGES = 4  # avg() of integers and numerics is a numeric; before, it was of double precision
@@ -24,6 +24,7 @@ DEPENDENT_COLUMNS = 10  # a primary key in GROUP BY stands for its table's colum
 WRITTEN_NAMES = 11  # an unnamed variance(x) is named variance; before, it was var_samp
 EXACT_DIGITS = 12  # computed numerics keep more than ten digits after the point; before, they were rounded
 EXACT_ROUNDS = 13  # round(i, 2) of an integer is a numeric, percentile_cont of a real a double; before, other floats
+WIDE_BITS = 14  # the same as WIDE_LITERALS for & | #
 
 _VERSION: ContextVar[int] = ContextVar("planner", default=PLANNER)
 

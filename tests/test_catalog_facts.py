@@ -164,8 +164,8 @@ def test_the_functions_that_are_listed_can_be_called(session: Connection) -> Non
     for _, name, kind, types, names in found:
         if "internal" in names or name in _ORDERED_SETS or name.endswith("build_object"):
             continue  # input and output of types, which no statement calls, and what wants constants or pairs
-        if name == "array_flatten":
-            continue  # wants an array of arrays
+        if name == "array_flatten" or "extract_path" in name:
+            continue  # wants an array of arrays, or texts, of which pg_proc has the array
         nulls = [f"NULL::{_STAND_INS.get(each, type_)}" for each, type_ in zip(names, types, strict=True)]
         try:
             session.execute(f"SELECT {name}({', '.join(nulls)}){' OVER ()' if kind == 'w' else ''}")

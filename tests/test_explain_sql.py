@@ -4,7 +4,6 @@ operator's old rows to its new ones."""
 from __future__ import annotations
 
 import random
-from pathlib import Path
 
 import duckdb
 import pytest
@@ -13,6 +12,7 @@ from sqlglot import exp
 from test_explain import planned, tables
 
 from sparkwave.catalog.database_functions import define_functions
+from sparkwave.catalog.system import system_views
 from sparkwave.planner.delta import operator_sql
 from sparkwave.planner.explain.incremental import operator_delta
 from sparkwave.planner.functions.emit import to_sql
@@ -33,7 +33,7 @@ from sparkwave.planner.plan.nodes import (
 )
 from sparkwave.planner.plan.stream_plan import StreamPlan
 
-SCALAR = Path(__file__).parent.parent / "catalog" / "system" / "scalar.sql"
+SCALAR = system_views._SCRIPTS["scalar"]
 SEEDS = 40
 ROWS = 8
 # A value of each column of `fuzz.standard.TABLES`.
@@ -129,7 +129,7 @@ def test_each_operators_changes_lead_from_old_to_new(seed: int) -> None:
     with duckdb.connect() as connection:
         connection.execute("SET integer_division = true")
         define_functions(connection)
-        connection.execute(f"CREATE SCHEMA pg; {SCALAR.read_text()}")
+        connection.execute(f"CREATE SCHEMA pg; {SCALAR}")
         fill(connection, random.Random(seed))
         for number, node in enumerate(walk(plan.root), 1):
             label = labels[id(node)] = f"n{number}"

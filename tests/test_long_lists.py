@@ -206,7 +206,8 @@ def test_explain_prints_each_constant(listed: Connection) -> None:
     sql = f"SELECT k FROM listed WHERE {filled('k IN ({})', [*NUMBERS, '-5'])}"
     for explained in (sql, f"CREATE MATERIALIZED VIEW explained AS {sql}"):
         plan = "\n".join(line for (line,) in rows(listed, f"EXPLAIN {explained}"))
-        assert "1000:Int32, 1001:Int32" in plan and f"{NUMBERS[-1]}:Int32" in plan
+        shown = "{}:Int32" if "MATERIALIZED" in explained else "k = Int32({})"
+        assert all(shown.format(number) in plan for number in ("1000", "1001", NUMBERS[-1]))
 
 
 def test_a_list_is_a_node_for_each_kind() -> None:

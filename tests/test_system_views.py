@@ -281,7 +281,7 @@ def test_catalog_rows(cursor: Cursor, sql: str, expected: list[tuple]) -> None:
         ("'pg_catalog.pg_class'::regclass = 1259", True),
         ("'int4'::regtype", "integer"),
         ("to_regclass('nosuch')", None),
-        ("to_regtype('varchar')", 1043),
+        ("to_regtype('varchar')", "character varying"),
         ("format_type(1700, 655366)", "numeric(10,2)"),
         ("format_type('_int4'::regtype, NULL)", "integer[]"),
         ("1 = ANY('{1,2}')", True),

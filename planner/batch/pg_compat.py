@@ -98,8 +98,7 @@ def _has_name(item: exp.Expr) -> bool:
     """Return whether a SELECT item keeps its name through the rules."""
     if isinstance(item, exp.Column):
         return item.name.lower() not in KEYWORDS | HIDDEN_COLUMNS
-    is_named = isinstance(item, exp.Alias | exp.Aliases) or (isinstance(item, exp.Subquery) and item.alias != "")
-    return is_named or item.is_star
+    return isinstance(item, exp.Alias | exp.Aliases) or item.is_star
 
 
 def named_object(parameter: exp.Parameter) -> int | None:

@@ -107,12 +107,13 @@ _ARGUMENTS = _table({
 CALLS: dict[str, tuple[str, ...]] = {
     name: tuple(words.split())
     for names, words in {
-        "jsonb_typeof jsonb_array_length jsonb_pretty jsonb_strip_nulls jsonb_array_elements jsonb_array_elements_text "
+        "jsonb_typeof jsonb_array_length jsonb_pretty jsonb_array_elements jsonb_array_elements_text "
         "jsonb_object_keys jsonb_each jsonb_each_text jsonb_to_record jsonb_to_recordset "
         "jsonb_populate_record jsonb_populate_recordset": "jsonb",
-        "json_typeof json_array_length json_strip_nulls json_array_elements json_array_elements_text json_object_keys "
+        "json_typeof json_array_length json_array_elements json_array_elements_text json_object_keys "
         "json_each json_each_text json_to_record json_to_recordset json_populate_record "
         "json_populate_recordset": "json",
+        "jsonb_strip_nulls": "jsonb boolean", "json_strip_nulls": "json boolean",
         "jsonb_extract_path jsonb_extract_path_text jsonb_exists": "jsonb text",
         "json_extract_path json_extract_path_text": "json text",
         "jsonb_exists_any jsonb_exists_all": "jsonb text[]",

@@ -23,7 +23,7 @@ from sparkwave.planner.bind.comparison_keys import compare_by_keys
 from sparkwave.planner.bind.escapes import escape_outputs, escape_query, unescape_outputs
 from sparkwave.planner.bind.output_names import UNNAMED
 from sparkwave.planner.bind.untyped import type_literals
-from sparkwave.planner.bind.wide_literals import beside_constants, widen
+from sparkwave.planner.bind.wide_literals import ARITHMETIC, BITWISE, beside_constants, widen
 from sparkwave.planner.build.view_query import build
 from sparkwave.planner.build.window_close import on_window_close
 from sparkwave.planner.definitions.sinks import planned_sink, target_of
@@ -285,7 +285,8 @@ def _built(streaming: Streaming, catalog: Catalog, scope: Scope, escapes: bool) 
     bound = bind(streaming.query, catalog, scope)
     check_streamed(bound)
     type_literals(bound, scope.planner >= since.TYPED_OUTPUTS, None if scope.is_stored else scope.order)
-    if scope.planner >= since.WIDE_LITERALS and widen(beside_constants(bound.tree)):
+    kinds = (*ARITHMETIC, *BITWISE) if scope.planner >= since.WIDE_BITS else ARITHMETIC
+    if scope.planner >= since.WIDE_LITERALS and widen(beside_constants(bound.tree, kinds)):
         annotate_again(bound)
     has_spreads = with_numeric_spreads(bound.tree, type_of_part)
     if compare_by_keys(bound.tree, list) or has_spreads:
