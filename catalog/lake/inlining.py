@@ -8,12 +8,15 @@ that Sparkwave writes into the catalog itself, as they are (`catalog.lake.inline
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sparkwave.catalog.lake.translation import Cursor
+from sparkwave.catalog.lake.translation import Cursor, DuckDBError
 from sparkwave.catalog.locks import RankedLock
 from sparkwave.catalog.names import METADATA, SYSTEM_SCHEMA, literal
+
+logger = logging.getLogger(__name__)
 
 # Up to so many rows are as fast to write into the catalog, as an INSERT, as to a file, and faster to read.
 INLINED_ROWS = 32
@@ -49,12 +52,18 @@ class Inlining:
         self.keep_floats_out()
 
     def keep_floats_out(self) -> None:
-        """Have the rows of new tables with floats in files. Call this after each commit that makes or alters tables."""
+        """Have the rows of new tables with floats in files. Call this after each commit that makes or alters tables.
+
+        The commit has succeeded, whatever happens here: what cannot be set is set after the next one.
+        """
         if self._is_exact:
             return
-        with self._lock:
-            for schema, table in self._catalog.execute(_NEW_WITH_FLOATS).fetchall():
-                self._set(0, f"schema => {literal(schema)}", f"table_name => {literal(table)}")
+        try:
+            with self._lock:
+                for schema, table in self._catalog.execute(_NEW_WITH_FLOATS).fetchall():
+                    self._set(0, f"schema => {literal(schema)}", f"table_name => {literal(table)}")
+        except DuckDBError:
+            logger.warning("new tables with floats may store them rounded until the schema changes", exc_info=True)
 
     @contextmanager
     def off(self, has_floats: bool) -> Iterator[None]:
