@@ -24,6 +24,7 @@ DEPENDENT_COLUMNS = 10  # a primary key in GROUP BY stands for its table's colum
 WRITTEN_NAMES = 11  # an unnamed variance(x) is named variance; before, it was var_samp
 EXACT_DIGITS = 12  # computed numerics keep more than ten digits after the point; before, they were rounded
 EXACT_ROUNDS = 13  # round(i, 2) of an integer is a numeric, percentile_cont of a real a double; before, other floats
+NEAREST_FLOATS = 14  # a number of more than 15 digits beside a float is the nearest float; before, one beside it
 WIDE_BITS = 14  # the same as WIDE_LITERALS for & | #
 
 _VERSION: ContextVar[int] = ContextVar("planner", default=PLANNER)

@@ -68,6 +68,7 @@ from sparkwave.planner.bind.binder import (
 from sparkwave.planner.bind.collations import check_text, operand_of, position_of_collation
 from sparkwave.planner.bind.comparison_keys import compare_by_keys, may_need_keys
 from sparkwave.planner.bind.dependent_columns import group_by_dependents
+from sparkwave.planner.bind.float_literals import as_floats, long_constants
 from sparkwave.planner.bind.function_queries import is_source
 from sparkwave.planner.bind.merged_columns import columns_in, expand_natural, expand_stars
 from sparkwave.planner.bind.output_names import name_outputs
@@ -364,6 +365,9 @@ def _with_types(tree: exp.Expr, environment: Environment, typed: Typer) -> exp.E
         pairs = beside_constants(tree, (*ARITHMETIC, *BITWISE))
         others = typed(tree, [other for _, other in pairs]) if pairs else []
         widen(zip((constant for constant, _ in pairs), others, strict=True))
+    if pairs := long_constants(tree):
+        others = typed(tree, [other for _, other in pairs])
+        as_floats(zip((constant for constant, _ in pairs), others, strict=True))
     tree = with_literals_of(with_removals(tree, typed), typed, has_checked, environment.scope.order)
     if may_need_keys(tree, read):
         compare_by_keys(tree, lambda nodes: typed(tree, nodes))
