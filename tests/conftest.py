@@ -31,6 +31,15 @@ def catalogs(request: pytest.FixtureRequest) -> Iterator[None]:
     started.stop()
 
 
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[psycopg.Connection[Any]]:
+    """A client of a real PostgreSQL, for all tests of a file."""
+    started = Postgres()
+    with started.connect() as connection:
+        yield connection
+    started.stop()
+
+
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
     """A server of the test's own, without Spark until a view needs it."""

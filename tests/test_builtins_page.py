@@ -15,7 +15,6 @@ import extreme_values as extremes
 import psycopg
 import pytest
 from extreme_differences import ANY, DIFFERENCES
-from postgres import Postgres
 from servers import Server
 from test_extreme_values import KINDS, KNOWN, Kind, is_accepted
 from view_functions import view_database
@@ -45,14 +44,6 @@ _SHORT = {
     "character varying": "text", "double precision": "float8", "timestamp without time zone": "timestamp",
     "timestamp with time zone": "timestamptz", "time without time zone": "time",
 }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[Connection]:
-    started = Postgres()
-    with started.connect() as connection:
-        yield connection
-    started.stop()
 
 
 @pytest.mark.long

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,6 @@ import extreme_values as extremes
 import psycopg
 import pytest
 from extreme_differences import explained
-from postgres import Postgres
 from servers import Server, refused
 from test_functions import same_value
 from test_golden import plan_over
@@ -49,14 +48,6 @@ KNOWN = {
 ALL_ROWS = extremes.rows(13)
 ROWS = ALL_ROWS[::6]
 _TOGETHER = 30
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[Connection]:
-    started = Postgres()
-    with started.connect() as connection:
-        yield connection
-    started.stop()
 
 
 @pytest.fixture(scope="module")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import psycopg
 import pytest
-from postgres import Postgres
 from servers import Server
 
 Connection = psycopg.Connection[Any]
@@ -46,14 +44,6 @@ epoch;1 yrs 2 mos;1 microsecond;3 milliseconds;1 c;1 mil;7 dec;P-1Y;P1Y-2M;PT-5M
 2147483648 days;9223372036854 seconds;1 day 1 hour 1 minute 1.5 seconds 3 ms;1 year 2 mons 3 days 04:05:06.789
 10:00 1.5 days
  1 day ;1 day\t2 hours;1_000 days;1 Day 2 HOURS;1,5 days;1 day -;--1 day;+1 mon -2 days"""
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[Connection]:
-    started = Postgres()
-    with started.connect() as connection:
-        yield connection
-    started.stop()
 
 
 def test_intervals_are_postgresqls_in_queries_and_views(in_process_server: Server, postgres: Connection) -> None:

@@ -9,7 +9,6 @@ import duckdb
 import extreme_values as extremes
 import psycopg
 import pytest
-from postgres import Postgres
 from sqlglot import exp
 from test_extreme_values import KINDS, read_value
 from test_golden import plan_over
@@ -51,15 +50,6 @@ TEMPTING = {
     ),
     "windows": ("sum(a2 + 1) OVER (PARTITION BY a1)", "lag(a2 / b2) OVER (ORDER BY n)", "count(a7::int) OVER ()"),
 }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[psycopg.Connection[object]]:
-    """Its catalog tells what functions there are."""
-    started = Postgres()
-    with started.connect() as connection:
-        yield connection
-    started.stop()
 
 
 @pytest.fixture(scope="module")

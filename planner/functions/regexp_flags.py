@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from sqlglot import exp
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
+from sparkwave.catalog.regular_expressions import Flags
 
 # Where functions have their flags: by the number of arguments, the place of the last.
 _PLACES: dict[str, dict[int, int]] = {
@@ -22,26 +22,13 @@ _PLACES: dict[str, dict[int, int]] = {
 _WHERE_G = frozenset({"regexp_replace", "regexp_all_matches"})
 # Flags that DuckDB reads as PostgreSQL does.
 _SAME = frozenset("gics")
-# Whether a dot matches the end of a line, and whether ^ and $ match at lines.
-_LINES = {"n": (False, True), "m": (False, True), "p": (False, False), "w": (True, True), "s": (True, False)}
 
 
-@dataclass(frozen=True)
-class Flags:
-    """The flags of a call. `dot_matches_all` and `by_lines` are about ends of lines."""
-
-    is_all: bool = False
-    ignores_case: bool = False
-    dot_matches_all: bool = True
-    by_lines: bool = False
-    is_expanded: bool = False
-    is_literal: bool = False
-
-    @property
-    def opening(self) -> str:
-        """What is before a pattern, with a parenthesis behind it; nothing where all is usual."""
-        marks = ("i" if self.ignores_case else "") + ("m" if self.by_lines else "")
-        return f"(?{marks}{'' if self.dot_matches_all else '-s'}:" if marks or not self.dot_matches_all else ""
+def _opening(flags: Flags) -> str:
+    """Return what is before a pattern, with a parenthesis behind it; nothing where all is usual."""
+    marks = ("i" if flags.ignores_case else "") + ("m" if flags.by_lines else "")
+    marks += "-s" if flags.dot_excludes_lines else ""
+    return f"(?{marks}:" if marks else ""
 
 
 def flags_of(name: str, count: int) -> int | None:
@@ -51,29 +38,15 @@ def flags_of(name: str, count: int) -> int | None:
 
 def read_flags(name: str, text: str) -> Flags:
     """Return the flags of a call by their letters. Raises Error 22023 for others, 0A000 for basic expressions."""
-    found: dict[str, bool] = {}
-    for letter in text:
-        if letter == "g":
-            found["is_all"] = True
-        elif letter in "ic":
-            found["ignores_case"] = letter == "i"
-        elif letter in _LINES:
-            found["dot_matches_all"], found["by_lines"] = _LINES[letter]
-        elif letter == "x":
-            found["is_expanded"] = True
-        elif letter == "t":
-            found["is_expanded"] = False
-        elif letter in "eq":
-            found["is_literal"] = letter == "q"
-        elif letter == "b":
-            raise Error("basic regular expressions are not supported", errors.FEATURE_NOT_SUPPORTED)
-        else:
-            raise Error(f'invalid regular expression option: "{letter}"', errors.INVALID_PARAMETER_VALUE)
-    if found.get("is_all") and name not in _WHERE_G:
+    letters, basic, _ = text.partition("b")
+    found = Flags().with_letters(letters)
+    if basic:
+        raise Error("basic regular expressions are not supported", errors.FEATURE_NOT_SUPPORTED)
+    if found.is_all and name not in _WHERE_G:
         hint = "Use the regexp_matches function instead." if name == "regexp_match" else None
         message = f'{name}() does not support the "global" option'
         raise Error(message, errors.INVALID_PARAMETER_VALUE, hint=hint)
-    return Flags(**found)
+    return found
 
 
 def with_flags(name: str, arguments: list[exp.Expr]) -> list[exp.Expr]:
@@ -88,16 +61,16 @@ def with_flags(name: str, arguments: list[exp.Expr]) -> list[exp.Expr]:
     read = read_flags(name, flags.name)
     if set(flags.name) <= _SAME and name != "regexp_split_to_array":
         return arguments
-    pattern = arguments[1].unnest()
+    pattern, opening = arguments[1].unnest(), _opening(read)
     if (read.is_expanded or read.is_literal) and not pattern.is_string:
         message = "the flags x and q with a pattern that is not a constant are not supported"
         raise Error(message, errors.FEATURE_NOT_SUPPORTED)
     if pattern.is_string:
         text = re.escape(pattern.name) if read.is_literal else pattern.name
         text = _plain(text) if read.is_expanded else text
-        pattern = exp.Literal.string(f"{read.opening}{text})" if read.opening else text)
-    elif read.opening:
-        opened = exp.DPipe(this=exp.Literal.string(read.opening), expression=arguments[1])
+        pattern = exp.Literal.string(f"{opening}{text})" if opening else text)
+    elif opening:
+        opened = exp.DPipe(this=exp.Literal.string(opening), expression=arguments[1])
         pattern = exp.paren(exp.DPipe(this=opened, expression=exp.Literal.string(")")))
     made = list(arguments)
     made[1], made[place] = pattern, exp.Literal.string("g" if read.is_all else "")
