@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from sparkwave.planner.bind.wide_literals import ARITHMETIC
 from sparkwave.planner.functions.typed import in_float_text, type_of_part
+from sparkwave.planner.parse.constant_runs import ConstantRun
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ)
 
@@ -30,5 +31,6 @@ def as_floats(pairs: Iterable[tuple[exp.Expr, exp.Expr | None]]) -> bool:
     """Make floats of the constants beside a typed operand that is one, in place. Returns whether there is one."""
     found = [constant for constant, other in pairs if (known := other and type_of_part(other)) and known.is_float]
     for constant in found:
-        constant.replace(exp.cast(in_float_text(constant).copy(), exp.DType.DOUBLE))
+        text = in_float_text(constant).copy()
+        constant.replace(text if isinstance(text, ConstantRun) else exp.cast(text, exp.DType.DOUBLE))
     return bool(found)

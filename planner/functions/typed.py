@@ -23,6 +23,7 @@ from sparkwave.catalog.types import (
     struct_type,
 )
 from sparkwave.planner.parse.constant_marks import as_constant
+from sparkwave.planner.parse.constant_runs import ConstantRun
 from sparkwave.planner.parse.trees import folded
 from sparkwave.planner.parse.type_text import NAMED
 
@@ -145,7 +146,12 @@ _FLOATS = (exp.DType.FLOAT, exp.DType.DOUBLE)
 
 
 def in_float_text(value: exp.Expr) -> exp.Expr:
-    """Return a constant that becomes a float as a text if it is a number with many digits; any other value as it is."""
+    """Return a constant that becomes a float as a text if it is a number with many digits; any other value as it is.
+
+    A ConstantRun becomes one of texts.
+    """
+    if isinstance(value, ConstantRun):
+        return value.in_texts()
     literal = value.this if isinstance(value, exp.Neg) else value
     is_number = isinstance(literal, exp.Literal) and not literal.is_string and not has_exponent(literal)
     is_long = is_number and len(literal.name.replace(".", "").lstrip("0")) > FLOAT_DIGITS

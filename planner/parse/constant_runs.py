@@ -13,10 +13,12 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.tokens import Token, TokenType
 
 from sparkwave.catalog.names import literal
+from sparkwave.catalog.types import FLOAT_DIGITS
 
 LONG = 100  # shorter lists stay as they are
 _CONSTANT = re.compile(r"'(?:[^']|'')*+'|[^,\s]++")
 _INTEGER = re.compile(r"\d{1,18}")
+_MANY_DIGITS = re.compile(rf"[\d.]{{{FLOAT_DIGITS + 1},}}")
 _DECIMAL = re.compile(r"\d{1,18}\.\d{1,18}")
 
 
@@ -31,6 +33,12 @@ class ConstantRun(exp.Literal):
         found = _CONSTANT.match(self.name)
         assert found is not None
         return _literal(found[0].removeprefix("-"))
+
+    def in_texts(self) -> ConstantRun:
+        """Return the constants as texts if one may be a number of many digits; else the node itself."""
+        if self.is_string or not _MANY_DIGITS.search(self.name):
+            return self
+        return ConstantRun(this=_CONSTANT.sub(r"'\g<0>'", self.name), is_string=True)
 
 
 class ConstantRows(ConstantRun):
