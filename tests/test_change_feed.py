@@ -17,8 +17,8 @@ from sparkwave.catalog.lake import change_feed
 from sparkwave.catalog.lake.change_feed import keep_changes, table_changes
 from sparkwave.catalog.lake.compaction import flush
 from sparkwave.catalog.lake.ducklake import Cursor, Lake
-from sparkwave.catalog.lake.inlined_changes import inlined_rows
 from sparkwave.catalog.lake.storage import Storage
+from sparkwave.catalog.lake.stored_changes import StoredChanges, stored_changes
 from sparkwave.catalog.names import LakeTable
 
 ROWS = 1000
@@ -35,7 +35,7 @@ SCRIPTS = {
     "what came and went": (["INSERT INTO {t} VALUES (-1, 0, 'x')", "DELETE FROM {t} WHERE k < 3"], True),
     "some of what came in a file": (
         ["INSERT INTO {t} SELECT -range, 0, 'y' FROM range(1, 100)", "DELETE FROM {t} WHERE k < -90"],
-        False,
+        True,
     ),
     "all": (["DELETE FROM {t}"], False),
     "all in two statements": (
@@ -47,6 +47,10 @@ SCRIPTS = {
         False,
     ),
     "a column": (["ALTER TABLE {t} ADD COLUMN n INTEGER DEFAULT 5", "UPDATE {t} SET v = n WHERE k = 7"], False),
+    "a column of another type": (
+        ["ALTER TABLE {t} ALTER v TYPE BIGINT", "UPDATE {t} SET v = 1 WHERE k = 7", "DELETE FROM {t} WHERE k < 50"],
+        False,
+    ),
     "a hidden column": (
         ["ALTER TABLE {t} ADD COLUMN filename VARCHAR DEFAULT 'f'", "UPDATE {t} SET v = 3 WHERE k = 7"],
         False,
@@ -84,16 +88,15 @@ _NUMBERS = itertools.count()
 
 @pytest.fixture
 def outcomes(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Whether each feed since was kept without DuckLake's function, small tables being large."""
+    """Whether each feed since was kept without DuckLake's functions."""
     found: list[bool] = []
-    keep: Callable[..., bool] = change_feed._keep_net
 
-    def kept(*arguments: Any) -> bool:
-        found.append(keep(*arguments))
-        return found[-1]
+    def stored(*arguments: Any) -> StoredChanges:
+        changes = stored_changes(*arguments)
+        found.append(changes.came is not None and changes.went is not None)
+        return changes
 
-    monkeypatch.setattr(change_feed, "LARGE_ROWS", 0)
-    monkeypatch.setattr(change_feed, "_keep_net", kept)
+    monkeypatch.setattr(change_feed, "stored_changes", stored)
     return found
 
 
@@ -136,8 +139,8 @@ def test_the_same_as_ducklake(lake: Lake, table: LakeTable, outcomes: list[bool]
         assert all(outcomes) == is_net
 
 
-# Some changes; what the catalog then has of those that the last ones made: the rows that came, and those that went.
-INLINED = {
+# Some changes; whether they are read without DuckLake's functions, and whether the catalog has new rows of them.
+STORED = {
     "new rows": (
         ["INSERT INTO {t} VALUES (-1, 0, 'x'), (-2, 0, NULL)", "INSERT INTO {t} VALUES (-3, 0, 'x')"],
         True,
@@ -165,16 +168,25 @@ INLINED = {
         True,
         True,
     ),
-    "rows of a file": (["INSERT INTO {t} VALUES (-1, 0, 'x')", "UPDATE {t} SET v = 1 WHERE k < 2"], True, False),
+    "rows of a file": (["INSERT INTO {t} VALUES (-1, 0, 'x')", "UPDATE {t} SET v = 1 WHERE k < 2"], True, True),
+    "changed rows in files": (
+        [
+            "UPDATE {t} SET v = v + 1 WHERE k < 200",
+            "UPDATE {t} SET v = v + 1 WHERE k % 2 = 0",
+            "DELETE FROM {t} WHERE k < 100",
+        ],
+        True,
+        False,
+    ),
     "a column": (["ALTER TABLE {t} ADD COLUMN n INTEGER", "INSERT INTO {t} VALUES (-1, 0, 'x', 1)"], False, False),
-    "many": (["INSERT INTO {t} SELECT -range, 0, 'y' FROM range(1, 100)"], False, False),
+    "many": (["INSERT INTO {t} SELECT -range, 0, 'y' FROM range(1, 100)"], True, False),
 }
 
 
-@pytest.mark.parametrize("name", INLINED)
-def test_what_the_catalog_has(lake: Lake, table: LakeTable, name: str) -> None:
-    """Is read there, where the catalog is in a file; until it is made files of."""
-    statements, came, went = INLINED[name]
+@pytest.mark.parametrize("name", STORED)
+def test_what_is_stored(lake: Lake, table: LakeTable, name: str) -> None:
+    """Is read without DuckLake's functions, until new rows are moved from the catalog into files."""
+    statements, is_known, is_inlined = STORED[name]
     cursor = lake.cursor()
     first, snapshots = lake.snapshot(cursor), {lake.snapshot(cursor)}
     is_one = "BEGIN" in statements
@@ -188,10 +200,36 @@ def test_what_the_catalog_has(lake: Lake, table: LakeTable, name: str) -> None:
         for after, upto in windows:
             keep_changes(cursor, "kept", table, after, upto, True, "rowid, k, v, w")
             expected = net(cursor, table_changes(table, after, upto, True, "rowid, k, v, w"))
-            assert net(cursor, "FROM kept") == expected
-        rows = inlined_rows(cursor, table, first, windows[-1][1], True)
-        is_there = came and lake.storage.catalog is None and not is_flushed
-        assert (rows.came is not None, rows.went is not None) == (is_there, is_there and went)
+            assert net(cursor, "FROM kept") == expected == difference(cursor, table, after, upto)
+        rows = stored_changes(cursor, table, first, windows[-1][1], True)
+        is_there = is_known and not (is_flushed and is_inlined)
+        assert (rows.came is not None, rows.went is not None) == (is_there, is_there)
+
+
+CHANGES = {
+    "a new column": ["ADD COLUMN n INTEGER DEFAULT 5"],
+    "another type": ["ALTER v TYPE BIGINT"],
+    "an earlier name": ["DROP COLUMN v", "ADD COLUMN v INTEGER DEFAULT 5"],
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_rows_of_files_older_than_a_column(lake: Lake, table: LakeTable, change: str, outcomes: list[bool]) -> None:
+    cursor = lake.cursor()
+    for action in CHANGES[change]:
+        cursor.execute(f"ALTER TABLE {table.sql} {action}")
+    cursor.execute(f"UPDATE {table.sql} SET v = 1 WHERE k BETWEEN 500 AND 600")
+    after = lake.snapshot(cursor)
+    for changed in ("UPDATE {t} SET v = 2 WHERE k = 7", "DELETE FROM {t} WHERE k > 550", "DELETE FROM {t} WHERE k = 3"):
+        cursor.execute(changed.format(t=table.sql))
+        upto = lake.snapshot(cursor)
+        columns = [f"rowid, {name}" for name, *_ in cursor.execute(f"DESCRIBE {table.sql}").fetchall()]
+        keep_changes(cursor, "kept", table, after, upto, True, ", ".join(columns).replace(", rowid", ""))
+        assert net(cursor, "FROM kept") == difference(cursor, table, after, upto)
+        expected = cursor.execute(f"SELECT rowid, * FROM {table.sql} LIMIT 0").description
+        found = cursor.execute("SELECT * EXCLUDE (_weight) FROM kept LIMIT 0").description
+        assert [column[:2] for column in found] == [column[:2] for column in expected]
+    assert all(outcomes)
 
 
 def test_what_the_catalog_has_is_of_the_same_types(lake: Lake) -> None:

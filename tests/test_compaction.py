@@ -14,7 +14,7 @@ from marking import long_but
 from servers import DUCKDB_THREADS
 from test_retention import opened, run
 
-from sparkwave.catalog.lake import change_feed, compaction, table_contents
+from sparkwave.catalog.lake import compaction, table_contents
 from sparkwave.catalog.lake.change_feed import keep_changes, table_changes
 from sparkwave.catalog.lake.compaction import File, Table, tables_to_compact
 from sparkwave.catalog.lake.ducklake import Cursor, Lake, at_one_moment
@@ -63,7 +63,6 @@ def file_count(cursor: Cursor) -> int:
 @pytest.mark.parametrize("seed", long_but([0], range(3)))
 def test_nothing_is_noticed(lake: Lake, eager: None, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Random changes with compaction between them: every snapshot, and the feed between any two, stays what it was."""
-    monkeypatch.setattr(change_feed, "LARGE_ROWS", 0)
     chosen, cursor = random.Random(seed), lake.cursor()
     known: dict[int, Counter[Any]] = {}
     done: Counter[str] = Counter()

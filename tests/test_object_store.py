@@ -5,20 +5,22 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Iterator
+from dataclasses import astuple
 from pathlib import Path
 
 import pytest
 from buckets import SECRET, Bucket
 
 from sparkwave.catalog.errors import Error
-from sparkwave.catalog.lake import change_feed, compaction
-from sparkwave.catalog.lake.change_feed import table_changes
+from sparkwave.catalog.lake import compaction
+from sparkwave.catalog.lake.change_feed import keep_changes, table_changes
 from sparkwave.catalog.lake.ducklake import Lake
 from sparkwave.catalog.lake.integrity import check_files, known_files
 from sparkwave.catalog.lake.lake_tables import register_files
 from sparkwave.catalog.lake.places import BucketPath, check_url, keep_list, listed, remove_tree
 from sparkwave.catalog.lake.s3 import S3
 from sparkwave.catalog.lake.storage import Storage
+from sparkwave.catalog.lake.stored_changes import stored_changes
 from sparkwave.catalog.lake.translation import DuckDBError, translate
 from sparkwave.catalog.names import LakeTable
 from sparkwave.executor.maintenance.compactor import compact_once
@@ -59,14 +61,14 @@ def test_a_lake(bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
             cursor.execute(f"INSERT INTO {TABLE.sql} SELECT i, 'v' || i FROM range({start}, {start + 5_000}) AS r (i)")
     with lake.table_transaction(cursor, TABLE):
         cursor.execute(f"DELETE FROM {TABLE.sql} WHERE k % 3 = 0")
-    monkeypatch.setattr(change_feed, "LARGE_ROWS", 0)
     before = lake.snapshot(cursor)
     with lake.table_transaction(cursor, TABLE):
         cursor.execute(f"UPDATE {TABLE.sql} SET v = 'new' WHERE k % 7 = 1")
     newest = lake.snapshot(cursor)
-    came, _ = change_feed.changed_rows(cursor, TABLE, before, newest, True)
-    listed = "rowid, k, v"
-    assert change_feed._keep_net(cursor, "kept", TABLE, before, newest, listed, came, change_feed.make_temporary)
+    keep_changes(cursor, "kept", TABLE, before, newest, True, "rowid, k, v")
+    ducklakes = table_changes(TABLE, before, newest, True, "rowid, k, v")
+    assert cursor.execute(f"(FROM kept) EXCEPT ALL ({ducklakes})").fetchall() == []
+    assert None not in astuple(stored_changes(cursor, TABLE, before, newest, True))
     added = lake.data_path / "job_7" / "f1" / "x.parquet"
     cursor.execute(f"COPY (SELECT 50000 AS k, 'added' AS v) TO '{added}' (FORMAT parquet)")
     with lake.transaction(cursor):

@@ -10,10 +10,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from sparkwave.catalog.lake.ducklake import Cursor
-from sparkwave.catalog.lake.inlined_changes import CATALOG_COLUMNS, INLINED
 from sparkwave.catalog.lake.lake_tables import has_file
 from sparkwave.catalog.lake.snapshot_changes import Change
 from sparkwave.catalog.names import METADATA, SYSTEM_SCHEMA, literal, quote, system_table
+
+# The changes that leave all their rows in the catalog.
+_INLINED = ("inlined_insert", "inlined_delete")
+# The columns of DuckLake's own in a table of inlined rows.
+_CATALOG_COLUMNS = "row_id", "begin_snapshot", "end_snapshot"
 
 
 class SystemRows:
@@ -27,7 +31,7 @@ class SystemRows:
     def follow(self, changes: Iterable[Change]) -> None:
         """Look up again where rows are, if a change may have moved some."""
         numbers = {number for number, _ in (self._inlined or {}).values()}
-        if any(change.table_id in numbers and change.kind not in INLINED for change in changes):
+        if any(change.table_id in numbers and change.kind not in _INLINED for change in changes):
             self.forget()
 
     def forget(self) -> None:
@@ -40,7 +44,7 @@ class SystemRows:
             self._inlined = _inlined(cursor, self._tables) if has_file(cursor) else {}
         if table not in self._inlined:
             return system_table(table)
-        columns = ", ".join(CATALOG_COLUMNS)
+        columns = ", ".join(_CATALOG_COLUMNS)
         name = f"{METADATA}.{quote(self._inlined[table][1])}"
         return f"(SELECT * EXCLUDE ({columns}) FROM {name} WHERE end_snapshot IS NULL)"
 
