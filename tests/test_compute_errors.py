@@ -317,7 +317,8 @@ A, B, C, D = f"{'9' * 13}.99", f"1{'9' * 26}", f"1{'9' * 17}.0000000001", "9" * 
 @pytest.mark.parametrize("name", ["q07", "q19"])
 def test_no_more_pairs_are_looked_through_than_the_join_looks_at(name: str) -> None:
     """The branches of these ORs have the equality in common, or it is beside them: without it all pairs would meet."""
-    made = plan(queries("tpch")[name], catalog("tpch", ""))
+    query = queries("tpch")[name].replace("p_size BETWEEN", "p_size + 1 BETWEEN")  # may raise
+    made = plan(query, catalog("tpch", ""))
     checks = new_checks(made) + program(made, frozenset({"i0"}), retracts=True).checks
     assert checks
     assert not [check for check in checks if "CROSS JOIN" in check.count]

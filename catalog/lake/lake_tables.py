@@ -26,22 +26,28 @@ def has_file(cursor: Cursor) -> bool:
     return _HAVE_FILES[cursor]
 
 
-# What `locate` has found lately for each cursor. A snapshot never changes.
-_FOUND: WeakKeyDictionary[Cursor, dict[tuple[LakeTable, int], tuple[int, str]]] = WeakKeyDictionary()
+# What `locate` has found lately for each cursor, and the earliest snapshot that has it. A table keeps its name.
+_FOUND: WeakKeyDictionary[Cursor, dict[LakeTable, tuple[int, str, int]]] = WeakKeyDictionary()
 _MOST_FOUND = 1000
 
 
 def locate(cursor: Cursor, table: LakeTable, snapshot: int = NEWEST) -> tuple[int, str] | None:
     """Return the lake's number of a table, and the directory of its files with a slash at the end; None if unknown."""
     known = _FOUND.setdefault(cursor, {})
-    if (table, snapshot) in known:
-        return known[table, snapshot]
+    if table in known and known[table][2] <= snapshot and _is_there(cursor, known[table][0], snapshot):
+        return known[table][:2]
     found = located(cursor, [table], snapshot).get(table)
     if found is not None and snapshot != NEWEST:
         if len(known) >= _MOST_FOUND:
             known.clear()
-        known[table, snapshot] = found
+        known[table] = (*found, snapshot)
     return found
+
+
+def _is_there(cursor: Cursor, number: int, snapshot: int) -> bool:
+    """Whether a snapshot has a table that an earlier one had."""
+    query = f"SELECT coalesce(end_snapshot > {snapshot}, true) FROM {METADATA}.ducklake_table WHERE table_id = {number}"
+    return first_row(cursor.execute(query)) == (True,)
 
 
 def located(cursor: Cursor, tables: Iterable[LakeTable], snapshot: int) -> dict[LakeTable, tuple[int, str]]:

@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.lake_tables import (
@@ -112,7 +113,10 @@ class _Reading:
     def __init__(self, cursor: Cursor, table: LakeTable, number: int, directory: str, after: int, upto: int) -> None:
         self._cursor, self._table, self._number, self._directory = cursor, table, number, directory
         self._after, self._upto = after, upto
-        self._columns = _columns(cursor, number, upto)
+
+    @cached_property
+    def _columns(self) -> list[_Column]:
+        return _columns(self._cursor, self._number, self._upto)
 
     @property
     def is_plain(self) -> bool:
@@ -146,8 +150,9 @@ class _Reading:
 
     def inlined(self, name: str, snapshot: str) -> str:
         """Return the inlined rows whose insertion (`begin_snapshot`) or deletion (`end_snapshot`) is meant."""
-        read = _cast if has_file(self._cursor) else _cast_from_postgres
-        columns = ", ".join(f"{read(column)} AS {quote(column.name)}" for column in self._columns)
+        columns = "* EXCLUDE (row_id, begin_snapshot, end_snapshot)"
+        if not has_file(self._cursor):
+            columns = ", ".join(f"{_cast_from_postgres(column)} AS {quote(column.name)}" for column in self._columns)
         return (
             f"(SELECT {columns}, row_id AS rowid, {snapshot} AS snapshot_id FROM {METADATA}.{quote(name)} "
             f"WHERE {self._within(snapshot)})"

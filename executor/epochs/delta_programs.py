@@ -52,8 +52,12 @@ class Apply:
 
 @dataclass(frozen=True)
 class Check:
-    """As `planner.delta.checks.Check`: a query that counts the failed rows, and a query that fails at such a row."""
+    """As `planner.delta.checks.Check`: a query that counts the failed rows, and a query that fails at such a row.
 
+    `some` is a cheaper query, which has a row if the count may not be 0.
+    """
+
+    some: str
     count: str
     failing: str
     is_of_changes: bool
@@ -165,12 +169,13 @@ def _check(check: PlannedCheck, has_weight: bool) -> Check:
     raising = ", ".join(f"count({unguarded(part)})" for part in check.parts)
     if not has_weight:
         first = f"SELECT * FROM {rows} LIMIT 1"
-        return Check(f"SELECT count(*) FROM {rows}", f"SELECT {raising} FROM ({first}) AS s", check.is_of_changes)
+        count = f"SELECT count(*) FROM {rows}"
+        return Check(f"SELECT 1 FROM {rows}", count, f"SELECT {raising} FROM ({first}) AS s", check.is_of_changes)
     fields = ", ".join(quote(field.name) for field in check.fields) or "1"
     arrived = f"SELECT sum({WEIGHT}) AS n FROM {rows} GROUP BY {fields} HAVING sum({WEIGHT}) > 0"
-    first = f"SELECT * FROM {rows} AND {WEIGHT} > 0 LIMIT 1"
-    count = f"SELECT coalesce(sum(n), 0) FROM ({arrived})"
-    return Check(count, f"SELECT {raising} FROM ({first}) AS s", check.is_of_changes)
+    come = f"{rows} AND {WEIGHT} > 0"
+    failing = f"SELECT {raising} FROM (SELECT * FROM {come} LIMIT 1) AS s"
+    return Check(f"SELECT 1 FROM {come}", f"SELECT coalesce(sum(n), 0) FROM ({arrived})", failing, check.is_of_changes)
 
 
 @_kept

@@ -85,7 +85,10 @@ def within(query: str, bound: Bound) -> str:
 
 
 def _checks(checks: Iterable[Check], parts: Mapping[str, str]) -> tuple[Check, ...]:
-    return tuple(replace(c, count=_with(c.count, parts), failing=_with(c.failing, parts)) for c in checks)
+    def bound(query: str) -> str:
+        return _with(query, parts)
+
+    return tuple(replace(c, some=bound(c.some), count=bound(c.count), failing=bound(c.failing)) for c in checks)
 
 
 def _parts(bound: Bound) -> dict[str, str]:

@@ -141,6 +141,11 @@ def _most_digits(node: exp.Expr) -> tuple[int, int] | None:
             return room_digits
         rounded = inner[0] + (inner[1] > room_digits[1])  # 9.99 becomes 10.0
         return min(rounded, room_digits[0]), min(inner[1], room_digits[1])
+    if isinstance(node, exp.Case):
+        branches = [branch.args["true"] for branch in node.args["ifs"]] + [node.args.get("default") or exp.null()]
+        found = [_most_digits(branch) for branch in branches if not isinstance(branch, exp.Null)]
+        known = [digits for digits in found if digits is not None]
+        return (max(d[0] for d in known), max(d[1] for d in known)) if known and len(known) == len(found) else None
     if not isinstance(node, exp.Add | exp.Sub | exp.Mul):
         type_ = type_of_part(node) if isinstance(node, exp.Column | exp.Cast) else None
         return _digits(type_) if type_ is not None and not type_.dimensions else None
