@@ -21,7 +21,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.lake_tables import (
@@ -34,6 +33,7 @@ from sparkwave.catalog.lake.lake_tables import (
 )
 from sparkwave.catalog.lake.row_ids import ROW_ID_COLUMN, SNAPSHOT_COLUMN
 from sparkwave.catalog.lake.snapshot_changes import ROW_CHANGES, changes_made
+from sparkwave.catalog.lazy import lazy
 from sparkwave.catalog.names import METADATA, LakeTable, literal, quote
 
 # Virtual columns of a scan, unless the table has columns of these names.
@@ -114,7 +114,7 @@ class _Reading:
         self._cursor, self._table, self._number, self._directory = cursor, table, number, directory
         self._after, self._upto = after, upto
 
-    @cached_property
+    @lazy
     def _columns(self) -> list[_Column]:
         return _columns(self._cursor, self._number, self._upto)
 
