@@ -37,6 +37,7 @@ _TYPES = frozenset(
         "timestamp with time zone",
     }
 )
+_ORDERED = _TYPES - {"boolean", "real", "double precision", "character varying", "text"}
 _CATALOG_COLUMNS = frozenset({"row_id", "begin_snapshot", "end_snapshot"})
 MOST_TABLES = 256
 
@@ -101,9 +102,9 @@ class InlinedInserts:
         stored = self._stored.get(target.lake_table)
         if stored is None or stored.snapshot != snapshot.id - 1:
             stored = _read(cursor, target.lake_table, snapshot.id - 1)
-        count, changed = _check(cursor, target, staged, stored)
+        count, first, changed = _check(cursor, target, staged, stored)
         bounds = _widened(cursor, target, staged, stored, changed) if changed else {}
-        _write(cursor, target, staged, stored, snapshot, count, bounds)
+        _write(cursor, target, staged, stored, snapshot, count, first, bounds)
         return replace(
             stored,
             snapshot=snapshot.id,
@@ -177,17 +178,33 @@ def _bounds(cursor: Cursor, table_id: int) -> dict[str, _Bounds]:
     return {name: _Bounds(*row) for name, *row in rows}
 
 
-def _check(cursor: Cursor, target: Relation, staged: str, stored: Stored) -> tuple[int, list[Column]]:
-    """The number of staged rows, and the columns with values outside the bounds. Raises Unfit."""
+def _check(cursor: Cursor, target: Relation, staged: str, stored: Stored) -> tuple[int, int, list[Column]]:
+    """The number of staged rows, the first one's `rowid`, and the columns with values outside the bounds. Raises Unfit.
+
+    The following rows have the following numbers.
+    """
     key = _key(target)
     tests = [f"coalesce(bool_and({_is_within(target, column, stored)}), true)" for column in target.visible]
     distinct = f"count(DISTINCT ({key}))" if key else "count(*)"
-    [(count, keys, *within)] = cursor.execute(
-        f"SELECT count(*), {distinct}, {', '.join(tests)} FROM {staged}"
+    tests = ["count(*)", "min(rowid)", "max(rowid)", distinct, _is_outside(target, stored), *tests]
+    [(count, first, last, keys, are_new, *within)] = cursor.execute(
+        f"SELECT {', '.join(tests)} FROM {staged}"
     ).fetchall()
-    if not 0 < count <= INLINED_ROWS or keys < count or (key and _meets(cursor, key, staged, stored)):
+    if not 0 < count <= INLINED_ROWS or last - first != count - 1 or keys < count:
         raise Unfit
-    return count, [column for column, is_within in zip(target.visible, within, strict=True) if not is_within]
+    if key and not are_new and _meets(cursor, key, staged, stored):
+        raise Unfit
+    return count, first, [column for column, is_within in zip(target.visible, within, strict=True) if not is_within]
+
+
+def _is_outside(target: Relation, stored: Stored) -> str:
+    """SQL that tests that no key has been stored before, as far as the bounds tell; those of texts may be cut short."""
+    column = target.column(target.primary_key[0]) if len(target.primary_key) == 1 else None
+    bounds = stored.bounds.get(column.lake_name) if column is not None and column.type.name in _ORDERED else None
+    if column is None or bounds is None or bounds.least is None or bounds.greatest is None:
+        return "false"
+    name = quote(column.lake_name)
+    return f"min({name}) > {_typed(column, bounds.greatest)} OR max({name}) < {_typed(column, bounds.least)}"
 
 
 def _key(target: Relation) -> str:
@@ -221,12 +238,8 @@ def _meets(cursor: Cursor, key: str, staged: str, stored: Stored) -> bool:
         parts.append(
             f"SELECT {key} FROM read_parquet([{', '.join(map(literal, stored.files))}], hive_partitioning => false)"
         )
-    return any(
-        cursor.execute(
-            f"SELECT 1 FROM ({part}) AS stored SEMI JOIN {staged} AS staged USING ({key}) LIMIT 1"
-        ).fetchall()
-        for part in parts
-    )
+    found = f"SELECT 1 FROM ({' UNION ALL '.join(parts)}) AS stored SEMI JOIN {staged} AS staged USING ({key}) LIMIT 1"
+    return bool(cursor.execute(found).fetchall())
 
 
 def _widened(
@@ -275,13 +288,14 @@ def _write(
     stored: Stored,
     snapshot: Snapshot,
     count: int,
+    first: int,
     bounds: dict[str, _Bounds],
 ) -> None:
     names = ", ".join(quote(column.lake_name) for column in target.visible)
     table_id, next_row_id = stored.table_id, stored.next_row_id
     cursor.execute(
         f"INSERT INTO {METADATA}.{quote(stored.inlined[0])} (row_id, begin_snapshot, end_snapshot, {names}) "
-        f"SELECT {next_row_id} + row_number() OVER (ORDER BY rowid) - 1, {snapshot.id}, NULL, {names} FROM {staged};"
+        f"SELECT {next_row_id - first} + rowid, {snapshot.id}, NULL, {names} FROM {staged};"
         f"UPDATE {METADATA}.ducklake_table_stats SET record_count = {stored.rows + count}, "
         f"next_row_id = {next_row_id + count} WHERE table_id = {table_id};"
         f"INSERT INTO {METADATA}.ducklake_snapshot VALUES ({snapshot.id}, now(), {stored.schema_version}, "
