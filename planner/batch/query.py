@@ -94,6 +94,7 @@ from sparkwave.planner.functions.duckdb_spelling import for_duckdb
 from sparkwave.planner.functions.flat_unnest import flat_arrays, flatten
 from sparkwave.planner.functions.narrow import narrow_totals
 from sparkwave.planner.functions.operators import check_subscripts, with_document_subscripts
+from sparkwave.planner.functions.range_frames import sort_keys_of_offsets, widened
 from sparkwave.planner.functions.typed import is_quotient, type_of_part, with_written_numerics
 from sparkwave.planner.functions.undefined import check_counts
 from sparkwave.planner.functions.written_json import with_json
@@ -369,6 +370,9 @@ def _with_types(tree: exp.Expr, environment: Environment, typed: Typer) -> exp.E
         others = typed(tree, [other for _, other in pairs])
         as_floats(zip((constant for constant, _ in pairs), others, strict=True))
     tree = with_literals_of(with_removals(tree, typed), typed, has_checked, environment.scope.order)
+    if keys := sort_keys_of_offsets(tree):
+        for key, known in zip(keys, typed(tree, keys), strict=True):
+            key.replace(widened(key, type_of_part(known) if known is not None else None))
     if may_need_keys(tree, read):
         compare_by_keys(tree, lambda nodes: typed(tree, nodes))
     return with_averages(tree, typed, has_places)
