@@ -6,12 +6,15 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from servers import DUCKDB_THREADS, wait_until
 from test_law import NoEpochs, without_epochs
 
 from sparkwave.catalog.errors import Error
+from sparkwave.executor.backfill.creation import BackfillJob
+from sparkwave.executor.epochs import delta_programs
 from sparkwave.server.context import Context, open_context
 from sparkwave.server.dispatch import Client
 from sparkwave.server.operations.config import Config
@@ -53,6 +56,33 @@ def in_background(action: Callable[[], object]) -> threading.Thread:
     thread = threading.Thread(target=action, daemon=True)
     thread.start()
     return thread
+
+
+def test_its_sql_is_made_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The barrier that ends a creation does not plan the last change, for all running views wait meanwhile."""
+    planned: list[str] = []
+    fill, compile_delta = BackfillJob._fill, delta_programs.compile_delta
+
+    def fill_then_insert(job: BackfillJob) -> None:
+        fill(job)
+        other = Client(contexts[0], {"user": "root"})
+        run(other, "INSERT INTO t VALUES (3)")
+
+    def noting(*arguments: Any, **named: Any) -> Any:
+        planned.append(threading.current_thread().name)
+        return compile_delta(*arguments, **named)
+
+    opened, contexts = open_context, list[Context]()
+    monkeypatch.setitem(globals(), "open_context", lambda *given: contexts.append(opened(*given)) or contexts[0])
+    monkeypatch.setattr(BackfillJob, "_fill", fill_then_insert)
+    monkeypatch.setattr(delta_programs, "compile_delta", noting)
+    with waiting_job(tmp_path / "data") as (_, client, job, held):
+        assert planned == [f"job-{job}"]
+        held.end()
+        run(client, "WAIT")
+        held.begin()
+        assert sorted(run(client, "SELECT n FROM m")) == [(2,), (3,), (4,)]
+        assert planned == [f"job-{job}"]
 
 
 def test_cancel(tmp_path: Path) -> None:

@@ -58,6 +58,9 @@ SETTINGS = (
     # Nobody sees DuckDB's suggestions for a missing table, for which it reads the lake's whole schema.
     "SET GLOBAL catalog_error_max_schemas = 0"
 )
+# A COMMIT that began before another one is tried again by DuckLake, which waits before. Commits are made one by one, so
+# that the second try meets no other, and all others wait for it.
+COMMIT_SETTINGS = "SET GLOBAL ducklake_retry_wait_ms = 1"
 FILE_SIZE = "64MB"
 # Stands for all tables that a short transaction writes.
 _ANY_TABLE = LakeTable("", "")
@@ -160,7 +163,7 @@ class Lake:
         self.threads = Threads(connection.cursor())
         connection.execute(f"{SETTINGS}; ATTACH ':memory:' AS {BUFFER}; ATTACH ':memory:' AS {COPIES}")
         load_extensions(connection, self.storage)
-        connection.execute("SET GLOBAL allow_unsigned_extensions = false")
+        connection.execute(f"SET GLOBAL allow_unsigned_extensions = false; {COMMIT_SETTINGS}")
         return connection
 
     def _attach(self, connection: Cursor) -> None:

@@ -210,6 +210,7 @@ class BackfillJob:
             with closing(Feeds(work.lake, cursor, lambda: work.view.plan.scans)) as feeds:
                 changes = bind_changes(cursor, work.view, versions, feeds, times)
                 if changes.rows <= MAX_HANDOVER_ROWS:
+                    self._coordinator.foresee(work.view, changes)
                     return
                 with suppress(ControlsChanged):  # the log is read without a rate limit
                     work.retries.run(lambda: advance_job(work, cursor, versions, changes, old, new))  # noqa: B023
@@ -225,6 +226,7 @@ class BackfillJob:
         attempt = 0
         while True:
             self._work.controls.check()
+            self._coordinator.checkpoints.attempt()  # else the barrier stores what others have changed
             handover = self._coordinator.hand_over(self.id)
             if not handover.done.wait(SOON_SECONDS):
                 self._work.waiting.because(HANDING_OVER)

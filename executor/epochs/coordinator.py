@@ -28,7 +28,7 @@ from sparkwave.catalog.stores import view_checksums
 from sparkwave.catalog.stores.epoch_store import store_epoch, stored_epoch
 from sparkwave.catalog.stores.job_store import finish_job, leave_behind
 from sparkwave.catalog.stores.store import Store
-from sparkwave.executor.epochs.advance import Advance, View
+from sparkwave.executor.epochs.advance import Advance, Changes, View
 from sparkwave.executor.epochs.barrier_times import BarrierTimes
 from sparkwave.executor.epochs.behind import Behind, Left
 from sparkwave.executor.epochs.checkpoints import Checkpoints
@@ -275,6 +275,11 @@ class Coordinator:
             return "has delivered its rows"
         found = self._plans.view(relation, self._store.catalog).plan.remembers
         return f"has {found}, whose rows depend on when changes came" if found is not None else None
+
+    def foresee(self, view: View, changes: Changes) -> None:
+        """Make the SQL of a view's change, of the kind of these changes, before the barrier that needs it."""
+        if changes.inputs:
+            self._engines.compile(view, changes)
 
     def hand_over(self, job_id: int) -> Handover:
         """Let the next barrier finish a creating job."""

@@ -131,6 +131,10 @@ class Engines:
             estimates.of_table(table) for table in {tables[name] for name in read & tables.keys()}
         )
 
+    def compile(self, view: View, changes: Changes) -> None:
+        """Make the SQL that computes a view by changes, which is kept. May be called from any thread."""
+        self._duckdb.compile(view, changes, False)
+
     def is_small(self, cursor: Cursor, view: View, snapshot: int) -> bool:
         """Return whether the view's inputs have few enough rows to compute it in full as a last resort."""
         return sum(row_count(cursor, scan.relation, snapshot) for scan in view.plan.scans) <= SMALL_ROWS
