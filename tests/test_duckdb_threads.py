@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import os
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from sparkwave.catalog.lake.duckdb_threads import ALL_ROOM, Room
 from sparkwave.catalog.lake.ducklake import Lake
 from sparkwave.catalog.lake.storage import Storage
 from sparkwave.catalog.names import LakeTable
@@ -35,6 +38,36 @@ def test_threads_stay_once_they_are_there(lake: Lake) -> None:
     lake.threads.provide(lambda: 1_000_000)
     lake.threads.provide(lambda: 1)
     assert threads(lake) == 3
+
+
+@pytest.mark.skipif(len(ALL_ROOM.cores) < 2, reason="needs Linux and two cores")
+def test_less_room(lake: Lake) -> None:
+    """DuckDB's own threads have the least room of any confined thread, also if they start later."""
+    first, *others = sorted(ALL_ROOM.cores)
+    one, some = Room(frozenset((first,)), ALL_ROOM.niceness), Room(frozenset(others), ALL_ROOM.niceness)
+    is_over = threading.Event()
+    waiting = [threading.Thread(target=is_over.wait) for _ in range(2)]
+    for thread in waiting:
+        thread.start()
+    a, b = (thread.native_id or 0 for thread in waiting)
+
+    def cores(*ids: int) -> set[frozenset[int]]:
+        return {frozenset(os.sched_getaffinity(id_)) for id_ in ids}
+
+    lake.threads.confine(a, one)
+    lake.threads.provide(lambda: 1_000_000)
+    own = lake.threads.own
+    assert len(own) == 2
+    assert not own & {thread.native_id for thread in threading.enumerate()}
+    assert cores(a, *own) == {one.cores}
+    assert cores(b, threading.get_native_id()) == {ALL_ROOM.cores}
+    lake.threads.confine(b, some)
+    assert (cores(b), cores(*own)) == ({some.cores}, {one.cores})
+    lake.threads.confine(a, None)
+    assert (cores(a), cores(*own)) == ({ALL_ROOM.cores}, {some.cores})
+    lake.threads.confine(b, None)
+    assert cores(a, b, *own) == {ALL_ROOM.cores}
+    is_over.set()
 
 
 def test_estimates(lake: Lake) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from sparkwave.catalog.lake.duckdb_threads import ALL_ROOM
 from sparkwave.executor.backfill.pace import (
     DECREASE,
     LEAST_SHARE,
@@ -195,7 +196,7 @@ SELECT string_agg(event_type, ' ' ORDER BY timestamp) FROM rw_catalog.rw_event_l
 
 
 def test_on_a_server(tmp_path: Path) -> None:
-    """A limited backfill in process is slowed beside views, tells why, and is at full speed again after them."""
+    """A limited backfill in process has fewer cores beside views, tells why, and has all of them again after."""
     server = Server(tmp_path / "data")
     with server.connect() as own:
         own.execute("CREATE TABLE small (k INT)")
@@ -211,8 +212,10 @@ def test_on_a_server(tmp_path: Path) -> None:
         with Changes(server):
             wait_until(own, REASON, "slowed: views ")
             wait_until(own, SHOWN, True)
+            assert thread_cores(server) == {len(ALL_ROOM.cores), max(len(ALL_ROOM.cores) // 2, 1)}
             own.execute("ALTER MATERIALIZED VIEW big SET BARRIER_LATENCY_TARGET_MS = 0")
             wait_until(own, REASON, None)
+            assert thread_cores(server) == {len(ALL_ROOM.cores)}
             own.execute("ALTER MATERIALIZED VIEW big SET BARRIER_LATENCY_TARGET_MS TO DEFAULT")
             own.execute("ALTER SYSTEM SET barrier_latency_target_ms = 1")
             wait_until(own, REASON, "slowed: views ")
@@ -254,6 +257,15 @@ def test_tasks_of_spark_follow(tmp_path: Path) -> None:
         assert one(own, "SELECT sum(n) FROM big") == rows
         assert one(own, "SELECT count(*) FROM big WHERE low <> k AND k > 0 OR high - low <> 6000000") == 0
     server.stop()
+
+
+def thread_cores(server: Server) -> set[int]:
+    """The numbers of cores that threads of a server may use; on systems that do not tell, 0."""
+    found = set()
+    for task in Path(f"/proc/{server.process.pid}/task").glob("*"):
+        with suppress(OSError):
+            found.add(len(os.sched_getaffinity(int(task.name))))
+    return found or {0}
 
 
 def least_cores(server: Server) -> int:

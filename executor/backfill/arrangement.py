@@ -37,7 +37,9 @@ from sparkwave.planner.backfill.strategy import ARRANGEMENT, SNAPSHOT, exchange_
 
 # An Arrangement backfill keeps the positions of this many vnodes an input, as RisingWave does.
 VNODES = 256
-# The most rows of a step in process that is to give way.
+# The most rows of a step in process that gives way by pauses (`MachineShare.is_by_pauses`). Only of a view whose steps
+# add rows: an operator that needs several rows together merges each step into what is stored, and takes ten times as
+# long in small ones.
 YIELDING_ROWS = 1_000_000
 
 
@@ -59,7 +61,7 @@ def run(work: Work, end: End) -> None:
                 started = time.monotonic()
                 work.retries.run(lambda: _read_on(work, positions, target, step, end), controls)  # noqa: B023
                 step, positions = step + 1, target
-                if work.in_process and work.share.pace.is_slowed and not _is_finished(step, positions):
+                if work.share.is_by_pauses and work.share.pace.is_slowed and not _is_finished(step, positions):
                     work.controls.pause(pause_s(work.share.pace, time.monotonic() - started), controls)
             elif limit is not None:
                 work.controls.pause(throttle.wait_s(limit), controls)
@@ -73,9 +75,11 @@ def run(work: Work, end: End) -> None:
 
 
 def _most(work: Work) -> int:
-    """Return the most rows of a step. A fill in process gives way between its steps only, which are short then."""
-    rows, is_beside = work.settings.slice_rows(), work.share.is_beside_views or work.share.pace.is_slowed
-    return min(rows, YIELDING_ROWS) if work.in_process and is_beside else rows
+    """Return the most rows of a step."""
+    rows, share = work.settings.slice_rows(), work.share
+    is_beside = share.is_beside_views or share.pace.is_slowed
+    is_short = share.is_by_pauses and is_beside and exchange_reason(work.view.plan.root) is None
+    return min(rows, YIELDING_ROWS) if is_short else rows
 
 
 def _stands(work: Work) -> tuple[int, tuple[Positions, ...]]:

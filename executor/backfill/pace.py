@@ -68,5 +68,5 @@ def reason(pace: Pace, target_ms: int) -> str | None:
 
 
 def pause_s(pace: Pace, step_s: float) -> float:
-    """Return how long to pause after a step in process of so many seconds, so that the steps take the share in time."""
+    """Return how long to pause after a step of so many seconds, so that the steps take the share in time."""
     return min(step_s * (1 / pace.share - 1), 1.0)

@@ -111,7 +111,7 @@ class Work:
         self.controls = Controls(lambda: self.job.rate_limit is not None)
         self.waiting = Waiting(store, lambda: self.id, job.waiting)
         self.retries = Retries(store, self.controls, self.waiting)
-        self.share = MachineShare(lambda: self.staging)
+        self.share = MachineShare(lambda: self.staging, store.lake.threads)
         self.inputs = InputCounts(store.lake, lambda: self.filling.plan.scans)
         self.ahead = Ahead()
         self.calls = groups.calls

@@ -1,8 +1,7 @@
 """Lets a backfill give way to the running views: see `executor.backfill.pace` for how far.
 
-A thread beside the job looks at the barriers and sets the job's pace (`executor.backfill.machine_share`). Tasks of
-Spark follow it while they run (`executor.spark.task_share`), fewer of them are started, and a fill in process reads in
-small steps with pauses.
+A thread beside the job looks at the barriers and sets the job's pace (`executor.backfill.machine_share`), which running
+queries follow. On Spark, fewer tasks are started, too.
 """
 
 from __future__ import annotations
@@ -37,6 +36,7 @@ def giving_way(work: Work, barriers: BarrierTimes) -> Iterator[None]:
     if not work.shares_a_machine:
         yield
         return
+    work.share.filling = threading.get_native_id() if work.in_process else None
     _look_for_views(work, barriers)  # before the first step is chosen
     with watching(work.id, "pace", partial(_watch, work, barriers)):
         yield

@@ -79,6 +79,11 @@ def cores_of(cores: list[int], share: float) -> list[int]:
     return cores[-max(int(len(cores) * share), 1) :]
 
 
+def niceness_of(base: int) -> int:
+    """Return the niceness of slowed threads, which is `base` where this process may not take another one back."""
+    return max(base, NICENESS) if _may_take_back(base) else base
+
+
 def _take(cores: list[int], share: float, base: int, may_lead: bool) -> None:
     niceness, allowed = (max(base, NICENESS) if share < 1 else base), cores_of(cores, share)
     leads_session = may_lead and _lead_session()
