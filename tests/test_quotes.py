@@ -316,6 +316,11 @@ def test_bands() -> None:
     assert changing.middle == pytest.approx(model)  # the newest count
     uneven = quote(work, engine, [Finished(STEADY, 2, factor * model, work) for factor in [1, 3] * 10])
     assert uneven.low <= model < 3 * model <= uneven.high
+    others = [Estimate(read_rows=1e7, grouped=1e7 + number) for number in range(1, 11)]
+    varied = [Finished(STEADY, 2, factor * model, other) for factor, other in zip([1, 3] * 5, others, strict=True)]
+    again = [*[Finished(STEADY, 2, model, others[0])] * 30, *varied]  # the same view, created again and again
+    assert quote(others[0], engine, again).high < 1.5 * model
+    assert quote(work, engine, again).high > 1.5 * model
     cold = quote(work, replace(engine, start_s=4.0), [])
     assert cold.middle == pytest.approx(model + 4)
 
@@ -323,9 +328,23 @@ def test_bands() -> None:
 def test_a_quote_without_time_to_count_is_a_guess(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sparkwave.executor.backfill.input_statistics.LEAST_S", 0.0)
     monkeypatch.setattr("sparkwave.server.statements.quotes.COUNTED_S", -1.0)
-    found = quoted(client, JOIN)
+    found = quoted(client, JOIN.replace("name 3", "name 24"))
     assert {each["rows"] for each in found["read"]} == {ROWS, 25}, "the lake's own counts"
     assert found["work"]["built"] == 0.3 * 25, "a guess of the rows that pass the filter"
+
+
+def test_what_was_counted_is_kept_until_the_table_changes(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without any time to count, the same quote is no guess, but one over changed rows is."""
+    run(client, "CREATE TABLE changing (g int PRIMARY KEY, name varchar)")
+    run(client, "INSERT INTO changing SELECT i, 'name ' || i FROM range(25) AS r (i)")
+    join = JOIN.replace("JOIN d ON t.g = d.g", "JOIN changing AS d ON t.g = d.g")
+    assert quoted(client, join)["work"]["built"] == 24
+    monkeypatch.setattr("sparkwave.executor.backfill.input_statistics.LEAST_S", 0.0)
+    monkeypatch.setattr("sparkwave.server.statements.quotes.COUNTED_S", -1.0)
+    assert quoted(client, join)["work"]["built"] == 24
+    run(client, "UPDATE changing SET name = 'name 3' WHERE g < 20")
+    assert quoted(client, join)["work"]["built"] == 0.3 * 25
+    run(client, "DROP TABLE changing")
 
 
 def test_distinct_values_of_a_sample() -> None:

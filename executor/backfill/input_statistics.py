@@ -2,7 +2,8 @@
 
 Tables of up to MOST_ROWS rows are counted. Of larger ones a sample is, of blocks of rows that are evenly spread, and
 one of half the size. The growth of the distinct values from the one to the other tells how many the whole table has:
-keys that come in order double, and a few kinds stay the same.
+keys that come in order double, and a few kinds stay the same. What was counted is kept until the table changes, because
+a view that is quoted, created and measured asks the same three times.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from weakref import WeakKeyDictionary
 
 from sparkwave.catalog.lake.ducklake import Cursor, Lake, at_one_moment
 from sparkwave.catalog.lake.file_statistics import Asked, FileStatistics, Range, file_statistics
@@ -30,14 +32,20 @@ from sparkwave.planner.plan.stream_plan import StreamPlan
 logger = logging.getLogger(__name__)
 
 # Seconds for all counts of an estimate, at least and at most; after that, the rest is guessed.
-LEAST_S, BUDGET_S = 0.15, 0.5
+LEAST_S, BUDGET_S = 0.1, 0.5
 # The most rows of a table that are all read, and those of a larger one.
-MOST_ROWS = 1_000_000
-_SAMPLE_ROWS = 400_000
+MOST_ROWS = 500_000
+_SAMPLE_ROWS = 250_000
 # The part of the rows that pass a filter, and that are distinct, if there was no time to count.
 _KEPT, _DISTINCT = 0.3, 0.1
 
+# The most answers that are kept of a lake, and what is in a query whose answer is not kept.
+_MOST_KEPT, _NOW = 1000, "now_new"
+
 Answer = tuple[float, dict[tuple[str, ...], float]]
+# The answers by table, its rows, query and keys, each with the snapshot that it is of; the newest last.
+_Kept = dict[tuple[object, ...], tuple[int, Answer]]
+_KEPT_ANSWERS: WeakKeyDictionary[Lake, _Kept] = WeakKeyDictionary()
 
 
 def input_sizes(cursor: Cursor, plan: StreamPlan, snapshot: int, count: RowCount = row_count) -> dict[str, InputSize]:
@@ -92,7 +100,7 @@ def measured_work(
         set_times(cursor, (time.time_ns() // 1000,) * 2)
         with at_one_moment(cursor):
             inputs = input_sizes(cursor, plan, snapshot, count)
-        answers = _answers(cursor, questions(plan, inputs), inputs, snapshot, until)
+        answers = _answers(lake, cursor, questions(plan, inputs), inputs, snapshot, until)
 
     def rows(chain: Chain) -> float:
         whole = float(inputs[chain.scan.input].rows)
@@ -109,26 +117,51 @@ def measured_work(
 
 
 def _answers(
+    lake: Lake,
     cursor: Cursor,
     asked: Mapping[Chain, Sequence[tuple[str, ...]]],
     inputs: Mapping[str, InputSize],
     snapshot: int,
     until: float,
 ) -> dict[Chain, Answer]:
-    """Count what is asked, the smallest tables first, while there is time."""
+    """Count what is asked and is not known yet, the smallest tables first, while there is time."""
+    kept = _KEPT_ANSWERS.setdefault(lake, {})
     found: dict[Chain, Answer] = {}
     seconds = min(max(until - time.monotonic(), LEAST_S), BUDGET_S)
     end = time.monotonic() + seconds
     with interrupted_after(cursor, seconds):
         try:
             with at_one_moment(cursor):
-                for chain in sorted(asked, key=lambda each: inputs[each.scan.input].rows):
+                names = {chain: _name(chain, keys, inputs) for chain, keys in asked.items()}
+                for chain, name in names.items():
+                    known = kept.get(name)
+                    table = chain.scan.relation.lake_table
+                    if known is not None and not lake.has_changed(cursor, [table], *sorted((known[0], snapshot))):
+                        found[chain] = known[1]
+                unknown = asked.keys() - found.keys()
+                for chain in sorted(unknown, key=lambda each: inputs[each.scan.input].rows):
                     if time.monotonic() > end:  # an interrupt between two queries is lost
                         break
-                    found[chain] = _answer(cursor, chain, asked[chain], inputs[chain.scan.input].rows, snapshot)
+                    rows = inputs[chain.scan.input].rows
+                    found[chain] = _answer(cursor, chain, asked[chain], rows, snapshot)
+                    _keep(kept, names[chain], (snapshot, found[chain]))
         except DuckDBError as error:
             logger.info("an estimate is a guess in part: %s", message_of(error))
     return found
+
+
+def _name(chain: Chain, keys: Sequence[tuple[str, ...]], inputs: Mapping[str, InputSize]) -> tuple[object, ...]:
+    """Return what an answer is kept by, together with the rows of its table."""
+    return (chain.scan.relation.lake_table, inputs[chain.scan.input].rows, chain.query, *keys)
+
+
+def _keep(kept: _Kept, name: tuple[object, ...], answer: tuple[int, Answer]) -> None:
+    if _NOW in str(name):  # the rows that pass differ at each moment
+        return
+    kept.pop(name, None)
+    kept[name] = answer
+    for oldest in list(kept)[: max(len(kept) - _MOST_KEPT, 0)]:
+        kept.pop(oldest, None)
 
 
 def _answer(cursor: Cursor, chain: Chain, keys: Sequence[tuple[str, ...]], rows: int, snapshot: int) -> Answer:

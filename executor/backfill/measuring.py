@@ -27,8 +27,8 @@ logger = logging.getLogger(__name__)
 
 # Seconds until a finished backfill is stored.
 PERIOD_S = 2.0
-# A finished backfill waits so long for others to finish, too.
-LONGEST_WAIT_S = 60.0
+# A finished backfill waits so long for others to finish, too. Not longer, since quotes follow the newest.
+LONGEST_WAIT_S = 5.0
 # The time of a backfill of fewer rows is that of its commits.
 LEAST_ROWS = 10_000
 

@@ -3,7 +3,8 @@
 The model is `fixed + work / cores`, where the work is a sum over `estimates.Estimate` with the costs below. They were
 fitted to the processor time of TPC-H's and Nexmark's views. A machine differs from that one, and is not always as
 busy, so the model is corrected by the median of measured / modelled time of the newest finished backfills. The band is
-how wrong such quotes of the finished backfills would have been, each by those before it.
+how wrong such quotes of the finished backfills would have been, each by those before it. A backfill that does the same
+as an earlier one tells nothing about quotes of others, which have no such example.
 """
 
 from __future__ import annotations
@@ -94,14 +95,18 @@ def modelled_s(work: Estimate, kind: str, cores: float) -> float:
 
 def quote(work: Estimate, engine: Engine, finished: Sequence[Finished]) -> Quote:
     """Return the quote of a backfill. `finished` are the newest first."""
-    ratios = _ratios(engine.kind, finished)
+    of_kind = _of_kind(engine.kind, finished)
+    ratios = [each.seconds / modelled_s(each.work, each.kind, each.cores) for each in of_kind]
     low, middle, high = 1 / _BAND, 1.0, _BAND
     if len(ratios) >= LEAST_FINISHED:
+        first = {each.work: place for place, each in enumerate(of_kind)}
+        is_known = Estimate.load(work.dump()) in first  # as it is kept
         middle = median(ratios[:_NEWEST])
         errors = [
             ratio / median(ratios[place + 1 : place + 1 + _NEWEST])
-            for place, ratio in enumerate(ratios[: min(len(ratios) - _EARLIER, _MOST_FINISHED)])
-        ]
+            for place, ratio in enumerate(ratios[: len(ratios) - _EARLIER])
+            if is_known or first[of_kind[place].work] == place
+        ][:_MOST_FINISHED] or [1.0]
         narrowest = _NARROWEST if len(errors) >= _MANY else _NARROW
         low = middle * min(_percentile(errors, 0.1), 1 / narrowest)
         high = middle * max(_percentile(errors, 0.9), narrowest)
@@ -109,12 +114,12 @@ def quote(work: Estimate, engine: Engine, finished: Sequence[Finished]) -> Quote
     return Quote(engine, start + model * low, start + model * middle, start + model * high, len(ratios))
 
 
-def _ratios(kind: str, finished: Sequence[Finished]) -> list[float]:
-    """Return measured / modelled time of a kind's finished backfills, on Spark of both kinds if there are few."""
+def _of_kind(kind: str, finished: Sequence[Finished]) -> list[Finished]:
+    """Return the finished backfills of a kind, on Spark of both kinds if there are few."""
     own = [each for each in finished if each.kind == kind]
     if len(own) < LEAST_FINISHED and kind != IN_PROCESS:
         own = [each for each in finished if each.kind != IN_PROCESS]
-    return [each.seconds / modelled_s(each.work, each.kind, each.cores) for each in own]
+    return own
 
 
 def _percentile(values: Sequence[float], part: float) -> float:

@@ -33,7 +33,7 @@ from sparkwave.server.statements.renames import check_created, find_altered
 from sparkwave.server.wire.result import Notice, Result
 
 # Seconds after the begin of a statement until which rows are counted for a quote, so that it takes a second at most.
-COUNTED_S = 0.75
+COUNTED_S = 0.55
 # Seconds until a resource group is there, as long as none has been started here.
 USUAL_START_S = 4.0
 
