@@ -7,6 +7,7 @@ Each type prints as by PostgreSQL's `*_out` functions under a `TextStyle`, with 
 from __future__ import annotations
 
 import datetime
+import math
 from collections.abc import Callable, Iterable
 from decimal import Decimal
 from functools import cache
@@ -135,10 +136,22 @@ def float_text(value: float | np.float32) -> str:
     if not np.isfinite(value):
         return "NaN" if np.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if not isinstance(value, np.float32):
-        return repr(value).removesuffix(".0") if abs(value) < 1e15 else f"{Decimal(repr(value)).normalize():e}"
+        if abs(value) < 1e15:
+            return repr(value).removesuffix(".0")
+        return _between(f"{Decimal(repr(value)).normalize():e}", value, math.ulp(value))
     if value != 0 and not 1e-4 <= abs(value) < 1e6:
-        return np.format_float_scientific(value, unique=True, trim="-", exp_digits=2)
+        text = np.format_float_scientific(value, unique=True, trim="-", exp_digits=2)
+        return _between(text, float(value), float(np.spacing(np.abs(value)))) if abs(value) > 1e6 else text
     return np.format_float_positional(value, unique=True, trim="-")
+
+
+def _between(text: str, value: float, spacing: float) -> str:
+    """Return the text of a float, with more digits where those are as near to another float, as in PostgreSQL."""
+    exact, half = Decimal(value), Decimal(spacing) / 2
+    places = len(text.partition("e")[0].lstrip("-")) - 1
+    while abs(Decimal(text) - exact) >= half:
+        text, places = f"{value:.{places}e}", places + 1
+    return text
 
 
 def _decimal(array: pa.Array, type: Type, _style: TextStyle) -> pa.Array:
