@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-PLANNER = 14  # that of new definitions
+PLANNER = 15  # that of new definitions
 
 ESCAPED_NAMES = 3  # columns of any name; before, a few names were refused
 EXACT_AVERAGES = 4  # avg() of integers and numerics is a numeric; before, it was of double precision
@@ -25,6 +25,7 @@ WRITTEN_NAMES = 11  # an unnamed variance(x) is named variance; before, it was v
 EXACT_DIGITS = 12  # computed numerics keep more than ten digits after the point; before, they were rounded
 EXACT_ROUNDS = 13  # round(i, 2) of an integer is a numeric, percentile_cont of a real a double; before, other floats
 NEAREST_FLOATS = 14  # a number of more than 15 digits beside a float is the nearest float; before, one beside it
+NEAREST_NUMERICS = 15  # a numeric that becomes a float is the nearest float; before, DuckDB rounded some twice
 WIDE_BITS = 14  # the same as WIDE_LITERALS for & | #
 
 _VERSION: ContextVar[int] = ContextVar("planner", default=PLANNER)

@@ -141,3 +141,9 @@ def test_rounded_integers_and_percentiles_of_reals_keep_their_types(nexmark: Cat
     query = "SELECT auction, percentile_cont(0.3) WITHIN GROUP (ORDER BY price::real) AS x FROM bid GROUP BY auction"
     real, double = (fingerprint(made_by(version, query, nexmark)).digest for version in (12, PLANNER))
     assert real != double
+
+
+def test_floats_of_numerics_stay_what_they_were(nexmark: Catalog) -> None:
+    query = "SELECT id, initial_bid::numeric::float8 AS f FROM auction"
+    before, now = (str(made_by(planner, query, nexmark).root.items[1].expression) for planner in (14, PLANNER))
+    assert "NEAREST" not in before and "NEAREST" in now

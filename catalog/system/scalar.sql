@@ -340,6 +340,12 @@ CREATE OR REPLACE MACRO pg.float_digits
         if(NOT isfinite(x), pg.raise('22003', 'value overflows numeric format')::VARCHAR, format('{:.6g}', x)),
     (x DOUBLE) AS
         if(NOT isfinite(x), pg.raise('22003', 'value overflows numeric format')::VARCHAR, format('{:.15g}', x));
+-- The nearest float of a numeric. DuckDB (1.5.5) rounds the parts before and after the point, and then their sum, where
+-- the digits together are no exact double.
+CREATE OR REPLACE MACRO pg._places_of(type) AS coalesce(try_cast(regexp_extract(type, ',(\d+)', 1) AS INTEGER), 0);
+CREATE OR REPLACE MACRO pg._nearest_double(x) AS
+    if(pg._places_of(typeof(x)) > 12 OR abs(x::DOUBLE) >= 9e15 / 10 ** pg._places_of(typeof(x)), x::VARCHAR::DOUBLE, x::DOUBLE);
+CREATE OR REPLACE MACRO pg._nearest_real(x) AS x::VARCHAR::FLOAT;
 CREATE OR REPLACE MACRO pg.subtract(x DATE, y DATE) AS (x - y)::INTEGER,
     (x TIME, y TIME) AS to_microseconds(epoch_us(x) - epoch_us(y)), (x, y) AS x - y;
 

@@ -15,6 +15,7 @@ from sparkwave.catalog.types import BOOLEAN, INTEGER, NUMERIC, Type
 from sparkwave.planner.batch.interval_fields import in_fields, modifier_of_column
 from sparkwave.planner.batch.typer import Typer
 from sparkwave.planner.batch.values import is_default, is_written_row
+from sparkwave.planner.bind.nearest_floats import make_nearest
 from sparkwave.planner.functions.assignment import check_assigned, is_assignable
 from sparkwave.planner.functions.typed import type_of_part
 from sparkwave.planner.parse.trees import folded, position_of
@@ -44,11 +45,11 @@ class _Given:
             )
 
 
-def check_values(tree: exp.Expr, target: Relation, columns: tuple[Column, ...], typed: Typer) -> None:
-    """Raise Error 42804 for a value that its column cannot store: of an UPDATE, or of the source of an INSERT's rows.
+def fit_values(tree: exp.Expr, target: Relation, columns: tuple[Column, ...], typed: Typer) -> None:
+    """Check the values of an UPDATE or of the source of an INSERT's rows; numerics for floats become the nearest ones.
 
-    Also 42846 for a field of a row constructor. The values are those of VALUES, of a plain SELECT, and of SET; types
-    of others are left to DuckDB's casts.
+    The values are those of VALUES, of a plain SELECT, and of SET; others are left to DuckDB's casts. Raises Error 42804
+    for a value that its column cannot store, 42846 for a field of a row constructor.
     """
     later: list[_Given] = []
     for given in chain.from_iterable(_given(_Given(*pair)) for pair in assigned_pairs(tree, target, columns)):
@@ -67,6 +68,8 @@ def check_values(tree: exp.Expr, target: Relation, columns: tuple[Column, ...], 
         found = type_of_part(node) if node is not None else None
         if found is not None:
             given.check(found)
+            if node is not None:
+                make_nearest(given.value, found, given.column.type)
 
 
 def _given(given: _Given) -> Iterator[_Given]:

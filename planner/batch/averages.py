@@ -11,7 +11,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from sparkwave.catalog.types import BIGINT, NUMERIC, QUOTIENT, REAL
-from sparkwave.planner.batch.typer import Typer
+from sparkwave.planner.batch.typer import Typer, types_in
 from sparkwave.planner.functions.aggregates import (
     SPREADS,
     argument,
@@ -26,7 +26,7 @@ from sparkwave.planner.functions.digits import has_many_places
 from sparkwave.planner.functions.operators import as_call
 from sparkwave.planner.functions.result_types import Known
 from sparkwave.planner.functions.scalar_functions import REAL_FUNCTIONS, has_varying_places
-from sparkwave.planner.functions.typed import data_type, type_of_part
+from sparkwave.planner.functions.typed import data_type
 from sparkwave.planner.parse.trees import selects_of
 
 _Types = dict[int, Known]  # by the ids of nodes
@@ -40,10 +40,7 @@ def with_averages(tree: exp.Expr, typed: Typer, has_places: bool) -> exp.Expr:
     nodes = list(tree.walk())
     if not has_places and not any(map(_is_exact, nodes)):
         return tree
-    pairs = zip(nodes, typed(tree, nodes), strict=True)
-    types = {id(node): type_of_part(place) for node, place in pairs if place is not None}
-    for select in tree.find_all(exp.Select):
-        _type_order(select, types)
+    types = types_in(tree, typed)
     for node in nodes:
         type_ = _type(node, types)
         if type_ is None or type_.name != "numeric":
@@ -78,16 +75,6 @@ def _rounds(node: exp.Expr) -> bool:
     """Return whether a node rounds to a number of places that differs by row."""
     call = as_call(node)
     return call is not None and has_varying_places(*call)
-
-
-def _type_order(select: exp.Select, types: _Types) -> None:
-    """Type the expressions of ORDER BY that are also in the select list: the typed tree has their names instead."""
-    order = select.args.get("order")
-    items = {item: item for item in (item.unalias() for item in select.selects)}
-    for ordered in order.expressions if order is not None else ():
-        if (item := items.get(ordered.this)) is not None:
-            for place, same in zip(ordered.this.walk(), item.walk(), strict=True):
-                types.setdefault(id(place), _type(same, types))
 
 
 def _cast_sum(call: exp.Sum, types: _Types) -> None:

@@ -55,7 +55,7 @@ from sparkwave.planner.batch.serving import RELATION, Served, find_lookup, over_
 from sparkwave.planner.batch.system_types import system_type
 from sparkwave.planner.batch.ties import expand_ties
 from sparkwave.planner.batch.time_travel import SNAPSHOT, at_versions
-from sparkwave.planner.batch.typer import Columns, NameTables, Typer
+from sparkwave.planner.batch.typer import Columns, NameTables, Typer, types_in
 from sparkwave.planner.bind.binder import (
     Scope,
     check_database,
@@ -68,9 +68,9 @@ from sparkwave.planner.bind.binder import (
 from sparkwave.planner.bind.collations import check_text, operand_of, position_of_collation
 from sparkwave.planner.bind.comparison_keys import compare_by_keys, may_need_keys
 from sparkwave.planner.bind.dependent_columns import group_by_dependents
-from sparkwave.planner.bind.float_literals import as_floats, long_constants
 from sparkwave.planner.bind.function_queries import is_source
 from sparkwave.planner.bind.merged_columns import columns_in, expand_natural, expand_stars
+from sparkwave.planner.bind.nearest_floats import as_floats, long_constants, may_make_floats, with_nearest_floats
 from sparkwave.planner.bind.output_names import name_outputs
 from sparkwave.planner.bind.output_references import check_outputs_named
 from sparkwave.planner.bind.privileges import check, check_relation, holds, holds_any, permission_denied
@@ -369,6 +369,9 @@ def _with_types(tree: exp.Expr, environment: Environment, typed: Typer) -> exp.E
     if pairs := long_constants(tree):
         others = typed(tree, [other for _, other in pairs])
         as_floats(zip((constant for constant, _ in pairs), others, strict=True))
+    if may_make_floats(tree, read):
+        types = types_in(tree, typed)
+        with_nearest_floats(tree, lambda node: types.get(id(node)))
     tree = with_literals_of(with_removals(tree, typed), typed, has_checked, environment.scope.order)
     if keys := sort_keys_of_offsets(tree):
         for key, known in zip(keys, typed(tree, keys), strict=True):

@@ -79,6 +79,27 @@ class Typer:
             return tree  # its error is reported when it is planned
 
 
+def types_in(tree: exp.Expr, typed: Typer) -> dict[int, Known]:
+    """Return the types of the nodes of a tree, by their ids."""
+    nodes = list(tree.walk())
+    pairs = zip(nodes, typed(tree, nodes), strict=True)
+    types = {id(node): type_of_part(place) for node, place in pairs if place is not None}
+    for select in tree.find_all(exp.Select):
+        _type_order(select, types)
+    return types
+
+
+def _type_order(select: exp.Select, types: dict[int, Known]) -> None:
+    """Type what ORDER BY and GROUP BY have of the select list: the typed tree has names and places instead."""
+    order, group = select.args.get("order"), select.args.get("group")
+    items = {item: item for item in (item.unalias() for item in select.selects)}
+    given = [ordered.this for ordered in order.expressions] if order is not None else []
+    for place in [*given, *(group.expressions if group is not None else ())]:
+        if (item := items.get(place)) is not None:
+            for part, same in zip(place.walk(), item.walk(), strict=True):
+                types[id(part)] = types.get(id(same)) or types.get(id(part))
+
+
 def type_of_value(node: exp.Expr) -> Known:
     """Return the type of an expression, also of a subquery, in a typed tree."""
     node = node.unalias().unnest()

@@ -17,7 +17,7 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Column, Relation
 from sparkwave.catalog.relation_details import ALWAYS
 from sparkwave.catalog.types import VARCHAR, Type
-from sparkwave.planner.batch.assigned_types import check_values, read_in_fields
+from sparkwave.planner.batch.assigned_types import fit_values, read_in_fields
 from sparkwave.planner.batch.parameters import assigned_values, read_assigned
 from sparkwave.planner.batch.query import (
     Batch,
@@ -150,7 +150,7 @@ def plan_insert(
     typed = typer(environment)
     source = prepared(source, environment, typed)
     if statement.source is not None and not target.lacks_columns:
-        check_values(source, target, columns, typed)
+        fit_values(source, target, columns, typed)
         read_in_fields(source, target, columns)
     types = [column.type for column in columns]
 
@@ -228,7 +228,7 @@ def plan_change(
     typed = typer(environment)
     tree = prepared(statement.tree, environment, typed)
     if isinstance(statement, Update):
-        check_values(tree, target, (), typed)
+        fit_values(tree, target, (), typed)
     tree = typed_for_writing(tree, environment)
     types = {column.name: column.type for column in target.visible}
     assigned_types = assigned_values(tree, lambda name, place: types.get(name)) if isinstance(statement, Update) else {}

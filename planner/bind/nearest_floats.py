@@ -72,7 +72,8 @@ def _takes_floats(node: exp.Expr) -> bool:
 def with_nearest_floats(tree: exp.Expr, type_of: TypeOf) -> bool:
     """Let the numerics of a tree that become floats be the nearest ones, in place. Returns whether there are any."""
     pairs = [pair for node in tree.walk() for pair in _that_become_floats(node, type_of)]
-    return any([make_nearest(value, type_of(value), to) for value, to in pairs])
+    made = [make_nearest(value, type_of(value), to) for value, to in pairs]
+    return any(made)
 
 
 def make_nearest(value: exp.Expr, type_: Known, to: Type) -> bool:
@@ -84,7 +85,9 @@ def make_nearest(value: exp.Expr, type_: Known, to: Type) -> bool:
         return False
     made = exp.Anonymous(this=NEAREST[to])
     made.type = data_type(to)
-    is_output = isinstance(value, exp.Column) and isinstance(value.parent, exp.Select) and value.arg_key == "expressions"
+    is_output = (
+        isinstance(value, exp.Column) and isinstance(value.parent, exp.Select) and value.arg_key == "expressions"
+    )
     value.replace(exp.alias_(made, value.name, quoted=True, copy=False) if is_output else made)
     made.set("expressions", [value])
     return True

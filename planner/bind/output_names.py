@@ -8,7 +8,7 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from sparkwave.catalog.modifiers import TO_MODIFIER
-from sparkwave.planner.functions.scalar_functions import AS_NUMERIC
+from sparkwave.planner.functions.scalar_functions import AS_NUMERIC, NEAREST
 from sparkwave.planner.parse.constant_marks import is_constant
 from sparkwave.planner.parse.type_text import user_type
 
@@ -42,7 +42,7 @@ _INTERNAL_TYPE_NAMES: dict[str, str] = {
 # Functions of Sparkwave that replace a function.
 _OURS = {"_avg": "avg"}
 # Functions that no user writes, around what has the name.
-_HIDDEN = frozenset({AS_NUMERIC, TO_MODIFIER})
+_HIDDEN = frozenset({AS_NUMERIC, TO_MODIFIER, *NEAREST.values()})
 # Operators of which sqlglot makes functions. In definitions, stored ones included, they have these functions' names.
 _OPERATORS = (
     exp.Pow, exp.StartsWith, exp.JSONBDeleteAtPath, exp.RegexpLike, exp.RegexpILike, exp.JSONBContains,

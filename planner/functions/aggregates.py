@@ -66,6 +66,11 @@ _COUNTING: dict[type[exp.Expr], Type] = {
     exp.Ntile: INTEGER,
 }
 _OF_PAIRS = frozenset({"corr", "covarpop", "covarsamp"})
+# Those of two floats.
+PAIRED = (
+    exp.Corr, exp.CovarPop, exp.CovarSamp, exp.RegrAvgx, exp.RegrAvgy, exp.RegrIntercept, exp.RegrR2, exp.RegrSlope,
+    exp.RegrSxx, exp.RegrSxy, exp.RegrSyy,
+)  # fmt: skip
 # Standard deviations and variances.
 SPREADS = (exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance, exp.VariancePop)
 

@@ -29,6 +29,7 @@ from sparkwave.catalog.types import (
     JSONB,
     NUMERIC,
     QUOTIENT,
+    REAL,
     TIME,
     TIMESTAMP,
     TIMESTAMPTZ,
@@ -64,6 +65,8 @@ Rule = Type | Callable[[tuple[Known, ...]], Known]
 OURS = "pg"
 # The function that makes a numeric of a float that is computed from numerics.
 AS_NUMERIC = "_real_as_numeric"
+# The functions that make the nearest float of a numeric, by the type of float.
+NEAREST = {DOUBLE: "_nearest_double", REAL: "_nearest_real"}
 IN_RANGE = "time_in_range"
 SAME = ""
 
@@ -178,6 +181,7 @@ FUNCTIONS: dict[str, Function] = {
         for name in ("asin", "acos", "acosh", "atanh", "cot", "sind", "cosd", "tand", "cotd", "asind", "acosd", "atand",
                      "atan2d", "gamma", "lgamma")
     },
+    **{name: F(type_) for type_, name in NEAREST.items()},
     "factorial": F(NUMERIC),
     "scale": F(INTEGER),
     "min_scale": F(INTEGER),
@@ -421,6 +425,11 @@ _FIXED = (
     exp.Literal, exp.Neg, exp.Paren, exp.Cast, exp.DataType, exp.DataTypeParam, exp.Parameter,
     exp.Placeholder, exp.Add, exp.Sub, exp.Mul,
 )  # fmt: skip
+# Those of floats alone.
+OF_FLOATS = frozenset({
+    "cbrt", "degrees", "radians", "sin", "cos", "tan", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "asin", "acos",
+    "acosh", "atanh", "cot", "sind", "cosd", "tand", "cotd", "asind", "acosd", "atand", "atan2d",
+})  # fmt: skip
 # Those whose results have decimal places of their own.
 REAL_FUNCTIONS = frozenset(
     name for name, function in FUNCTIONS.items() if function.result in (real_number, real_number_of_first)
