@@ -103,6 +103,8 @@ _WIDE_INTEGERS = frozenset({"hugeint", "uhugeint", "int128", "ubigint"})
 # their arrays.
 DEFAULT_NUMERIC = (38, 10)
 QUOTIENT_NUMERIC = (38, 19)
+# The digits of a decimal in DuckDB, which makes a double of a number with more.
+MOST_DIGITS = 38
 # DuckDB (1.5.5) rounds twice where it makes a float of a numeric constant with more digits than these.
 FLOAT_DIGITS = 15
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator
-from decimal import Decimal, localcontext
+from decimal import ROUND_HALF_UP, Context, Decimal, localcontext
 from typing import Any
 
 import numpy as np
@@ -356,3 +356,39 @@ def test_texts_of_large_floats_are_postgresqls(both: tuple[Connection, Connectio
         query = f"SELECT x::{type_}::text FROM unnest(%s::float8[]) AS x".encode()
         texts = both[1].execute(query, ([float(value) for value in values],)).fetchall()
         assert [float_text(value) for value in values] == [text for (text,) in texts]
+
+
+LONG = (
+    "1.1234567890123456789012345678901234567890123", "1234567890123456789.1234567890123456789012345",
+    "0.1000000000000000055511151231257827021181583404541015625", "-9999999999999999999.99999999999999999994",
+)  # fmt: skip
+
+
+def test_numbers_of_more_than_38_digits_are_rounded_once(both: tuple[Connection, Connection]) -> None:
+    """DuckDB makes doubles of such constants and parameters."""
+    here, _ = both
+    here.execute("CREATE TABLE long (id int, n numeric)")
+    here.execute(
+        f"CREATE MATERIALIZED VIEW of_long AS SELECT id, n > {LONG[1]} AS x, {LONG[0]} AS y FROM long".encode()
+    )
+    rounded = [Decimal(value).quantize(PLACES, ROUND_HALF_UP, Context(60)) for value in LONG]
+    for number, value in enumerate(LONG):
+        for statement, given in (
+            (f"INSERT INTO long VALUES ({number}, {value})", None), ("INSERT INTO long VALUES (%s, %s)", (value,)),
+            ("INSERT INTO long VALUES (%s, %t)", (Decimal(value),)),
+            ("INSERT INTO long VALUES (%s, %b)", (Decimal(value),)),
+            ("INSERT INTO long SELECT %s, (%b::numeric[])[1]", ([Decimal(value)],)),
+            (f"INSERT INTO long SELECT {number}, {value}::numeric", None),
+        ):  # fmt: skip
+            here.execute(statement.encode(), given and (number, *given))
+    assert here.execute("SELECT id, n, count(*) FROM long GROUP BY id, n ORDER BY id").fetchall() == [
+        (number, value, 6) for number, value in enumerate(rounded)
+    ]
+    here.execute("FLUSH")
+    assert here.execute("SELECT DISTINCT x, round(y, 30) FROM of_long").fetchall() == [
+        (False, Decimal("1.123456789012345678901234567890"))
+    ]
+    row = here.execute(f"SELECT {LONG[2]}::float8, {'0.' + '0' * 45}12345 * 1.0::float8".encode()).fetchone()
+    assert row == (0.1, 1.2345e-46)
+    with pytest.raises(psycopg.errors.NumericValueOutOfRange):
+        here.execute(f"SELECT {'1' * 39}.5".encode())

@@ -7,6 +7,7 @@ from sqlglot import exp
 from sparkwave.catalog.types import DEFAULT_NUMERIC, QUOTIENT, Type
 from sparkwave.planner.functions.result_types import computed, keeps_digits
 from sparkwave.planner.functions.typed import sql_type, type_of_part
+from sparkwave.planner.parse.long_numbers import fitted_text
 
 # The digits of a 64-bit decimal in DuckDB.
 INT64_DIGITS = 18
@@ -28,8 +29,10 @@ def digits(node: exp.Expr, of_choices: bool = True) -> tuple[int, int] | None:
     if isinstance(node, exp.Anonymous) and node.name == "try":
         return digits(node.expressions[0], of_choices)
     if isinstance(node, exp.Literal):
-        whole, _, fraction = node.name.partition(".")
-        return (len(whole) + len(fraction), len(fraction)) if not node.is_string else None
+        if node.is_string:
+            return None
+        whole, _, fraction = fitted_text(node.name).partition(".")
+        return len(whole) + len(fraction), len(fraction)
     values = chosen(node) if of_choices else None
     if isinstance(node, exp.Add | exp.Sub | exp.Mul):
         values = list(node.iter_expressions())

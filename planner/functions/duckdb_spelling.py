@@ -27,6 +27,7 @@ from sparkwave.catalog.types import (
     INTERVAL,
     JSON,
     JSONB,
+    MOST_DIGITS,
     NUMERIC,
     QUOTIENT,
     REAL,
@@ -99,7 +100,8 @@ from sparkwave.planner.functions.undefined import undefined
 from sparkwave.planner.parse.calls import NORMAL_FORMS
 from sparkwave.planner.parse.constant_runs import expanded
 from sparkwave.planner.parse.lambdas import ElementLambda
-from sparkwave.planner.parse.trees import position_of
+from sparkwave.planner.parse.long_numbers import fitted_text
+from sparkwave.planner.parse.trees import at, position_of
 
 _Args = list[exp.Expr]
 _TEXTS: dict[Known, str] = {QUOTIENT: "quotient_text", JSONB: "sorted_text"}
@@ -174,6 +176,8 @@ def _for_duckdb(node: exp.Expr, lenient: bool) -> exp.Expr | None:
         return None
     if isinstance(node, exp.EQ) and isinstance(node.parent, exp.Update):  # an assignment
         return None
+    if isinstance(node, exp.Literal):
+        return _fitted(node)
     if isinstance(node, exp.Cast):
         return _cast(node, lenient)
     if not lenient and (value := defined(node) or counted_rows(node)) is not None:
@@ -232,6 +236,15 @@ def _for_duckdb(node: exp.Expr, lenient: bool) -> exp.Expr | None:
     if function.duckdb == OURS:
         return ours(name, *arguments)
     return duckdb_call(function.duckdb or name, *arguments)
+
+
+def _fitted(node: exp.Literal) -> exp.Expr | None:
+    """Return a number that DuckDB would make a double of as one with as many digits as a decimal has."""
+    if node.is_string or len(node.name) <= MOST_DIGITS:
+        return None
+    with at(node):
+        text = fitted_text(node.name)
+    return exp.Literal.number(text) if text != node.name else None
 
 
 def _of_pattern(name: str, arguments: _Args, lenient: bool, node: exp.Expr) -> exp.Expr:

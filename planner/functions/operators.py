@@ -53,6 +53,7 @@ from sparkwave.planner.functions.typed import data_type, sql_type, type_of_part
 from sparkwave.planner.functions.written_json import IS_OF_JSONB
 from sparkwave.planner.parse.constant_runs import ConstantRun
 from sparkwave.planner.parse.lambdas import ElementLambda
+from sparkwave.planner.parse.long_numbers import fitted_text
 from sparkwave.planner.parse.trees import position_of
 from sparkwave.planner.since import EXACT_ROUNDS, is_since
 
@@ -119,7 +120,7 @@ def _literal(node: exp.Expr) -> Known:
     if node.args.get("is_string"):
         return VARCHAR
     if not node.name.isdigit():
-        return computed(len(node.name.partition(".")[2]))
+        return computed(len(fitted_text(node.name).partition(".")[2]))
     return INTEGER if int(node.name) < 2**31 else BIGINT if int(node.name) < 2**63 else NUMERIC
 
 

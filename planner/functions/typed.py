@@ -13,6 +13,7 @@ from sparkwave.catalog.types import (
     DEFAULT_NUMERIC,
     DOUBLE,
     FLOAT_DIGITS,
+    MOST_DIGITS,
     NUMERIC,
     QUOTIENT,
     QUOTIENT_NUMERIC,
@@ -154,7 +155,9 @@ def in_float_text(value: exp.Expr) -> exp.Expr:
         return value.in_texts()
     literal = value.this if isinstance(value, exp.Neg) else value
     is_number = isinstance(literal, exp.Literal) and not literal.is_string and not has_exponent(literal)
-    is_long = is_number and len(literal.name.replace(".", "").lstrip("0")) > FLOAT_DIGITS
+    is_long = is_number and (
+        len(literal.name.replace(".", "").lstrip("0")) > FLOAT_DIGITS or len(literal.name) > MOST_DIGITS
+    )
     return exp.Literal.string(value.sql()) if is_long else value
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from sparkwave.catalog.lazy import lazy
 from sparkwave.catalog.model import Column
-from sparkwave.catalog.types import FLOAT_DIGITS, Type
+from sparkwave.catalog.types import FLOAT_DIGITS, MOST_DIGITS, Type
 
 _NAME = r'(?:"(?:[^"]|"")++"|[a-z_][a-z0-9_$]*+)'
 _HEAD = re.compile(
@@ -111,5 +111,6 @@ def _fits(type_: Type, constants: Sequence[str]) -> bool:
     if kinds <= set("tTfF"):
         return type_ == Type("boolean") or not kinds
     has_exponent = type_.name == "numeric" and any("e" in constant.lower() for constant in constants)
-    is_inexact = type_.is_float and any(len(constant) > FLOAT_DIGITS for constant in constants)
+    most = FLOAT_DIGITS if type_.is_float else MOST_DIGITS
+    is_inexact = any(len(constant) > most for constant in constants)
     return type_.is_numeric and kinds <= set("+-.0123456789") and not has_exponent and not is_inexact

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from sparkwave.catalog.moment_texts import MDY
 from sparkwave.catalog.types import Type
+from sparkwave.planner.parse.long_numbers import fitted
 from sparkwave.planner.parse.text_values import decode_text
 from sparkwave.server.wire.client_encoding import UTF8, Encoding
 from sparkwave.server.wire.parameter_binary import decode_binary
@@ -21,5 +24,14 @@ def decode_parameter(
     if data is None:
         return None
     if not format:
-        return decode_text(encoding.decode(data), type, order)
-    return decode_binary(encoding.to_utf8(data) if encoding.concerns(type) else data, type)
+        value = decode_text(encoding.decode(data), type, order)
+    else:
+        value = decode_binary(encoding.to_utf8(data) if encoding.concerns(type) else data, type)
+    return _fitted(value) if type.name == "numeric" else value
+
+
+def _fitted(value: object) -> object:
+    """Return a number, or a list of numbers, none with more digits than a decimal of DuckDB has. Raises Error 22003."""
+    if isinstance(value, list):
+        return [_fitted(item) for item in value]
+    return fitted(value) if isinstance(value, Decimal) and value.is_finite() else value
