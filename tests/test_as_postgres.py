@@ -88,6 +88,12 @@ EXPRESSIONS = (
     "iv + NULL", "'10:00' - (ts + iv * f)::time", "'1 day' - iv", "date_trunc('hour', (ts + iv * f)::time)",
     "date_trunc('minute', time '10:11:12' + iv)", "pg_typeof(ts - time '10:00')",
     # Bytes, encodings, flags of regular expressions, and places before the point.
+    "ts AT TIME ZONE interval '02:30'", "ts::timestamptz AT TIME ZONE (iv - iv)", "d AT TIME ZONE 'Asia/Tokyo'",
+    "ts::timestamptz AT TIME ZONE '+05:30'", "ts AT TIME ZONE 'UTC+3'", "'2020-01-01 12:00' AT TIME ZONE 'UTC'",
+    "format('%s-%s', VARIADIC ARRAY[s, b])", "concat(VARIADIC ARRAY[s, NULL])", "concat_ws('-', VARIADIC ARRAY[a, id])",
+    "concat(VARIADIC string_to_array(s, 'o'))", "concat_ws(b, VARIADIC string_to_array(s, 'o'))",
+    "jsonb_build_object(VARIADIC ARRAY['a', s])", "num_nulls(VARIADIC ARRAY[a, NULL])",
+    "array_fill(a, ARRAY[2, 3])", "array_fill(s, ARRAY[id], ARRAY[1])", "array_fill(a * 1.5, ARRAY[id, 2])",
     "encode(repeat(s, 19)::bytea, 'base64')", "encode(repeat('x', 57 * id)::bytea, 'base64')",
     "decode('6f' || E' \\n' || a || 'A', 'hex')", "decode(encode(s::bytea, 'base64') || E'\\n', 'base64')",
     "a::int2 / id::int2", "pg_typeof(a::int2 / id::int2)", "pg_typeof(a::int2 % id::int2)", "pg_typeof(a::int2 & 3)",

@@ -147,3 +147,9 @@ def test_floats_of_numerics_stay_what_they_were(nexmark: Catalog) -> None:
     query = "SELECT id, initial_bid::numeric::float8 AS f FROM auction"
     before, now = (str(made_by(planner, query, nexmark).root.items[1].expression) for planner in (14, PLANNER))
     assert "NEAREST" not in before and "NEAREST" in now
+
+
+def test_dates_at_time_zones_keep_their_types(nexmark: Catalog) -> None:
+    query = "SELECT id, date_time::date AT TIME ZONE 'UTC' AS d FROM auction"
+    types = [str(made_by(version, query, nexmark).columns[1].type) for version in (14, PLANNER)]
+    assert types == ["timestamp with time zone", "timestamp without time zone"]

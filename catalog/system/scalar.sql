@@ -822,6 +822,16 @@ CREATE OR REPLACE MACRO pg.zone(z VARCHAR) AS
     if(z = '' OR contains(z, ' ') OR (z IS NOT NULL AND TRY_CAST('2000-01-01 00:00:00 ' || z AS TIMESTAMPTZ) IS NULL),
        pg.raise('22023', 'time zone "' || z || '" not recognized')::VARCHAR, z);
 
+-- An interval as a zone is the distance from UTC.
+CREATE OR REPLACE MACRO pg._distance(z) AS
+    if(datepart('year', z) <> 0 OR datepart('month', z) <> 0 OR datepart('day', z) <> 0,
+       pg.raise('22023', 'interval time zone "' || pg.to_text(z) || '" must not include months or days')::INTERVAL, z);
+CREATE OR REPLACE MACRO pg.at_zone
+    (x TIMESTAMPTZ, z INTERVAL) AS (x AT TIME ZONE 'UTC') + pg._distance(z),
+    (x TIMESTAMP, z INTERVAL) AS (x - pg._distance(z)) AT TIME ZONE 'UTC',
+    (x DATE, z INTERVAL) AS (x::TIMESTAMPTZ AT TIME ZONE 'UTC') + pg._distance(z),
+    (x, z) AS x AT TIME ZONE pg.zone(z);
+
 -- to_char by any pattern; those of constant patterns that are simple are made of DuckDB's functions.
 CREATE OR REPLACE MACRO pg.chars(x, p) AS
     CAST(pg._told(sparkwave_chars(x::VARCHAR, p, typeof(x), current_setting('TimeZone'))) AS VARCHAR);
@@ -1503,8 +1513,11 @@ CREATE OR REPLACE MACRO pg.jsonb_pretty(j) AS regexp_replace(regexp_replace(json
 
 -- Arrays.
 CREATE OR REPLACE MACRO pg.array_fill(v, sizes) AS CASE
-    WHEN sizes IS NULL OR list_contains(list_transform(sizes, lambda n: n IS NULL), true)
-    THEN [v][:pg.raise('22004', 'dimension array or low bound array cannot be null')]
+    WHEN sizes IS NULL THEN [v][:pg.raise('22004', 'dimension array or low bound array cannot be null')]
+    WHEN list_contains(list_transform(sizes, lambda n: n IS NULL), true)
+    THEN [v][:pg.raise('22004', 'dimension values cannot be null')]
+    WHEN list_contains(list_transform(sizes, lambda n: n < 0), true)
+    THEN [v][:pg.raise('54000', 'array size exceeds the maximum allowed (134217727)')]
     WHEN len(sizes) > 1
     THEN [v][:pg.raise('0A000', 'array_fill of several dimensions that are no constant array is not supported')]
     ELSE list_transform(range(0, coalesce(sizes[1], 0)), lambda n: v) END;

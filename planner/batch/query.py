@@ -78,6 +78,7 @@ from sparkwave.planner.bind.row_stars import expand_row_stars
 from sparkwave.planner.bind.session_rows import with_session_rows
 from sparkwave.planner.bind.sql_functions import calls, with_functions
 from sparkwave.planner.bind.table_references import resolve_references
+from sparkwave.planner.bind.time_zones import with_zones
 from sparkwave.planner.bind.typed_rows import with_typed_rows
 from sparkwave.planner.bind.untyped import holds_checked, with_literals_of
 from sparkwave.planner.bind.user_types import with_user_types
@@ -95,6 +96,7 @@ from sparkwave.planner.functions.flat_unnest import flat_arrays, flatten
 from sparkwave.planner.functions.narrow import narrow_totals
 from sparkwave.planner.functions.operators import check_subscripts, with_document_subscripts
 from sparkwave.planner.functions.range_frames import sort_keys_of_offsets, widened
+from sparkwave.planner.functions.result_types import Known
 from sparkwave.planner.functions.typed import is_quotient, type_of_part, with_written_numerics
 from sparkwave.planner.functions.undefined import check_counts
 from sparkwave.planner.functions.written_json import with_json
@@ -369,9 +371,10 @@ def _with_types(tree: exp.Expr, environment: Environment, typed: Typer) -> exp.E
     if pairs := long_constants(tree):
         others = typed(tree, [other for _, other in pairs])
         as_floats(zip((constant for constant, _ in pairs), others, strict=True))
+    if tree.find(exp.AtTimeZone) is not None:
+        with_zones(tree, _type_of(tree, typed))
     if may_make_floats(tree, read):
-        types = types_in(tree, typed)
-        with_nearest_floats(tree, lambda node: types.get(id(node)))
+        with_nearest_floats(tree, _type_of(tree, typed))
     tree = with_literals_of(with_removals(tree, typed), typed, has_checked, environment.scope.order)
     if keys := sort_keys_of_offsets(tree):
         for key, known in zip(keys, typed(tree, keys), strict=True):
@@ -379,6 +382,11 @@ def _with_types(tree: exp.Expr, environment: Environment, typed: Typer) -> exp.E
     if may_need_keys(tree, read):
         compare_by_keys(tree, lambda nodes: typed(tree, nodes))
     return with_averages(tree, typed, has_places)
+
+
+def _type_of(tree: exp.Expr, typed: Typer) -> Callable[[exp.Expr], Known]:
+    types = types_in(tree, typed)
+    return lambda node: types.get(id(node))
 
 
 def typer(environment: Environment) -> Typer:

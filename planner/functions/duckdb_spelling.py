@@ -196,9 +196,8 @@ def _for_duckdb(node: exp.Expr, lenient: bool) -> exp.Expr | None:
         return node if isinstance(node.parent, exp.Escape) else _like(node, lenient)
     if isinstance(node, exp.Escape):
         return _complete(node) if lenient else node
-    if isinstance(node, exp.AtTimeZone) and (lenient or not node.args["zone"].is_string):
-        node.set("zone", ours("zone", node.args["zone"]))
-        return node
+    if isinstance(node, exp.AtTimeZone):
+        return _at_time_zone(node, lenient)
     if isinstance(node, exp.DPipe):
         return _concatenation(node, lenient)
     if type(node) in _SHIFTS:
@@ -236,6 +235,16 @@ def _for_duckdb(node: exp.Expr, lenient: bool) -> exp.Expr | None:
     if function.duckdb == OURS:
         return ours(name, *arguments)
     return duckdb_call(function.duckdb or name, *arguments)
+
+
+def _at_time_zone(node: exp.AtTimeZone, lenient: bool) -> exp.Expr:
+    """Return AT TIME ZONE of a name, or of an interval, which a column without a type may be in a query."""
+    zone = node.args["zone"]
+    if _is_interval(zone) or (isinstance(zone, exp.Column) and zone.type is None and not lenient):
+        return ours("at_zone", node.this, zone)
+    if lenient or not zone.is_string:
+        node.set("zone", ours("zone", zone))
+    return node
 
 
 def _fitted(node: exp.Literal) -> exp.Expr | None:

@@ -144,6 +144,54 @@ def _matches_path(parser: Any, document: Any) -> exp.Expr:
     return call
 
 
+# Functions of any number of arguments.
+_VARIADIC = frozenset({
+    "concat", "concat_ws", "format", "num_nulls", "num_nonnulls",
+    *(f"{kind}_{name}" for kind in ("json", "jsonb")
+      for name in ("build_array", "build_object", "extract_path", "extract_path_text")),
+})  # fmt: skip
+
+
+def _filled_array(call: exp.Anonymous) -> exp.Anonymous:
+    """Return array_fill of several dimensions as calls of one within the other. Lower bounds that are constants go."""
+    value, *sizes = call.expressions
+    if len(sizes) == 2 and isinstance(sizes[1], exp.Array) and all(bound.is_int for bound in sizes[1].expressions):
+        sizes = sizes[:1]
+    if len(sizes) == 1 and isinstance(sizes[0], exp.Array):
+        *outer, last = sizes[0].expressions or [None]
+        if last is not None:
+            sizes = [exp.Array(expressions=[last])]
+        for size in reversed(outer):
+            value = exp.Anonymous(this=call.this, expressions=[value, *sizes]).update_positions(call)
+            sizes = [exp.Array(expressions=[size])]
+    call.set("expressions", [value, *sizes])
+    return call
+
+
+def _as_called(call: Any) -> Any:
+    """Return a call with VARIADIC or of array_fill in simpler calls; any other node as it is."""
+    if not isinstance(call, exp.Anonymous) or not call.expressions:
+        return call
+    if call.name.lower() == "array_fill":
+        return _filled_array(call)
+    is_variadic = isinstance(call.expressions[-1], exp.Variadic) and call.name.lower() in _VARIADIC
+    return _spread(call) if is_variadic else call
+
+
+def _spread(call: exp.Anonymous) -> exp.Anonymous:
+    """Return a call with the elements of its VARIADIC array as arguments; concat of another expression joins it."""
+    array, before, name = call.expressions[-1].this, call.expressions[:-1], call.name.lower()
+    if isinstance(array, exp.Array) and array.expressions:
+        call.set("expressions", [*before, *array.expressions])
+        return call
+    separators = before if name == "concat_ws" else [exp.Literal.string("")]
+    if (name == "concat" and not before) or (name == "concat_ws" and len(before) == 1):
+        joined = exp.Anonymous(this="array_to_string", expressions=[array, *separators]).update_positions(call)
+        joined.meta["name"] = name
+        return joined
+    return call
+
+
 # The position of a cast, which is that of `::` or CAST, among its meta data; casts that no user wrote have none.
 CAST_POSITION = "cast position"
 
@@ -179,7 +227,7 @@ class CallParser(StrictParser):
         """Parse a call; RisingWave's `aggregate:f(x)` is `f(array_agg(x))`."""
         is_prefix = self._curr is not None and self._curr.text.lower() == "aggregate"
         if not is_prefix or self._next is None or self._next.token_type != TokenType.COLON:
-            return super()._parse_function_call(*args, **options)
+            return _as_called(super()._parse_function_call(*args, **options))
         self._advance(2)
         call = super()._parse_function_call(*args, **options)
         return _over_array(call) if call is not None else self._stop()

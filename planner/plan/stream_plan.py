@@ -23,6 +23,7 @@ from sparkwave.planner.bind.comparison_keys import compare_by_keys
 from sparkwave.planner.bind.escapes import escape_outputs, escape_query, unescape_outputs
 from sparkwave.planner.bind.nearest_floats import as_floats, long_constants, with_nearest_floats
 from sparkwave.planner.bind.output_names import UNNAMED
+from sparkwave.planner.bind.time_zones import with_zones
 from sparkwave.planner.bind.untyped import type_literals
 from sparkwave.planner.bind.wide_literals import ARITHMETIC, BITWISE, beside_constants, widen
 from sparkwave.planner.build.view_query import build
@@ -292,6 +293,8 @@ def _built(streaming: Streaming, catalog: Catalog, scope: Scope, escapes: bool) 
     if scope.planner >= since.NEAREST_FLOATS and as_floats(long_constants(bound.tree)):
         annotate_again(bound)
     if scope.planner >= since.NEAREST_NUMERICS and with_nearest_floats(bound.tree, type_of_part):
+        annotate_again(bound)
+    if scope.planner >= since.ZONES_OF_DATES and with_zones(bound.tree, type_of_part):
         annotate_again(bound)
     has_spreads = with_numeric_spreads(bound.tree, type_of_part)
     if compare_by_keys(bound.tree, list) or has_spreads:
