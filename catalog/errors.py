@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 SYNTAX_ERROR = "42601"
 UNDEFINED_TABLE = "42P01"
@@ -121,7 +122,8 @@ class Error(Exception):
     """An error that is reported to the client.
 
     `position` counts characters of the statement's text from 1, as field `P` of ErrorResponse. `context` is the place
-    in what the statement works on, such as a line of COPY's data.
+    in what the statement works on, such as a line of COPY's data. `concerned` has the names of what a row breaks, and
+    `staged` the number of that row, from 0, among those that a statement writes, with the value that does not fit.
     """
 
     def __init__(
@@ -140,6 +142,18 @@ class Error(Exception):
         self.hint = hint
         self.position = position
         self.context: str | None = None
+        self.concerned: Concerned | None = None
+        self.staged: tuple[int, str] | None = None
+
+
+@dataclass(frozen=True)
+class Concerned:
+    """The names of a table, and of its column or constraint that a row breaks, as fields of ErrorResponse."""
+
+    schema: str
+    table: str
+    column: str | None = None
+    constraint: str | None = None
 
 
 class Refused(Error):

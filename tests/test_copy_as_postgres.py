@@ -42,6 +42,34 @@ def place_of(connection: Connection, options: str, data: bytes) -> tuple[str | N
 @pytest.mark.parametrize(
     ("options", "data"),
     [
+        ("", b"1\tabc\t1\t1\n2\tabcd\t1\t1\n"),
+        ("", b"1\tabc\t1\t1\n2\tabc\t0\t1\n3\tabc\t0\t1\n"),
+        ("", b"1\tabc\t1\t1\n2\tabc\t1\t100\n"),
+        ("", b"1\tabc\t1\t1\n2\tabc\t\\N\t1\n"),
+        ("(FORMAT csv, HEADER)", b"id,v,n,m\n1,abc,1,1\n2,abc,-1,1\n"),
+        ("(FORMAT csv)", b'1,"a\nb",1,1\n2,abcd,1,1\n'),
+    ],
+)
+def test_the_row_that_breaks_a_constraint(both: tuple[Connection, Connection], options: str, data: bytes) -> None:
+    """Its line, value and names; where rows have several lines, no line."""
+    made = "(id int PRIMARY KEY, v varchar(3), n int NOT NULL CHECK (n > 0), m numeric(4,2))"
+    found = []
+    for connection in both:
+        connection.execute(f"CREATE TABLE IF NOT EXISTS limited {made}".encode())
+        copy = connection.cursor().copy(f"COPY limited FROM STDIN {options}".encode())
+        with pytest.raises(psycopg.Error) as caught, copy as rows:
+            rows.write(data)
+        told = caught.value.diag
+        names = (told.table_name, told.column_name, told.constraint_name)
+        found.append((told.sqlstate, told.message_primary, told.message_detail, *names, told.context))
+    ours, theirs = found
+    assert ours[:-1] == theirs[:-1]
+    assert ours[-1] == (theirs[-1] if b"\nb" not in data else 'COPY limited, column v: "abcd"')
+
+
+@pytest.mark.parametrize(
+    ("options", "data"),
+    [
         ("(n, t) FROM STDIN", b"1\ta\n2\tb\nx\tc\n"),
         ("(n, t) FROM STDIN", b"1\ta\n2\n"),
         ("(n, t) FROM STDIN", b"1\ta\n2\tb\tc\n"),

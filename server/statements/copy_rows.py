@@ -16,6 +16,7 @@ from sparkwave.catalog.errors import (
     INVALID_COLUMN_REFERENCE,
     INVALID_PARAMETER_VALUE,
     INVALID_TEXT_REPRESENTATION,
+    NUMERIC_VALUE_OUT_OF_RANGE,
     UNDEFINED_COLUMN,
     Error,
 )
@@ -192,8 +193,9 @@ class _TableSink:
             self.cursor.execute(f"SELECT {self._value(column)} FROM copied_rows WHERE {quote(_ROW)} = {row}").fetchall()
         except DuckDBError as raised:
             told = translate(raised)
-            if column.type.dimensions or f'"{value}"' in told.message:
-                found = BadValue(told.message, told.sqlstate)
+            is_told = f'"{value}"' in told.message or told.sqlstate == NUMERIC_VALUE_OUT_OF_RANGE
+            if column.type.dimensions or is_told:
+                found = BadValue(told.message, told.sqlstate, detail=told.detail)
         return _at(found, row, column, value)
 
     def finish(self) -> int:

@@ -395,7 +395,12 @@ class Conversation:
             return sink.finish()
         except BaseException as error:
             sink.abort()
-            if isinstance(error, Error) and error.context is not None:
+            if isinstance(error, Error) and error.staged is not None:
+                row, value = error.staged
+                place = parser.place_of(row) if isinstance(parser, CopyParser) else f"line {row + 1}"
+                places = (place.partition(":")[0], value) if value else (place,)
+                error.context = ", ".join((f"COPY {sink.table}", *filter(None, places)))
+            elif isinstance(error, Error) and error.context is not None:
                 place = ""
                 if isinstance(error, BadValue) and isinstance(parser, CopyParser):
                     place = f"line {parser.line_of(error.row)}, "

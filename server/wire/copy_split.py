@@ -138,11 +138,11 @@ def check_header(splitter: Splitter, line: bytes, columns: Sequence[str]) -> Non
             found = "null value" if name is None else f'"{name}"'
             message = f'column name mismatch in header line field {place}: got {found}, expected "{column}"'
             error = Error(message, BAD_COPY_FILE_FORMAT)
-            error.context = _line(1, row)
+            error.context = line_text(1, row)
             raise error
 
 
-def _line(number: int, row: bytes) -> str:
+def line_text(number: int, row: bytes) -> str:
     shown = row.decode("utf-8", "replace")
     return f'line {number}: "{shown[:100]}{"..." if len(shown) > 100 else ""}"'
 
@@ -156,5 +156,5 @@ def _checked(splitter: Splitter, row: bytes, columns: Sequence[str], line: int) 
             raise Error("extra data after last expected column", BAD_COPY_FILE_FORMAT)
         return [None if field is None else UTF8.decode(field) for field in fields]
     except Error as error:
-        error.context = _line(line, row)
+        error.context = line_text(line, row)
         raise

@@ -8,6 +8,7 @@ slower.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -18,7 +19,7 @@ import pyarrow.csv
 
 from sparkwave.catalog.errors import PROGRAM_LIMIT_EXCEEDED, Error
 from sparkwave.server.wire.client_encoding import UTF8
-from sparkwave.server.wire.copy_split import check_header, split, splitter, unescape
+from sparkwave.server.wire.copy_split import check_header, line_text, split, splitter, unescape
 from sparkwave.server.wire.messages import COPY_DATA, frame
 from sparkwave.server.wire.result import CopyOptions, ResultColumn
 from sparkwave.server.wire.row_messages import messages, slices
@@ -65,11 +66,26 @@ class CopyParser:
         self._header = options.header
         self._ended = False
         self._rows = b""  # of the last batch
+        self._batches: list[tuple[int, int | None]] = []  # the first row of each, and its line if rows are lines
+        self._count = 0
 
     def line_of(self, row: int) -> int:
         """Return the line, from 1, on which a row of the last batch ends; the row is counted from 0."""
         end = int(self._row_ends(self._rows)[row]) if row else self._rows.find(b"\n")
         return self.lines + self._rows.count(b"\n", 0, end) + 1
+
+    def place_of(self, row: int) -> str:
+        """Return the line of a row of all batches, counted from 0, with its text in the last one.
+
+        It is empty where rows have several lines.
+        """
+        place = bisect_right(self._batches, row, key=lambda batch: batch[0])
+        first, line = self._batches[place - 1] if place else (0, None)
+        if line is None:
+            return ""
+        if place < len(self._batches):
+            return f"line {line + row - first}"
+        return line_text(line + row - first, self._rows.split(b"\n")[row - first])
 
     def feed(self, data: bytes) -> Iterator[pa.RecordBatch]:
         if self._ended:
@@ -100,8 +116,11 @@ class CopyParser:
             rows = rows[first:]
         if rows:
             self._rows = rows
-            yield self._batch(rows)
-            self.lines += rows.count(b"\n")
+            batch, lines = self._batch(rows), rows.count(b"\n")
+            self._batches.append((self._count, self.lines + 1 if lines == batch.num_rows else None))
+            self._count += batch.num_rows
+            yield batch
+            self.lines += lines
 
     def _keep(self, rest: bytes, grow: bool) -> None:
         """Keep the rest for the next parse.

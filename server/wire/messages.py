@@ -256,6 +256,8 @@ def error_fields(error: Error, severity: str, encoding: Encoding = UTF8) -> byte
         "D": error.detail, "H": error.hint, "P": error.position, "W": error.context,
         "R": _ROUTINES.get(error.message),
     }  # fmt: skip
+    if (names := error.concerned) is not None:
+        optional |= {"s": names.schema, "t": names.table, "c": names.column, "n": names.constraint}
     fields = {"S": severity, "V": severity, "C": error.sqlstate, "M": error.message} | {
         code: str(value) for code, value in optional.items() if value is not None
     }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sparkwave.catalog.errors import UNIQUE_VIOLATION, Error
+from sparkwave.catalog.errors import UNIQUE_VIOLATION, Concerned, Error
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.model import IGNORE, REPLACE, UPDATE_IF_NOT_NULL, Relation, Watermark
 from sparkwave.catalog.names import quote
@@ -34,7 +34,9 @@ def refuse(cursor: Cursor, store: Store) -> None:
     if found is not None:
         message = f'duplicate key value violates unique constraint "{target.key_index}"'
         detail = f"Key ({', '.join(target.primary_key)})=({', '.join(found)}) already exists."
-        raise Error(message, UNIQUE_VIOLATION, detail=detail)
+        error = Error(message, UNIQUE_VIOLATION, detail=detail)
+        error.concerned = Concerned(target.schema, target.name, constraint=target.key_index)
+        raise error
 
 
 def resolve(cursor: Cursor, store: Store, settings: Mapping[str, str]) -> bool:

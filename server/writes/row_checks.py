@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from sparkwave.catalog import errors
-from sparkwave.catalog.errors import Error
+from sparkwave.catalog.errors import Concerned, Error
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.model import Column, Relation
 from sparkwave.catalog.modifiers import TO_MODIFIER, modifier_of_length
@@ -50,7 +50,11 @@ def check_rows(
     is_wrong = iter(found)
     for column, length in limited:
         if next(is_wrong):
-            raise too_long(column, length)
+            name = quote(column.lake_name)
+            error = too_long(column, length)
+            longer = f"length(rtrim({name}, ' ')) > {length} AND {which}"
+            first = _first(cursor, rows, name, longer) if columns is None else None
+            raise _placed(error, first[0], column, first[1]) if first is not None else error
     for column, length in limited:
         if next(is_wrong):
             name = quote(column.lake_name)
@@ -59,13 +63,15 @@ def check_rows(
     for column in required:
         if next(is_wrong):
             condition = f"{quote(column.lake_name)} IS NOT NULL"
-            detail = _failing_row(cursor, target.visible, rows, condition) if columns is None else None
-            raise Error(null_message(column, target), errors.NOT_NULL_VIOLATION, detail=detail)
+            error = Error(null_message(column, target), errors.NOT_NULL_VIOLATION)
+            error.concerned = Concerned(target.schema, target.name, column=column.name)
+            raise _failed(error, cursor, target.visible, rows, condition) if columns is None else error
     for check, condition in zip(checks, conditions, strict=True):
         if next(is_wrong):
             message = f'new row for relation "{target.name}" violates check constraint "{check.name}"'
-            detail = _failing_row(cursor, target.visible, rows, condition) if columns is None else None
-            raise Error(message, errors.CHECK_VIOLATION, detail=detail)
+            error = Error(message, errors.CHECK_VIOLATION)
+            error.concerned = Concerned(target.schema, target.name, constraint=check.name)
+            raise _failed(error, cursor, target.visible, rows, condition) if columns is None else error
 
 
 def _fit_times(cursor: Cursor, target: Relation, rows: str, columns: Collection[Column], which: str) -> None:
@@ -85,6 +91,25 @@ def fitted_time(column: Column, length: int) -> str:
 def too_long(column: Column, length: int) -> Error:
     """Return the error for a value that exceeds the length of its column."""
     return Error(f"value too long for type {column.type}({length})", errors.STRING_DATA_RIGHT_TRUNCATION)
+
+
+def _first(cursor: Cursor, rows: str, value: str, condition: str) -> tuple[int, object] | None:
+    """The number of the first row for which a condition is true, and a value of it."""
+    found = cursor.execute(f"SELECT rowid, {value} FROM {rows} WHERE {condition} ORDER BY rowid LIMIT 1").fetchone()
+    return (int(found[0]), found[1]) if found is not None else None
+
+
+def _placed(error: Error, row: int, column: Column | None = None, value: object = None) -> Error:
+    """The error with the number of a staged row, and a value of a column in it."""
+    error.staged = row, f'column {column.name}: "{value}"' if column is not None else ""
+    return error
+
+
+def _failed(error: Error, cursor: Cursor, columns: tuple[Column, ...], rows: str, condition: str) -> Error:
+    """The error with the first row for which a condition is false."""
+    error.detail = _failing_row(cursor, columns, rows, condition)
+    found = _first(cursor, rows, "1", f"NOT ({condition})")
+    return _placed(error, found[0]) if found is not None else error
 
 
 def _failing_row(cursor: Cursor, columns: tuple[Column, ...], rows: str, condition: str) -> str:
