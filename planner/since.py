@@ -27,6 +27,7 @@ EXACT_ROUNDS = 13  # round(i, 2) of an integer is a numeric, percentile_cont of 
 NEAREST_FLOATS = 14  # a number of more than 15 digits beside a float is the nearest float; before, one beside it
 NEAREST_NUMERICS = 15  # a numeric that becomes a float is the nearest float; before, DuckDB rounded some twice
 ZONES_OF_DATES = 15  # a date at a time zone is a time without one, 'UTC+3' is west; before, one with a zone, and east
+WIDE_ARRAYS = 15  # int[] || 3.5 is numeric[]; before, it was int[], and the element was rounded
 WIDE_BITS = 14  # the same as WIDE_LITERALS for & | #
 
 _VERSION: ContextVar[int] = ContextVar("planner", default=PLANNER)

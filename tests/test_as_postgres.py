@@ -93,6 +93,8 @@ EXPRESSIONS = (
     "format('%s-%s', VARIADIC ARRAY[s, b])", "concat(VARIADIC ARRAY[s, NULL])", "concat_ws('-', VARIADIC ARRAY[a, id])",
     "concat(VARIADIC string_to_array(s, 'o'))", "concat_ws(b, VARIADIC string_to_array(s, 'o'))",
     "jsonb_build_object(VARIADIC ARRAY['a', s])", "num_nulls(VARIADIC ARRAY[a, NULL])",
+    "ARRAY[a] || 3.5", "3.125 || ARRAY[a * 1.500]", "array_append(ARRAY[a], f)", "array_replace(ARRAY[a], a, 2.25)",
+    "ARRAY[a] || 5000000000", "array_cat(ARRAY[a], ARRAY[1.75])",
     "array_fill(a, ARRAY[2, 3])", "array_fill(s, ARRAY[id], ARRAY[1])", "array_fill(a * 1.5, ARRAY[id, 2])",
     "encode(repeat(s, 19)::bytea, 'base64')", "encode(repeat('x', 57 * id)::bytea, 'base64')",
     "decode('6f' || E' \\n' || a || 'A', 'hex')", "decode(encode(s::bytea, 'base64') || E'\\n', 'base64')",

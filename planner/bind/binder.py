@@ -23,7 +23,14 @@ from sparkwave.planner.bind.ambiguous import bare_columns, check_unambiguous
 from sparkwave.planner.bind.collations import check_collated, without_collations
 from sparkwave.planner.bind.column_hints import column_hint
 from sparkwave.planner.bind.dependent_columns import group_by_dependents
-from sparkwave.planner.bind.merged_columns import ColumnsOf, columns_in, compare_merged, expand_natural, mark_merges
+from sparkwave.planner.bind.merged_columns import (
+    ColumnsOf,
+    check_left_out,
+    columns_in,
+    compare_merged,
+    expand_natural,
+    mark_merges,
+)
 from sparkwave.planner.bind.output_names import name_selects, without_written_names
 from sparkwave.planner.bind.output_references import check_outputs_named
 from sparkwave.planner.bind.row_stars import expand_row_stars
@@ -182,6 +189,7 @@ def annotated(
     """As `bind`, without expanding rows. `check` gets the query, and that of each view that it reads, as written."""
     query, columns_of = _with_folded_ctes(query.copy()), columns_in(catalog, scope)
     if not scope.is_stored:
+        check_left_out(query, columns_of)
         check_joins(query)
         check_outputs_named(query, columns_of)
     expand_row_stars(query, columns_of)

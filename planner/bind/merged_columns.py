@@ -151,6 +151,23 @@ def expand_stars(tree: exp.Expr, columns_of: ColumnsOf) -> exp.Expr:
     return tree
 
 
+def check_left_out(tree: exp.Expr, columns_of: ColumnsOf) -> None:
+    """Raise Error 42703 where a `*` leaves out a column that is not there."""
+    for select in tree.find_all(exp.Select):
+        for item in select.expressions:
+            star = item.this if isinstance(item, exp.Column) else item
+            left_out = star.args.get("except_") if isinstance(star, exp.Star) else None
+            if not left_out or (source := select.args.get("from_")) is None:
+                continue
+            columns = columns_of_from(source.this, select.args.get("joins") or [], columns_of)
+            names = {column.name for column in columns or ()}
+            for name in left_out if columns is not None else ():
+                is_written = position_of(name) is not None
+                if is_written and folded(name if isinstance(name, exp.Identifier) else name.this) not in names:
+                    message = f'column "{name.name}" does not exist'
+                    raise Error(message, errors.UNDEFINED_COLUMN, position=position_of(name))
+
+
 def columns_of_from(first: exp.Expr, joins: list[exp.Join], columns_of: ColumnsOf) -> list[exp.Column] | None:
     """Return all columns of a FROM; None where they are unknown, or a merged one cannot be named."""
     before: list[exp.Column] = []  # of the items before a comma

@@ -31,7 +31,7 @@ from sparkwave.catalog.types import (
     Type,
     struct_type,
 )
-from sparkwave.planner.since import EXACT_DIGITS, is_since
+from sparkwave.planner.since import EXACT_DIGITS, WIDE_ARRAYS, is_since
 
 Known = Type | None
 
@@ -178,7 +178,12 @@ def _array(types: tuple[Known, ...], array: int, element: int) -> Known:
     if len(types) != 2:
         return None
     one = types[element]
-    return types[array] or (array_type(one) if one is not None else None)
+    return of_arrays(types) if types[array] is not None else array_type(one) if one is not None else None
+
+
+def array_with(types: tuple[Known, ...]) -> Known:
+    """Return the type of an array that may get, or is compared with, the elements behind it."""
+    return of_arrays(types) if types and types[0] is not None else None
 
 
 def array_of_results(types: tuple[Known, ...]) -> Known:
@@ -280,9 +285,16 @@ def arithmetic(types: tuple[Known, ...]) -> Known:
 
 
 def of_arrays(types: tuple[Known, ...]) -> Known:
-    """Return the type of arrays joined: that of more dimensions."""
+    """Return the type of arrays joined, or of an array with elements: as many dimensions, and the elements' type."""
     arrays = [side for side in types if side is not None and side.dimensions]
-    return max(arrays, key=lambda side: side.dimensions) if arrays else None
+    if not arrays:
+        return None
+    most = max(arrays, key=lambda side: side.dimensions)
+    elements = tuple(replace(type_, dimensions=0) for type_ in types if type_ is not None)
+    if not is_since(WIDE_ARRAYS) or not all(map(is_numeric, elements)):
+        return most
+    element = common(elements)
+    return replace(element, dimensions=most.dimensions) if element is not None else most
 
 
 def part_of_document(types: tuple[Known, ...]) -> Known:
