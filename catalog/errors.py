@@ -118,6 +118,10 @@ NO_SIGN = "No operator matches the given name and argument type. You might need 
 FREE_SPACE = "Free space on the disk of the data directory."
 
 
+# The detail of PostgreSQL's error for a text that does not begin as an array.
+NO_ARRAY = 'Array value must start with "{" or dimension information.'
+
+
 class Error(Exception):
     """An error that is reported to the client.
 

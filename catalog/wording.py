@@ -91,6 +91,12 @@ def _says(template: str, sqlstate: str) -> Callable[[re.Match[str]], Error]:
     return make
 
 
+def _malformed(found: re.Match[str]) -> Error:
+    """The error of a text that is no array."""
+    detail = errors.NO_ARRAY if found["text"].lstrip()[:1] not in ("{", "[") else None
+    return Error(f'malformed array literal: "{found["text"]}"', errors.INVALID_TEXT_REPRESENTATION, detail=detail)
+
+
 # RE2's messages about a wrong pattern.
 _PATTERN_FAULTS = {
     "trailing \\": "invalid escape \\ sequence", "invalid escape sequence": "invalid escape \\ sequence",
@@ -207,7 +213,7 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str]], Error]], ...] = (
     (r"Casting value \"\S+\" to type DECIMAL\((?P<precision>\d+),(?P<scale>\d+)\) failed", _numeric),
     (
         r"Type VARCHAR with value '(?P<text>.*)' can't be cast to the destination type \S*\[\]",
-        _says('malformed array literal: "{text}"', errors.INVALID_TEXT_REPRESENTATION),
+        _malformed,
     ),
     (r"invalid (?P<type>date|timestamp|time) field format: \"(?P<text>.*?)\"", _says(
         _INPUT, errors.INVALID_DATETIME_FORMAT)),
@@ -347,8 +353,7 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str]], Error]], ...] = (
     (r"(?P<clause>GROUP BY|ORDER)(?P<by>)? term out of range", lambda found: Error(
         f"a position in {found['clause'].removesuffix(' BY')} BY is not in the select list",
         errors.INVALID_COLUMN_REFERENCE)),
-    (r"LIMIT/OFFSET cannot be negative", _says(
-        "LIMIT and OFFSET must not be negative", errors.INVALID_ROW_COUNT)),
+    (r"LIMIT/OFFSET cannot be negative", _says("LIMIT must not be negative", errors.INVALID_ROW_COUNT)),
     (r"Column \"(?P<name>.*?)\" does not exist on (?P<side>left|right) side of join", _says(
         'column "{name}" specified in USING clause does not exist in {side} table', errors.UNDEFINED_COLUMN)),
     (r"(?P<text>table \".*?\" has \d+ columns available but \d+ columns specified)", _says(

@@ -28,6 +28,7 @@ NEAREST_FLOATS = 14  # a number of more than 15 digits beside a float is the nea
 NEAREST_NUMERICS = 15  # a numeric that becomes a float is the nearest float; before, DuckDB rounded some twice
 ZONES_OF_DATES = 15  # a date at a time zone is a time without one, 'UTC+3' is west; before, one with a zone, and east
 WIDE_ARRAYS = 15  # int[] || 3.5 is numeric[]; before, it was int[], and the element was rounded
+TIMES_OF_SERIES = 15  # a series of dates is one of times with time zone; before, its times were cut to dates
 WIDE_BITS = 14  # the same as WIDE_LITERALS for & | #
 
 _VERSION: ContextVar[int] = ContextVar("planner", default=PLANNER)

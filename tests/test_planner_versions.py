@@ -153,3 +153,12 @@ def test_dates_at_time_zones_keep_their_types(nexmark: Catalog) -> None:
     query = "SELECT id, date_time::date AT TIME ZONE 'UTC' AS d FROM auction"
     types = [str(made_by(version, query, nexmark).columns[1].type) for version in (14, PLANNER)]
     assert types == ["timestamp with time zone", "timestamp without time zone"]
+
+
+def test_series_of_dates_and_joined_arrays_keep_their_types(nexmark: Catalog) -> None:
+    query = "SELECT generate_series(date '2026-01-01', date '2026-01-02', interval '12 hours') AS x"
+    types = [str(made_by(version, query, nexmark).columns[0].type) for version in (14, PLANNER)]
+    assert types == ["date", "timestamp with time zone"]
+    query = "SELECT auction, ARRAY[price] || 3.5 AS x FROM bid"
+    types = [str(made_by(version, query, nexmark).columns[1].type) for version in (14, PLANNER)]
+    assert types == ["bigint[]", "numeric(38,1)[]"]

@@ -67,6 +67,7 @@ from sparkwave.planner.bind.binder import (
 )
 from sparkwave.planner.bind.collations import check_text, operand_of, position_of_collation
 from sparkwave.planner.bind.comparison_keys import compare_by_keys, may_need_keys
+from sparkwave.planner.bind.cte_columns import check_named_columns
 from sparkwave.planner.bind.dependent_columns import group_by_dependents
 from sparkwave.planner.bind.function_queries import is_source
 from sparkwave.planner.bind.merged_columns import columns_in, expand_natural, expand_stars
@@ -211,8 +212,8 @@ def plan_query(
     tree = with_row_types(tree.copy(), environment.catalog, environment.scope)
     name_outputs(tree)
     for item in tree.expressions if isinstance(tree, exp.Select) else ():
-        if isinstance(value := item.unalias(), exp.Null):
-            value.replace(exp.cast(exp.null(), exp.DType.TEXT))  # for DuckDB an integer
+        if _is_null(value := item.unalias()):
+            value.replace(exp.cast(value.copy(), exp.DType.TEXT))  # for DuckDB an integer
     tree = _in_own_terms(tree)
     if parameters is None:
         parameters = infer(tree, environment, oids)
@@ -234,6 +235,19 @@ def plan_query(
     if copies is None:
         return batch
     return replace(batch, served=replace(copies, lookup=find_lookup(client_tree, relations, parameters)))
+
+
+def _is_null(value: exp.Expr) -> bool:
+    """Return whether a value is NULL by itself, and no more is known of its type than that of a text."""
+    parts = list(value.iter_expressions())
+    match value:
+        case exp.Null():
+            return True
+        case exp.DPipe():
+            return any(map(_is_null, parts)) and all(isinstance(part, exp.Literal) or _is_null(part) for part in parts)
+        case exp.Coalesce() | exp.Max() | exp.Min() | exp.Paren():
+            return all(map(_is_null, parts))
+    return False
 
 
 def _place(table: exp.Table) -> str | None:
@@ -282,6 +296,7 @@ def prepared(tree: exp.Expr, environment: Environment, typed: Typer) -> exp.Expr
     for source in tree.find_all(exp.Subquery, exp.CTE):
         _check_cases(source)
     check_joins(tree)
+    check_named_columns(tree)
     columns_of = columns_in(environment.catalog, environment.scope)
     check_outputs_named(tree, columns_of)
     tree = tree.copy()

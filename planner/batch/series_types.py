@@ -6,8 +6,9 @@ from itertools import islice
 
 from sqlglot import exp
 
-from sparkwave.catalog.types import DATE, NUMERIC, TIMESTAMP, TIMESTAMPTZ
+from sparkwave.catalog.types import DATE, NUMERIC
 from sparkwave.planner.batch.typer import Typer, type_of_value
+from sparkwave.planner.bind.series_of_dates import moments_of
 from sparkwave.planner.functions.typed import data_type
 
 
@@ -21,11 +22,11 @@ def with_series_of_columns(tree: exp.Expr, typed: Typer) -> exp.Expr:
     typed_parts = iter(typed(tree, [part for _, parts in found for part in parts]) if found else ())
     for series, parts in found:
         types = [type_of_value(part) if part is not None else None for part in islice(typed_parts, len(parts))]
-        moments = [type_ for type_ in types if type_ in (TIMESTAMP, TIMESTAMPTZ, DATE)]
+        moment = moments_of(types[:2])
         for place, (part, type_) in enumerate(zip(parts, types, strict=True)):
-            if part.is_string and moments and place < 2:
-                type_ = TIMESTAMP if moments[0] == DATE else moments[0]
-            if type_ is not None and (part.is_string or part.find(exp.Column) is not None):
+            if moment is not None and place < 2 and (part.is_string or type_ == DATE):
+                part.replace(exp.cast(part.copy(), data_type(moment)))
+            elif type_ is not None and (part.is_string or part.find(exp.Column) is not None):
                 part.replace(exp.cast(part.copy(), data_type(type_)))
         if not isinstance(series, exp.ExplodingGenerateSeries) and any(t and t.name == NUMERIC.name for t in types):
             step = [] if series.args.get("step") else [exp.Literal.number(1)]

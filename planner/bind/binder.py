@@ -22,6 +22,7 @@ from sparkwave.planner import since
 from sparkwave.planner.bind.ambiguous import bare_columns, check_unambiguous
 from sparkwave.planner.bind.collations import check_collated, without_collations
 from sparkwave.planner.bind.column_hints import column_hint
+from sparkwave.planner.bind.cte_columns import check_named_columns
 from sparkwave.planner.bind.dependent_columns import group_by_dependents
 from sparkwave.planner.bind.merged_columns import (
     ColumnsOf,
@@ -191,6 +192,7 @@ def annotated(
     if not scope.is_stored:
         check_left_out(query, columns_of)
         check_joins(query)
+        check_named_columns(query)
         check_outputs_named(query, columns_of)
     expand_row_stars(query, columns_of)
     expand_natural(query, columns_of)

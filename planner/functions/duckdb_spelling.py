@@ -6,6 +6,7 @@ of stopping for good.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -95,7 +96,7 @@ from sparkwave.planner.functions.scalar_functions import (
     worked_out_once,
 )
 from sparkwave.planner.functions.struct_spelling import cast_to_struct, field_at, rows_of_arrays, text_of
-from sparkwave.planner.functions.typed import data_type, sql_type, type_of_part
+from sparkwave.planner.functions.typed import data_type, has_exponent, sql_type, type_of_part
 from sparkwave.planner.functions.undefined import undefined
 from sparkwave.planner.parse.calls import NORMAL_FORMS
 from sparkwave.planner.parse.constant_runs import expanded
@@ -196,6 +197,8 @@ def _for_duckdb(node: exp.Expr, lenient: bool) -> exp.Expr | None:
         return node if isinstance(node.parent, exp.Escape) else _like(node, lenient)
     if isinstance(node, exp.Escape):
         return _complete(node) if lenient else node
+    if isinstance(node, exp.Window) and isinstance(node.this, exp.Ntile) and not lenient:
+        return exp.cast(node.copy(), data_type(INTEGER))
     if isinstance(node, exp.AtTimeZone):
         return _at_time_zone(node, lenient)
     if isinstance(node, exp.DPipe):
@@ -249,6 +252,9 @@ def _at_time_zone(node: exp.AtTimeZone, lenient: bool) -> exp.Expr:
 
 def _fitted(node: exp.Literal) -> exp.Expr | None:
     """Return a number that DuckDB would make a double of as one with as many digits as a decimal has."""
+    if has_exponent(node) and math.isinf(float(node.name)):
+        message = "value overflows numeric format"
+        raise Error(message, errors.NUMERIC_VALUE_OUT_OF_RANGE, position=position_of(node))
     if node.is_string or len(node.name) <= MOST_DIGITS:
         return None
     with at(node):

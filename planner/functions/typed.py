@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from decimal import Decimal
 from functools import lru_cache
 
 from sqlglot import exp
 
-from sparkwave.catalog.errors import Error
+from sparkwave.catalog.errors import NUMERIC_VALUE_OUT_OF_RANGE, Error
 from sparkwave.catalog.types import (
     DEFAULT_NUMERIC,
     DOUBLE,
@@ -149,12 +150,17 @@ _FLOATS = (exp.DType.FLOAT, exp.DType.DOUBLE)
 def in_float_text(value: exp.Expr) -> exp.Expr:
     """Return a constant that becomes a float as a text if it is a number with many digits; any other value as it is.
 
-    A ConstantRun becomes one of texts.
+    A ConstantRun becomes one of texts. Raises Error 22003 for a number beyond all floats.
     """
     if isinstance(value, ConstantRun):
         return value.in_texts()
     literal = value.this if isinstance(value, exp.Neg) else value
-    is_number = isinstance(literal, exp.Literal) and not literal.is_string and not has_exponent(literal)
+    is_number = isinstance(literal, exp.Literal) and not literal.is_string
+    if is_number and has_exponent(literal):
+        if math.isinf(float(literal.name)):
+            message = f'"{value.sql()}" is out of range for type double precision'
+            raise Error(message, NUMERIC_VALUE_OUT_OF_RANGE)
+        return value
     is_long = is_number and (
         len(literal.name.replace(".", "").lstrip("0")) > FLOAT_DIGITS or len(literal.name) > MOST_DIGITS
     )

@@ -29,6 +29,7 @@ _CLAUSES = (
 )  # fmt: skip
 
 
+_BEFORE_BY = frozenset({"ORDER", "GROUP"})
 _BROADCAST = (TokenType.JOIN, TokenType.INNER, TokenType.LEFT)
 _UNCONDITIONED = "unconditioned"
 
@@ -64,8 +65,21 @@ class StrictParser(PostgresParser):
         following = self._next.token_type if self._next else None
         return bool(self._match_text_seq("BROADCAST", advance=False)) and following in _BROADCAST
 
+    def _at_clause(self) -> bool:
+        """Return whether a word is next that begins a clause, of which sqlglot knows no beginning without BY."""
+        token = self._curr
+        return token is not None and token.token_type == TokenType.VAR and token.text.upper() in _BEFORE_BY
+
     def _parse_table_alias(self, alias_tokens: Any = None) -> Any:
-        return None if self._at_broadcast() else super()._parse_table_alias(alias_tokens)
+        return None if self._at_broadcast() or self._at_clause() else super()._parse_table_alias(alias_tokens)
+
+    def _parse_alias(self, this: Any, explicit: bool = False) -> Any:
+        return this if self._at_clause() else super()._parse_alias(this, explicit)
+
+    def _parse_insert(self) -> Any:
+        if not self._match(TokenType.INTO, advance=False):
+            self._stop()
+        return super()._parse_insert()
 
     def _parse_join(self, *args: Any, **options: Any) -> Any:
         """Parse a join; one without the condition that it needs is marked, for `check_joins`.
@@ -137,7 +151,8 @@ class StrictParser(PostgresParser):
 
         def parsed() -> Any:
             found = parse_method()
-            if found is None and self._prev is not None and self._prev.token_type == sep:
+            is_behind = self._prev is not None and self._prev.token_type == sep
+            if found is None and (is_behind or self._match(sep, advance=False)):
                 self._stop()
             return found
 

@@ -21,6 +21,7 @@ from sparkwave.catalog.errors import (
     CANNOT_COERCE,
     INVALID_DATETIME_FORMAT,
     INVALID_TEXT_REPRESENTATION,
+    NO_ARRAY,
     NUMERIC_VALUE_OUT_OF_RANGE,
     PROGRAM_LIMIT_EXCEEDED,
     Error,
@@ -380,4 +381,5 @@ class _ArrayText:
 
     def _malformed(self, detail: str | None = None) -> Error:
         message = f'malformed array literal: "{self.text}"'
-        return Error(message, INVALID_TEXT_REPRESENTATION, detail=detail)
+        is_none = detail is None and self.text.lstrip()[:1] not in ("{", "[")
+        return Error(message, INVALID_TEXT_REPRESENTATION, detail=NO_ARRAY if is_none else detail)

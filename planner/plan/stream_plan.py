@@ -23,6 +23,7 @@ from sparkwave.planner.bind.comparison_keys import compare_by_keys
 from sparkwave.planner.bind.escapes import escape_outputs, escape_query, unescape_outputs
 from sparkwave.planner.bind.nearest_floats import as_floats, long_constants, with_nearest_floats
 from sparkwave.planner.bind.output_names import UNNAMED
+from sparkwave.planner.bind.series_of_dates import with_series_of_times
 from sparkwave.planner.bind.time_zones import with_zones
 from sparkwave.planner.bind.untyped import type_literals
 from sparkwave.planner.bind.wide_literals import ARITHMETIC, BITWISE, beside_constants, widen
@@ -293,6 +294,8 @@ def _built(streaming: Streaming, catalog: Catalog, scope: Scope, escapes: bool) 
     if scope.planner >= since.NEAREST_FLOATS and as_floats(long_constants(bound.tree)):
         annotate_again(bound)
     if scope.planner >= since.NEAREST_NUMERICS and with_nearest_floats(bound.tree, type_of_part):
+        annotate_again(bound)
+    if scope.planner >= since.TIMES_OF_SERIES and with_series_of_times(bound.tree, type_of_part):
         annotate_again(bound)
     if scope.planner >= since.ZONES_OF_DATES and with_zones(bound.tree, type_of_part):
         annotate_again(bound)
