@@ -17,6 +17,7 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Column, Relation
 from sparkwave.catalog.relation_details import ALWAYS
 from sparkwave.catalog.types import VARCHAR, Type
+from sparkwave.planner.batch.assigned_fields import with_whole_columns
 from sparkwave.planner.batch.assigned_types import fit_values, read_in_fields
 from sparkwave.planner.batch.parameters import assigned_values, read_assigned
 from sparkwave.planner.batch.query import (
@@ -226,7 +227,10 @@ def plan_change(
     elif _reads_columns(statement.tree):
         check_columns_read(statement.tree, environment, [(statement.tree.this, target)])
     typed = typer(environment)
-    tree = prepared(statement.tree, environment, typed)
+    written: exp.Expr = statement.tree
+    if isinstance(statement, Update):
+        written = with_whole_columns(written, target, alias_of(written.this))
+    tree = prepared(written, environment, typed)
     if isinstance(statement, Update):
         fit_values(tree, target, (), typed)
     tree = typed_for_writing(tree, environment)

@@ -127,7 +127,26 @@ def _arguments(reader: TokenReader) -> tuple[tuple[str, Type], ...]:
 
 
 def _argument(reader: TokenReader) -> tuple[str, Type]:
-    """Parse a type, or a name and a type: `double precision` is a type."""
+    """Parse a type, or a name and a type: `double precision` is a type.
+
+    Raises Error 0A000 for an argument of another mode than IN, and for one with a default.
+    """
+    mode, place = reader.peek(), reader.offset + 1
+    if mode in _MODES:
+        hint = "Write RETURNS, or RETURNS TABLE (name type, …)." if mode != "VARIADIC" else None
+        raise Error(f"{mode} arguments are not supported", errors.FEATURE_NOT_SUPPORTED, hint=hint, position=place)
+    reader.accept("IN")
+    found = _typed_argument(reader)
+    if reader.peek() in ("DEFAULT", "="):
+        message = "defaults of arguments are not supported"
+        raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=reader.offset + 1)
+    return found
+
+
+_MODES = ("OUT", "INOUT", "VARIADIC")
+
+
+def _typed_argument(reader: TokenReader) -> tuple[str, Type]:
     start, words = reader.offset, type_words(reader)
     text = reader.sql[start : reader.offset].strip()
     if " " not in text:
