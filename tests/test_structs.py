@@ -197,3 +197,8 @@ def test_error(tables: Connection, statement: str, sqlstate: str, message: str) 
         tables.execute(statement)
     assert raised.value.sqlstate == sqlstate
     assert message in (raised.value.diag.message_primary or "")
+
+
+def test_rows_over_series_are_cast(tables: Connection) -> None:
+    query = "SELECT ROW(i, 'x')::STRUCT<a int, b varchar> FROM generate_series(1, 2) AS i ORDER BY i"
+    assert texts(tables, query) == [("(1,x)",), ("(2,x)",)]

@@ -36,7 +36,11 @@ class GivenRows:
             expressions=arrays, alias=exp.TableAlias(this=exp.to_identifier("_rows"), columns=names), offset=False
         )
         alias = exp.TableAlias(this=exp.to_identifier(self.name, quoted=True))
-        return exp.CTE(this=exp.select("*").from_(rows), alias=alias)
+        typed = (
+            exp.alias_(exp.cast(exp.column(name.copy()), data_type(type_)), name.name, quoted=True)
+            for name, (_, type_) in zip(names, self.columns, strict=True)
+        )
+        return exp.CTE(this=exp.select(*typed).from_(rows), alias=alias)
 
 
 def _array_of(type_: Type) -> Type:

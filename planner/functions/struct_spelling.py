@@ -17,6 +17,7 @@ from sparkwave.planner.batch.pg_casts import array_items
 from sparkwave.planner.functions.composite_text import split_record
 from sparkwave.planner.functions.result_types import Known
 from sparkwave.planner.functions.scalar_functions import ELEMENT, of_each, ours
+from sparkwave.planner.functions.typed import type_of_part
 from sparkwave.planner.parse.row_values import is_row
 from sparkwave.planner.parse.trees import position_of
 
@@ -42,7 +43,7 @@ def cast_to_struct(value: exp.Expr, source: Known, target: Type, spell: Spell) -
         return _packed(target, [exp.null() if t is None else exp.Literal.string(t) for t in texts], None, spell)
     if is_row(bare):
         _check_width(value, len(bare.expressions), target)
-        return _packed(target, bare.expressions, source, spell)
+        return _packed(target, bare.expressions, _known_fields(bare, source), spell)
     if source is None or not source.is_struct:
         raise _cannot(value, source, target)
     _check_width(value, len(source.fields), target)
@@ -85,6 +86,14 @@ def _packed(target: Type, values: list[exp.Expr], source: Known, spell: Spell) -
             for (name, type_), value, own in pairs
         ]
     )
+
+
+def _known_fields(row: exp.Expr, source: Known) -> Known:
+    """Return the type of a row constructor, without that of texts for values of unknown types."""
+    if source is None or not source.is_struct or all(type_ != VARCHAR for _, type_ in source.fields):
+        return source
+    is_text = [type_of_part(item) is not None or item.is_string for item in row.expressions]
+    return source if all(is_text) else None
 
 
 def field_at(value: exp.Expr, place: int) -> exp.Expr:
