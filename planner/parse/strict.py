@@ -74,6 +74,11 @@ class StrictParser(PostgresParser):
         return None if self._at_broadcast() or self._at_clause() else super()._parse_table_alias(alias_tokens)
 
     def _parse_alias(self, this: Any, explicit: bool = False) -> Any:
+        last, token = self._prev, self._curr
+        is_number = last is not None and token is not None and last.token_type == TokenType.NUMBER
+        if is_number and last.end + 1 == token.start and token.token_type == TokenType.VAR:
+            message = f'trailing junk after numeric literal at or near "{last.text}{token.text}"'
+            raise Error(message, errors.SYNTAX_ERROR, position=last.start + 1)
         return this if self._at_clause() else super()._parse_alias(this, explicit)
 
     def _parse_insert(self) -> Any:
