@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from sparkwave.catalog.errors import DUPLICATE_COLUMN, UNDEFINED_OBJECT, Error
+from sparkwave.catalog.errors import DATATYPE_MISMATCH, DUPLICATE_COLUMN, UNDEFINED_OBJECT, Error
 from sparkwave.catalog.names import DEFAULT_SCHEMA, literal, quote, quote_if_needed
 
 
@@ -48,11 +48,15 @@ BASES: dict[str, Base] = {
     "oid": Base(26, 1028, 4, "UINTEGER"),
     # RisingWave's rows with named fields; clients see the pseudo-type `record`.
     "struct": Base(2249, 2287, -1, "STRUCT"),
+    # RisingWave's maps; clients see a text. Its `fields` are the key and the value.
+    "map": Base(1043, 1015, -1, "MAP"),
     # The users' enums, which have their own OIDs; this one is anyenum's.
     "enum": Base(3500, 2277, 4, "ENUM"),
 }
 # Names that each stand for many types.
-_OF_MANY = frozenset({"struct", "enum"})
+_OF_MANY = frozenset({"struct", "map", "enum"})
+# The types that keys of maps may have, as in RisingWave.
+_KEYS = frozenset({"smallint", "integer", "bigint", "character varying"})
 
 ALIASES: dict[str, str] = {
     "bool": "boolean",
@@ -149,7 +153,8 @@ UNRESOLVED = "unresolved"
 class Type:
     """A SQL type: a base name, numeric(precision, scale) if given, and the number of array dimensions.
 
-    `fields` are a struct's fields; fields without a name are f1, f2, …, as for PostgreSQL's ROW(..). `labels` are an
+    `fields` are a struct's fields; fields without a name are f1, f2, …, as for PostgreSQL's ROW(..). A map has two, the
+    key and the value; its entries are in the order of their keys, so that equal maps are equal values. `labels` are an
     enum's labels, the last one being the mark by which DuckDB distinguishes enums with equal labels. `named` is the
     name of a user's type.
     """
@@ -167,7 +172,9 @@ class Type:
         if self.named is not None:
             return f"{self.named}{'[]' * self.dimensions}"
         args = f"({self.precision},{self.scale or 0})" if self.precision is not None else ""
-        if self.fields:
+        if self.name == "map":
+            args = f"({','.join(str(type_) for _, type_ in self.fields)})"
+        elif self.fields:
             args = f"<{', '.join(f'{quote_if_needed(name)} {type_}' for name, type_ in self.fields)}>"
         return self.name + args + "[]" * self.dimensions
 
@@ -179,6 +186,8 @@ class Type:
         mark = self.named.mark if self.named is not None else ""
         if not self.fields:
             return mark + str(replace(self, named=None))
+        if self.name == "map":
+            return f"map({', '.join(type_.stored for _, type_ in self.fields)})" + "[]" * self.dimensions
         listed = ", ".join(f"{quote_if_needed(name)} {type_.stored}" for name, type_ in self.fields)
         return f"{mark}struct<{listed}>{'[]' * self.dimensions}"
 
@@ -192,6 +201,8 @@ class Type:
         """The type as RisingWave writes it in definitions: `STRUCT<a INT, b CHARACTER VARYING>[]`."""
         if self.named is not None:
             return self.shown
+        if self.name == "map":
+            return f"MAP({','.join(type_.defined for _, type_ in self.fields)})" + "[]" * self.dimensions
         if self.fields:
             listed = ", ".join(f"{quote_if_needed(name)} {type_.defined}" for name, type_ in self.fields)
             return f"STRUCT<{listed}>{'[]' * self.dimensions}"
@@ -285,12 +296,23 @@ class Type:
         return not self.dimensions and self.name == "struct"
 
     @property
+    def is_map(self) -> bool:
+        return not self.dimensions and self.name == "map"
+
+    @property
+    def holds_map(self) -> bool:
+        """Whether it is a map, an array of maps, or a struct with one."""
+        return self.name == "map" or any(field.holds_map for _, field in self.fields)
+
+    @property
     def element(self) -> Type:
         return replace(self, dimensions=self.dimensions - 1)
 
     def duckdb(self) -> str:
         name = self.base.duckdb
-        if self.fields:
+        if self.name == "map":
+            name += f"({', '.join(type_.duckdb() for _, type_ in self.fields)})"
+        elif self.fields:
             name += f"({', '.join(f'{quote(field)} {type_.duckdb()}' for field, type_ in self.fields)})"
         elif self.labels:
             name += f"({', '.join(map(literal, self.labels))})"
@@ -330,6 +352,8 @@ class Type:
 
     def in_lake(self) -> str:
         """Return DuckDB's type of a lake table's column."""
+        if self.name == "map":
+            return f"MAP({', '.join(type_.in_lake() for _, type_ in self.fields)})" + "[]" * self.dimensions
         if self.fields:
             fields = ", ".join(f"{quote(name)} {type_.in_lake()}" for name, type_ in self.fields)
             return f"STRUCT({fields})" + "[]" * self.dimensions
@@ -352,12 +376,15 @@ class Type:
         return f"memory.pg.json_from_lake({stored})"
 
     def over_parts(self, value: str, made: Callable[[Type, str], str]) -> str:
-        """Return DuckDB's SQL for an array or a struct of other parts; NULL stays NULL.
+        """Return DuckDB's SQL for an array, a struct or a map of other parts; NULL stays NULL.
 
         `made` gets the type of an element or a field and its SQL, and returns the SQL of the part in its place.
         """
         if self.dimensions:
             return f"list_transform({value}, lambda x: {made(self.element, 'x')})"
+        if self.name == "map":
+            key, held = (made(type_, f"e.{name}") for name, type_ in self.fields)
+            return f"map_from_entries(list_transform(map_entries({value}), lambda e: {{key: {key}, value: {held}}}))"
         fields = (f"{quote(name)} := {made(type_, f'({value}).{quote(name)}')}" for name, type_ in self.fields)
         return f"CASE WHEN {value} IS NOT NULL THEN struct_pack({', '.join(fields)}) END"
 
@@ -405,6 +432,7 @@ def _as_in_postgres(match: re.Match[str]) -> str:
 
 
 _STRUCT = re.compile(r"\s*struct\s*([<(])(.*)([>)])\s*((?:\[\d*\])*)\s*$", re.IGNORECASE | re.DOTALL)
+_MAP = re.compile(r"\s*map\s*[<(](.*)[>)]\s*((?:\[\d*\])*)\s*$", re.IGNORECASE | re.DOTALL)
 _ENUM = re.compile(r"ENUM\(('(?:[^']|'')*+'(?:, '(?:[^']|'')*+')*+)\)((?:\[\])*+)")
 _LABEL = re.compile(r"'((?:[^']|'')*)'")
 _FIELD = re.compile(r"""\s*("(?:[^"]|"")*"|[^\s"<>()]+)\s+(\S.*)$""", re.DOTALL)
@@ -412,9 +440,9 @@ _FIELD = re.compile(r"""\s*("(?:[^"]|"")*"|[^\s"<>()]+)\s+(\S.*)$""", re.DOTALL)
 
 @lru_cache(maxsize=1024)
 def parse_type(text: str) -> Type:
-    """Return the type of a Postgres or DuckDB spelling: `int4[]`, `DECIMAL(10,2)`, `STRUCT<a int>`, `STRUCT(a INT)`.
+    """Return the type of a Postgres or DuckDB spelling: `int4[]`, `DECIMAL(10,2)`, `STRUCT<a int>`, `map(int, int)`.
 
-    Raises Error 42704 for an unknown type.
+    Raises Error 42704 for an unknown type, 42804 for a map whose keys cannot be ones.
     """
     if text.startswith(_MARK):
         return _marked(text)
@@ -425,6 +453,10 @@ def parse_type(text: str) -> Type:
     struct = _STRUCT.match(text)
     if struct is not None:
         return struct_type(_fields(struct[2]), dimensions=struct[4].count("["))
+    of_map = _MAP.match(text)
+    if of_map is not None and len(parts := list(_split(of_map[1]))) == len(_ENTRY):
+        key, value = map(parse_type, parts)
+        return replace(map_type(key, value), dimensions=of_map[2].count("["))
     match = _SPELLING.match(text.lower())
     name = match[1] if match else text.lower()
     resolved = ALIASES.get(name, name)
@@ -488,6 +520,18 @@ def struct_type(fields: Iterable[tuple[str | None, Type]], dimensions: int = 0) 
         if name in folded[:number]:
             raise Error(f'field "{named[number][0]}" of a struct specified more than once', DUPLICATE_COLUMN)
     return Type("struct", dimensions=dimensions, fields=named)
+
+
+# The names of a map's fields.
+_ENTRY = ("key", "value")
+
+
+def map_type(key: Type, value: Type) -> Type:
+    """Return a map; text becomes varchar. Raises Error 42804 for a key of another type than integers and text."""
+    entry = struct_type(zip(_ENTRY, (key, value), strict=True))
+    if key.dimensions or entry.fields[0][1].name not in _KEYS:
+        raise Error(f"invalid map key type: {key.without_digits}", DATATYPE_MISMATCH)
+    return Type("map", fields=entry.fields)
 
 
 def _fields(text: str) -> Iterator[tuple[str | None, Type]]:

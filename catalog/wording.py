@@ -287,6 +287,8 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str]], Error]], ...] = (
         "{text}", errors.INVALID_ARGUMENT_FOR_LOGARITHM)),
     (r"(?P<text>cannot take square root of a negative number)", _says(
         "{text}", errors.INVALID_ARGUMENT_FOR_POWER)),
+    (r"Map keys must be unique", _says("map keys must be unique", errors.INVALID_PARAMETER_VALUE)),
+    (r"Map keys can not be NULL", _says("map keys must not be NULL", errors.INVALID_PARAMETER_VALUE)),
     (r"Like pattern must not end with escape character", _says(
         "LIKE pattern must not end with escape character", errors.INVALID_ESCAPE_SEQUENCE)),
     (r"input value \S+ is out of range for numeric function", _says(

@@ -130,7 +130,7 @@ MISTAKES = {
     "SELECT array_transform(a, |x| y) FROM lists": ("42703", 'column "y" does not exist', 31),
     "SELECT array_transform(a, 1) FROM lists": (
         "42883", "function array_transform(integer[], integer) does not exist", 8),
-    "SELECT abs(|x| x)": ("42601", "a lambda expression is an argument of array_transform alone", None),
+    "SELECT abs(|x| x)": ("42601", "a lambda expression is an argument of array_transform and map_filter alone", None),
     "SELECT array_transform(a, |x| (SELECT x)) FROM lists": (
         "0A000", "subqueries in lambda expressions are not supported", None),
     "SELECT {1: 2}": ("42601", 'syntax error at or near ":"', 10),

@@ -385,6 +385,28 @@ CREATE OR REPLACE MACRO pg._list_text(a) AS
         WHEN e IS NULL THEN 'NULL'
         WHEN regexp_matches(e, '^$|[{}",\\\s]|^(?i:null)$')
         THEN '"' || replace(replace(e, '\', '\\'), '"', '\"') || '"' ELSE e END), ','), '') || '}' END;
+-- Maps, whose entries are in the order of their keys (planner/functions/map_spelling.py).
+CREATE OR REPLACE MACRO pg.map_from_entries(entries) AS map_from_entries(list_sort(entries));
+CREATE OR REPLACE MACRO pg.map_from_key_values(k, v) AS CASE WHEN k IS NOT NULL AND v IS NOT NULL THEN
+    pg.map_from_entries(list_zip(k, v)[1 : CASE WHEN len(k) = len(v) THEN len(k)
+        ELSE pg.raise('22023', 'map keys and values have different length')::BIGINT END]) END;
+CREATE OR REPLACE MACRO pg.map_access(m, k) AS map_extract_value(m, k);
+CREATE OR REPLACE MACRO pg.map_keys(m) AS CASE WHEN m IS NOT NULL THEN map_keys(m) END;
+CREATE OR REPLACE MACRO pg.map_values(m) AS CASE WHEN m IS NOT NULL THEN map_values(m) END;
+CREATE OR REPLACE MACRO pg.map_entries(m) AS CASE WHEN m IS NOT NULL THEN map_entries(m) END;
+CREATE OR REPLACE MACRO pg.map_length(m) AS len(map_keys(m))::INTEGER;
+CREATE OR REPLACE MACRO pg.map_contains(m, k) AS list_contains(map_keys(m), k);
+CREATE OR REPLACE MACRO pg.map_cat(a, b) AS CASE WHEN a IS NULL THEN b WHEN b IS NULL THEN a
+    ELSE pg.map_from_entries(map_entries(map_concat(a, b))) END;
+CREATE OR REPLACE MACRO pg.map_insert(m, k, v) AS CASE WHEN m IS NULL OR k IS NULL THEN m
+    ELSE pg.map_from_entries(map_entries(map_concat(m, MAP([k], [v])))) END;
+CREATE OR REPLACE MACRO pg.map_delete(m, k) AS CASE WHEN m IS NULL OR k IS NULL THEN m
+    ELSE map_from_entries(list_filter(map_entries(m), lambda e: e.key <> k)) END;
+-- The map of the entries that map_filter keeps; of none it is NULL, as in RisingWave.
+CREATE OR REPLACE MACRO pg._map_of_some(entries) AS CASE WHEN len(entries) > 0 THEN map_from_entries(entries) END;
+-- The text of a map whose entries have these texts.
+CREATE OR REPLACE MACRO pg._map_text(texts) AS
+    CASE WHEN texts IS NOT NULL THEN '{' || array_to_string(texts, ',') || '}' END;
 -- A field in the text of a row.
 CREATE OR REPLACE MACRO pg._record_cell(s) AS
     CASE WHEN s IS NULL THEN '' WHEN regexp_matches(s, '^$|[()",\\\s]')

@@ -101,7 +101,7 @@ def _object(columns: Iterable[Column]) -> str:
 
 def _json(type_: Type, value: str) -> str:
     """Return SQL of a value in the form from which json_object makes its JSON."""
-    if type_.dimensions or type_.is_struct:
+    if type_.dimensions or type_.is_struct or type_.is_map:
         return type_.over_parts(value, _json)
     match type_.name:
         case "date":

@@ -21,6 +21,7 @@ from sparkwave.planner.bind.lateral_types import annotate_with_laterals
 from sparkwave.planner.functions.documents import makes_document
 from sparkwave.planner.functions.duckdb_spelling import BESIDE_TEXTS, for_duckdb
 from sparkwave.planner.functions.json_checks import check_json
+from sparkwave.planner.functions.map_checks import check_maps
 from sparkwave.planner.functions.operators import as_call
 from sparkwave.planner.functions.result_types import Known, holds_json, holds_struct
 from sparkwave.planner.functions.scalar_functions import FUNCTIONS
@@ -31,7 +32,7 @@ from sparkwave.planner.parse.trees import name_of, other_tables
 
 _MARK = "statement_node"
 # UNION is json.
-_KINDS = (exp.DType.STRUCT, exp.DType.INTERVAL, exp.DType.TIME, exp.DType.FLOAT, exp.DType.UNION)
+_KINDS = (exp.DType.STRUCT, exp.DType.MAP, exp.DType.INTERVAL, exp.DType.TIME, exp.DType.FLOAT, exp.DType.UNION)
 # Types that the engines compare and compute with in another way, also in arrays of json.
 _OTHERWISE = (INTERVAL, TIME, REAL)
 # The difference of two such is an interval.
@@ -60,9 +61,10 @@ def with_row_types(tree: exp.Expr, catalog: Catalog, scope: Scope) -> exp.Expr:
         return _with_documents(tree)
     check_structs(bound)
     check_json(bound)
+    check_maps(bound)
     for part in bound.walk():
         type_ = sql_type(part.type) if _MARK in part.meta else None
-        if type_ is not None and (holds_struct(type_) or any(is_noted(part) for is_noted in _NOTED)):
+        if type_ is not None and (holds_struct(type_) or type_.holds_map or any(is_noted(part) for is_noted in _NOTED)):
             nodes[part.meta[_MARK]].type = data_type(type_)
     return tree
 
@@ -124,7 +126,7 @@ def _has_rows(tree: exp.Expr, catalog: Catalog, scope: Scope) -> bool:
         if isinstance(node, exp.Dot) and isinstance(node.this, exp.Paren | exp.Dot | exp.Bracket):
             return True
     types = [column.type for relation in _relations(tree, catalog, scope) for column in relation.columns]
-    if any(holds_struct(type_) or _is_otherwise(type_) for type_ in types):
+    if any(holds_struct(type_) or type_.holds_map or _is_otherwise(type_) for type_ in types):
         return True
     has_moments = has_moments or any(type_ in _MOMENTS for type_ in types)
     return has_moments and tree.find(exp.Sub) is not None
@@ -215,7 +217,7 @@ def aligned(sql: str, sources: tuple[Type, ...], targets: tuple[Type, ...]) -> s
 
 def _is_cast(source: Type, target: Type) -> bool:
     """Return whether a value needs another cast than DuckDB's own, which does not check the text of json."""
-    return source != target and (holds_struct(target) or holds_json(target) or holds_json(source))
+    return source != target and (holds_struct(target) or target.holds_map or holds_json(target) or holds_json(source))
 
 
 def _null_or_fail(name: str, source: Type, target: Type) -> str:

@@ -49,6 +49,7 @@ from sparkwave.planner.functions.aggregates import OF_FLOATS, SPREADS
 from sparkwave.planner.functions.deep_casts import array_casts, deepen
 from sparkwave.planner.functions.flat_unnest import flat_arrays, flatten, without_flat_unnests
 from sparkwave.planner.functions.json_checks import check_json
+from sparkwave.planner.functions.map_checks import check_maps
 from sparkwave.planner.functions.operators import (
     INEXACT,
     METADATA,
@@ -114,6 +115,7 @@ def bind(query: exp.Query, catalog: Catalog, scope: Scope) -> BoundQuery:
     """Qualify and type a query over user relations. Raises Error 0A000 for syntax that no plan has."""
     bound = annotated(expand_rows(query, catalog, scope), catalog, scope, check_handled)
     check_structs(bound.tree)
+    check_maps(bound.tree)
     check_json(bound.tree)
     for cast in bound.tree.find_all(exp.Cast):
         named = user_type_name(cast.to)

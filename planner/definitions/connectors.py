@@ -206,6 +206,7 @@ def read_source(clause: Connector, columns: tuple[Column, ...], default_limit: i
         tuple((what, column) for what, column, _ in clause.includes),
         limit,
     )
+    _check_maps(name, columns, clause)
     _CHECKS[name](source, columns, clause)
     return source
 
@@ -337,6 +338,13 @@ def _check_nexmark(source: Source, columns: tuple[Column, ...], clause: Connecto
             detail=f"They are {', '.join(f'{name} {type_}' for name, type_ in expected)}.",
             position=clause.position,
         )
+
+
+def _check_maps(connector: str, columns: tuple[Column, ...], clause: Connector) -> None:
+    for column in columns:
+        if column.type.holds_map:
+            message = f'column "{column.name}" of type {column.type.shown} cannot be read by connector {connector}'
+            raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=clause.position)
 
 
 def _check_files(source: Source, columns: tuple[Column, ...], clause: Connector) -> None:

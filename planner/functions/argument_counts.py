@@ -22,6 +22,7 @@ _NAMES = {
     "justify_hours justify_interval last_value lgamma ln log10 lower max md5 min min_scale ntile octet_length "
     "pg_typeof quote_ident quote_literal quote_nullable radians reverse scale sha1 sha224 sha256 sha384 "
     "sha512 sign sin sind sinh "
+    "map_entries map_from_entries map_keys map_length map_values "
     "sqrt stddev stddev_pop stddev_samp sum tan tand tanh to_hex to_json to_jsonb trim_scale unistr upper var_pop "
     "var_samp variance",
     (1, 2): "age approx_percentile array_length array_to_json btrim json_object json_strip_nulls jsonb_object "
@@ -32,7 +33,8 @@ _NAMES = {
     "array_upper atan2 atan2d convert_from convert_to corr covar_pop covar_samp date_part decode div encode gcd "
     "get_bit get_byte json_object_agg jsonb_exists jsonb_exists_all jsonb_exists_any jsonb_object_agg lcm left mod "
     "nth_value pow power regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy "
-    "regr_syy repeat right starts_with string_agg strpos timezone to_char to_date to_number trim_array",
+    "regr_syy repeat right starts_with string_agg strpos timezone to_char to_date to_number trim_array "
+    "jsonb_populate_map map_access map_cat map_contains map_delete map_filter map_from_key_values",
     (2, 3): "array_fill array_join array_position array_to_string date_trunc generate_series generate_subscripts "
     "lpad regexp_like regexp_match regexp_matches regexp_split_to_array regexp_split_to_table rpad string_to_array "
     "string_to_table substr substring",
@@ -41,7 +43,8 @@ _NAMES = {
     (2, 6): "regexp_substr",
     (2, 7): "regexp_instr",
     (2, _ANY): "concat_ws json_extract_path json_extract_path_text jsonb_extract_path jsonb_extract_path_text",
-    (3, 3): "array_replace convert date_bin hmac make_date make_time replace set_bit set_byte split_part translate",
+    (3, 3): "array_replace convert date_bin hmac make_date make_time map_insert replace set_bit set_byte split_part "
+    "translate",
     (3, 4): "jsonb_insert jsonb_set overlay",
     (3, 5): "jsonb_set_lax",
     (3, 6): "regexp_replace",
@@ -53,7 +56,7 @@ _OWN = {
     (1, 1): "json_element_texts json_elements jsonb_canonical jsonb_element_texts jsonb_elements jsonb_key "
     "jsonb_keys_of_each jsonb_record json_record jsonb_to_record jsonb_to_recordset json_to_record json_to_recordset",
     (2, 2): "array_contained array_contains array_overlaps json_at json_keys json_text_at json_value_texts json_values "
-    "jsonb_keys jsonb_value_texts jsonb_values jsonb_without_path subtract",
+    "is_json jsonb_keys jsonb_value_texts jsonb_values jsonb_without_path subtract",
     (2, 3): "array_subscripts regexp_all_matches",
 }  # fmt: skip
 COUNTS = {name: counts for named in (_NAMES, _OWN) for counts, names in named.items() for name in names.split()}

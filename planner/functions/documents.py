@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from sparkwave.catalog.types import JSON, QUOTIENT, Type
+from sparkwave.planner.functions.map_spelling import of_entries
 from sparkwave.planner.functions.operators import as_call
 from sparkwave.planner.functions.scalar_functions import ELEMENT, duckdb_call, of_each, ours
 from sparkwave.planner.functions.struct_spelling import field_at, is_there
@@ -40,6 +41,8 @@ def _in_document(value: exp.Expr, type_: Type) -> exp.Expr:
         element = exp.column(ELEMENT)
         made = _in_document(element, type_.element)
         return value if made is element else of_each(value, made)
+    if type_.is_map:
+        return of_entries(value, type_, type_, lambda part, own, _: _in_document(part, own) if own else part)
     if type_.fields:
         parts = [
             part

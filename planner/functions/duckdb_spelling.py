@@ -65,6 +65,7 @@ from sparkwave.planner.functions.json_spelling import (
     to_json,
 )
 from sparkwave.planner.functions.jsonb_contains import contains
+from sparkwave.planner.functions.map_spelling import cast_to_map, map_functions, value_at
 from sparkwave.planner.functions.number_patterns import is_number_format, number_read, number_text
 from sparkwave.planner.functions.operators import INEXACT, as_call
 from sparkwave.planner.functions.python_call import PythonCall, in_form
@@ -187,8 +188,9 @@ def _for_duckdb(node: exp.Expr, lenient: bool) -> exp.Expr | None:
         return in_form(node, OR_NULL) if lenient and not node.args.get("form") else node
     if isinstance(node, exp.Dot):
         return _field(node)
-    if isinstance(node, ElementLambda) and not _is_argument_of(node, "array_transform"):
-        raise Error("a lambda expression is an argument of array_transform alone", errors.SYNTAX_ERROR)
+    if isinstance(node, ElementLambda) and not _is_argument_of(node, "array_transform", "map_filter"):
+        message = "a lambda expression is an argument of array_transform and map_filter alone"
+        raise Error(message, errors.SYNTAX_ERROR)
     if isinstance(node, _COMPARISONS) and (quantified := _quantified(node, lenient)) is not None:
         return quantified
     if isinstance(node, (*_ORDERING, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Between, exp.In, exp.Ordered)):
@@ -281,8 +283,8 @@ def _of_pattern(name: str, arguments: _Args, lenient: bool, node: exp.Expr) -> e
         return made
 
 
-def _is_argument_of(node: exp.Expr, name: str) -> bool:
-    return isinstance(node.parent, exp.Anonymous) and node.parent.name.lower() == name
+def _is_argument_of(node: exp.Expr, *names: str) -> bool:
+    return isinstance(node.parent, exp.Anonymous) and node.parent.name.lower() in names
 
 
 def _without_bounds(node: exp.Expr) -> exp.Expr | None:
@@ -666,7 +668,9 @@ def _subscript(node: exp.Bracket) -> exp.Expr | None:
 
     DuckDB counts subscripts below 1 from the end; in PostgreSQL they are NULL.
     """
-    index = node.expressions[0]
+    index, container = node.expressions[0], type_of_part(node.this)
+    if container is not None and container.is_map:
+        return value_at(node.this, index)
     if isinstance(index, exp.Slice):
         first, last = index.this or exp.Literal.number(1), index.expression or exp.Literal.number(2**31 - 1)
         return ours("array_slice", node.this, first, last)
@@ -788,11 +792,12 @@ def _cast(node: exp.Expr, lenient: bool) -> exp.Expr | None:
         return None
     source = None if value.is_string else sql_type(value.type)
     target, kind = sql_type(to), to.this
-    if target is not None and holds_struct(target):
+    if target is not None and (holds_struct(target) or target.name == "map"):
         if lenient and source is None and isinstance(value, exp.Column | exp.AggFunc | exp.Window):
             return None  # the planner's own cast, to the type that it has
-        return cast_to_struct(value, source, target, _spell(lenient))
-    if kind in exp.DataType.TEXT_TYPES and source is not None and holds_struct(source):
+        spell = _spell(lenient)
+        return (cast_to_struct if holds_struct(target) else cast_to_map)(value, source, target, spell)
+    if kind in exp.DataType.TEXT_TYPES and source is not None and _has_parts(source):
         return text_of(value, source, _printed)
     if JSON in (_element(source), _element(target)):
         made = cast_of_json(node, source, target, lenient)
@@ -851,6 +856,11 @@ def _cast(node: exp.Expr, lenient: bool) -> exp.Expr | None:
     # DuckDB's (1.5.5) TRY_CAST raises for the time of an infinite timestamp.
     is_time = kind == exp.DataType.Type.TIME and source is not None and source != TIME
     return duckdb_call("try", cast) if is_time else cast
+
+
+def _has_parts(type_: Type) -> bool:
+    """Return whether a type is a struct or a map, or an array of them."""
+    return type_.name in ("struct", "map")
 
 
 def _element(type_: Known) -> Known:
@@ -940,7 +950,7 @@ def _spell(lenient: bool) -> Callable[[exp.Expr, Known, Type], exp.Expr]:
 
 def _printed(value: exp.Expr, type_: Type) -> exp.Expr:
     """Return the text of a field of a row."""
-    return text_of(value, type_, _printed) if holds_struct(type_) else ours("text_out", value)
+    return text_of(value, type_, _printed) if _has_parts(type_) else ours("text_out", value)
 
 
 def _field(node: exp.Dot) -> exp.Expr | None:
@@ -1259,9 +1269,16 @@ def _regexp_all_matches(arguments: _Args) -> exp.Expr:
 
 def _array_transform(arguments: _Args) -> exp.Expr:
     array, function = arguments
-    if not isinstance(function, ElementLambda):
+    if not isinstance(function, ElementLambda) or len(function.parameters) != 1:
         raise undefined("array_transform", arguments)
     return duckdb_call("list_transform", array, exp.Lambda(this=function.this, expressions=function.expressions))
+
+
+def _pg_typeof(arguments: _Args) -> exp.Expr:
+    type_ = type_of_part(arguments[0])
+    if type_ is not None and type_.name == "map":
+        return exp.Literal.string(str(type_))
+    return ours("pg_typeof", exp.null() if arguments[0].is_string else arguments[0])
 
 
 def _of_numerics(name: str) -> Callable[[_Args], exp.Expr]:
@@ -1511,6 +1528,7 @@ _BUILDERS: dict[str, Callable[[_Args], exp.Expr]] = {
     "cardinality": _cardinality,
     "array_to_string": _array_to_string,
     "array_transform": _array_transform,
+    **map_functions(_spell),
     "concat": lambda arguments: duckdb_call("concat", *_output_all(arguments)),
     "concat_ws": lambda arguments: duckdb_call("concat_ws", arguments[0], *_output_all(arguments[1:])),
     "convert": encodings.convert,
@@ -1547,7 +1565,7 @@ _BUILDERS: dict[str, Callable[[_Args], exp.Expr]] = {
     "date_trunc": units.date_trunc,
     "num_nulls": lambda arguments: ours("_null_count", _are_null(arguments), exp.true()),
     "num_nonnulls": lambda arguments: ours("_null_count", _are_null(arguments), exp.false()),
-    "pg_typeof": lambda arguments: ours("pg_typeof", exp.null() if arguments[0].is_string else arguments[0]),
+    "pg_typeof": _pg_typeof,
     "to_char": _to_char,
     "to_jsonb": _to_jsonb,
     "jsonb_build_array": lambda arguments: duckdb_call("json_array", *map(in_document, arguments)),

@@ -39,8 +39,8 @@ _COMPARING = frozenset(
 
 
 def check_key(type_: Type) -> None:
-    """Raise Error 42704 for the type of a key of a table or an index that holds json."""
-    if type_.holds_json:
+    """Raise Error 42704 for the type of a key of a table or an index that holds json, or a map."""
+    if type_.holds_json or type_.holds_map:
         message = f'data type {type_.without_digits} has no default operator class for access method "btree"'
         hint = "You must specify an operator class for the index or define a default operator class for the data type."
         raise Error(message, errors.UNDEFINED_OBJECT, hint=hint)

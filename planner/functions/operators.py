@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 from sqlglot import exp
@@ -32,6 +33,7 @@ from sparkwave.catalog.types import (
 from sparkwave.planner.functions import aggregates
 from sparkwave.planner.functions.aggregates import TYPED_HERE, is_aggregate
 from sparkwave.planner.functions.digits import OF_TEN_PLACES, type_of_numerics
+from sparkwave.planner.functions.map_types import value_of_map
 from sparkwave.planner.functions.python_call import PythonCall, result_of
 from sparkwave.planner.functions.result_types import (
     Known,
@@ -131,6 +133,8 @@ def _run(node: exp.Expr) -> Known:
 
 def _bracket(node: exp.Expr) -> Known:
     container = type_of_part(node.this)
+    if container is not None and container.is_map:
+        return value_of_map((container,))
     if container is None or container == JSONB or not container.dimensions:
         return container if container == JSONB else None
     for index in node.expressions:
@@ -142,7 +146,7 @@ def check_subscripts(nodes: Iterable[exp.Expr]) -> None:
     """Raise Error 42804 where a value that is neither an array nor jsonb has a subscript: DuckDB takes texts."""
     for node in nodes:
         type_ = type_of_part(node.this.unnest())
-        if type_ is not None and type_ != JSONB and not type_.dimensions:
+        if type_ is not None and type_ != JSONB and not type_.dimensions and not type_.is_map:
             message = f"cannot subscript type {type_.without_digits} because it does not support subscripting"
             raise Error(message, errors.DATATYPE_MISMATCH, position=position_of(node))
 
@@ -325,23 +329,30 @@ def _annotate(annotator: TypeAnnotator, node: exp.Expr) -> exp.Expr:
     return node
 
 
-def _type_lambda(array: exp.Expr, last: exp.Expr) -> None:
-    """Type a lambda expression over the elements of a typed array again, by the type of its parameter."""
+def _type_lambda(given: exp.Expr, last: exp.Expr) -> None:
+    """Type a lambda expression over the parts of a typed array or map again, by the types of its parameters."""
     if not isinstance(last, ElementLambda):
         return
-    type_ = type_of_part(array)
-    element = data_type(type_.element) if type_ is not None and type_.dimensions else None
-    for use in last.uses():
-        use.type = element
-        node = use.parent
-        while node is not None and node is not last:
-            node.type = None
-            node = node.parent
+    parts = [data_type(type_) for type_ in _parts(type_of_part(given))]
+    for parameter, part in zip_longest(last.parameters, parts[: len(last.parameters)]):
+        for use in last.uses(parameter):
+            use.type = part
+            node = use.parent
+            while node is not None and node is not last:
+                node.type = None
+                node = node.parent
     # A cast always has a type, so that sqlglot does not look below it.
     casts = reversed(list(last.find_all(exp.Cast)))
     for part in [*(cast.this for cast in casts), last.this]:
         annotate_types(part, expression_metadata=METADATA, dialect="postgres", overwrite_types=False)
     last.type = last.this.type
+
+
+def _parts(type_: Known) -> list[Type]:
+    """Return the type of an array's elements, or those of a map's keys and values."""
+    if type_ is None:
+        return []
+    return [type_.element] if type_.dimensions else [part for _, part in type_.fields] if type_.is_map else []
 
 
 def _annotate_cast(annotator: TypeAnnotator, node: exp.Expr) -> exp.Expr:

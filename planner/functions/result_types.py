@@ -69,6 +69,9 @@ def common(types: tuple[Known, ...]) -> Known:
 def _wider(left: Type, right: Type) -> Type:
     if left.is_struct and right.is_struct and len(left.fields) == len(right.fields):
         return _wider_struct(left, right)
+    if left.is_map and right.is_map and left != right:
+        entry = struct_type(zip(("key", "value"), (t for _, t in left.fields), strict=True))
+        return replace(left, fields=_wider_struct(entry, replace(entry, fields=right.fields)).fields)
     if QUOTIENT in (left, right) and _is_exact(left) and _is_exact(right):
         return QUOTIENT
     if left.name == right.name and left.dimensions == right.dimensions:

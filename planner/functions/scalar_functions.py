@@ -36,6 +36,16 @@ from sparkwave.catalog.types import (
     VARCHAR,
     Type,
 )
+from sparkwave.planner.functions.map_types import (
+    entries_of_map,
+    keys_of_map,
+    map_of_arrays,
+    map_of_both,
+    map_of_entries,
+    map_with,
+    value_of_map,
+    values_of_map,
+)
 from sparkwave.planner.functions.result_types import (
     Known,
     array_of_first,
@@ -375,6 +385,20 @@ FUNCTIONS: dict[str, Function] = {
     "array_max": F(element_of_first),
     "array_sum": F(sum_of_first),
     "trim_array": F(first),
+    # Maps.
+    "map_from_key_values": F(map_of_arrays, reads_types=True),
+    "map_from_entries": F(map_of_entries, reads_types=True),
+    "map_access": F(value_of_map, reads_types=True),
+    "map_keys": F(keys_of_map, reads_types=True),
+    "map_values": F(values_of_map, reads_types=True),
+    "map_entries": F(entries_of_map, reads_types=True),
+    "map_length": F(INTEGER, reads_types=True),
+    "map_contains": F(BOOLEAN, reads_types=True),
+    "map_cat": F(map_of_both, reads_types=True),
+    "map_insert": F(map_with, reads_types=True),
+    "map_delete": F(first, reads_types=True),
+    "map_filter": F(first, reads_types=True),
+    "jsonb_populate_map": F(first, reads_types=True),
     # Rows.
     "row": F(row_of, SAME),
     # Operators that differ in DuckDB; `planner.functions.operators` reads them as these functions.

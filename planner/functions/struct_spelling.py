@@ -15,6 +15,7 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.types import VARCHAR, Type
 from sparkwave.planner.batch.pg_casts import array_items
 from sparkwave.planner.functions.composite_text import split_record
+from sparkwave.planner.functions.map_spelling import text_of_map
 from sparkwave.planner.functions.result_types import Known
 from sparkwave.planner.functions.scalar_functions import ELEMENT, of_each, ours
 from sparkwave.planner.functions.typed import type_of_part
@@ -113,10 +114,12 @@ def rows_of_arrays(arrays: list[exp.Expr], names: Sequence[str] = ()) -> exp.Exp
 
 
 def text_of(value: exp.Expr, type_: Type, to_text: Callable[[exp.Expr, Type], exp.Expr]) -> exp.Expr:
-    """Return the text of a struct or an array of structs: `(1,"a b",)`. `to_text` makes the text of the fields."""
+    """Return the text of a struct, a map or an array of them: `(1,"a b",)`. `to_text` makes the text of the parts."""
     if type_.dimensions:
         texts = of_each(value, to_text(exp.column(ELEMENT), type_.element))
         return ours("_list_text", texts)
+    if type_.is_map:
+        return text_of_map(value, type_, to_text)
     cells = [
         ours("_record_cell", to_text(field_at(value, place), field))
         for place, (_, field) in enumerate(type_.fields, start=1)

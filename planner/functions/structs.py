@@ -1,4 +1,4 @@
-"""Checks operations on rows; the types of rows are those of `result_types`.
+"""Checks operations on rows, and calls with maps; the types of rows are those of `result_types`.
 
 DuckDB matches the fields of two structs by name, PostgreSQL and RisingWave by place. So two structs may be combined
 only if their fields have the same names; a row constructor has no names and may be combined with any as wide.
@@ -52,8 +52,13 @@ _TAKE_ROWS = (
     exp.Unnest, exp.Exists, exp.Window, exp.Filter, exp.Distinct, exp.SetOperation, exp.Struct, exp.PropertyEQ,
 )  # fmt: skip
 _FUNCTIONS = frozenset(
-    {"row", "array_length", "array_lower", "array_upper", "cardinality", "pg_typeof", "array_transform"}
-)
+    {"row", "array_length", "array_lower", "array_upper", "cardinality", "pg_typeof", "array_transform",
+     "map_from_entries", "map_from_key_values", "map_access", "map_cat", "map_contains", "map_delete", "map_entries",
+     "map_filter", "map_insert", "map_keys", "map_length", "map_values", "jsonb_populate_map"}
+)  # fmt: skip
+
+
+_PART = {"struct": "a field of it, as in (x).field", "map": "a value of it, as in x['key']"}
 
 
 def check_structs(tree: exp.Expr) -> None:
@@ -159,11 +164,12 @@ def _check_call(node: exp.Expr) -> None:
     if isinstance(node, exp.Anonymous) and call is None:  # an unknown function
         return
     parts = call[1] if call is not None else list(node.iter_expressions())
-    found = next((type_ for part in parts if holds_struct(type_ := type_of_part(part))), None)
+    types = [type_ for part in parts if (type_ := type_of_part(part)) is not None]
+    found = next((type_ for type_ in types if holds_struct(type_) or type_.name == "map"), None)
     if found is not None:
         raise Error(
             f"{_name(node)} of a value of type {found} is not supported",
             errors.FEATURE_NOT_SUPPORTED,
-            hint="Name a field of it, as in (x).field, or cast it to varchar.",
+            hint=f"Name {_PART[found.name]}, or cast it to varchar.",
             position=position_of(node),
         )

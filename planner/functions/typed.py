@@ -22,6 +22,7 @@ from sparkwave.catalog.types import (
     VARCHAR,
     Type,
     duckdb_type,
+    map_type,
     struct_type,
 )
 from sparkwave.planner.parse.constant_marks import as_constant
@@ -55,8 +56,8 @@ def sql_type(kind: exp.DataType | None) -> Type | None:
     """Return the type of a sqlglot type; None for an unknown one, NULL's, or an unsupported one."""
     if kind is None or not isinstance(kind, exp.DataType) or kind.this in _UNTOLD:
         return None
-    if _holds_struct(kind):
-        found, named = _with_struct(kind), kind.meta.get(NAMED)
+    if _holds_parts(kind):
+        found, named = _with_parts(kind), kind.meta.get(NAMED)
         return replace(found, named=named) if found is not None and named is not None else found
     if kind.this == exp.DataType.Type.BIGDECIMAL:
         return NUMERIC
@@ -90,13 +91,13 @@ def _parsed_type(kind: exp.DataType) -> Type | None:
     return Type("numeric", dimensions=found.dimensions) if is_default else found
 
 
-def _holds_struct(kind: exp.DataType) -> bool:
+def _holds_parts(kind: exp.DataType) -> bool:
     is_array = kind.this == exp.DataType.Type.ARRAY and len(kind.expressions) == 1
-    return _holds_struct(kind.expressions[0]) if is_array else kind.this == exp.DataType.Type.STRUCT
+    return _holds_parts(kind.expressions[0]) if is_array else kind.this in (exp.DType.STRUCT, exp.DType.MAP)
 
 
-def _with_struct(kind: exp.DataType) -> Type | None:
-    """Return a struct or array of structs.
+def _with_parts(kind: exp.DataType) -> Type | None:
+    """Return a struct or a map, or an array of them.
 
     Fields are distinguished from their types, as text has other names in DuckDB.
     """
@@ -110,6 +111,9 @@ def _with_struct(kind: exp.DataType) -> Type | None:
             return None
         name = part.this if isinstance(part, exp.ColumnDef) else None
         fields.append((folded(name) if name is not None else None, type_))
+    if kind.this == exp.DType.MAP:
+        (_, key), (_, value) = fields
+        return map_type(key, value)
     return struct_type(fields)
 
 

@@ -216,6 +216,12 @@ _TOO_MANY = 7  # PostgreSQL's MAXDIM is 6
 _BRACES = re.compile(r"\s*(?:\[[^=]*=)?[\s{]*")
 
 
+def at_map(parser: Any) -> bool:
+    """Return whether `MAP {` is next."""
+    is_brace = parser._next is not None and parser._next.token_type == TokenType.L_BRACE
+    return is_brace and parser._curr.text.upper() == "MAP"
+
+
 class CallParser(StrictParser):
     """Calls of all other functions keep their name and arguments as written, and casts their position."""
 
@@ -224,13 +230,34 @@ class CallParser(StrictParser):
     }
 
     def _parse_function_call(self, *args: Any, **options: Any) -> Any:
-        """Parse a call; RisingWave's `aggregate:f(x)` is `f(array_agg(x))`."""
+        """Parse a call; RisingWave's `aggregate:f(x)` is `f(array_agg(x))`, and `MAP {k: v}` is a call, too."""
+        if at_map(self):
+            return self._parse_map()
         is_prefix = self._curr is not None and self._curr.text.lower() == "aggregate"
         if not is_prefix or self._next is None or self._next.token_type != TokenType.COLON:
             return _as_called(super()._parse_function_call(*args, **options))
         self._advance(2)
         call = super()._parse_function_call(*args, **options)
         return _over_array(call) if call is not None else self._stop()
+
+    def _parse_map(self) -> exp.Expr:
+        """Parse `MAP {'a': 1, 'b': 2}` as `map_from_key_values(ARRAY['a', 'b'], ARRAY[1, 2])`."""
+        token = self._curr
+        self._advance(2)
+        pairs = [] if self._match(TokenType.R_BRACE, advance=False) else self._parse_csv(self._parse_map_entry)
+        if not self._match(TokenType.R_BRACE):
+            self._stop()
+        keys, values = ([pair[place] for pair in pairs] for place in (0, 1))
+        arrays = [exp.Array(expressions=keys), exp.Array(expressions=values)]
+        made = exp.Anonymous(this="map_from_key_values", expressions=arrays)
+        return _named("?column?", made).update_positions(token)
+
+    def _parse_map_entry(self) -> tuple[exp.Expr, exp.Expr]:
+        key: Any = self._parse_disjunction()
+        value: Any = self._parse_disjunction() if self._match(TokenType.COLON) else None
+        if key is None or value is None:
+            self._stop()
+        return key, value
 
     def _parse_dcolon(self) -> Any:
         """Parse the type behind `::`, for `build_cast`."""
@@ -257,9 +284,9 @@ class CallParser(StrictParser):
         """Parse an argument, which may be a lambda expression."""
         if not self._match(TokenType.PIPE):
             return super()._parse_lambda(alias)
-        number, parameter = self._index, self._parse_id_var()
+        number, parameters = self._index, self._parse_csv(self._parse_id_var)
         body = self._parse_disjunction() if self._match(TokenType.PIPE) else None
-        return element_lambda(parameter, body, number) if parameter and body else self._stop()
+        return element_lambda(parameters, body, number) if parameters and body else self._stop()
 
     RANGE_PARSERS: ClassVar = {
         **StrictParser.RANGE_PARSERS,

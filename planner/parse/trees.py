@@ -19,6 +19,7 @@ from sqlglot.tokens import TokenType
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.types import JSON, Type, parse_type, unresolved
+from sparkwave.planner.parse.calls import at_map
 from sparkwave.planner.parse.change_log import hide_times, query_of_changes
 from sparkwave.planner.parse.constant_runs import constants_at, runs
 from sparkwave.planner.parse.distinct_order import with_orders
@@ -115,12 +116,12 @@ class Sparkwave(Postgres):
             return with_
 
         def _parse_types(self, *args: Any, **options: Any) -> Any:
-            """Parse a type: sqlglot knows oid, but refuses oid[]. Where a value may be, ARRAY[ begins a value.
+            """Parse a type: sqlglot knows oid, but refuses oid[]. Where a value may be, ARRAY[ and MAP { begin one.
 
             Reading each ARRAY as a type first would double the time of each level of nesting.
             """
             array = (TokenType.ARRAY, TokenType.L_BRACKET)
-            if options.get("check_func") and self._match_pair(*array, advance=False):
+            if options.get("check_func") and (self._match_pair(*array, advance=False) or at_map(self)):
                 return None
             first = self._curr
             found = super()._parse_types(*args, **options)
@@ -214,6 +215,16 @@ class Sparkwave(Postgres):
             if isinstance(array, exp.Any | exp.All):
                 this.set("expression", (exp.All if isinstance(array, exp.Any) else exp.Any)(this=array.this))
             return super()._negate_range(this)
+
+
+def _type_sql(generator: PostgresGenerator, kind: exp.DataType) -> str:
+    """Print a type, a map as RisingWave writes it."""
+    if kind.this != exp.DType.MAP:
+        return generator.datatype_sql(kind)
+    return f"MAP({', '.join(map(generator.sql, kind.expressions))})"
+
+
+PostgresGenerator.TRANSFORMS[exp.DataType] = _type_sql
 
 
 def _reads_itself(cte: exp.Expr) -> bool:
@@ -387,7 +398,7 @@ _FOREIGN = frozenset(
     for name in (
         "AGGREGATEFUNCTION", "BIGDECIMAL", "BIGNUM", "DATE32", "DATETIME2", "DATETIME64", "DECFLOAT", "DYNAMIC", "FILE",
         "FIXEDSTRING", "GEOGRAPHY", "GEOGRAPHYPOINT", "GEOMETRY", "HLLSKETCH", "IMAGE", "INT256", "IPADDRESS",
-        "IPPREFIX", "IPV4", "IPV6", "LINESTRING", "LIST", "LOWCARDINALITY", "MAP", "MULTILINESTRING", "MULTIPOLYGON",
+        "IPPREFIX", "IPV4", "IPV6", "LINESTRING", "LIST", "LOWCARDINALITY", "MULTILINESTRING", "MULTIPOLYGON",
         "NESTED", "NOTHING", "OBJECT", "RING", "ROWVERSION", "SMALLDATETIME", "SUPER", "TDIGEST", "UDECIMAL",
         "UDOUBLE", "UINT256", "UMEDIUMINT", "VARIANT", "VECTOR", "YEAR",
     )
@@ -432,7 +443,7 @@ def column_type(kind: exp.Expr) -> Type:
     if element.args.get("this") == exp.DType.UNION:
         return replace(JSON, dimensions=dimensions)
     text = (without_modifier(kind) if isinstance(kind, exp.DataType) else kind).sql(dialect="postgres")
-    if "STRUCT<" in text:
+    if "STRUCT<" in text or element.args.get("this") == exp.DType.MAP:
         return parse_type(text.replace(_JSON, "json")).as_written  # the names of its fields may be quoted
     # asyncpg writes types as "pg_catalog"."_int4".
     text = _PG_CATALOG.sub(lambda match: f"{match['name']}[]" if match["array"] else match["name"], text.lower())

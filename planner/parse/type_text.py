@@ -56,7 +56,7 @@ def type_words(reader: TokenReader) -> int:
 
 
 # Types of DuckDB by these names, which nobody may write.
-ENGINES_OWN = frozenset({"bit", "inet", "timetz", "map", "list", "geometry", "variant"})
+ENGINES_OWN = frozenset({"bit", "inet", "timetz", "list", "geometry", "variant"})
 # The key in a DataType's `meta` for a user's type.
 NAMED = "named"
 

@@ -150,7 +150,7 @@ _CARRIED_HINT = (
 
 def _is_carried(type_: Type) -> bool:
     """Return whether values of a type can be handed to Python and back."""
-    if type_.named is not None:
+    if type_.named is not None or type_.holds_map:
         return False
     if type_.fields:
         return all(_is_carried(field) and field not in _DOCUMENTS for _, field in type_.fields)

@@ -271,4 +271,5 @@ _ENCODERS: dict[str, Callable[[pa.Array, Type], pa.Array]] = {
     "jsonb": _jsonb,
     "uuid": _uuid,
     "struct": _record,
+    "map": _text,
 }

@@ -434,9 +434,15 @@ def _struct(array: pa.Array, type: Type, style: TextStyle) -> pa.Array:
     return pc.if_else(array.is_valid(), text, None)
 
 
-def _map(array: pa.Array, _type: Type, style: TextStyle) -> pa.Array:
-    entries = pa.StructArray.from_arrays([array.keys, array.items], ["key", "value"])
-    return _list(relist(array, entries), _ANY, style)
+def _map(array: pa.Array, type: Type, style: TextStyle) -> pa.Array:
+    """`{a:1,b:NULL}`, as RisingWave prints maps: nothing within is quoted."""
+    key_type, value_type = [part for _, part in type.fields] or (_ANY, _ANY)
+    array = pa.concat_arrays([array])  # without an offset, which its keys and items do not have
+    keys, values = text_array(array.keys, key_type, style), text_array(array.items, value_type, style)
+    entries = pc.binary_join_element_wise(keys, values.fill_null("NULL"), ":")
+    mask = array.is_null() if array.null_count else None
+    listed = pa.ListArray.from_arrays(array.offsets, entries, mask=mask)
+    return pc.binary_join_element_wise("{", pc.binary_join(listed, ","), "}", "")
 
 
 def _quote(text: pa.Array, needs: str, quote: str) -> pa.Array:

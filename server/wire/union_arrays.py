@@ -28,6 +28,9 @@ def without_unions(array: pa.Array) -> pa.Array:
         parts = [without_unions(array.field(place)) for place in range(len(names))]
         return pa.StructArray.from_arrays(parts, names, mask=pc.invert(valid))
     offsets = pc.if_else(pa.concat_arrays([valid, pa.array([True])]), array.offsets, None)
+    if pa.types.is_map(array.type):
+        keys, items = without_unions(array.keys), without_unions(array.items)
+        return pa.MapArray.from_arrays(offsets.cast(pa.int32()), keys, items)
     return pa.ListArray.from_arrays(offsets.cast(pa.int32()), without_unions(array.values))
 
 
