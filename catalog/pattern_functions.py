@@ -11,16 +11,19 @@ from typing import Any
 
 import pyarrow as pa
 
+from sparkwave.catalog.ciphers import of_cipher
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.moment_casts import marked
 from sparkwave.catalog.moment_chars import moment_chars
 from sparkwave.catalog.number_texts import number_chars, number_of
+from sparkwave.catalog.pgp_messages import of_message
 from sparkwave.catalog.read_patterns import moment_by_pattern
 from sparkwave.catalog.regexp_functions import regexp
 from sparkwave.catalog.text_functions import BY_NAME, formatted
 
 CHARS, NUMBER, FORMAT, MOMENT = "sparkwave_chars", "sparkwave_number", "sparkwave_format", "sparkwave_by_pattern"
-REGEXP = "sparkwave_regexp"
+REGEXP, CIPHER = "sparkwave_regexp", "sparkwave_cipher"
+OPENED, SEALED = "sparkwave_opened", "sparkwave_sealed"
 _MOMENTS = ("DATE", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE", "INTERVAL", "TIME")
 _NUMBERS = {
     "TINYINT": "integer", "SMALLINT": "smallint", "INTEGER": "integer", "BIGINT": "bigint", "FLOAT": "real",
@@ -39,12 +42,16 @@ def define_patterns(database: Any) -> None:
         NUMBER: ([text] * 2, number_of),
         MOMENT: ([text] * 3, moment_by_pattern),
         REGEXP: ([text, f"{text}[]"], regexp),
+        CIPHER: ([text, f"{text}[]"], of_cipher),
+        **dict.fromkeys((OPENED, SEALED), ([text, f"{text}[]"], of_message)),
         FORMAT: ([text, f"{text}[]"], lambda template, values: formatted(template, values)),
         **{name: ([text] * 2, function) for name, function in BY_NAME.items()},
     }
     for name, (types, function) in functions.items():
-        made = _over_rows(function, len(types))
-        database.create_function(name, made, types, text, type="arrow", null_handling="special")
+        made = _over_rows(function, len(types), is_random=name == SEALED)
+        database.create_function(
+            name, made, types, text, type="arrow", null_handling="special", side_effects=name == SEALED
+        )
 
 
 def _chars(value: str, pattern: str, type_: str, zone: str) -> str | None:
@@ -60,8 +67,11 @@ def _values(column: pa.Array) -> list[Any]:
     return [tuple(value) if isinstance(value, list) else value for value in values]
 
 
-def _over_rows(function: Callable[..., str | None], count: int) -> Callable[..., pa.Array]:
-    """Return a function of so many arrays of texts; a row with NULL is NULL."""
+def _over_rows(function: Callable[..., str | None], count: int, is_random: bool = False) -> Callable[..., pa.Array]:
+    """Return a function of so many arrays of texts; a row with NULL is NULL.
+
+    Equal rows are computed once, unless the function gives another text each time.
+    """
 
     def of_row(*values: Any) -> str | None:
         if None in values:
@@ -74,6 +84,8 @@ def _over_rows(function: Callable[..., str | None], count: int) -> Callable[...,
     def of_rows(*columns: pa.Array) -> pa.Array:
         known: dict[tuple[Any, ...], str | None] = {}
         rows = list(zip(*map(_values, columns), strict=True))
+        if is_random:
+            return pa.array([of_row(*row) for row in rows], pa.string())
         for row in rows:
             if row not in known:
                 known[row] = of_row(*row)

@@ -26,7 +26,7 @@ PLACES = {
         "executor/spark/kernel",
         "executor/spark/kernel_daemon",
     },
-    "cryptography": {"catalog/sealing"},
+    "cryptography": {"catalog/sealing", "catalog/ciphers"},
     "confluent_kafka": {"executor/sources/kafka_client"},
     "prometheus_client": {"catalog/counters", "server/operations/metrics", "server/operations/metrics_server"},
     "psutil": {"executor/spark/usage", "executor/spark/capacity"},

@@ -592,6 +592,29 @@ CREATE OR REPLACE MACRO pg.sha384(b) AS pg._digest(b, 'sha384');
 CREATE OR REPLACE MACRO pg.sha512(b) AS pg._digest(b, 'sha512');
 CREATE OR REPLACE MACRO pg.hmac(secret, content, name) AS
     unhex(pg._told(sparkwave_hmac(hex(encode(secret)) || ':' || hex(content), name)));
+CREATE OR REPLACE MACRO pg._cipher(name, data, secret, start, kind) AS
+    unhex(pg._told(sparkwave_cipher(name, [hex(data), hex(secret), hex(start), kind])));
+CREATE OR REPLACE MACRO pg.encrypt(data, secret, kind) AS pg._cipher('encrypt', data, secret, ''::BLOB, kind);
+CREATE OR REPLACE MACRO pg.decrypt(data, secret, kind) AS pg._cipher('decrypt', data, secret, ''::BLOB, kind);
+CREATE OR REPLACE MACRO pg.encrypt_iv(data, secret, start, kind) AS pg._cipher('encrypt', data, secret, start, kind);
+CREATE OR REPLACE MACRO pg.decrypt_iv(data, secret, start, kind) AS pg._cipher('decrypt', data, secret, start, kind);
+-- Messages are random, so that DuckDB has to make each by itself.
+CREATE OR REPLACE MACRO pg._sealed(name, data, password, options) AS
+    unhex(list_transform([sparkwave_sealed(name, [hex(data), password, options])], lambda t: pg._told(t))[1]);
+CREATE OR REPLACE MACRO pg._opened(name, data, password, options) AS
+    unhex(pg._told(sparkwave_opened(name, [hex(data), password, options])));
+CREATE OR REPLACE MACRO pg.pgp_sym_encrypt
+    (data, password) AS pg._sealed('pgp_sym_encrypt', encode(data), password, ''),
+    (data, password, options) AS pg._sealed('pgp_sym_encrypt', encode(data), password, options);
+CREATE OR REPLACE MACRO pg.pgp_sym_encrypt_bytea
+    (data, password) AS pg._sealed('pgp_sym_encrypt_bytea', data, password, ''),
+    (data, password, options) AS pg._sealed('pgp_sym_encrypt_bytea', data, password, options);
+CREATE OR REPLACE MACRO pg.pgp_sym_decrypt
+    (data, password) AS decode(pg._opened('pgp_sym_decrypt', data, password, '')),
+    (data, password, options) AS decode(pg._opened('pgp_sym_decrypt', data, password, options));
+CREATE OR REPLACE MACRO pg.pgp_sym_decrypt_bytea
+    (data, password) AS pg._opened('pgp_sym_decrypt_bytea', data, password, ''),
+    (data, password, options) AS pg._opened('pgp_sym_decrypt_bytea', data, password, options);
 CREATE OR REPLACE MACRO pg.is_json(s, kind) AS CAST(sparkwave_is_json(s, kind) AS BOOLEAN);
 CREATE OR REPLACE MACRO pg.unistr(s) AS CAST(pg._told(sparkwave_unistr(s, '')) AS VARCHAR);
 CREATE OR REPLACE MACRO pg.is_normalized(s, form) AS CAST(sparkwave_is_normalized(s, form) AS BOOLEAN);

@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from sparkwave.catalog import (
+    ciphers,
     database_functions,
     document_contents,
     document_paths,
@@ -33,6 +34,7 @@ from sparkwave.catalog import (
     number_texts,
     pattern_functions,
     patterns,
+    pgp_messages,
     read_patterns,
     regexp_functions,
     regular_expressions,
@@ -69,9 +71,9 @@ from sparkwave.planner.plan.nodes import Scan
 from sparkwave.planner.plan.stream_plan import State
 
 for _sent in (
-    database_functions, document_contents, document_paths, document_texts, errors, interval_texts, kernel, moment_casts,
-    moment_chars, moment_texts, moment_words, number_texts, pattern_functions, patterns, python_calls, read_patterns,
-    regexp_functions, regular_expressions, task_share, text_functions,
+    ciphers, database_functions, document_contents, document_paths, document_texts, errors, interval_texts, kernel,
+    moment_casts, moment_chars, moment_texts, moment_words, number_texts, pattern_functions, patterns, pgp_messages,
+    python_calls, read_patterns, regexp_functions, regular_expressions, task_share, text_functions,
 ):  # fmt: skip
     cloudpickle.register_pickle_by_value(_sent)
 

@@ -35,7 +35,8 @@ _NAMES = {
     "nth_value pow power regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy "
     "regr_syy repeat right starts_with string_agg strpos timezone to_char to_date to_number trim_array "
     "jsonb_populate_map map_access map_cat map_contains map_delete map_filter map_from_key_values",
-    (2, 3): "array_fill array_join array_position array_to_string date_trunc generate_series generate_subscripts "
+    (2, 3): "pgp_sym_decrypt pgp_sym_decrypt_bytea pgp_sym_encrypt pgp_sym_encrypt_bytea "
+    "array_fill array_join array_position array_to_string date_trunc generate_series generate_subscripts "
     "lpad regexp_like regexp_match regexp_matches regexp_split_to_array regexp_split_to_table rpad string_to_array "
     "string_to_table substr substring",
     (2, 4): "jsonb_path_exists jsonb_path_match jsonb_path_query jsonb_path_query_array jsonb_path_query_first "
@@ -43,8 +44,10 @@ _NAMES = {
     (2, 6): "regexp_substr",
     (2, 7): "regexp_instr",
     (2, _ANY): "concat_ws json_extract_path json_extract_path_text jsonb_extract_path jsonb_extract_path_text",
-    (3, 3): "array_replace convert date_bin hmac make_date make_time map_insert replace set_bit set_byte split_part "
+    (3, 3): "array_replace convert date_bin decrypt encrypt hmac "
+    "make_date make_time map_insert replace set_bit set_byte split_part "
     "translate",
+    (4, 4): "decrypt_iv encrypt_iv",
     (3, 4): "jsonb_insert jsonb_set overlay",
     (3, 5): "jsonb_set_lax",
     (3, 6): "regexp_replace",

@@ -1505,6 +1505,20 @@ def _hmac(arguments: _Args) -> exp.Expr:
     return ours("hmac", secret, bytea(content) if content.is_string else content, name)
 
 
+def _enciphered(name: str, places: tuple[int, ...]) -> Callable[[_Args], exp.Expr]:
+    """Return a function of pgcrypto with bytes at some places. Raises Error 42883 for arguments of other types."""
+
+    def build(arguments: _Args) -> exp.Expr:
+        wanted = [BYTEA if place in places else VARCHAR for place in range(len(arguments))]
+        for argument, type_ in zip(arguments, wanted, strict=True):
+            if not argument.is_string and type_of_part(argument) not in (None, type_):
+                raise undefined(name, arguments)
+        given = zip(arguments, wanted, strict=True)
+        return ours(name, *(bytea(part) if type_ == BYTEA and part.is_string else part for part, type_ in given))
+
+    return build
+
+
 def _is_json(arguments: _Args) -> exp.Expr:
     """Return IS JSON of a text, or of what is json. Raises Error 42804 for other types."""
     type_ = type_of_part(arguments[0])
@@ -1523,6 +1537,8 @@ def _normalize(arguments: _Args) -> exp.Expr:
     return ours("normalize", arguments[0], *([exp.Literal.string(form)] if form != "NFC" else []))
 
 
+_CIPHERS = ("encrypt", "decrypt", "encrypt_iv", "decrypt_iv")
+_MESSAGES = ("pgp_sym_encrypt", "pgp_sym_encrypt_bytea", "pgp_sym_decrypt", "pgp_sym_decrypt_bytea")
 _BUILDERS: dict[str, Callable[[_Args], exp.Expr]] = {
     "array_cat": _array_cat,
     "cardinality": _cardinality,
@@ -1544,6 +1560,8 @@ _BUILDERS: dict[str, Callable[[_Args], exp.Expr]] = {
     "is_normalized": lambda arguments: ours("is_normalized", *arguments),
     "is_json": _is_json,
     "hmac": _hmac,
+    **{name: _enciphered(name, (0, 1, 2)[: 3 if name.endswith("_iv") else 2]) for name in _CIPHERS},
+    **{name: _enciphered(name, () if name == "pgp_sym_encrypt" else (0,)) for name in _MESSAGES},
     "regexp_match": _regexp_match,
     AS_NUMERIC: _real_as_numeric,
     "regexp_all_matches": _regexp_all_matches,

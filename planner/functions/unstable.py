@@ -16,6 +16,8 @@ _OF_SESSION = (
 _TIME = (exp.CurrentTimestamp, exp.CurrentDate, exp.Localtimestamp)
 _NAMED = frozenset(
     [
+        "pgp_sym_encrypt",
+        "pgp_sym_encrypt_bytea",
         "clock_timestamp",
         "statement_timestamp",
         "transaction_timestamp",
