@@ -167,6 +167,10 @@ class Batch:
         return any(f"{schema}." in self.sql.replace('"', "") for schema in (*pg_compat.SCHEMAS.values(), "pgf"))
 
 
+# The session's variable by which a query has NULL where an expression fails for a row, if it is false.
+STRICT = "batch_expr_strict_mode"
+
+
 @dataclass(frozen=True)
 class Environment:
     """The environment in which a batch statement is planned.
@@ -491,12 +495,13 @@ def finished_tree(tree: exp.Expr, environment: Environment, parameters: tuple[Ty
     tree = expand_around_rows(expand_unnests(expand_ties(expand_named_windows(tree))))
     tree = expand_row_in_query(expand_grouping(tree))
     rewritten = pg_compat.rewrite(tree, environment.is_system, environment.settings, path)
+    is_strict = not isinstance(rewritten, exp.Query) or environment.settings[STRICT] == "true"
 
     def spelled(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Div | exp.Mod) and not (
             isinstance(node.expression, exp.Literal) and node.expression.name.strip("0.") != ""
         ):
-            return _checked_division(node)
+            return _checked_division(node) if is_strict else _divided_or_null(node)
         number = parameter_number(node)
         if number is None:
             return node
@@ -508,7 +513,7 @@ def finished_tree(tree: exp.Expr, environment: Environment, parameters: tuple[Ty
         return exp.cast(node.copy(), type_, copy=False)
 
     typed_parameters = with_outer_columns(rewritten.transform(spelled, copy=False))
-    return with_typed_aggregates(for_duckdb(typed_parameters, lenient=False, copy=False))
+    return with_typed_aggregates(for_duckdb(typed_parameters, lenient=False, copy=False, tries=not is_strict))
 
 
 def _is_shown(cast: exp.Cast, type_: Type) -> bool:
@@ -571,6 +576,14 @@ def _checked_division(node: exp.Binary) -> exp.Expr:
     checked = exp.Case().when(exp.EQ(this=divisor.copy(), expression=exp.Literal.number(0)), raised).else_(divisor)
     checked.type = divisor.type
     node.set("expression", checked)
+    return node
+
+
+def _divided_or_null(node: exp.Binary) -> exp.Expr:
+    """Return a division that is NULL for zero."""
+    divisor = exp.Nullif(this=node.expression, expression=exp.Literal.number(0))
+    divisor.type = node.expression.type
+    node.set("expression", divisor)
     return node
 
 

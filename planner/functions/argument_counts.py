@@ -29,9 +29,10 @@ _NAMES = {
     "jsonb_strip_nulls length log ltrim round row_to_json rtrim to_timestamp trunc",
     (1, 3): "lag lead",
     (1, _ANY): "concat format num_nonnulls num_nulls unnest",
-    (2, 2): "array_append array_cat array_lower array_positions array_prepend array_remove array_transform "
-    "array_upper atan2 atan2d convert_from convert_to corr covar_pop covar_samp date_part decode div encode gcd "
-    "get_bit get_byte json_object_agg jsonb_exists jsonb_exists_all jsonb_exists_any jsonb_object_agg lcm left mod "
+    (2, 2): "arg_max arg_min array_append array_cat array_lower array_positions array_prepend array_remove "
+    "array_transform array_upper atan2 atan2d convert_from convert_to corr covar_pop covar_samp date_part decode div "
+    "encode gcd get_bit get_byte json_object_agg jsonb_exists jsonb_exists_all jsonb_exists_any jsonb_object_agg lcm "
+    "left mod "
     "nth_value pow power regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy "
     "regr_syy repeat right starts_with string_agg strpos timezone to_char to_date to_number trim_array "
     "jsonb_populate_map map_access map_cat map_contains map_delete map_filter map_from_key_values",

@@ -119,11 +119,14 @@ _ORDERING = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
 _COMPARISONS = (*_ORDERING, exp.Like, exp.ILike, exp.RegexpLike, exp.RegexpILike, exp.SimilarTo)
 
 
-def for_duckdb(tree: exp.Expr, lenient: bool, copy: bool = True) -> exp.Expr:
+def for_duckdb(tree: exp.Expr, lenient: bool, copy: bool = True, tries: bool = False) -> exp.Expr:
     """Return the tree with calls, casts and operators in DuckDB's form; columns without a type keep plain operators.
 
-    Without a `copy` the tree itself is changed.
+    Without a `copy` the tree itself is changed. `tries` is for a query in which an expression that fails for a row is
+    NULL: beside aggregates and subqueries it fails as ever.
     """
+    if tries:
+        return rewrite_leaves_first(tree, _tried(), copy)
     if not lenient:
         return rewrite_leaves_first(tree, lambda node: _for_duckdb(node, lenient), copy)
     rows = Rows()
@@ -139,6 +142,26 @@ def for_duckdb(tree: exp.Expr, lenient: bool, copy: bool = True) -> exp.Expr:
         return duckdb_call("try", new or node) if raises or _is_seen_through(new) else new
 
     return rewrite_leaves_first(tree, spell, copy)
+
+
+_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Neg)
+_GIVING_ROWS = (exp.Table, exp.Lateral, exp.Unnest, exp.Explode)
+
+
+def _tried() -> Callable[[exp.Expr], exp.Expr | None]:
+    """Return the rule that spells nodes for a query, within TRY where they may raise."""
+    rows = Rows()
+
+    def spell(node: exp.Expr) -> exp.Expr | None:
+        gives_rows = isinstance(node.parent, _GIVING_ROWS) or node.find(exp.ExplodingGenerateSeries) is not None
+        if rows.within(node) or gives_rows:
+            return _for_duckdb(node, lenient=False)
+        is_cast = isinstance(node, exp.Cast) and (node.this.type is None or not is_safe_cast(node.this, node.to))
+        raises = is_cast or may_raise(node) or (node.type is None and isinstance(node, _ARITHMETIC))
+        new = _for_duckdb(node, lenient=False)
+        return duckdb_call("try", new or node) if raises else new
+
+    return spell
 
 
 def _is_seen_through(node: exp.Expr | None) -> bool:

@@ -102,6 +102,23 @@ def _placed(parse: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return parsed
 
 
+def _extreme(name: str) -> Callable[[list[exp.Expr]], exp.Expr]:
+    """Return the builder of RisingWave's arg_min or arg_max: the first value by the keys, of rows that have both."""
+
+    def build(arguments: list[exp.Expr]) -> exp.Expr:
+        key = arguments.pop()  # sqlglot counts what is left
+        [value] = arguments
+        own = exp.Case().when(_is_there(key), value.copy())
+        by = exp.Ordered(this=exp.Case().when(_is_there(value), key.copy()), desc=name == "arg_max", nulls_first=False)
+        return _named(name, exp.FirstValue(this=exp.Order(this=own, expressions=[by])))
+
+    return build
+
+
+def _is_there(value: exp.Expr) -> exp.Expr:
+    return exp.Not(this=exp.Is(this=exp.paren(value.copy()), expression=exp.null()))
+
+
 def _series(arguments: list[exp.Expr]) -> exp.Expr:
     """Return a series, of times if its ends are texts.
 
@@ -123,6 +140,7 @@ _BUILDERS: dict[str, Callable[..., Any]] = {
     "MOD": lambda arguments: _named("mod", StrictParser.FUNCTIONS["MOD"](arguments)),
     "NOW": lambda arguments: _named("now", exp.CurrentTimestamp()),
     "GENERATE_SERIES": _series,
+    **{name.upper(): _extreme(name) for name in ("arg_min", "arg_max")},
     "TIMEZONE": lambda arguments: exp.AtTimeZone(this=arguments[1], zone=arguments[0]),
     "ALL": lambda arguments: exp.All(this=arguments[0] if arguments else exp.null()),
     "SOME": lambda arguments: exp.Any(this=exp.Paren(this=arguments[0] if arguments else exp.null())),

@@ -77,6 +77,7 @@ SESSION: dict[str, Variable] = {
         Variable("streaming_max_parallelism", "256", vnodes, "Highest parallelism of a new job"),
         Variable("slow_ddl_notification_secs", "30", integer(*U32), "Seconds until a notice of a slow DDL"),
         Variable("implicit_flush", "false", boolean, "INSERT, UPDATE and DELETE wait until all views have followed"),
+        Variable("batch_expr_strict_mode", "true", boolean, "Else expressions that fail in queries are NULL"),
         Variable("allow_drop_cascade", "true", boolean, "Whether DROP ... CASCADE is allowed"),
         Variable("enable_index_selection", "true", boolean, "Queries read an index where that is less than its table"),
         Variable("atomic_transactions", "false", boolean, "What is written from BEGIN to COMMIT is stored at COMMIT"),
@@ -120,7 +121,7 @@ SESSION: dict[str, Variable] = {
             for name in (
                 "streaming_use_shared_source", "enable_locality_backfill", "streaming_enable_bushy_join",
                 "streaming_asof_join_use_cache", "batch_enable_lookup_join", "batch_enable_sort_agg",
-                "batch_expr_strict_mode", "enable_join_ordering", "enable_share_plan", "enable_two_phase_agg",
+                "enable_join_ordering", "enable_share_plan", "enable_two_phase_agg",
                 "enable_datafusion_engine", "datafusion_prefer_hash_join",
             )
         ),

@@ -154,8 +154,8 @@ def drop(session: Session, statement: Drop) -> Result:
 def with_dependents(session: Session, targets: list[Relation], cascade: bool) -> list[Relation]:
     """Return relations and their dependents, without the tables whose foreign keys reference them.
 
-    Without `cascade`, raises Error 2BP01 for such foreign keys, and for dependents other than indexes, sequences and
-    what is to replace a relation.
+    Without `cascade`, raises Error 2BP01 for such foreign keys, and for dependents other than indexes, sequences,
+    subscriptions and what is to replace a relation.
     """
     catalog = session.context.store.catalog
     found = {relation.id: relation for relation in targets}
@@ -164,7 +164,9 @@ def with_dependents(session: Session, targets: list[Relation], cascade: bool) ->
         relation = pending.pop()
         dependents = [d for d in catalog.dependents(relation.id) if d.id not in found]
         dependents += [s for s in catalog.sequences_of(relation) if s.id not in found]
-        others = [d for d in dependents if not (d.is_index or d.is_sequence or d.replaces == relation.id)]
+        others = [
+            d for d in dependents if not (d.is_index or d.is_sequence or d.is_subscription or d.replaces == relation.id)
+        ]
         if others and not cascade:
             users = [f"{d.kind} {d.qualified_name}" for d in others]
             raise used(relation.kind, users, "Use DROP ... CASCADE to drop the dependent objects too.")
