@@ -240,6 +240,8 @@ def _for_duckdb(node: exp.Expr, lenient: bool) -> exp.Expr | None:
         return _subscript(node)
     if isinstance(node, exp.Greatest | exp.Least):
         return _extreme_interval(node) or _of_quotients(node)
+    if isinstance(node, exp.Anonymous) and node.name.lower() in _OTHER_MAPS:
+        raise undefined(node.name.lower(), node.expressions, position_of(node))
     call = as_call(node)
     if call is None:
         return None
@@ -263,6 +265,10 @@ def _for_duckdb(node: exp.Expr, lenient: bool) -> exp.Expr | None:
     if function.duckdb == OURS:
         return ours(name, *arguments)
     return duckdb_call(function.duckdb or name, *arguments)
+
+
+# DuckDB's functions whose maps are in another order.
+_OTHER_MAPS = frozenset({"map", "map_concat", "histogram", "histogram_exact"})
 
 
 def _at_time_zone(node: exp.AtTimeZone, lenient: bool) -> exp.Expr:

@@ -26,6 +26,11 @@ def check_maps(tree: exp.Expr) -> None:
     for node in tree.walk():
         if isinstance(node, COMPARISONS) and not isinstance(node.parent, exp.Update):
             _check_comparison(node)
+        elif isinstance(node, exp.Bracket) and isinstance(node.expressions[0], exp.Slice):
+            type_ = type_of_part(node.this)
+            if type_ is not None and type_.is_map:
+                message = f"type {type_} does not support slices"
+                raise Error(message, errors.DATATYPE_MISMATCH, position=position_of(node))
         elif isinstance(node, exp.Min | exp.Max) and _is_map(type_of_part(node.this)):
             raise undefined_call(node)
         elif isinstance(node, exp.Anonymous) and (call := as_call(node)) is not None:

@@ -398,7 +398,7 @@ _FOREIGN = frozenset(
     for name in (
         "AGGREGATEFUNCTION", "BIGDECIMAL", "BIGNUM", "DATE32", "DATETIME2", "DATETIME64", "DECFLOAT", "DYNAMIC", "FILE",
         "FIXEDSTRING", "GEOGRAPHY", "GEOGRAPHYPOINT", "GEOMETRY", "HLLSKETCH", "IMAGE", "INT256", "IPADDRESS",
-        "IPPREFIX", "IPV4", "IPV6", "LINESTRING", "LIST", "LOWCARDINALITY", "MULTILINESTRING", "MULTIPOLYGON",
+        "IPPREFIX", "IPV4", "IPV6", "LINESTRING", "LIST", "LOWCARDINALITY", "MAP", "MULTILINESTRING", "MULTIPOLYGON",
         "NESTED", "NOTHING", "OBJECT", "RING", "ROWVERSION", "SMALLDATETIME", "SUPER", "TDIGEST", "UDECIMAL",
         "UDOUBLE", "UINT256", "UMEDIUMINT", "VARIANT", "VECTOR", "YEAR",
     )
@@ -408,7 +408,8 @@ _FOREIGN = frozenset(
 def _named_if_foreign(kind: exp.DataType, first: Any) -> exp.DataType:
     """Return a type whose first token is given; one of another engine as a name, without what is in parentheses."""
     element, dimensions = _element(kind)
-    if element.args.get("this") not in _FOREIGN:
+    is_map = element.args.get("this") == exp.DType.MAP and len(element.expressions) == len(("key", "value"))
+    if element.args.get("this") not in _FOREIGN or is_map:
         return kind
     name = exp.Identifier(this=first.text.lower(), quoted=False)
     name.meta.update(line=first.line, col=first.col, start=first.start, end=first.end)
