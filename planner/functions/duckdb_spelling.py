@@ -827,7 +827,10 @@ def _cast(node: exp.Expr, lenient: bool) -> exp.Expr | None:
         spell = _spell(lenient)
         return (cast_to_struct if holds_struct(target) else cast_to_map)(value, source, target, spell)
     if kind in exp.DataType.TEXT_TYPES and source is not None and _has_parts(source):
-        return text_of(value, source, _printed)
+        text = text_of(value, source, _printed)
+        return duckdb_call("left", text, to.expressions[0].this.copy()) if to.expressions else text
+    if target is not None and source is not None and _has_parts(source) and _are_texts(target, source):
+        return of_each(value, _spell(lenient)(exp.column(ELEMENT), source.element, target.element))
     if JSON in (_element(source), _element(target)):
         made = cast_of_json(node, source, target, lenient)
         if made is not None:
@@ -885,6 +888,11 @@ def _cast(node: exp.Expr, lenient: bool) -> exp.Expr | None:
     # DuckDB's (1.5.5) TRY_CAST raises for the time of an infinite timestamp.
     is_time = kind == exp.DataType.Type.TIME and source is not None and source != TIME
     return duckdb_call("try", cast) if is_time else cast
+
+
+def _are_texts(target: Type, source: Type) -> bool:
+    """Return whether a type is an array of texts, of the dimensions of another."""
+    return target.dimensions == source.dimensions > 0 and replace(target, dimensions=0).is_text
 
 
 def _has_parts(type_: Type) -> bool:

@@ -39,7 +39,7 @@ def cast_to_map(value: exp.Expr, source: Known, target: Type, spell: Spell) -> e
         if source is None or not source.dimensions:
             raise _cannot(value, source, target)
         return of_each(value, spell(exp.column(ELEMENT), source.element, target.element))
-    if source is None and not value.is_string:
+    if source is None and not isinstance(value.unnest(), exp.Literal | exp.Column):
         return None
     if source is None or not source.is_map:
         raise _cannot(value, source, target)
