@@ -35,7 +35,7 @@ WITH shown AS (
 SELECT pgf.session_database() AS table_catalog, c.schema AS table_schema, c.relation AS table_name, c.name AS column_name,
        c.attnum::INTEGER AS ordinal_position, c.default_text AS column_default,
        if(c.not_null, 'NO', 'YES') AS is_nullable,
-       CASE WHEN c.dimensions > 0 THEN 'ARRAY' WHEN c.type LIKE 'struct<%' THEN c.type WHEN t.oid IS NULL AND u.kind <> 'd' THEN 'USER-DEFINED' ELSE coalesce(t.name, d.name) END AS data_type,
+       CASE WHEN c.dimensions > 0 THEN 'ARRAY' WHEN c.type LIKE 'struct<%' OR c.type LIKE 'map(%' THEN c.type WHEN t.oid IS NULL AND u.kind <> 'd' THEN 'USER-DEFINED' ELSE coalesce(t.name, d.name) END AS data_type,
        if(t.typname = 'varchar' AND c.typmod > 0, c.typmod - 4, NULL)::INTEGER AS character_maximum_length,
        if(t.category = 'S', if(c.typmod > 0, 4 * (c.typmod - 4), 1073741824), NULL)::INTEGER AS character_octet_length,
        CASE t.typname WHEN 'int2' THEN 16 WHEN 'int4' THEN 32 WHEN 'int8' THEN 64 WHEN 'float4' THEN 24 WHEN 'float8' THEN 53

@@ -279,7 +279,7 @@ def _settings(context: Context) -> exp.Expr:
     """Return the session's settings as a DuckDB map."""
     both = (list(context.settings), list(context.settings.values()))
     lists = [exp.cast(strings(values), "VARCHAR[]", dialect="duckdb") for values in both]
-    return exp.Anonymous(this="map", expressions=lists)
+    return exp.Map(keys=lists[0], values=lists[1])
 
 
 def _current_setting(context: Context, args: list[exp.Expr]) -> exp.Expr:
