@@ -253,6 +253,7 @@ TYPES = {
     "INTEGER[]": ["[1, NULL]", "[]", "NULL"],
     "VARCHAR[]": ["""['a, b', 'c''d', NULL, 'NULL', '"x']"""],
     "DOUBLE[]": ["[0.012500000186264515::DOUBLE]"],
+    "MAP(VARCHAR, DECIMAL(9, 2)[])": ["MAP {'a': [1.5, NULL]}", "NULL"],
     "STRUCT(x INTEGER, y VARCHAR)": ["""{'x': 1, 'y': 'q,"'''}""", "NULL"],
     "STRUCT(x DECIMAL(9, 2), y DATE[])[]": ["[{'x': 1.5, 'y': ['2026-01-01']}, NULL]"],
 }

@@ -314,6 +314,8 @@ def _columns(cursor: Cursor, number: int, snapshot: int) -> list[_Column]:
         inner = [(part, type_of(part_id, kind)) for part_id, part, kind, _ in parts[id_]]
         if name == "list":
             return f"{inner[0][1]}[]"
+        if name == "map":
+            return f"MAP({inner[0][1]}, {inner[1][1]})"
         if name == "struct":
             return f"STRUCT({', '.join(f'{quote(part)} {kind}' for part, kind in inner)})"
         return _NAMES.get(name, name)
