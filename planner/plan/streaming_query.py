@@ -50,7 +50,7 @@ def streaming_of(statement: CreateStreaming, catalog: Catalog, scope: Scope, mad
             if made is not None and made.planner < since.WRITTEN_NAMES:
                 without_written_names(written := written.copy())
             return Streaming(
-                written if statement.columns else named_for_view(written),
+                _told_apart(written, statement.columns) if statement.columns else named_for_view(written),
                 statement.options,
                 lambda root: _renamed(root, statement.columns),
                 statement.emit_on_window_close,
@@ -82,6 +82,22 @@ def _as_made(statement: CreateSink, made: Relation, catalog: Catalog, scope: Sco
     if made.target is not None:  # the table's columns have other names
         return query
     return query.select(*(exp.column(exp.to_identifier(c.name, quoted=True)) for c in made.visible), append=False)
+
+
+def _told_apart(query: exp.Query, names: tuple[str, ...]) -> exp.Query:
+    """Return a query whose outputs get these names, in which those of one name have them already."""
+    query = query.copy()
+    first: exp.Expr = query
+    while isinstance(first, exp.SetOperation | exp.Subquery):
+        first = first.this
+    items = first.selects if isinstance(first, exp.Select) else []
+    own = [item.alias_or_name for item in items]
+    if len(items) == len(names) and not any(item.is_star for item in items):
+        for item, taken, name in zip(items, own, names, strict=True):
+            if taken and own.count(taken) > 1:
+                made = exp.alias_(item.unalias().copy(), name, quoted=True)
+                item.replace(made)
+    return query
 
 
 def _renamed(root: Project, names: tuple[str, ...]) -> Project:
