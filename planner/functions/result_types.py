@@ -186,7 +186,7 @@ def _array(types: tuple[Known, ...], array: int, element: int) -> Known:
 
 def array_with(types: tuple[Known, ...]) -> Known:
     """Return the type of an array that may get, or is compared with, the elements behind it."""
-    return of_arrays(types) if types and types[0] is not None else None
+    return (of_arrays(types) or types[0]) if types and types[0] is not None else None
 
 
 def array_of_results(types: tuple[Known, ...]) -> Known:
