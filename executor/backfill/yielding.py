@@ -38,8 +38,11 @@ def giving_way(work: Work, barriers: BarrierTimes) -> Iterator[None]:
         return
     work.share.filling = threading.get_native_id() if work.in_process else None
     _look_for_views(work, barriers)  # before the first step is chosen
-    with watching(work.id, "pace", partial(_watch, work, barriers)):
-        yield
+    try:
+        with watching(work.id, "pace", partial(_watch, work, barriers)):
+            yield
+    finally:
+        work.share.set(WHOLE)  # whatever becomes of the thread that watches
 
 
 def _look_for_views(work: Work, barriers: BarrierTimes) -> None:
