@@ -191,6 +191,7 @@ _NOT_LISTED = {
     "similar_to",
     "sketched_percentile", "subtract", "sum_of_intervals", "text_out", "text_within", "time_in_range", "to_text",
     "tumble_start", "zip_arrays", "zip_pairs",
+    "_nearest_double", "_nearest_real",
     "jsonb_populate_map", "map_access", "map_cat", "map_contains", "map_delete", "map_entries", "map_filter",
     "map_from_entries", "map_from_key_values", "map_insert", "map_keys", "map_length", "map_values",
 }  # fmt: skip

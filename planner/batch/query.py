@@ -495,7 +495,7 @@ def finished_tree(tree: exp.Expr, environment: Environment, parameters: tuple[Ty
     tree = expand_around_rows(expand_unnests(expand_ties(expand_named_windows(tree))))
     tree = expand_row_in_query(expand_grouping(tree))
     rewritten = pg_compat.rewrite(tree, environment.is_system, environment.settings, path)
-    is_strict = not isinstance(rewritten, exp.Query) or environment.settings[STRICT] == "true"
+    is_strict = not isinstance(rewritten, exp.Query) or environment.settings.get(STRICT, "true") == "true"
 
     def spelled(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Div | exp.Mod) and not (
