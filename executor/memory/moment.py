@@ -26,11 +26,14 @@ class Moment:
     def set(self, cursor: Cursor, old: int, new: int) -> None:
         # Sequences know no transactions: after an interruption their numbers are unknown.
         known, self.snapshots = self.snapshots, None
+        advances = []
         for name, at, to in zip(_SEQUENCES, known or (None, None), (old, new), strict=True):
             steps = to - at if at is not None else -1
             if not 0 <= steps <= _MOST_STEPS:
                 define_shared(cursor, f"CREATE OR REPLACE SEQUENCE {name} MINVALUE 0 START {to}")
                 steps = 1
             if steps:
-                cursor.execute(f"SELECT max(nextval('{name}')) FROM range({steps})").fetchall()
+                advances.append(f"SELECT max(nextval('{name}')) FROM range({steps})")
+        if advances:
+            cursor.execute("; ".join(advances)).fetchall()
         self.snapshots = old, new
