@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from sparkwave.catalog.lake.ducklake import Cursor, Snapshot
 from sparkwave.catalog.lake.inlining import INLINED_ROWS
-from sparkwave.catalog.lake.lake_tables import locate
+from sparkwave.catalog.lake.lake_tables import CATALOG_COLUMNS, locate
 from sparkwave.catalog.lake.memory_transactions import first_row
 from sparkwave.catalog.model import REPLACE, Column, Relation
 from sparkwave.catalog.names import METADATA, LakeTable, literal, quote
@@ -38,7 +38,6 @@ _TYPES = frozenset(
     }
 )
 _ORDERED = _TYPES - {"boolean", "real", "double precision", "character varying", "text"}
-_CATALOG_COLUMNS = frozenset({"row_id", "begin_snapshot", "end_snapshot"})
 MOST_TABLES = 256
 
 
@@ -84,7 +83,7 @@ def may_fit(target: Relation) -> bool:
     """Return whether new rows of a table can ever be inserted here."""
     columns = target.visible
     is_plain = all(c.type.name in _TYPES and not c.type.dimensions and not c.type.is_text_in_lake for c in columns)
-    has_own_names = not any(column.lake_name in _CATALOG_COLUMNS for column in columns)
+    has_own_names = not any(column.lake_name in CATALOG_COLUMNS for column in columns)
     return is_plain and has_own_names and target.conflict == REPLACE and target.watermark is None
 
 
@@ -294,7 +293,7 @@ def _write(
     names = ", ".join(quote(column.lake_name) for column in target.visible)
     table_id, next_row_id = stored.table_id, stored.next_row_id
     cursor.execute(
-        f"INSERT INTO {METADATA}.{quote(stored.inlined[0])} (row_id, begin_snapshot, end_snapshot, {names}) "
+        f"INSERT INTO {METADATA}.{quote(stored.inlined[0])} ({', '.join(CATALOG_COLUMNS)}, {names}) "
         f"SELECT {next_row_id - first} + rowid, {snapshot.id}, NULL, {names} FROM {staged};"
         f"UPDATE {METADATA}.ducklake_table_stats SET record_count = {stored.rows + count}, "
         f"next_row_id = {next_row_id + count} WHERE table_id = {table_id};"

@@ -14,6 +14,11 @@ from sparkwave.catalog.names import METADATA, LakeTable, literal
 NEWEST = 1 << 62
 
 
+# The columns of DuckLake's own in a table of inlined rows.
+CATALOG_COLUMNS = "row_id", "begin_snapshot", "end_snapshot"
+# All others, in SQL.
+OWN_COLUMNS = f"* EXCLUDE ({', '.join(CATALOG_COLUMNS)})"
+
 # The answers of `has_file` for each cursor; a lake's catalog never changes its kind.
 _HAVE_FILES: WeakKeyDictionary[Cursor, bool] = WeakKeyDictionary()
 

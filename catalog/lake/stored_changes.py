@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.lake_tables import (
     NEWEST,
+    OWN_COLUMNS,
     at_version,
     files_with_column,
     has_file,
@@ -150,7 +151,7 @@ class _Reading:
 
     def inlined(self, name: str, snapshot: str) -> str:
         """Return the inlined rows whose insertion (`begin_snapshot`) or deletion (`end_snapshot`) is meant."""
-        columns = "* EXCLUDE (row_id, begin_snapshot, end_snapshot)"
+        columns = OWN_COLUMNS
         if not has_file(self._cursor):
             columns = ", ".join(f"{_cast_from_postgres(column)} AS {quote(column.name)}" for column in self._columns)
         return (

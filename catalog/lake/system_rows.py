@@ -10,14 +10,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from sparkwave.catalog.lake.ducklake import Cursor
-from sparkwave.catalog.lake.lake_tables import has_file
+from sparkwave.catalog.lake.lake_tables import OWN_COLUMNS, has_file
 from sparkwave.catalog.lake.snapshot_changes import Change
 from sparkwave.catalog.names import METADATA, SYSTEM_SCHEMA, literal, quote, system_table
 
 # The changes that leave all their rows in the catalog.
 _INLINED = ("inlined_insert", "inlined_delete")
-# The columns of DuckLake's own in a table of inlined rows.
-_CATALOG_COLUMNS = "row_id", "begin_snapshot", "end_snapshot"
 
 
 class SystemRows:
@@ -44,9 +42,8 @@ class SystemRows:
             self._inlined = _inlined(cursor, self._tables) if has_file(cursor) else {}
         if table not in self._inlined:
             return system_table(table)
-        columns = ", ".join(_CATALOG_COLUMNS)
         name = f"{METADATA}.{quote(self._inlined[table][1])}"
-        return f"(SELECT * EXCLUDE ({columns}) FROM {name} WHERE end_snapshot IS NULL)"
+        return f"(SELECT {OWN_COLUMNS} FROM {name} WHERE end_snapshot IS NULL)"
 
 
 def _inlined(cursor: Cursor, tables: Iterable[str]) -> dict[str, tuple[int, str]]:

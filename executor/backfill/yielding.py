@@ -61,10 +61,8 @@ def _watch(work: Work, barriers: BarrierTimes, is_over: threading.Event) -> None
         if pace.is_slowed != before.is_slowed or (pace.late_ms != before.late_ms and looked > told_at + _TELL_S):
             _tell(work, before, pace, target_ms)
             told_at = looked
-    before = work.share.pace
-    work.share.set(WHOLE)
-    if before.is_slowed:
-        _tell(work, before, WHOLE, work.barrier_target_ms)
+    if work.share.pace.is_slowed:
+        _tell(work, work.share.pace, WHOLE, work.barrier_target_ms)
 
 
 def _tell(work: Work, before: Pace, pace: Pace, target_ms: int) -> None:

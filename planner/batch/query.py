@@ -396,8 +396,9 @@ def _with_types(tree: exp.Expr, environment: Environment, typed: Typer) -> exp.E
         with_nearest_floats(tree, _type_of(tree, typed))
     tree = with_literals_of(with_removals(tree, typed), typed, has_checked, environment.scope.order)
     if keys := sort_keys_of_offsets(tree):
-        for key, known in zip(keys, typed(tree, keys), strict=True):
-            key.replace(widened(key, type_of_part(known) if known is not None else None))
+        type_of = _type_of(tree, typed)
+        for key in keys:
+            key.replace(widened(key, type_of(key)))
     if may_need_keys(tree, read):
         compare_by_keys(tree, lambda nodes: typed(tree, nodes))
     return with_averages(tree, typed, has_places)

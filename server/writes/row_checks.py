@@ -106,18 +106,13 @@ def _placed(error: Error, row: int, column: Column | None = None, value: object 
 
 
 def _failed(error: Error, cursor: Cursor, columns: tuple[Column, ...], rows: str, condition: str) -> Error:
-    """The error with the first row for which a condition is false."""
-    error.detail = _failing_row(cursor, columns, rows, condition)
-    found = _first(cursor, rows, "1", f"NOT ({condition})")
-    return _placed(error, found[0]) if found is not None else error
-
-
-def _failing_row(cursor: Cursor, columns: tuple[Column, ...], rows: str, condition: str) -> str:
-    """The first row for which a condition is false, in PostgreSQL's words."""
-    listed = ", ".join(quote(column.lake_name) for column in columns)
-    found = cursor.execute(f"SELECT {listed} FROM {rows} WHERE NOT ({condition}) LIMIT 1").to_arrow_table()
+    """The error with the first row for which a condition is false, in PostgreSQL's words."""
+    listed = ", ".join(["rowid", *(quote(column.lake_name) for column in columns)])
+    first = f"SELECT {listed} FROM {rows} WHERE NOT ({condition}) ORDER BY rowid LIMIT 1"
+    number, *values = cursor.execute(first).to_arrow_table().columns
     texts = (
-        text_array(found.column(place).combine_chunks(), column.type).to_pylist()[0]
-        for place, column in enumerate(columns)
+        text_array(value.combine_chunks(), column.type).to_pylist()[0]
+        for value, column in zip(values, columns, strict=True)
     )
-    return f"Failing row contains ({', '.join('null' if text is None else text for text in texts)})."
+    error.detail = f"Failing row contains ({', '.join('null' if text is None else text for text in texts)})."
+    return _placed(error, number[0].as_py())
