@@ -8,17 +8,13 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.types import BOOLEAN, Type, map_type
 from sparkwave.planner.functions.json_checks import COMPARISONS
+from sparkwave.planner.functions.map_types import OF_MAPS
 from sparkwave.planner.functions.operators import as_call
 from sparkwave.planner.functions.result_types import Known
 from sparkwave.planner.functions.typed import type_of_part
 from sparkwave.planner.functions.undefined import undefined_call
 from sparkwave.planner.parse.lambdas import ElementLambda
 from sparkwave.planner.parse.trees import at, position_of
-
-_OF_MAPS = frozenset(
-    {"map_access", "map_keys", "map_values", "map_entries", "map_length", "map_contains", "map_cat", "map_insert",
-     "map_delete"}
-)  # fmt: skip
 
 
 def check_maps(tree: exp.Expr) -> None:
@@ -71,7 +67,7 @@ def _check_call(node: exp.Anonymous, name: str, arguments: list[exp.Expr]) -> No
             if not types[0].fields[0][1].is_text:
                 message = "cannot convert jsonb to a map with non-string keys"
                 raise Error(message, errors.INVALID_PARAMETER_VALUE)
-        case _ if name in _OF_MAPS and types[0] is not None and not types[0].is_map:
+        case _ if name in OF_MAPS and types[0] is not None and not types[0].is_map:
             raise undefined_call(node)
 
 

@@ -8,6 +8,12 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.types import VARCHAR, Type, map_type, struct_type
 from sparkwave.planner.functions.result_types import Known, array_type, common
 
+# The functions whose first argument is a map, except map_filter and jsonb_populate_map, which have rules of their own.
+OF_MAPS = frozenset({
+    "map_access", "map_keys", "map_values", "map_entries", "map_length", "map_contains", "map_cat", "map_insert",
+    "map_delete",
+})  # fmt: skip
+
 
 def map_of_arrays(types: tuple[Known, ...]) -> Known:
     """Return the map whose keys and values are the elements of two arrays."""

@@ -14,6 +14,7 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.types import Type
 from sparkwave.planner.functions.documents import makes_document
+from sparkwave.planner.functions.map_types import OF_MAPS
 from sparkwave.planner.functions.operators import as_call
 from sparkwave.planner.functions.python_call import PythonCall
 from sparkwave.planner.functions.result_types import Known, field_place, holds_struct
@@ -53,8 +54,7 @@ _TAKE_ROWS = (
 )  # fmt: skip
 _FUNCTIONS = frozenset(
     {"row", "array_length", "array_lower", "array_upper", "cardinality", "pg_typeof", "array_transform",
-     "map_from_entries", "map_from_key_values", "map_access", "map_cat", "map_contains", "map_delete", "map_entries",
-     "map_filter", "map_insert", "map_keys", "map_length", "map_values", "jsonb_populate_map"}
+     "map_from_entries", "map_from_key_values", "map_filter", "jsonb_populate_map", *OF_MAPS}
 )  # fmt: skip
 
 
