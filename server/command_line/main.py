@@ -42,6 +42,9 @@ def _configured(arguments: argparse.Namespace) -> tuple[Config, dict[str, str]]:
 
 
 def _serve(arguments: argparse.Namespace) -> int:
+    from sparkwave.server.command_line.allocator import use_jemalloc
+
+    use_jemalloc()
     gc.disable()  # what is imported stays; looking through it takes a tenth of the start
     from sparkwave.server.command_line.run_server import serve
 
