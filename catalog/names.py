@@ -85,6 +85,13 @@ def parse_search_path(text: str) -> tuple[str, ...]:
     return tuple(q.replace('""', '"') if q else bare.lower() for q, bare in names if q or bare)
 
 
+# The column of a table of changed rows with the lake's row ids.
+ROW = "?row"
+# Columns of such a table that tell where a row is, and the columns of a DuckLake scan that have them: the row's id, its
+# file or the catalog's table, and its place in the file.
+PLACES = {ROW: "rowid", "?file": "filename", "?place": "file_row_number"}
+
+
 def literal(text: str) -> str:
     """Return a single-quoted SQL string."""
     return "'" + text.replace("'", "''") + "'"

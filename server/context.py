@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import Cursor, Lake
-from sparkwave.catalog.lake.inlined_insert import InlinedInserts
+from sparkwave.catalog.lake.inlined_writes import InlinedWrites
 from sparkwave.catalog.lake.storage import Lease
 from sparkwave.catalog.lake.translation import DuckDBError, translate
 from sparkwave.catalog.locks import Rank, RankedLock
@@ -84,7 +84,7 @@ class Context:
     group_commit: GroupCommit
     dml_pace: DmlPace
     sequence_numbers: SequenceNumbers
-    inlined_inserts: InlinedInserts
+    inlined_writes: InlinedWrites
     backends: Backends
     usage: Usage
     history: History
@@ -303,7 +303,7 @@ def _assemble(config: Config, lake: Lake, store: Store) -> Context:
         background, audits, sources, Outbox(store), serving, views, PlanCache(), GroupCommit(),
         DmlPace(lambda id_: store.catalog.by_id[id_].streaming.dml_rate_limit if id_ in store.catalog.by_id else None),
         SequenceNumbers(store),
-        InlinedInserts(), backends,
+        InlinedWrites(), backends,
         Usage(groups.trees),
         history,
     )  # fmt: skip

@@ -3,7 +3,7 @@
 DuckLake writes such rows as literals into the catalog. In a catalog file DuckDB (1.5.5) reads a literal of more than 15
 digits as a decimal and rounds it a second time to a float, so that some 3 % of the doubles and of the reals differ in
 the last digit (asserted by tests/test_inlined_floats.py). So tables with floats have their rows in files, except those
-that Sparkwave writes into the catalog itself, as they are (`catalog.lake.inlined_insert`).
+that Sparkwave writes into the catalog itself, as they are (`catalog.lake.inlined_writes`).
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from sqlglot import exp
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Relation
+from sparkwave.catalog.names import ROW
 from sparkwave.planner.batch.interval_fields import in_fields
 from sparkwave.planner.batch.query import (
     WHEN_NAME,
@@ -31,7 +32,7 @@ from sparkwave.planner.batch.values import (
     named,
     target_column,
 )
-from sparkwave.planner.batch.write import ROW, WHEN, Change, marked, refuse_append_only, resolve_target, staged_batch
+from sparkwave.planner.batch.write import WHEN, Change, marked, refuse_append_only, resolve_target, staged_batch
 from sparkwave.planner.bind.privileges import check_relation
 from sparkwave.planner.parse.trees import alias_of, folded
 from sparkwave.planner.statements import Merge

@@ -15,6 +15,7 @@ from sqlglot import exp
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Column, Relation
+from sparkwave.catalog.names import PLACES, ROW
 from sparkwave.catalog.relation_details import ALWAYS
 from sparkwave.catalog.types import VARCHAR, Type
 from sparkwave.planner.batch.assigned_fields import with_whole_columns
@@ -67,9 +68,11 @@ from sparkwave.planner.statements import Delete, Insert, Name, Update
 
 # Temporary tables of the writing cursor: the rows to insert, and the rows to change.
 INSERTED, CHANGED = "staged_rows", "changed_rows"
-# Columns of CHANGED besides those of the table, which have the lake's names: the lake's row id, the number of the
+# Columns of CHANGED besides those of the table, which have the lake's names, and the row's PLACES: the number of the
 # row's action, and the rows of the other tables.
-ROW, WHEN, SOURCE = "?row", "?when", "?source"
+WHEN, SOURCE = "?when", "?source"
+# A statement that names at most so many keys changes few rows.
+MOST_KEYS = 32
 
 
 @dataclass(frozen=True)
@@ -77,13 +80,14 @@ class Change:
     """An UPDATE, DELETE or MERGE: its text where DuckLake can run it alone, else a query of the rows to change.
 
     `whens` are the actions of rows whose `?when` is 1, 2, …: "UPDATE", "DELETE" or "INSERT". `assigned` are the columns
-    that an UPDATE sets.
+    that an UPDATE sets. With `has_places` the query has all columns of an UPDATE's rows, and their PLACES.
     """
 
     batch: Batch
     is_direct: bool
     whens: tuple[str, ...]
     assigned: tuple[str, ...]
+    has_places: bool = False
 
     def numbers(self, action: str) -> str:
         """Return the numbers of an action in `?when`, as a list of SQL; empty when there are none."""
@@ -217,9 +221,16 @@ def _cast_to(type_: Type) -> tuple[exp.DataType, str]:
 
 
 def plan_change(
-    statement: Update | Delete, target: Relation, environment: Environment, oids: tuple[int, ...] = ()
+    statement: Update | Delete,
+    target: Relation,
+    environment: Environment,
+    oids: tuple[int, ...] = (),
+    by_places: bool = False,
 ) -> Change:
-    """Plan an UPDATE or DELETE. Raises Error 0A000 for an append-only table or a column of the key, 42703."""
+    """Plan an UPDATE or DELETE; with `by_places` its query has the places of few rows, if it names their keys.
+
+    Raises Error 0A000 for an append-only table or a column of the key, 42703.
+    """
     refuse_append_only(target, statement.table)
     check_reads(statement.tree, environment, statement.tree.this)
     if statement.returning:
@@ -244,14 +255,14 @@ def plan_change(
         raise Error(f'column "{name}" can only be updated to DEFAULT', errors.GENERATED_ALWAYS, detail=detail)
     computed = generated_columns(target) if values else ()
     whens, assigned = (tree.key.upper(),), (*values, *(column.name for column in computed))
-    needs_steps = (
-        bool(computed or checked_with(target, values))
-        or target.is_renamed
-        or (isinstance(statement, Update) and not values)
+    needs_steps = bool(computed or checked_with(target, values)) or (isinstance(statement, Update) and not values)
+    is_alone = not other_tables(tree) and not environment.overlays and not target.is_renamed
+    has_places = (
+        by_places and is_alone and (bool(values) or isinstance(statement, Delete)) and _names_keys(tree, target)
     )
-    if statement.returning or other_tables(tree) or environment.overlays or needs_steps:
-        query = _changed_rows(statement, tree, target, values)
-        return Change(staged_batch(query, target, environment, parameters), False, whens, assigned)
+    if has_places or statement.returning or not is_alone or needs_steps:
+        query = _changed_rows(statement, tree, target, values, has_places)
+        return Change(staged_batch(query, target, environment, parameters), False, whens, assigned, has_places)
     if values:
         columns = ((column, values[column.name]) for column in target.visible if column.name in values)
         items = [exp.EQ(this=identifier(c.name), expression=never_null(v, c, target)) for c, v in columns]
@@ -261,15 +272,49 @@ def plan_change(
     return Change(batch, True, whens, assigned)
 
 
+def _names_keys(tree: exp.Expr, target: Relation) -> bool:
+    """Return whether the condition of a statement is true for few rows, whose keys it has as constants."""
+    where, found = tree.args.get("where"), set()
+    for part in where.this.flatten() if where is not None and isinstance(where.this, exp.And) else ():
+        found |= _named_key(part)
+    if where is not None:
+        found |= _named_key(where.this)
+    return bool(target.primary_key) and found >= {*target.primary_key} and "_row_id" not in target.primary_key
+
+
+def _named_key(condition: exp.Expr) -> set[str]:
+    """Return the column that is to have one of few constants, if the condition is of this form."""
+    match condition:
+        case exp.Paren(this=inner):
+            return _named_key(inner)
+        case (
+            exp.EQ(this=exp.Column() as column, expression=value)
+            | exp.EQ(this=value, expression=exp.Column() as column)
+        ):
+            values = [value]
+        case exp.In(this=exp.Column() as column) if condition.expressions and len(condition.expressions) <= MOST_KEYS:
+            values = condition.expressions
+        case _:
+            return set()
+    is_constant = all(isinstance(node, _CONSTANT) for value in values for node in value.walk())
+    return {folded(column.this)} if is_constant else set()
+
+
 def _changed_rows(
-    statement: Update | Delete, tree: exp.Expr, target: Relation, values: dict[str, exp.Expr]
+    statement: Update | Delete,
+    tree: exp.Expr,
+    target: Relation,
+    values: dict[str, exp.Expr],
+    has_places: bool,
 ) -> exp.Select:
     """Return the rows to change: updated rows in their new form, deleted ones in their old form."""
     alias, others = alias_of(tree.this), other_tables(tree)
     needed = {name for column in generated_columns(target) for name in (column.name, *read_by(column))}
     needed |= checked_with(target, values)
-    kept = [column for column in target.visible if statement.returning or column.name in needed | values.keys()]
+    is_whole = statement.returning or (has_places and values)
+    kept = [column for column in target.visible if is_whole or column.name in needed | values.keys()]
     items = [named(exp.Literal.number(1), WHEN), named(row_id(target, alias), ROW)]
+    items += [named(column_of(name, alias), as_) for as_, name in PLACES.items() if as_ != ROW] if has_places else []
     for column in kept:
         value = values.get(column.name, column_of(column.name, alias))
         read = in_float_text(value) if column.type.is_float else value

@@ -12,8 +12,7 @@ from sparkwave.catalog.lake.change_feed import table_changes
 from sparkwave.catalog.lake.ducklake import Cursor, Lake
 from sparkwave.catalog.lake.translation import DuckDBError, is_conflict
 from sparkwave.catalog.model import Catalog, Relation
-from sparkwave.catalog.names import COPIES, LakeTable, name_in_memory, quote
-from sparkwave.planner.batch.write import ROW
+from sparkwave.catalog.names import COPIES, ROW, LakeTable, name_in_memory, quote
 from sparkwave.server.session.portal import Portal
 from sparkwave.server.writes.stores import LIVE, NEWEST, ROW_ID, Overlay, Stored, key_of, listed, names_of
 

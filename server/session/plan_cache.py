@@ -19,6 +19,7 @@ from sparkwave.catalog.moment_texts import MDY
 from sparkwave.catalog.types import Type
 from sparkwave.planner.batch.pg_compat import prepare_text
 from sparkwave.planner.batch.query import Batch, Environment
+from sparkwave.planner.batch.write import Change
 from sparkwave.planner.parse.constant_rows import constant_rows
 from sparkwave.planner.parse.statement import parse_statement
 from sparkwave.planner.parse.tokens import split_statements
@@ -54,12 +55,14 @@ class Plan:
     """A plan and its inputs, with results that are computed on first use.
 
     `columns` are the result's columns, `rows` the rows of a constant query, `types` the types of an INSERT's rows.
+    `change` is the plan of an UPDATE, DELETE or MERGE.
     """
 
     statement: Statement
     environment: Environment
     batch: Batch
     read: Mapping[str, str]
+    change: Change | None = None
     columns: tuple[ResultColumn, ...] | None = None
     rows: tuple[pa.RecordBatch, ...] | None = None
     types: tuple[Type, ...] | None = None
@@ -101,7 +104,7 @@ class PlanCache:
         statement: Statement,
         oids: tuple[int, ...],
         environment: Environment,
-        make: Callable[[Environment], Batch],
+        make: Callable[[Environment], Batch | Change],
     ) -> Plan:
         """Return the plan of a statement, made with `make` unless a valid one is cached. Raises the errors of `make`.
 
@@ -117,7 +120,9 @@ class PlanCache:
         settings = environment.settings
         assert isinstance(settings, Settings)
         settings.read = {}
-        plan = Plan(statement, environment, make(environment), dict(settings.read))
+        made = make(environment)
+        batch, change = (made.batch, made) if isinstance(made, Change) else (made, None)
+        plan = Plan(statement, environment, batch, dict(settings.read), change)
         if plan.size > MOST_CHARACTERS // 16:  # a large plan would drive many out of the cache
             return plan
         with self._lock:

@@ -16,6 +16,7 @@ from sparkwave.catalog.system.system_views import is_system
 from sparkwave.catalog.users import ROOT, User
 from sparkwave.planner.backfill.strategy import BackfillSettings
 from sparkwave.planner.batch.query import Batch, Environment
+from sparkwave.planner.batch.write import Change
 from sparkwave.planner.bind.binder import Scope
 from sparkwave.planner.bind.privileges import holds, permission_denied
 from sparkwave.planner.statements import Statement
@@ -180,7 +181,7 @@ class Session:
         self,
         statement: Statement,
         oids: tuple[int, ...],
-        make: Callable[[Environment], Batch],
+        make: Callable[[Environment], Batch | Change],
         environment: Environment | None = None,
     ) -> Plan:
         """Return the plan of a statement, made with `make` unless a valid one is cached.

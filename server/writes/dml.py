@@ -9,6 +9,7 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.model import Column, Relation
+from sparkwave.catalog.names import ROW
 from sparkwave.catalog.types import duckdb_type
 from sparkwave.planner.batch.merge import plan_merge, resolve_merged
 from sparkwave.planner.batch.query import Batch, Environment
@@ -18,7 +19,6 @@ from sparkwave.planner.batch.upsert import check_upsert, upsert_query
 from sparkwave.planner.batch.write import (
     CHANGED,
     INSERTED,
-    ROW,
     WHEN,
     Change,
     plan_change,
@@ -52,7 +52,15 @@ from sparkwave.server.writes.staging import (
 )
 from sparkwave.server.writes.stores import Store, listed, names_of
 from sparkwave.server.writes.upserts import upsert
-from sparkwave.server.writes.writing import may_share, pace, store_shared, store_staged, writing
+from sparkwave.server.writes.writing import (
+    change_places,
+    may_share,
+    pace,
+    store_shared,
+    store_staged,
+    writes_places,
+    writing,
+)
 
 _RETURNED = "returned_rows"
 # A longer text of rows is stored in its own transaction: to share one would save little of its cost.
@@ -124,10 +132,16 @@ def _plan_insert(session: Session, statement: Insert, oids: tuple[int, ...]) -> 
 def _plan_change(
     session: Session, statement: Update | Delete | Merge, oids: tuple[int, ...]
 ) -> tuple[Relation, Change]:
-    environment, target = session.environment, _target_of(session, statement)
-    if isinstance(statement, Merge):
-        return target, plan_merge(statement, target, environment, oids)
-    return target, plan_change(statement, target, environment, oids)
+    target = _target_of(session, statement)
+
+    def make(environment: Environment) -> Change:
+        if isinstance(statement, Merge):
+            return plan_merge(statement, target, environment, oids)
+        return plan_change(statement, target, environment, oids, writes_places(session.context, target))
+
+    planned = session.plan(statement, oids, make).change
+    assert planned is not None
+    return target, planned
 
 
 def _target_of(session: Session, statement: Update | Delete | Merge) -> Relation:
@@ -203,22 +217,31 @@ def change(
         given = bindings(cursor, batch.sql, values)
         returned: tuple[ResultColumn, ...] = ()
         pace(session, target, 0)
-        with writing(session, cursor, target) as (store,):
-            if planned.is_direct:
-                with execution.drawing(session, cursor, batch.draws):
-                    count = scalar(cursor, batch.sql, given)
+
+        def stage() -> int:
+            nonlocal returned
+            with execution.drawing(session, cursor, batch.draws):
+                cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {CHANGED} AS {batch.sql}", given)
+            if planned.assigned or planned.numbers("INSERT"):
+                compute_generated(session.environment, cursor, target, CHANGED)
+            _check_updated(session, cursor, target, planned)
+            if isinstance(statement, Merge):
+                _refuse_repeated(cursor)
             else:
-                with execution.drawing(session, cursor, batch.draws):
-                    cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {CHANGED} AS {batch.sql}", given)
-                if planned.assigned or planned.numbers("INSERT"):
-                    compute_generated(session.environment, cursor, target, CHANGED)
-                count = scalar(cursor, f"SELECT count(*) FROM {CHANGED}")
-                _check_updated(session, cursor, target, planned)
-                if isinstance(statement, Merge):
-                    _refuse_repeated(cursor)
+                returned = _keep_returned(session, cursor, statement, target, batch, values)
+            return scalar(cursor, f"SELECT count(*) FROM {CHANGED}")
+
+        count = None
+        if planned.has_places and session.transaction.block is None:
+            count = change_places(session, cursor, target, planned.assigned, stage)
+        if count is None:
+            with writing(session, cursor, target) as (store,):
+                if planned.is_direct:
+                    with execution.drawing(session, cursor, batch.draws):
+                        count = scalar(cursor, batch.sql, given)
                 else:
-                    returned = _keep_returned(session, cursor, statement, target, batch, values)
-                _apply(session, cursor, store, planned)
+                    count = stage()
+                    _apply(session, cursor, store, planned)
         session.context.dml_pace.spend(target.id, count)
         return _result(session, cursor, f"{type(statement).__name__.upper()} {count}", returned)
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.lake_tables import at_version
 from sparkwave.catalog.model import Relation
-from sparkwave.catalog.names import quote
-from sparkwave.planner.batch.write import INSERTED, ROW
+from sparkwave.catalog.names import ROW, quote
+from sparkwave.planner.batch.write import INSERTED
 
 # Columns of a log besides those of the table: the entry's number, whether the row exists, and its `rowid`. A new row
 # has a negative one until the lake assigns another.

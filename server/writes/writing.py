@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import accumulate
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import Cursor
-from sparkwave.catalog.lake.inlined_insert import Unfit, may_fit
+from sparkwave.catalog.lake.inlined_writes import Unfit, may_fit, may_fit_places
 from sparkwave.catalog.lake.inlining import INLINED_ROWS
 from sparkwave.catalog.model import Column, Relation
 from sparkwave.catalog.names import quote
@@ -17,7 +17,7 @@ from sparkwave.catalog.relation_details import NO_CONSTRAINTS
 from sparkwave.planner.batch.query import Batch, Environment
 from sparkwave.planner.batch.sequence_calls import Draws
 from sparkwave.planner.batch.values import default_batch, generated_columns
-from sparkwave.planner.batch.write import INSERTED
+from sparkwave.planner.batch.write import CHANGED, INSERTED
 from sparkwave.planner.definitions.counting import drawn_by
 from sparkwave.server.context import Context
 from sparkwave.server.reads import execution
@@ -163,23 +163,51 @@ def _put_alone(session: Session, cursor: Cursor, target: Relation) -> bool:
 
 
 def _put_into_catalog(context: Context, environment: Environment, cursor: Cursor, target: Relation) -> bool:
-    """Write the staged rows by `catalog.lake.inlined_insert`, if they fit, and returns whether they did.
+    """Write the staged rows by `catalog.lake.inlined_writes`, if they fit, and returns whether they did.
 
     Raises the errors of `_stored`.
     """
     if context.lake.storage.catalog is not None or not may_fit(target):
         return False
-    if target.constraints != NO_CONSTRAINTS:  # `inlined_inserts` does not check constraints
+    if target.constraints != NO_CONSTRAINTS:  # `inlined_writes` does not check constraints
         with refusing():
             check_rows(environment, cursor, target, INSERTED)
     try:
         with context.lake.catalog_transaction(cursor, target.lake_table) as snapshot, refusing():
             _check_shape(context, target)
-            stored = context.inlined_inserts.insert(cursor, target, INSERTED, snapshot)
+            stored = context.inlined_writes.insert(cursor, target, INSERTED, snapshot)
     except Unfit:
         return False
-    context.inlined_inserts.keep(target, stored)
+    context.inlined_writes.keep(target, stored)
     return True
+
+
+def writes_places(context: Context, target: Relation) -> bool:
+    """Return whether few rows of a table can be changed by `change_places`."""
+    return context.lake.storage.catalog is None and may_fit_places(target)
+
+
+def change_places(
+    session: Session, cursor: Cursor, target: Relation, assigned: Collection[str], stage: Callable[[], int]
+) -> int | None:
+    """Change rows by `catalog.lake.inlined_writes`; returns their number, or None if they do not fit.
+
+    `stage` computes the rows, all with their places, in CHANGED, and returns their number. Raises Altered.
+    """
+    context, columns = session.context, [column for column in target.visible if column.name in assigned]
+    with context.lake.holding(target.lake_table):
+        _check_shape(context, target)
+        since = context.lake.newest(cursor)
+        count = stage()
+        if count:
+            try:
+                with context.lake.catalog_transaction(cursor, target.lake_table) as snapshot:
+                    stored = context.inlined_writes.change(cursor, target, CHANGED, columns, since, snapshot)
+            except Unfit:
+                return None
+            context.inlined_writes.keep(target, stored)
+    session.committed()
+    return count
 
 
 def stage_query(session: Session, cursor: Cursor, target: Relation, batch: Batch, with_rows: bool) -> None:

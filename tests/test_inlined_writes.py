@@ -13,12 +13,12 @@ from marking import long_but
 from servers import Server, rows
 
 from sparkwave.catalog.lake.ducklake import Cursor, Lake
-from sparkwave.catalog.lake.inlined_insert import InlinedInserts, Unfit, may_fit
+from sparkwave.catalog.lake.inlined_writes import InlinedWrites, Unfit, may_fit, may_fit_places
 from sparkwave.catalog.lake.inlining import INLINED_ROWS
-from sparkwave.catalog.lake.lake_tables import inlined_tables, locate
+from sparkwave.catalog.lake.lake_tables import inlined_deletes, inlined_tables, locate
 from sparkwave.catalog.lake.storage import Storage
 from sparkwave.catalog.model import Column, Relation
-from sparkwave.catalog.names import METADATA
+from sparkwave.catalog.names import METADATA, PLACES
 from sparkwave.catalog.types import parse_type
 
 STAGED = "staged"
@@ -87,7 +87,7 @@ def insert(lake: Lake, cursor: Cursor, target: Relation) -> None:
         cursor.execute(f"INSERT INTO {target.lake_name} FROM {STAGED}")
 
 
-def put(lake: Lake, cursor: Cursor, target: Relation, inserts: InlinedInserts) -> bool:
+def put(lake: Lake, cursor: Cursor, target: Relation, inserts: InlinedWrites) -> bool:
     """Whether the staged rows fitted; they are stored at any rate."""
     try:
         with lake.catalog_transaction(cursor, target.lake_table) as snapshot:
@@ -110,6 +110,8 @@ def catalog(cursor: Cursor, target: Relation) -> dict[str, list[tuple[Any, ...]]
     }
     for name, columns in OF_TABLES.items():
         queries[name] = f"SELECT {columns} FROM {METADATA}.{name} WHERE table_id = {located[0]}"
+    if (deletes := inlined_deletes(cursor, located[0])) is not None:
+        queries[deletes] = f"SELECT * FROM {METADATA}.{deletes}"
     for name in inlined_tables(cursor, located[0]):
         queries[name] = f"SELECT COLUMNS(*)::VARCHAR FROM {METADATA}.{name}"
     return {name: cursor.execute(f"{query} ORDER BY ALL").fetchall() for name, query in queries.items()}
@@ -122,7 +124,7 @@ def test_the_catalog_is_as_ducklake_leaves_it(tmp_path: Path, seed: int) -> None
     target = table(*types)
     assert may_fit(target)
     (ours, own), (theirs, other) = opened(tmp_path / "a", target), opened(tmp_path / "b", target)
-    inserts, fitted = InlinedInserts(), 0
+    inserts, fitted = InlinedWrites(), 0
     for step in range(40):
         nulls = chosen.choice((0, 0, 0.2, 1))
         staged = [
@@ -147,11 +149,90 @@ def test_the_catalog_is_as_ducklake_leaves_it(tmp_path: Path, seed: int) -> None
     theirs.close()
 
 
+@pytest.mark.parametrize("seed", long_but([0, 1], [0, 1, 2, 3]))
+def test_changed_rows_are_as_ducklake_leaves_them(tmp_path: Path, seed: int) -> None:
+    """Of rows in files, in files that have been changed or merged, and in the catalog."""
+    chosen = random.Random(seed)
+    types = ["bigint", *VALUES]
+    target = table(*types, key=[0])
+    assert may_fit_places(target)
+    (ours, own), (theirs, other) = opened(tmp_path / "a", target), opened(tmp_path / "b", target)
+    writes, fitted, number = InlinedWrites(), 0, 0
+
+    def value(place: int) -> str:
+        return "NULL" if chosen.random() < 0.1 else chosen.choice(VALUES[types[place]][:-1])
+
+    for step in range(60):
+        if step < 3 or chosen.random() < 0.2:
+            count = chosen.choice((1, 2, 40))
+            staged = [[str(number + row), *map(value, range(1, len(types)))] for row in range(count)]
+            number += count
+            for lake, cursor in ((ours, own), (theirs, other)):
+                stage(cursor, staged)
+                insert(lake, cursor, target)
+            continue
+        keys = ", ".join(str(chosen.randrange(number)) for _ in range(chosen.choice((1, 1, 1, 2, 20))))
+        where = f"WHERE c0 IN ({keys})"
+        places = [place for place in range(1, len(types)) if chosen.random() < 0.4] if chosen.random() < 0.7 else []
+        values = {f"c{place}": f"CAST({value(place)} AS {target.columns[place].type.in_lake()})" for place in places}
+        fitted += changed_here(ours, own, target, writes, where, values)
+        change(theirs, other, target, where, values)
+        if chosen.random() < 0.1:
+            for lake, cursor in ((ours, own), (theirs, other)):
+                with lake.transaction(cursor):
+                    cursor.execute(f"UPDATE {target.lake_name} SET c2 = 1 WHERE c0 % 3 = 0")
+                if step % 2:
+                    with lake.transaction(cursor):
+                        cursor.execute("CALL ducklake_merge_adjacent_files('lake')")
+        found, expected = catalog(own, target), catalog(other, target)
+        for name, content in expected.items():
+            assert found[name] == content, (name, where, values)
+        contents = f"SELECT rowid, COLUMNS(*)::VARCHAR FROM {target.lake_name} ORDER BY rowid"
+        assert own.execute(contents).fetchall() == other.execute(contents).fetchall()
+    assert fitted > 10
+    ours.close()
+    theirs.close()
+
+
+def change(lake: Lake, cursor: Cursor, target: Relation, where: str, values: dict[str, str]) -> None:
+    assignments = ", ".join(f"{name} = {value}" for name, value in values.items())
+    with lake.table_transaction(cursor, target.lake_table):
+        cursor.execute(
+            f"UPDATE {target.lake_name} SET {assignments} {where}"
+            if values
+            else f"DELETE FROM {target.lake_name} {where}"
+        )
+
+
+def changed_here(
+    lake: Lake, cursor: Cursor, target: Relation, writes: InlinedWrites, where: str, values: dict[str, str]
+) -> bool:
+    """Whether the changed rows fitted; they are changed at any rate, if there are any."""
+    since = lake.newest(cursor)
+    items = [f'{column} AS "{name}"' for name, column in PLACES.items()]
+    items += [f"{values.get(c.lake_name, c.lake_name)} AS {c.lake_name}" for c in target.columns] if values else []
+    cursor.execute(
+        f"CREATE OR REPLACE TEMPORARY TABLE changed AS SELECT {', '.join(items)} FROM {target.lake_name} {where}"
+    )
+    assigned = [column for column in target.columns if column.lake_name in values]
+    if cursor.execute("SELECT count(*) FROM changed").fetchall() == [(0,)]:
+        change(lake, cursor, target, where, values)
+        return False
+    try:
+        with lake.catalog_transaction(cursor, target.lake_table) as snapshot:
+            stored = writes.change(cursor, target, "changed", assigned, since, snapshot)
+    except Unfit:
+        change(lake, cursor, target, where, values)
+        return False
+    writes.keep(target, stored)
+    return True
+
+
 def test_a_null_that_may_not_be(tmp_path: Path) -> None:
     """Even if the catalog says that there has been one."""
     target = table("int", "int")
     lake, cursor = opened(tmp_path, target)
-    inserts = InlinedInserts()
+    inserts = InlinedWrites()
     stage(cursor, [["1", "NULL"], ["2", "3"]])
     assert [put(lake, cursor, target, inserts) for _ in range(2)] == [False, True]
     required = replace(target, columns=(target.columns[0], replace(target.columns[1], not_null=True)))

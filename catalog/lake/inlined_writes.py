@@ -1,11 +1,12 @@
-"""Inserts a few rows into the lake's catalog as DuckLake's INSERT and COMMIT would, with fewer queries.
+"""Writes a few rows into the lake's catalog as DuckLake's INSERT, UPDATE, DELETE and COMMIT would, with fewer queries.
 
-DuckLake keeps few rows in a table of its catalog (DuckLake 1.0, ducklake.select/docs, "Data Inlining"), and for that
-queries its catalog ten times by SQL that DuckDB plans each time. Here the catalog is written in the transaction of the
-rows, and its entries about the table are remembered as long as no other transaction commits. Unusual cases raise
-`Unfit` and are left to DuckLake: an existing key, a table's first row, a changed table shape, NaN, a forbidden NULL.
-Found by experiment, with 1.5.5 (asserted by tests/test_inlined_insert.py): the catalog is then as DuckLake would leave
-it, but that it still knows of a column of floats in files without NaN that it has none.
+DuckLake keeps few rows, and the places of few deleted rows, in tables of its catalog (DuckLake 1.0,
+ducklake.select/docs, "Data Inlining"), and for that queries its catalog ten times by SQL that DuckDB plans each time.
+Here the catalog is written in the transaction of the rows, and its entries about the table are remembered as long as
+no other transaction commits. Unusual cases raise `Unfit` and are left to DuckLake: a new row with an existing key, a
+table's first row and its first deleted row of a file, a changed table shape, NaN, a forbidden NULL. Found by
+experiment, with 1.5.5 (asserted by tests/test_inlined_writes.py): the catalog is then as DuckLake would leave it, but
+that it still knows of a column of floats in files without NaN that it has none.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from dataclasses import dataclass, replace
 
 from sparkwave.catalog.lake.ducklake import Cursor, Snapshot
 from sparkwave.catalog.lake.inlining import INLINED_ROWS
-from sparkwave.catalog.lake.lake_tables import CATALOG_COLUMNS, locate
+from sparkwave.catalog.lake.lake_tables import CATALOG_COLUMNS, inlined_deletes, locate
 from sparkwave.catalog.lake.memory_transactions import first_row
+from sparkwave.catalog.lake.snapshot_changes import changes_made
 from sparkwave.catalog.model import REPLACE, Column, Relation
-from sparkwave.catalog.names import METADATA, LakeTable, literal, quote
+from sparkwave.catalog.names import METADATA, PLACES, ROW, LakeTable, literal, quote
 
 # The types whose bounds DuckLake stores as DuckDB prints them.
 _TYPES = frozenset(
@@ -64,7 +66,7 @@ class _Bounds:
 class Stored:
     """The catalog's entries about a table at a snapshot.
 
-    `inlined` are its tables with inlined rows, the one for new rows first; `files` are Parquet files.
+    `inlined` are its tables with inlined rows, the one for new rows first; `files` are Parquet files and their ids.
     """
 
     snapshot: int
@@ -75,7 +77,7 @@ class Stored:
     rows: int
     next_row_id: int
     inlined: tuple[str, ...]
-    files: tuple[str, ...]
+    files: dict[str, int]
     bounds: dict[str, _Bounds]
 
 
@@ -87,23 +89,32 @@ def may_fit(target: Relation) -> bool:
     return is_plain and has_own_names and target.conflict == REPLACE and target.watermark is None
 
 
-class InlinedInserts:
-    """Remembers the catalog's entries about tables, as the last insert left them."""
+def may_fit_places(target: Relation) -> bool:
+    """Return whether rows of a table can ever be changed here: no column hides one of PLACES."""
+    return may_fit(target) and not any(column.lake_name.lower() in PLACES.values() for column in target.visible)
+
+
+class InlinedWrites:
+    """Remembers the catalog's entries about tables, as the last write left them."""
 
     def __init__(self) -> None:
         self._stored: dict[LakeTable, Stored] = {}
+        self._with_deletes: dict[int, str] = {}  # tables of the catalog with deleted rows of files, by table
 
     def insert(self, cursor: Cursor, target: Relation, staged: str, snapshot: Snapshot) -> Stored:
         """Insert the rows of a temporary table with the table's columns, as `snapshot`, in the open transaction.
 
         Returns the entries to `keep` after the commit. Raises Unfit.
         """
-        stored = self._stored.get(target.lake_table)
-        if stored is None or stored.snapshot != snapshot.id - 1:
-            stored = _read(cursor, target.lake_table, snapshot.id - 1)
+        stored = self._before(cursor, target, snapshot)
         count, first, changed = _check(cursor, target, staged, stored)
         bounds = _widened(cursor, target, staged, stored, changed) if changed else {}
-        _write(cursor, target, staged, stored, snapshot, count, first, bounds)
+        new_id = f"{stored.next_row_id - first} + rowid"
+        cursor.execute(
+            _added(target, staged, new_id, stored, snapshot)
+            + _made(stored, snapshot, count, count, ("inlined_insert",))
+            + _noted(stored, bounds)
+        )
         return replace(
             stored,
             snapshot=snapshot.id,
@@ -112,6 +123,72 @@ class InlinedInserts:
             next_row_id=stored.next_row_id + count,
             bounds=stored.bounds | bounds,
         )
+
+    def change(
+        self, cursor: Cursor, target: Relation, changed: str, assigned: Sequence[Column], since: int, snapshot: Snapshot
+    ) -> Stored:
+        """Delete rows, as `snapshot`, and put rows with other values of the `assigned` columns in their place, if any.
+
+        The temporary table `changed` has the PLACES of the rows at the snapshot `since`, and where columns are assigned
+        all columns of the new rows. Returns and raises as `insert`.
+        """
+        stored = self._before(cursor, target, snapshot)
+        if any(change.table_id == stored.table_id for change in changes_made(cursor, since, snapshot.id - 1)):
+            raise Unfit  # the rows may be elsewhere
+        places = cursor.execute(f"SELECT {', '.join(map(quote, PLACES))} FROM {changed}").fetchall()
+        if not 0 < len(places) <= INLINED_ROWS or len({row for row, *_ in places}) < len(places):
+            raise Unfit
+        bounds = {}
+        if assigned:
+            tests = ", ".join(f"bool_and({_is_within(target, column, stored)})" for column in assigned)
+            [within] = cursor.execute(f"SELECT {tests} FROM {changed}").fetchall()
+            wider = [column for column, is_within in zip(assigned, within, strict=True) if not is_within]
+            bounds = _widened(cursor, target, changed, stored, wider) if wider else {}
+        for name in stored.inlined:
+            self._end_inlined(cursor, name, [row for row, file, _ in places if file == name], snapshot)
+        self._delete(cursor, stored, [place for place in places if place[1] not in stored.inlined], snapshot)
+        added, kinds = (len(places), ("inlined_insert", "inlined_delete")) if assigned else (0, ("inlined_delete",))
+        cursor.execute(
+            (_added(target, changed, quote(ROW), stored, snapshot) if added else "")
+            + _made(stored, snapshot, added, 0, kinds)
+            + _noted(stored, bounds)
+        )
+        return replace(
+            stored,
+            snapshot=snapshot.id,
+            next_file_id=stored.next_file_id + bool(added),
+            rows=stored.rows + added,
+            bounds=stored.bounds | bounds,
+        )
+
+    def _before(self, cursor: Cursor, target: Relation, snapshot: Snapshot) -> Stored:
+        stored = self._stored.get(target.lake_table)
+        if stored is None or stored.snapshot != snapshot.id - 1:
+            stored = _read(cursor, target.lake_table, snapshot.id - 1)
+        return stored
+
+    def _end_inlined(self, cursor: Cursor, name: str, rows: Sequence[int], snapshot: Snapshot) -> None:
+        if not rows:
+            return
+        ended = cursor.execute(
+            f"UPDATE {METADATA}.{quote(name)} SET end_snapshot = {snapshot.id} "
+            f"WHERE row_id IN ({', '.join(map(str, rows))}) AND end_snapshot IS NULL"
+        )
+        if first_row(ended) != (len(rows),):
+            raise Unfit
+
+    def _delete(
+        self, cursor: Cursor, stored: Stored, places: Sequence[tuple[int, str, int]], snapshot: Snapshot
+    ) -> None:
+        """Note the places of deleted rows of files."""
+        if not places:
+            return
+        table = self._with_deletes.get(stored.table_id) or inlined_deletes(cursor, stored.table_id)
+        if table is None or not all(file in stored.files for _, file, _ in places):
+            raise Unfit
+        self._with_deletes[stored.table_id] = table
+        values = ", ".join(f"({stored.files[file]}, {place}, {snapshot.id})" for _, file, place in places)
+        cursor.execute(f"INSERT INTO {METADATA}.{table} (file_id, row_id, begin_snapshot) VALUES {values}")
 
     def keep(self, target: Relation, stored: Stored) -> None:
         """Remember a table's entries. They are valid until another transaction commits, which their snapshot shows."""
@@ -143,7 +220,7 @@ def _read(cursor: Cursor, table: LakeTable, snapshot: int) -> Stored:
     if not inlined or inlined[0][1:] != shape:
         raise Unfit
     files = cursor.execute(
-        f"SELECT if(path_is_relative, ? || path, path) FROM {METADATA}.ducklake_data_file "
+        f"SELECT if(path_is_relative, ? || path, path), data_file_id FROM {METADATA}.ducklake_data_file "
         f"WHERE table_id = {table_id} AND end_snapshot IS NULL",
         [directory],
     ).fetchall()
@@ -156,7 +233,7 @@ def _read(cursor: Cursor, table: LakeTable, snapshot: int) -> Stored:
         rows,
         next_row_id,
         tuple(name for name, _ in inlined),
-        tuple(file for (file,) in files),
+        dict(files),
         _bounds(cursor, table_id),
     )
 
@@ -280,32 +357,38 @@ def _text(column: Column, value: str) -> str:
     return f"if(isfinite({value}), ({value} AT TIME ZONE 'UTC')::VARCHAR || '+00', {value}::VARCHAR)"
 
 
-def _write(
-    cursor: Cursor,
-    target: Relation,
-    staged: str,
-    stored: Stored,
-    snapshot: Snapshot,
-    count: int,
-    first: int,
-    bounds: dict[str, _Bounds],
-) -> None:
+def _added(target: Relation, rows: str, row_id: str, stored: Stored, snapshot: Snapshot) -> str:
+    """SQL that inlines rows, whose ids are the SQL `row_id`."""
     names = ", ".join(quote(column.lake_name) for column in target.visible)
-    table_id, next_row_id = stored.table_id, stored.next_row_id
-    cursor.execute(
+    return (
         f"INSERT INTO {METADATA}.{quote(stored.inlined[0])} ({', '.join(CATALOG_COLUMNS)}, {names}) "
-        f"SELECT {next_row_id - first} + rowid, {snapshot.id}, NULL, {names} FROM {staged};"
-        f"UPDATE {METADATA}.ducklake_table_stats SET record_count = {stored.rows + count}, "
-        f"next_row_id = {next_row_id + count} WHERE table_id = {table_id};"
-        f"INSERT INTO {METADATA}.ducklake_snapshot VALUES ({snapshot.id}, now(), {stored.schema_version}, "
-        f"{stored.next_catalog_id}, {stored.next_file_id + 1});"
-        f"INSERT INTO {METADATA}.ducklake_snapshot_changes VALUES ({snapshot.id}, 'inlined_insert:{table_id}', "
-        f"NULL, NULL, '{snapshot.time_us}')"
+        f"SELECT {row_id}, {snapshot.id}, NULL, {names} FROM {rows};"
     )
-    if bounds:
-        values = ", ".join(noted.row for noted in bounds.values())
-        cursor.execute(
-            f"UPDATE {METADATA}.ducklake_table_column_stats AS noted SET contains_null = has_null, min_value = least, "
-            f"max_value = greatest FROM (VALUES {values}) AS now_known (id, has_null, least, greatest) "
-            f"WHERE noted.table_id = {table_id} AND noted.column_id = now_known.id"
-        )
+
+
+def _made(stored: Stored, snapshot: Snapshot, rows: int, ids: int, changes: Sequence[str]) -> str:
+    """SQL that makes the snapshot, in which `rows` have been added, with `ids` new row ids."""
+    made = ",".join(f"{change}:{stored.table_id}" for change in changes)
+    counted = (
+        f"UPDATE {METADATA}.ducklake_table_stats SET record_count = {stored.rows + rows}, "
+        f"next_row_id = {stored.next_row_id + ids} WHERE table_id = {stored.table_id};"
+    )
+    return (
+        f"{counted if rows else ''}"
+        f"INSERT INTO {METADATA}.ducklake_snapshot VALUES ({snapshot.id}, now(), {stored.schema_version}, "
+        f"{stored.next_catalog_id}, {stored.next_file_id + bool(rows)});"
+        f"INSERT INTO {METADATA}.ducklake_snapshot_changes VALUES ({snapshot.id}, '{made}', "
+        f"NULL, NULL, '{snapshot.time_us}');"
+    )
+
+
+def _noted(stored: Stored, bounds: dict[str, _Bounds]) -> str:
+    """SQL that stores wider bounds, if any."""
+    if not bounds:
+        return ""
+    values = ", ".join(noted.row for noted in bounds.values())
+    return (
+        f"UPDATE {METADATA}.ducklake_table_column_stats AS noted SET contains_null = has_null, min_value = least, "
+        f"max_value = greatest FROM (VALUES {values}) AS now_known (id, has_null, least, greatest) "
+        f"WHERE noted.table_id = {stored.table_id} AND noted.column_id = now_known.id"
+    )
