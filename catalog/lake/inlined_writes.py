@@ -3,14 +3,15 @@
 DuckLake keeps few rows, and the places of few deleted rows, in tables of its catalog (DuckLake 1.0,
 ducklake.select/docs, "Data Inlining"), and for that queries its catalog ten times by SQL that DuckDB plans each time.
 Here the catalog is written in the transaction of the rows, and its entries about the table are remembered as long as
-no other transaction commits. Unusual cases raise `Unfit` and are left to DuckLake: a new row with an existing key, a
-table's first row and its first deleted row of a file, a changed table shape, NaN, a forbidden NULL. Found by
-experiment, with 1.5.5 (asserted by tests/test_inlined_writes.py): the catalog is then as DuckLake would leave it, but
-that it still knows of a column of floats in files without NaN that it has none.
+no other transaction commits. Unusual cases raise `Unfit` and are left to DuckLake: a table's first row, its first
+deleted row of a file, a changed table shape, NaN, a forbidden NULL, two new rows with one key. Found by experiment,
+with 1.5.5 (asserted by tests/test_inlined_writes.py): the catalog is then as DuckLake would leave it, but that it still
+knows of a column of floats in files without NaN that it has none, and that an INSERT inlines all its rows.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -63,6 +64,15 @@ class _Bounds:
 
 
 @dataclass(frozen=True)
+class _Place:
+    """A row's id, its file or table of the catalog, and its place in the file."""
+
+    id: int
+    file: str
+    place: int
+
+
+@dataclass(frozen=True)
 class Stored:
     """The catalog's entries about a table at a snapshot.
 
@@ -104,15 +114,24 @@ class InlinedWrites:
     def insert(self, cursor: Cursor, target: Relation, staged: str, snapshot: Snapshot) -> Stored:
         """Insert the rows of a temporary table with the table's columns, as `snapshot`, in the open transaction.
 
-        Returns the entries to `keep` after the commit. Raises Unfit.
+        A row whose key is stored replaces the stored row. Returns the entries to `keep` after the commit. Raises Unfit.
         """
         stored = self._before(cursor, target, snapshot)
-        count, first, changed = _check(cursor, target, staged, stored)
-        bounds = _widened(cursor, target, staged, stored, changed) if changed else {}
-        new_id = f"{stored.next_row_id - first} + rowid"
+        rows, may_meet, wider = _check(cursor, target, staged, stored)
+        met = _met(cursor, target, staged) if may_meet else {}
+        bounds = _widened(cursor, target, staged, stored, wider) if wider else {}
+        self._remove(cursor, stored, [*met.values()], snapshot)
+        if met:
+            new_ids = itertools.count(stored.next_row_id)
+            ids = ", ".join(f"({row}, {met[row].id if row in met else next(new_ids)})" for row in rows)
+            added = f'(SELECT * FROM {staged} AS s JOIN (VALUES {ids}) AS i (place, "{ROW}") ON s.rowid = i.place)'
+            new_id = quote(ROW)
+        else:
+            added, new_id = staged, f"{stored.next_row_id - rows.start} + rowid"
+        count, new = len(rows), len(rows) - len(met)
         cursor.execute(
-            _added(target, staged, new_id, stored, snapshot)
-            + _made(stored, snapshot, count, count, ("inlined_insert",))
+            _added(target, added, new_id, stored, snapshot)
+            + _made(stored, snapshot, count, new, ("inlined_insert", "inlined_delete") if met else ("inlined_insert",))
             + _noted(stored, bounds)
         )
         return replace(
@@ -120,7 +139,7 @@ class InlinedWrites:
             snapshot=snapshot.id,
             next_file_id=stored.next_file_id + 1,
             rows=stored.rows + count,
-            next_row_id=stored.next_row_id + count,
+            next_row_id=stored.next_row_id + new,
             bounds=stored.bounds | bounds,
         )
 
@@ -135,8 +154,9 @@ class InlinedWrites:
         stored = self._before(cursor, target, snapshot)
         if any(change.table_id == stored.table_id for change in changes_made(cursor, since, snapshot.id - 1)):
             raise Unfit  # the rows may be elsewhere
-        places = cursor.execute(f"SELECT {', '.join(map(quote, PLACES))} FROM {changed}").fetchall()
-        if not 0 < len(places) <= INLINED_ROWS or len({row for row, *_ in places}) < len(places):
+        query = f"SELECT {', '.join(map(quote, PLACES))} FROM {changed}"
+        places = [_Place(*row) for row in cursor.execute(query).fetchall()]
+        if not 0 < len(places) <= INLINED_ROWS or len({place.id for place in places}) < len(places):
             raise Unfit
         bounds = {}
         if assigned:
@@ -144,9 +164,7 @@ class InlinedWrites:
             [within] = cursor.execute(f"SELECT {tests} FROM {changed}").fetchall()
             wider = [column for column, is_within in zip(assigned, within, strict=True) if not is_within]
             bounds = _widened(cursor, target, changed, stored, wider) if wider else {}
-        for name in stored.inlined:
-            self._end_inlined(cursor, name, [row for row, file, _ in places if file == name], snapshot)
-        self._delete(cursor, stored, [place for place in places if place[1] not in stored.inlined], snapshot)
+        self._remove(cursor, stored, places, snapshot)
         added, kinds = (len(places), ("inlined_insert", "inlined_delete")) if assigned else (0, ("inlined_delete",))
         cursor.execute(
             (_added(target, changed, quote(ROW), stored, snapshot) if added else "")
@@ -167,27 +185,24 @@ class InlinedWrites:
             stored = _read(cursor, target.lake_table, snapshot.id - 1)
         return stored
 
-    def _end_inlined(self, cursor: Cursor, name: str, rows: Sequence[int], snapshot: Snapshot) -> None:
-        if not rows:
-            return
-        ended = cursor.execute(
-            f"UPDATE {METADATA}.{quote(name)} SET end_snapshot = {snapshot.id} "
-            f"WHERE row_id IN ({', '.join(map(str, rows))}) AND end_snapshot IS NULL"
-        )
-        if first_row(ended) != (len(rows),):
-            raise Unfit
-
-    def _delete(
-        self, cursor: Cursor, stored: Stored, places: Sequence[tuple[int, str, int]], snapshot: Snapshot
-    ) -> None:
-        """Note the places of deleted rows of files."""
-        if not places:
+    def _remove(self, cursor: Cursor, stored: Stored, places: Sequence[_Place], snapshot: Snapshot) -> None:
+        """Note that stored rows have gone. Raises Unfit."""
+        for name in stored.inlined:
+            if rows := [str(place.id) for place in places if place.file == name]:
+                ended = cursor.execute(
+                    f"UPDATE {METADATA}.{quote(name)} SET end_snapshot = {snapshot.id} "
+                    f"WHERE row_id IN ({', '.join(rows)}) AND end_snapshot IS NULL"
+                )
+                if first_row(ended) != (len(rows),):
+                    raise Unfit
+        in_files = [place for place in places if place.file not in stored.inlined]
+        if not in_files:
             return
         table = self._with_deletes.get(stored.table_id) or inlined_deletes(cursor, stored.table_id)
-        if table is None or not all(file in stored.files for _, file, _ in places):
+        if table is None or not all(place.file in stored.files for place in in_files):
             raise Unfit
         self._with_deletes[stored.table_id] = table
-        values = ", ".join(f"({stored.files[file]}, {place}, {snapshot.id})" for _, file, place in places)
+        values = ", ".join(f"({stored.files[place.file]}, {place.place}, {snapshot.id})" for place in in_files)
         cursor.execute(f"INSERT INTO {METADATA}.{table} (file_id, row_id, begin_snapshot) VALUES {values}")
 
     def keep(self, target: Relation, stored: Stored) -> None:
@@ -254,10 +269,10 @@ def _bounds(cursor: Cursor, table_id: int) -> dict[str, _Bounds]:
     return {name: _Bounds(*row) for name, *row in rows}
 
 
-def _check(cursor: Cursor, target: Relation, staged: str, stored: Stored) -> tuple[int, int, list[Column]]:
-    """The number of staged rows, the first one's `rowid`, and the columns with values outside the bounds. Raises Unfit.
+def _check(cursor: Cursor, target: Relation, staged: str, stored: Stored) -> tuple[range, bool, list[Column]]:
+    """Return the `rowid`s of the staged rows, whether their keys may be stored, and columns with values outside bounds.
 
-    The following rows have the following numbers.
+    Raises Unfit.
     """
     key = _key(target)
     tests = [f"coalesce(bool_and({_is_within(target, column, stored)}), true)" for column in target.visible]
@@ -268,9 +283,9 @@ def _check(cursor: Cursor, target: Relation, staged: str, stored: Stored) -> tup
     ).fetchall()
     if not 0 < count <= INLINED_ROWS or last - first != count - 1 or keys < count:
         raise Unfit
-    if key and not are_new and _meets(cursor, key, staged, stored):
-        raise Unfit
-    return count, first, [column for column, is_within in zip(target.visible, within, strict=True) if not is_within]
+    may_meet = bool(key) and not are_new and _may_meet(cursor, key, staged, stored)
+    wider = [column for column, is_within in zip(target.visible, within, strict=True) if not is_within]
+    return range(first, last + 1), may_meet, wider
 
 
 def _is_outside(target: Relation, stored: Stored) -> str:
@@ -307,7 +322,7 @@ def _typed(column: Column, text: str) -> str:
     return f"CAST({literal(text)} AS {column.type.in_lake()})"
 
 
-def _meets(cursor: Cursor, key: str, staged: str, stored: Stored) -> bool:
+def _may_meet(cursor: Cursor, key: str, staged: str, stored: Stored) -> bool:
     """Whether a staged row may have a stored key; deleted rows of files count as stored."""
     parts = [f"SELECT {key} FROM {METADATA}.{quote(name)} WHERE end_snapshot IS NULL" for name in stored.inlined]
     if stored.files:
@@ -316,6 +331,16 @@ def _meets(cursor: Cursor, key: str, staged: str, stored: Stored) -> bool:
         )
     found = f"SELECT 1 FROM ({' UNION ALL '.join(parts)}) AS stored SEMI JOIN {staged} AS staged USING ({key}) LIMIT 1"
     return bool(cursor.execute(found).fetchall())
+
+
+def _met(cursor: Cursor, target: Relation, staged: str) -> dict[int, _Place]:
+    """Return where the rows with the keys of staged rows are stored, by the staged rows' `rowid`."""
+    if not may_fit_places(target):
+        raise Unfit
+    places = ", ".join(f"stored.{column}" for column in PLACES.values())
+    joined = f"{target.lake_name} AS stored JOIN {staged} AS staged USING ({_key(target)})"
+    found = cursor.execute(f"SELECT staged.rowid, {places} FROM {joined}").fetchall()
+    return {row: _Place(*place) for row, *place in found}
 
 
 def _widened(

@@ -93,7 +93,7 @@ def plan(
         return planned
     given = {number: values[number - 1] for number in planned.batch.constants}
     batch = plan_query(tree, planned.environment, oids, planned.batch.parameters, given)
-    return Plan(statement, planned.environment, batch, {}, planned.columns)
+    return Plan(statement, planned.environment, batch, {}, columns=planned.columns)
 
 
 def explain(session: Session, statement: Explain) -> Result:
