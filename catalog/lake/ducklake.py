@@ -36,6 +36,7 @@ from sparkwave.catalog.lake.row_estimates import RowEstimates
 from sparkwave.catalog.lake.schema_gate import GatedCursor, SchemaGate
 from sparkwave.catalog.lake.snapshot_changes import ROW_CHANGES, Change, ChangedTables, changes_made, is_kept
 from sparkwave.catalog.lake.storage import Lease, Storage, lock_directory
+from sparkwave.catalog.lake.text_bounds import TextBounds
 from sparkwave.catalog.lake.translation import DISK_FULL, Cursor, disk_full, first_line, is_conflict
 from sparkwave.catalog.lake.vacuum import BLOCK_BYTES, vacuum
 from sparkwave.catalog.lazy import lazy
@@ -182,6 +183,7 @@ class Lake:
         connection.execute(f"ATTACH {target} AS lake ({options})")
         gated = cast(Cursor, GatedCursor(connection.cursor(), self._gate))
         self.inlining = Inlining(connection.cursor(), gated, is_exact=self.storage.catalog is not None)
+        self.text_bounds = TextBounds(connection.cursor())
         if self.identity is not None:
             identity.establish(connection, METADATA, self.storage, self.identity)
             # Small files: deleted rows cost a read of their whole file (`catalog.lake.change_feed`), and so does a
@@ -191,6 +193,7 @@ class Lake:
             connection.execute("CALL lake.set_option('parquet_version', '2')")
             migrate(connection)
             self.inlining.start()
+            self.text_bounds.mend(_last_commit_time(connection) + 1000)
         elif self.lease is not None:
             self._check_version(connection)
         self.commit_time_us = _last_commit_time(connection)
@@ -373,6 +376,10 @@ class Lake:
         time_us = self._next_time_us()
         cursor.execute(f"CALL lake.set_commit_message(NULL, NULL, extra_info => '{time_us}')")
         self._end(cursor, time_us)
+        with self._end_lock:
+            mended_us = self._next_time_us()
+            if self.text_bounds.mend(mended_us):
+                self.commit_time_us, self._newest = mended_us, None
 
     def _next_time_us(self) -> int:
         return max(time.time_ns() // 1000, (self.commit_time_us // 1000 + 1) * 1000)
