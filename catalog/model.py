@@ -345,7 +345,7 @@ class Relation:
     @lazy
     def is_renamed(self) -> bool:
         """Whether a column has another name or another type in the lake."""
-        return any(column.lake_name != column.name or column.type.is_text_in_lake for column in self.columns)
+        return any(column.lake_name != column.name or not column.type.is_read_as_stored for column in self.columns)
 
     def as_of(self, reader: int | None) -> Relation:
         """Return the relation as the definition with the id `reader` sees it; for None, as it is now.

@@ -78,3 +78,26 @@ def test_a_view_with_long_texts_is_read_by_others(server: Server) -> None:
         connection.execute("CREATE MATERIALIZED VIEW w AS SELECT count(*) AS n FROM v WHERE s = 'a'")
         assert rows(connection, "SELECT n FROM w") == [(100,)]
         assert rows(connection, "SELECT count(*) FROM v WHERE s = 'a'") == [(100,)]
+
+
+def test_bytes_are_found(tmp_path: Path) -> None:
+    """Few values that repeat, for which files have Bloom filters."""
+    with opened(tmp_path) as (_context, client):
+        run(
+            client,
+            "CREATE TABLE b (k bytea, n int, m int, PRIMARY KEY (k, n))",
+            "CREATE TABLE other (k bytea, i int)",
+            "CREATE MATERIALIZED VIEW joined AS SELECT n FROM b JOIN other ON b.k = other.k",
+            "INSERT INTO b SELECT CASE WHEN i % 2 = 0 THEN '\\xfffe' ELSE '\\x61'::bytea END, i, 0 "
+            "FROM generate_series(1, 100) AS g(i)",
+        )
+        run(client, "CREATE MATERIALIZED VIEW v AS SELECT count(*) FROM b WHERE k = '\\xfffe'")
+        assert run(client, "SELECT * FROM v") == [(50,)]
+        assert run(client, "SELECT count(*) FROM b WHERE k = '\\xfffe'") == [(50,)]
+        run(client, "INSERT INTO other VALUES ('\\xfffe', 1)", "FLUSH")
+        assert run(client, "SELECT count(*) FROM joined") == [(50,)]
+        assert run(client, "SELECT count(*) FROM b JOIN other ON b.k = other.k") == [(50,)]
+        run(client, "INSERT INTO b VALUES ('\\xfffe', 2, 7)", "UPDATE b SET m = 8 WHERE k = '\\xfffe' AND n = 4")
+        run(client, "DELETE FROM b WHERE k = '\\xfffe' AND n = 6", "FLUSH")
+        assert run(client, "SELECT count(*), sum(m) FROM b") == [(99, 15)]
+        assert run(client, "SELECT * FROM v") == [(49,)]

@@ -53,7 +53,7 @@ def bucket_of(file: str) -> int:
 
 def as_values(rows: str, types: Mapping[str, Type]) -> str:
     """Return SQL of a query's rows as values, from rows as they are stored."""
-    if not any(type_.is_text_in_lake for type_ in types.values()):
+    if all(type_.is_read_as_stored for type_ in types.values()):
         return rows
     columns = ", ".join(f"{type_.from_lake(quote(name))} AS {quote(name)}" for name, type_ in types.items())
     return f"SELECT {columns} FROM ({rows})"

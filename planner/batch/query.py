@@ -829,7 +829,7 @@ def _readable(relation: Relation, table: exp.Table, environment: Environment) ->
 
 def _stored_column(column: Column) -> exp.Expr:
     """Return a column of a lake table, under its name."""
-    if column.type.is_text_in_lake:
+    if not column.type.is_read_as_stored:
         value = sqlglot.parse_one(column.from_lake, read="duckdb")
         if isinstance(value, exp.Cast):
             value.this.type = exp.DataType.build(column.type.in_lake(), dialect="duckdb")

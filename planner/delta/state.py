@@ -23,7 +23,7 @@ def state_rows(state: State) -> exp.Select:
 
 
 def _stored_value(name: str, type_: Type) -> exp.Expr:
-    if not type_.is_text_in_lake:
+    if type_.is_read_as_stored:
         return column(name)
     return sqlglot.parse_one(type_.from_lake(quote(name)), read="duckdb")
 

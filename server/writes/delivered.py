@@ -29,7 +29,7 @@ from sparkwave.server.writes.staging import (
     settle,
     take_in,
 )
-from sparkwave.server.writes.stores import Stored, key_of, listed
+from sparkwave.server.writes.stores import Stored, key_of, listed, same_key
 
 
 class SinkWriter:
@@ -106,9 +106,8 @@ class Delivery:
             store.clear(cursor)
         elif removed is not None:
             key = listed(key_of(target))
-            store.delete(
-                cursor, f"SELECT s.rowid FROM {store.rows} s SEMI JOIN ({removed}) AS gone({key}) USING ({key})"
-            )
+            met = same_key(target, "s", "gone")
+            store.delete(cursor, f"SELECT s.rowid FROM {store.rows} s SEMI JOIN ({removed}) AS gone({key}) ON {met}")
         take_in(_environment(self._catalog(), target), cursor, store)
 
 
