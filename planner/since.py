@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-PLANNER = 15  # that of new definitions
+PLANNER = 16  # that of new definitions
 
 ESCAPED_NAMES = 3  # columns of any name; before, a few names were refused
 EXACT_AVERAGES = 4  # avg() of integers and numerics is a numeric; before, it was of double precision
@@ -29,6 +29,7 @@ NEAREST_NUMERICS = 15  # a numeric that becomes a float is the nearest float; be
 ZONES_OF_DATES = 15  # a date at a time zone is a time without one, 'UTC+3' is west; before, one with a zone, and east
 WIDE_ARRAYS = 15  # int[] || 3.5 is numeric[]; before, it was int[], and the element was rounded
 TIMES_OF_SERIES = 15  # a series of dates is one of times with time zone; before, its times were cut to dates
+FINAL_JOINS = 16  # EMIT ON WINDOW CLOSE waits for both sides of a join; before, for one alone
 WIDE_BITS = 14  # the same as WIDE_LITERALS for & | #
 
 _VERSION: ContextVar[int] = ContextVar("planner", default=PLANNER)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from test_queries_page import catalog, plan
 
 from sparkwave.catalog.errors import Error
-from sparkwave.catalog.model import Catalog, Relation
+from sparkwave.catalog.model import Catalog, Relation, Watermark
 from sparkwave.catalog.types import DOUBLE, NUMERIC, QUOTIENT
 from sparkwave.planner.plan.fingerprint import fingerprint
+from sparkwave.planner.plan.nodes import Scan, walk
 from sparkwave.planner.plan.stream_plan import StreamPlan, plan_definition
 from sparkwave.planner.since import PLANNER
 
@@ -162,3 +165,18 @@ def test_series_of_dates_and_joined_arrays_keep_their_types(nexmark: Catalog) ->
     query = "SELECT auction, ARRAY[price] || 3.5 AS x FROM bid"
     types = [str(made_by(version, query, nexmark).columns[1].type) for version in (14, PLANNER)]
     assert types == ["bigint[]", "numeric(38,1)[]"]
+
+
+def test_views_that_emit_on_window_close_keep_what_closes_them(nexmark: Catalog) -> None:
+    relations = tuple(
+        replace(relation, watermark=Watermark("date_time", 0)) if relation.name in ("bid", "auction") else relation
+        for relation in nexmark.relations
+    )
+    timed = replace(nexmark, relations=relations)
+    query = "SELECT b.date_time FROM bid b JOIN auction a ON b.date_time = a.date_time EMIT ON WINDOW CLOSE"
+    scans = [
+        sum(isinstance(node, Scan) for node in walk(made_by(version, query, timed).root)) for version in (15, PLANNER)
+    ]
+    assert scans == [3, 4]
+    with pytest.raises(Error, match="cannot be executed"):
+        made_by(PLANNER, query.replace("b.date_time = a.date_time", "b.auction = a.id"), timed)

@@ -167,6 +167,49 @@ def test_emit_on_window_close_of_rows(session: tuple[Context, Client], name: str
     assert len(shown) >= 2
 
 
+# Each with the rows that are final, below the watermarks wl and wr of both sides.
+CLOSED_JOINS = {
+    "equal": ("SELECT l.at, l.v, r.v AS w FROM l LEFT JOIN r ON l.at = r.at", "at < least(wl, wr)"),
+    "after": ("SELECT l.at, l.v, r.v AS w FROM l JOIN r ON l.k = r.k AND l.at >= r.at", "at < least(wl, wr)"),
+    "near": (
+        "SELECT r.at, l.v, r.v AS w FROM l JOIN r ON l.at BETWEEN r.at - INTERVAL '4 seconds' AND r.at",
+        "at < least(wl, wr)",
+    ),
+    "without": (
+        "SELECT at, v FROM l WHERE NOT EXISTS (SELECT FROM r WHERE r.k = l.k AND r.at = l.at + INTERVAL '3 seconds')",
+        "at < least(wl, wr - INTERVAL '3 seconds')",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CLOSED_JOINS)
+def test_emit_on_window_close_of_joins(session: tuple[Context, Client], name: str) -> None:
+    """A row of a join shows when the watermarks of both sides have passed it; what shows never changes."""
+    context, client = session
+    query, is_final = CLOSED_JOINS[name]
+    for side in "lr":
+        watermark = "WATERMARK FOR at AS at - INTERVAL '5' SECOND"
+        run(client, f"CREATE TABLE {side} (k int, at timestamp, v int, {watermark}) APPEND ONLY")
+    run(client, f"CREATE MATERIALIZED VIEW closed AS {query} EMIT ON WINDOW CLOSE")
+    shown: set[tuple[object, ...]] = set()
+    random = Random(31)
+    for number in range(20):
+        side, second = random.choice("lr"), number + random.randrange(6)
+        row = f"({second % 2}, TIMESTAMP '2024-01-01' + {second} * INTERVAL '1 second', {number})"
+        run(client, f"INSERT INTO {side} VALUES {row}")
+        context.coordinator.flush(lambda: False)
+        watermarks = ", ".join(f"(SELECT max(at) - INTERVAL '5 seconds' AS w{side} FROM {side})" for side in "lr")
+        check(
+            client,
+            {"closed": f"SELECT q.* FROM ({query}) AS q, {watermarks} WHERE wl < wr IS NOT NULL AND {is_final}"},
+            f"after {number}",
+        )
+        now_shown = set(run(client, "SELECT * FROM closed"))
+        assert shown <= now_shown
+        shown = now_shown
+    assert len(shown) >= 2
+
+
 def test_a_temporal_join_looks_up_what_is_there_when_a_row_arrives(session: tuple[Context, Client]) -> None:
     context, client = session
     run(client, "CREATE TABLE orders (id int, product int, amount int) APPEND ONLY")

@@ -3,12 +3,13 @@
 The watermark of a table is its highest time less a delay; late rows never get into the table. So the view is its query
 with one further condition: the key is below the value that it would have at the watermark. RisingWave's StreamHashAgg
 and StreamEowcSort have the same rule (docs "Emit on window close", `GenericRank` of a watermark through TUMBLE). A
-materialized view that is read has the watermarks of the tables that its own query reads.
+materialized view that is read has the watermarks of the tables that its own query reads. A join has a watermark where
+its condition ties the other side's to it (RisingWave's StreamHashJoin), and closes by both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -22,6 +23,7 @@ from sparkwave.planner.build.builder import added, picked, typed, typed_column
 from sparkwave.planner.build.time_windows import SHIFTED
 from sparkwave.planner.functions.operators import as_call
 from sparkwave.planner.parse.calls import GAP
+from sparkwave.planner.plan.join_types import DYNAMIC
 from sparkwave.planner.plan.nodes import (
     Aggregate,
     Call,
@@ -38,10 +40,12 @@ from sparkwave.planner.plan.nodes import (
     Unnest,
     WindowCall,
     column,
+    conjuncts,
     count_rows_call,
     walk,
     with_inputs,
 )
+from sparkwave.planner.since import FINAL_JOINS, is_since
 
 # Functions that keep the order of times, so that they can be applied to the watermark.
 _MONOTONE = frozenset({"tumble_start", "shift_time", "date_trunc"})
@@ -51,6 +55,8 @@ _LAST, _END = "_last_of_session", "_end_of_session"
 
 # Gives the plan of a materialized view's query, whose outputs have the names of the view's columns; else None.
 RowsOf = Callable[[Relation], Project | None]
+# Expressions over watermark columns, each with its scan: no later row is below the least of them at the watermarks.
+_Traces = tuple[tuple[exp.Expr, Scan], ...]
 
 
 @dataclass(frozen=True)
@@ -69,11 +75,13 @@ def on_window_close(root: Project, rows_of: RowsOf) -> Project:
     return replace(root, input=_closing(root.input, _Whole(root, rows_of)))
 
 
-def _closing(node: Node, whole: _Whole) -> Node:
+def _closing(node: Node, whole: _Whole, met: tuple[exp.Expr, ...] = ()) -> Node:
     found: Node | None = None
     match node:
-        case Project() | Filter():
-            return with_inputs(node, (_closing(node.inputs[0], whole),))
+        case Project():
+            return with_inputs(node, (_closing(node.input, whole),))
+        case Filter(predicate=predicate):
+            return with_inputs(node, (_closing(node.input, whole, (*met, *conjuncts(predicate))),))
         case Aggregate(keys=keys):
             found = _closed(node, keys, whole)
         case OverWindow(partition=partition):
@@ -85,7 +93,7 @@ def _closing(node: Node, whole: _Whole) -> Node:
             below = _closed(node.input, _ascending(order), whole) if found is None else None
             found = picked(replace(node, input=below), node.fields) if below is not None else found
         case _:
-            found = _closed(node, [field.name for field in node.fields], whole)
+            found = _closed(node, _in_order_of_outputs(node, whole.root), whole, met)
     if found is None:
         raise Error(
             "Emit-On-Window-Close mode requires a watermark column in GROUP BY."
@@ -93,19 +101,28 @@ def _closing(node: Node, whole: _Whole) -> Node:
             else "The query cannot be executed in Emit-On-Window-Close mode.",
             errors.FEATURE_NOT_SUPPORTED,
             hint="Group, partition or order by window_start of a TUMBLE or HOP over a table with a WATERMARK, "
-            "or by its watermark column.",
+            "or by its watermark column. A join is temporal, or has a condition about the watermarks of both sides.",
         )
     return found
 
 
-def _closed(node: Node, names: Iterable[str], whole: _Whole) -> Filter | None:
+def _closed(node: Node, names: Iterable[str], whole: _Whole, met: tuple[exp.Expr, ...] = ()) -> Filter | None:
     """Return the rows whose first field with a watermark is below it; None if no field has one."""
     source = node.input if isinstance(node, Aggregate | OverWindow | TopN) else node
     for name in names:
-        traced = _traced(source, column(name), whole)
-        if traced is not None:
-            return _closed_only(node, name, *traced, whole)
+        traces = _traced(source, column(name), whole, met=met)
+        if traces:
+            return _closed_only(node, name, traces, whole)
     return None
+
+
+def _in_order_of_outputs(node: Node, root: Node) -> list[str]:
+    """Return the fields of a join as a query's outputs read them, the others last; those of other rows as they are."""
+    fields = [field.name for field in node.fields]
+    if not isinstance(node, Join) or not isinstance(root, Project) or not is_since(FINAL_JOINS):
+        return fields
+    read = [part.name for item in root.items for part in item.expression.find_all(exp.Column) if part.name in fields]
+    return [*dict.fromkeys([*read, *fields])]
 
 
 def _ascending(order: Sequence[Order]) -> list[str]:
@@ -144,17 +161,16 @@ def _sessions_of_closed(node: OverWindow, whole: _Whole) -> Node | None:
     if found is None:
         return None
     rows, (source, name), gap = found
-    traced = _traced(source, column(name), whole, is_deep=True)
-    if traced is None:
+    traces = _traced(source, column(name), whole, is_deep=True)
+    if not traces:
         return None
-    expression, scan = traced
     type_ = next(field.type for field in source.fields if field.name == name)
     end_type = TIMESTAMP if type_ == DATE else type_
     if end_type != type_:
-        expression = typed(exp.cast(expression, data_type(end_type)), end_type)
+        traces = tuple((typed(exp.cast(each, data_type(end_type)), end_type), scan) for each, scan in traces)
     end = typed(exp.Add(this=typed_column(_LAST, type_), expression=_gap(gap, type_)), end_type)
     ends = added(rows, [Item(_END, end, end_type)])
-    return picked(_closed_only(ends, _END, expression, scan, whole, exp.LTE), node.fields)
+    return picked(_closed_only(ends, _END, traces, whole, exp.LTE), node.fields)
 
 
 def _with_last(node: Node) -> tuple[Node, tuple[Node, str], exp.Expr] | None:
@@ -216,11 +232,13 @@ def _number(value: object) -> int | None:
     return int(bare.name) if isinstance(bare, exp.Literal) and bare.is_int else None
 
 
-def _traced(node: Node, expression: exp.Expr, whole: _Whole, is_deep: bool = False) -> tuple[exp.Expr, Scan] | None:
-    """Return the expression over a scan's watermark column, and the scan, if it keeps the column's order; else None.
+def _traced(
+    node: Node, expression: exp.Expr, whole: _Whole, is_deep: bool = False, met: tuple[exp.Expr, ...] = ()
+) -> _Traces:
+    """Return the expression over the watermark columns of the scans that it depends on; none if it does not keep order.
 
     If `is_deep`, also through groups with the expression as a key, and through windows of earlier rows in its order,
-    which those of a materialized view that is read always are.
+    which those of a materialized view that is read always are. `met` are conditions that all rows of the node meet.
     """
     used = {reference.name for reference in expression.find_all(exp.Column)}
     match node:
@@ -230,30 +248,94 @@ def _traced(node: Node, expression: exp.Expr, whole: _Whole, is_deep: bool = Fal
                 below = whole.rows_of(relation)
                 outputs = {f"{node.alias}.{item.name}": item.expression for item in below.items} if below else {}
                 # The rows of a group or window below the watermark are final.
-                return _traced(below.input, _put(expression, outputs), whole, is_deep=True) if below else None
+                return _traced(below.input, _put(expression, outputs), whole, is_deep=True) if below else ()
             is_own = used == {f"{node.alias}.{watermark.column}"}
-            return (expression, node) if is_own and _is_monotone(expression) else None
+            return ((expression, node),) if is_own and _is_monotone(expression) else ()
         case Project(items=items):
             inner = {item.name: item.expression for item in items}
-            return _traced(node.input, _put(expression, inner), whole, is_deep)
-        case Filter():
-            return _traced(node.input, expression, whole, is_deep)
+            return _traced(node.input, _put(expression, inner), whole, is_deep, tuple(_put(c, inner) for c in met))
+        case Filter(predicate=predicate):
+            return _traced(node.input, expression, whole, is_deep, (*met, *conjuncts(predicate)))
         case Unnest(array=exp.GenerateSeries() as series):
             # Of HOP's windows of a time, the earliest is the last to take rows below the watermark.
             return _traced(node.input, _put(expression, {node.element.name: series.args["end"]}), whole, is_deep)
         case Unnest():
             is_passed = used <= {f.name for f in node.input.fields}
-            return _traced(node.input, expression, whole, is_deep) if is_passed else None
-        case Join():
-            for side in node.inputs:
+            return _traced(node.input, expression, whole, is_deep) if is_passed else ()
+        case Join(left=left, right=right):
+            for side in (left, right):
                 if used and used <= {f.name for f in side.fields}:
-                    return _traced(side, expression, whole, is_deep)
+                    tied = _tied(expression, side, (*node.conjuncts, *met))
+                    return _traced_join(node, side, expression, tied, whole, is_deep)
         case Aggregate(keys=keys) if is_deep and used <= set(keys):
             return _traced(node.input, expression, whole, is_deep)
         case OverWindow(calls=calls) if is_deep and used <= {f.name for f in node.input.fields}:
             is_of_earlier = all(_rows_following(call) == 0 and set(_ascending(call.order)) == used for call in calls)
-            return _traced(node.input, expression, whole, is_deep) if is_of_earlier else None
-    return None
+            return _traced(node.input, expression, whole, is_deep) if is_of_earlier else ()
+    return ()
+
+
+def _traced_join(
+    join: Join, side: Node, expression: exp.Expr, tied: Iterable[exp.Expr], whole: _Whole, is_deep: bool
+) -> _Traces:
+    """Return what `_traced` does for an expression over one side of a join: it waits for the other side's rows, too.
+
+    It is never less than any of the expressions over the other side that are tied to it. A temporal join does not wait.
+    """
+    traces = _traced(side, expression, whole, is_deep)
+    if not is_since(FINAL_JOINS):
+        return traces
+    if join.kind == DYNAMIC or join.is_temporal:
+        return traces if side is join.left else ()
+    other = join.right if side is join.left else join.left
+    waits = next(filter(None, (_traced(other, each, whole, is_deep) for each in tied)), ()) if traces else ()
+    return traces + tuple(each for each in waits if not _is_one_of(each, traces)) if waits else ()
+
+
+def _tied(expression: exp.Expr, side: Node, conditions: Iterable[exp.Expr]) -> Iterator[exp.Expr]:
+    """Yield expressions without a column of the side that are never greater where the conditions hold."""
+    names = {field.name for field in side.fields}
+    for greater, less in _compared(conditions):
+        tied = expression.transform(lambda part: less.copy() if part == greater else part)  # noqa: B023
+        if names.isdisjoint(reference.name for reference in tied.find_all(exp.Column)):
+            yield tied
+
+
+def _compared(conditions: Iterable[exp.Expr]) -> Iterator[tuple[exp.Expr, exp.Expr]]:
+    """Yield (a, b) of conditions where a is never less than b."""
+    for part in conditions:
+        match part:
+            case exp.EQ():
+                pairs = [(part.this, part.expression), (part.expression, part.this)]
+            case exp.GT() | exp.GTE():
+                pairs = [(part.this, part.expression)]
+            case exp.LT() | exp.LTE():
+                pairs = [(part.expression, part.this)]
+            case exp.Between() if not part.args.get("symmetric"):
+                pairs = [(part.this, part.args["low"]), (part.args["high"], part.this)]
+            case _:
+                pairs = []
+        for greater, less in pairs:
+            yield _without_shift(greater.unnest(), less.unnest())
+
+
+def _without_shift(greater: exp.Expr, less: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
+    """Return the comparison without the constant that is added to the greater side, or taken from it."""
+    if not isinstance(greater, exp.Add | exp.Sub) or greater.expression.find(exp.Column):
+        return greater, less
+    opposite = exp.Sub if isinstance(greater, exp.Add) else exp.Add
+    shifted = opposite(this=less.copy(), expression=greater.expression.copy())
+    shifted.type = less.type
+    return greater.this.unnest(), shifted
+
+
+def _is_one_of(trace: tuple[exp.Expr, Scan], others: _Traces) -> bool:
+    def meaning(expression: exp.Expr, scan: Scan) -> tuple[int, exp.Expr]:
+        assert scan.relation.watermark is not None
+        name = scan.relation.watermark.column
+        return scan.relation.id, _put(expression, {f"{scan.alias}.{name}": column(name)})
+
+    return meaning(*trace) in [meaning(*each) for each in others]
 
 
 def _put(expression: exp.Expr, values: dict[str, exp.Expr]) -> exp.Expr:
@@ -267,6 +349,8 @@ def _is_monotone(expression: exp.Expr) -> bool:
         return True
     if isinstance(expression, exp.Cast | exp.Paren):
         return _is_monotone(expression.this)
+    if isinstance(expression, exp.Add | exp.Sub) and is_since(FINAL_JOINS):
+        return _is_monotone(expression.this) and not expression.expression.find(exp.Column)
     call = as_call(expression)
     if call is None or call[0] not in _MONOTONE:
         return False
@@ -275,14 +359,25 @@ def _is_monotone(expression: exp.Expr) -> bool:
 
 
 def _closed_only(
-    node: Node, key: str, expression: exp.Expr, scan: Scan, whole: _Whole, is_below: type[exp.Predicate] = exp.LT
+    node: Node, key: str, traces: _Traces, whole: _Whole, is_below: type[exp.Predicate] = exp.LT
 ) -> Filter:
+    """Return the rows whose key is below each of the expressions at the watermarks."""
+    first = 1 + max(int(part.input.removeprefix("i")) for part in walk(whole.root) if isinstance(part, Scan))
+    type_ = next(f.type for f in node.fields if f.name == key)
+    for place, (expression, scan) in enumerate(traces):
+        bound = Item("_bound" if place == 0 else f"_bound_{place}", expression, type_)
+        at_watermark = _at_watermark(scan, bound, f"i{first + place}")
+        condition = is_below(this=typed_column(key, type_), expression=typed_column(bound.name, type_))
+        node = Filter(Join(node, at_watermark, None), condition)
+    assert isinstance(node, Filter)
+    return node
+
+
+def _at_watermark(scan: Scan, bound: Item, number: str) -> Project:
+    """Return the row with the value that an expression over a scan's watermark column has at the watermark."""
     watermark = scan.relation.watermark
     assert watermark is not None
-    number = 1 + max(int(part.input.removeprefix("i")) for part in walk(whole.root) if isinstance(part, Scan))
-    again = replace(
-        scan, input=f"i{number}", alias="_watermark", columns=(watermark.column, *_keys(scan, watermark.column))
-    )
+    again = replace(scan, input=number, alias="_watermark", columns=(watermark.column, *_keys(scan, watermark.column)))
     time = next(f for f in again.fields if f.name == f"_watermark.{watermark.column}")
     highest = Field("_highest", time.type)
     latest = Aggregate(
@@ -299,11 +394,8 @@ def _closed_only(
         else:
             moment = exp.Anonymous(this=SHIFTED, expressions=[moment, delay])
         moment.type = exp.DataType.build(time.type.duckdb(), dialect="duckdb")
-    at_watermark = _put(expression, {f"{scan.alias}.{watermark.column}": moment})
-    type_ = next(f.type for f in node.fields if f.name == key)
-    bound = Project(latest, (Item("_bound", at_watermark, type_),))
-    condition = is_below(this=typed_column(key, type_), expression=typed_column("_bound", type_))
-    return Filter(Join(node, bound, None), condition)
+    at_watermark = _put(bound.expression, {f"{scan.alias}.{watermark.column}": moment})
+    return Project(latest, (replace(bound, expression=at_watermark),))
 
 
 def _keys(scan: Scan, watermark: str) -> tuple[str, ...]:
