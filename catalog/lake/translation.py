@@ -39,6 +39,7 @@ _TEXT_SQLSTATES: tuple[tuple[str, str], ...] = (
     (r"date field value out of range", errors.DATETIME_FIELD_OVERFLOW),
     (r"invalid (date|timestamp|time) field", errors.INVALID_DATETIME_FORMAT),
     (r"value is out of range|out of range for the destination|Overflow", errors.NUMERIC_VALUE_OUT_OF_RANGE),
+    (r"more than one function named", errors.AMBIGUOUS_FUNCTION),
     (r"No function matches|Function with name .* does not exist|function .* does not exist", errors.UNDEFINED_FUNCTION),
     (r"Ambiguous reference|ambiguous", errors.AMBIGUOUS_COLUMN),
     (r"must appear in the GROUP BY|GROUP BY clause", errors.GROUPING_ERROR),

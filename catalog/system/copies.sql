@@ -175,16 +175,30 @@ SELECT f.id::UINTEGER AS id, f.database, f.schema, n.id AS schema_id, f.name, f.
        f.argument_names, coalesce(a.types, []) AS argument_types, coalesce(a.oids, []) AS argument_oids,
        r.shown AS result_type, r.oid AS result_oid, f.body, f.definition,
        coalesce(f.language, 'sql') AS language, coalesce(f.is_strict, false) AS is_strict,
-       f.column_names IS NOT NULL AS returns_set, coalesce(f.is_aggregate, false) AS is_aggregate
+       f.column_names, f.column_names IS NOT NULL AS returns_set, coalesce(f.is_aggregate, false) AS is_aggregate
 FROM lake.sparkwave.functions f
 JOIN pgc._namespaces n ON n.database = f.database AND n.name = f.schema
 JOIN written r ON r.text = f.result_type
 LEFT JOIN argument a ON a.id = f.id
 LEFT JOIN pgc._roles o ON o.name = f.owner;
 
+-- What PostgreSQL prints of them; a function's body is what follows SELECT.
 CREATE OR REPLACE TABLE pgf._sql_function AS
-SELECT id AS __oid, database AS __database, schema AS __schema, name AS __name, len(argument_oids) AS __count
-FROM pgc._sql_functions;
+SELECT id AS __oid, database AS __database, schema AS __schema, name AS __name, len(argument_oids) AS __count,
+       array_to_string(argument_types, ',') AS __types,
+       array_to_string(list_transform(list_zip(argument_names, argument_types), lambda a: if(a[1] = '', '', pgf._ident(a[1]) || ' ') || a[2]), ', ')
+           AS __arguments,
+       CASE WHEN NOT returns_set THEN result_type
+            WHEN NOT regexp_matches(definition, '\bRETURNS\s+TABLE\b', 'i') THEN 'SETOF ' || result_type
+            WHEN len(column_names) = 1 THEN 'TABLE(' || pgf._ident(column_names[1]) || ' ' || result_type || ')'
+            ELSE regexp_replace(result_type, '^struct<(.*)>$', 'TABLE(\1)') END AS __result,
+       if(is_aggregate, NULL,
+          format(E'CREATE OR REPLACE FUNCTION {}.{}({})\n RETURNS {}\n LANGUAGE {}\n{}AS ${}${}${}$\n',
+                 pgf._ident(schema), pgf._ident(name), __arguments, __result, language,
+                 if(language = 'python', if(is_strict, E' IMMUTABLE STRICT\n', E' IMMUTABLE\n'), ''),
+                 if(contains(source, '$function$'), 'functionx', 'function'), source,
+                 if(contains(source, '$function$'), 'functionx', 'function'))) AS __definition
+FROM (SELECT *, if(language = 'python', body, 'SELECT ' || body) AS source FROM pgc._sql_functions);
 
 -- The types of struct columns, which clients see as `record`: by its type modifier, format_type identifies the type.
 CREATE OR REPLACE TABLE pgf._struct AS
@@ -404,11 +418,12 @@ UNION ALL SELECT id, name, NULL FROM pgc._system_namespaces;
 -- `__schemas` are all schemas with a relation of this name.
 CREATE OR REPLACE TABLE pgf._class AS
 SELECT *, list(__schema) OVER (PARTITION BY __database, __name) AS __schemas
-FROM (SELECT id AS __oid, database AS __database, schema AS __schema, name AS __name FROM pgc._relations
-      UNION ALL SELECT id, database, schema, name FROM pgc._indexes
-      UNION ALL SELECT id, database, schema, name FROM pgc._sequences
-      UNION ALL SELECT relation_oid, database, schema, name FROM pgc._user_types WHERE len(field_names) > 0
-      UNION ALL SELECT id, NULL, schema, name FROM pgc._system_relations);
+FROM (SELECT id AS __oid, database AS __database, schema AS __schema, name AS __name, kind = 'table' AS __is_table
+      FROM pgc._relations
+      UNION ALL SELECT id, database, schema, name, false FROM pgc._indexes
+      UNION ALL SELECT id, database, schema, name, false FROM pgc._sequences
+      UNION ALL SELECT relation_oid, database, schema, name, false FROM pgc._user_types WHERE len(field_names) > 0
+      UNION ALL SELECT id, NULL, schema, name, false FROM pgc._system_relations);
 
 CREATE OR REPLACE TABLE pgf._serial AS
 SELECT s.table_id AS __table, c.name AS __column, pgf._ident(s.schema) || '.' || pgf._ident(s.name) AS __name

@@ -56,13 +56,45 @@ CREATE OR REPLACE MACRO pgf.regrole_in(s) AS coalesce(
 CREATE OR REPLACE MACRO pgf.regrole_out(o) AS
     coalesce((SELECT pgf._ident(__name) FROM pgf._role WHERE __oid = o), o::VARCHAR);
 
--- Columns of type regproc hold names; '-' is OID 0.
-CREATE OR REPLACE MACRO pgf.to_regproc(s) AS
-    (SELECT if(count(*) = 1, min(__oid), NULL) FROM pgf._function WHERE __name = pgf.name_part(s, 1));
-CREATE OR REPLACE MACRO pgf.regproc_in(s) AS CASE WHEN s = '-' THEN 0 ELSE coalesce(
-    try_cast(s AS UINTEGER), pgf.to_regproc(s), error('function "' || s || '" does not exist')::UINTEGER) END;
+-- Columns of type regproc hold names; '-' is OID 0. Users' functions are found in the schemas of a path, or their own.
+CREATE OR REPLACE MACRO pgf._functions_named(s, path) AS coalesce(
+    (SELECT nullif(list(__oid), []) FROM pgf._function
+     WHERE __name = pgf.name_part(s, 1) AND coalesce(pgf.name_part(s, 2), 'pg_catalog') = 'pg_catalog'),
+    (SELECT list(__oid) FROM pgf._sql_function
+     WHERE pgf.in_session(__database) AND __name = pgf.name_part(s, 1)
+       AND if(pgf.name_part(s, 2) IS NULL, list_contains(path, __schema), __schema = pgf.name_part(s, 2))), []);
+CREATE OR REPLACE MACRO pgf._only(found) AS if(len(found) = 1, found[1], NULL);
+CREATE OR REPLACE MACRO pgf.to_regproc(s, path) AS pgf._only(pgf._functions_named(s, path));
+CREATE OR REPLACE MACRO pgf.regproc_in(s, path) AS CASE WHEN s = '-' THEN 0 ELSE coalesce(
+    try_cast(s AS UINTEGER), pgf.to_regproc(s, path),
+    error(if(len(pgf._functions_named(s, path)) > 1, 'more than one function named "' || s || '"',
+             'function "' || s || '" does not exist'))::UINTEGER) END;
 CREATE OR REPLACE MACRO pgf.regproc_out(o) AS
-    coalesce((SELECT __name FROM pgf._function WHERE __oid = try_cast(o AS UINTEGER)), o::VARCHAR);
+    coalesce((SELECT __name FROM pgf._function WHERE __oid = try_cast(o AS UINTEGER)),
+             (SELECT pgf._ident(__name) FROM pgf._sql_function WHERE __oid = try_cast(o AS UINTEGER)), o::VARCHAR);
+
+-- Columns of type regprocedure hold names with types. Users' functions differ in the number of their arguments.
+CREATE OR REPLACE MACRO pgf._arguments_in(s) AS trim(regexp_replace(regexp_extract(s, '\((.*)\)\s*$', 1), '\([^()]*\)', '', 'g'));
+CREATE OR REPLACE MACRO pgf._user_function_in(s, path) AS
+    (SELECT min_by(__oid, coalesce(list_position(path, __schema), 0)) FROM pgf._sql_function
+     WHERE pgf.in_session(__database) AND __name = pgf.name_part(split_part(s, '(', 1), 1)
+       AND __count = if(pgf._arguments_in(s) = '', 0, len(string_split(pgf._arguments_in(s), ',')))
+       AND if(pgf.name_part(split_part(s, '(', 1), 2) IS NULL, list_contains(path, __schema),
+              __schema = pgf.name_part(split_part(s, '(', 1), 2)));
+CREATE OR REPLACE MACRO pgf.to_regprocedure(s, path) AS coalesce(
+    (SELECT min(__oid) FROM pgf._function
+     WHERE __name = pgf.name_part(split_part(s, '(', 1), 1) AND contains(s, '(')
+       AND __arguments = array_to_string(list_transform(string_split(pgf._arguments_in(s), ','), lambda __a: coalesce(map {
+               'int': 'integer', 'int4': 'integer', 'int8': 'bigint', 'int2': 'smallint', 'float4': 'real', 'float8': 'double precision',
+               'varchar': 'character varying', 'bool': 'boolean', 'decimal': 'numeric', 'timestamp': 'timestamp without time zone',
+               'timestamptz': 'timestamp with time zone', 'time': 'time without time zone'}[trim(__a)], trim(__a))), ', ')),
+    pgf._user_function_in(s, path));
+CREATE OR REPLACE MACRO pgf.regprocedure_in(s, path) AS CASE WHEN s = '-' THEN 0 ELSE coalesce(
+    try_cast(s AS UINTEGER), if(contains(s, '('), NULL, error('expected a left parenthesis')::UINTEGER),
+    pgf.to_regprocedure(s, path), error('function "' || s || '" does not exist')::UINTEGER) END;
+CREATE OR REPLACE MACRO pgf.regprocedure_out(o) AS coalesce(
+    (SELECT __name || '(' || replace(__arguments, ', ', ',') || ')' FROM pgf._function WHERE __oid = try_cast(o AS UINTEGER)),
+    (SELECT pgf._ident(__name) || '(' || __types || ')' FROM pgf._sql_function WHERE __oid = try_cast(o AS UINTEGER)), o::VARCHAR);
 
 -- Names and definitions of objects.
 CREATE OR REPLACE MACRO pgf.format_type(o, m) AS
@@ -100,16 +132,17 @@ CREATE OR REPLACE MACRO pgf.shobj_description(o, c) AS
 CREATE OR REPLACE MACRO pgf.col_description(o, n) AS
     (SELECT any_value(__text) FROM pgf._comment WHERE __oid = o AND __class = 1259 AND n <> 0 AND __column = n);
 
--- Functions, all of them built in.
-CREATE OR REPLACE MACRO pgf.pg_get_function_result(o) AS
-    (SELECT any_value(__result) FROM pgf._function WHERE __oid = o);
-CREATE OR REPLACE MACRO pgf.pg_get_function_arguments(o) AS
-    (SELECT any_value(__arguments) FROM pgf._function WHERE __oid = o);
-CREATE OR REPLACE MACRO pgf.pg_get_function_identity_arguments(o) AS
-    (SELECT any_value(__arguments) FROM pgf._function WHERE __oid = o);
+-- Functions, built in and of users.
+CREATE OR REPLACE MACRO pgf.pg_get_function_result(o) AS coalesce(
+    (SELECT any_value(__result) FROM pgf._function WHERE __oid = o),
+    (SELECT __result FROM pgf._sql_function WHERE __oid = o));
+CREATE OR REPLACE MACRO pgf.pg_get_function_arguments(o) AS coalesce(
+    (SELECT any_value(__arguments) FROM pgf._function WHERE __oid = o),
+    (SELECT __arguments FROM pgf._sql_function WHERE __oid = o));
+CREATE OR REPLACE MACRO pgf.pg_get_function_identity_arguments(o) AS pgf.pg_get_function_arguments(o);
+CREATE OR REPLACE MACRO pgf.pg_get_functiondef(o) AS (SELECT __definition FROM pgf._sql_function WHERE __oid = o);
 
--- Functions, rules, triggers, partitions and extended statistics have no definitions.
-CREATE OR REPLACE MACRO pgf.pg_get_functiondef(o) AS NULL::VARCHAR;
+-- Built-in functions, rules, triggers, partitions and extended statistics have no definitions.
 CREATE OR REPLACE MACRO pgf.pg_get_function_sqlbody(o) AS NULL::VARCHAR;
 CREATE OR REPLACE MACRO pgf.pg_get_ruledef(o) AS NULL::VARCHAR, (o, pretty) AS NULL::VARCHAR;
 CREATE OR REPLACE MACRO pgf.pg_get_triggerdef(o) AS NULL::VARCHAR, (o, pretty) AS NULL::VARCHAR;
@@ -218,16 +251,11 @@ CREATE OR REPLACE MACRO pgf.has_sequence_privilege(who, thing, privileges, path)
     pgf._holds(pgf._role_name(who), pgf.regclass_in(thing::VARCHAR, path),
                pgf._known(privileges, 'USAGE SELECT UPDATE'), '');
 
--- A function by its OID or as `schema.name(type, …)`; users' functions differ in the number of their arguments.
-CREATE OR REPLACE MACRO pgf._arguments_in(s) AS trim(regexp_replace(regexp_extract(s, '\((.*)\)\s*$', 1), '\([^()]*\)', '', 'g'));
+-- A function by its OID or as `schema.name(type, …)`.
 CREATE OR REPLACE MACRO pgf._function_in(s, path) AS coalesce(
     try_cast(s AS UINTEGER),
     if(contains(s, '('), NULL, error('expected a left parenthesis')::UINTEGER),
-    (SELECT min_by(__oid, coalesce(list_position(path, __schema), 0)) FROM pgf._sql_function
-     WHERE pgf.in_session(__database) AND __name = pgf.name_part(split_part(s, '(', 1), 1)
-       AND __count = if(pgf._arguments_in(s) = '', 0, len(string_split(pgf._arguments_in(s), ',')))
-       AND if(pgf.name_part(split_part(s, '(', 1), 2) IS NULL, list_contains(path, __schema),
-              __schema = pgf.name_part(split_part(s, '(', 1), 2))),
+    pgf._user_function_in(s, path),
     (SELECT min(__oid) FROM pgf._function WHERE __name = pgf.name_part(split_part(s, '(', 1), 1)),
     error('function "' || s || '" does not exist')::UINTEGER);
 CREATE OR REPLACE MACRO pgf.has_function_privilege(who, thing, privileges, path) AS
@@ -279,8 +307,9 @@ CREATE OR REPLACE MACRO pgf.rw_recovery_status() AS 'RUNNING';
 CREATE OR REPLACE MACRO pgf.pg_is_other_temp_schema(o) AS false;
 CREATE OR REPLACE MACRO pgf.pg_my_temp_schema() AS 0::UINTEGER;
 CREATE OR REPLACE MACRO pgf.pg_relation_is_publishable(o) AS false;
-CREATE OR REPLACE MACRO pgf.pg_relation_is_updatable(o, b) AS 28;
-CREATE OR REPLACE MACRO pgf.pg_column_is_updatable(o, n, b) AS true;
+CREATE OR REPLACE MACRO pgf.pg_relation_is_updatable(o, b) AS
+    if(EXISTS (SELECT 1 FROM pgf._class WHERE __oid = o AND __is_table), 28, 0);
+CREATE OR REPLACE MACRO pgf.pg_column_is_updatable(o, n, b) AS pgf.pg_relation_is_updatable(o, b) = 28;
 CREATE OR REPLACE MACRO pgf.pg_index_column_has_property(o, n, p) AS NULL::BOOLEAN;
 CREATE OR REPLACE MACRO pgf.pg_indexam_has_property(o, p) AS NULL::BOOLEAN;
 CREATE OR REPLACE MACRO pgf.pg_stat_get_numscans(o) AS 0::BIGINT;

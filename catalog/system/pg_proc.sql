@@ -582,6 +582,7 @@ FROM (VALUES
     (3495, 'to_regclass', 'f', 's', true, false, false, 'regclass', 'text'),
     (4086, 'to_regnamespace', 'f', 's', true, false, false, 'regnamespace', 'text'),
     (3494, 'to_regproc', 'f', 's', true, false, false, 'regproc', 'text'),
+    (3479, 'to_regprocedure', 'f', 's', true, false, false, 'regprocedure', 'text'),
     (4093, 'to_regrole', 'f', 's', true, false, false, 'regrole', 'text'),
     (3493, 'to_regtype', 'f', 's', true, false, false, 'regtype', 'text'),
     (1158, 'to_timestamp', 'f', 'i', true, false, false, 'timestamptz', 'float8'),

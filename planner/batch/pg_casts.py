@@ -62,7 +62,7 @@ def rewrite_cast(node: exp.Cast, context: Context) -> exp.Expr | None:
     if name in REG_TYPES:
         return _reg_cast(node, REG_TYPES[name], context)
     if name in OID_TYPES and _is_regproc(node.this):
-        return call("regproc_in", node.this)
+        return call("regproc_in", node.this, strings(context.search_path))
     if isinstance(node.this, exp.Dot) and node.this.name in _GIVE_NAMES and node.to.is_type(*exp.DataType.TEXT_TYPES):
         return node.this
     if name in OID_TYPES and isinstance(node.this, exp.Anonymous) and node.this.name.lower() == "pg_typeof":
@@ -116,12 +116,16 @@ def rounded_time(moment: exp.Expr, precision: exp.Expr | None) -> exp.Expr:
 def _reg_cast(node: exp.Cast, stem: str, context: Context) -> exp.Expr:
     value = node.this.unnest()
     if is_text(value) or _is_regproc(value):
-        value = call(f"{stem}_in", value, *_path_of(stem, context))
+        value = call(f"{stem}_in", value, *_path_of(stem, context, _FOUND_BY_PATH))
     return _shown(node, value, stem, context)
 
 
-def _path_of(stem: str, context: Context) -> list[exp.Expr]:
-    return [strings(context.search_path)] if stem == "regclass" else []
+# Stems of objects that are looked up in the schemas of the path.
+_FOUND_BY_PATH = ("regclass", "regproc", "regprocedure")
+
+
+def _path_of(stem: str, context: Context, stems: tuple[str, ...] = ("regclass",)) -> list[exp.Expr]:
+    return [strings(context.search_path)] if stem in stems else []
 
 
 def _shown(node: exp.Expr, value: exp.Expr, stem: str, context: Context) -> exp.Expr:
@@ -206,7 +210,7 @@ def rewrite_comparison(node: exp.Binary, context: Context) -> exp.Expr | None:
             side.replace(call("regtype_in", side.copy()))
             return node
         if _is_regproc(side) and not other.is_string and not is_text(other):
-            side.replace(call("regproc_in", side.copy()))
+            side.replace(call("regproc_in", side.copy(), strings([])))
             return node
         items = array_items(side)
         if items is not None and isinstance(other, exp.Column) and other.name.lower() in ARRAY_COLUMNS:

@@ -59,7 +59,7 @@ REG_TYPES: dict[str, str] = {
     "regnamespace": "regnamespace",
     "regrole": "regrole",
     "regproc": "regproc",
-    "regprocedure": "regproc",
+    "regprocedure": "regprocedure",
 }
 OID_TYPES = frozenset({"oid", "int", "integer", "int4", "bigint", "int8"})
 # Functions that take the schemas searched for names as a last argument.
@@ -70,6 +70,8 @@ TAKE_PATH = frozenset(
         "regclass_in",
         "regclass_out",
         "to_regclass",
+        "to_regproc",
+        "to_regprocedure",
         "has_table_privilege",
         "has_any_column_privilege",
         "has_column_privilege",
