@@ -118,6 +118,8 @@ def test_emit_on_window_close_needs_a_watermark(session: tuple[Context, Client])
         "SELECT at, rank() OVER (PARTITION BY k ORDER BY at DESC) AS n FROM e": "cannot be executed",
         "SELECT at, max(v) OVER (ORDER BY at ROWS BETWEEN 1 PRECEDING AND UNBOUNDED FOLLOWING) AS n FROM e": "cannot",
         "SELECT at, v FROM e ORDER BY v LIMIT 3": "cannot be executed in Emit-On-Window-Close mode",
+        "SELECT at, v FROM e WHERE v > (SELECT max(a) FROM t)": "cannot be executed in Emit-On-Window-Close mode",
+        "SELECT e.at FROM e JOIN t ON e.v = t.a": "cannot be executed in Emit-On-Window-Close mode",
     }.items():
         with pytest.raises(Exception, match=words):
             run(client, f"CREATE MATERIALIZED VIEW v AS {query} EMIT ON WINDOW CLOSE")

@@ -280,15 +280,17 @@ def _traced_join(
 ) -> _Traces:
     """Return what `_traced` does for an expression over one side of a join: it waits for the other side's rows, too.
 
-    It is never less than any of the expressions over the other side that are tied to it. A temporal join does not wait.
+    It is never less than any of the expressions over the other side that are tied to it. A temporal join does not wait,
+    and no row is final that meets a condition about the one row of a subquery.
     """
     traces = _traced(side, expression, whole, is_deep)
     if not is_since(FINAL_JOINS):
         return traces
-    if join.kind == DYNAMIC or join.is_temporal:
+    if join.is_temporal:
         return traces if side is join.left else ()
     other = join.right if side is join.left else join.left
-    waits = next(filter(None, (_traced(other, each, whole, is_deep) for each in tied)), ()) if traces else ()
+    tied = tied if traces and join.kind != DYNAMIC else ()
+    waits = next(filter(None, (_traced(other, each, whole, is_deep) for each in tied)), ())
     return traces + tuple(each for each in waits if not _is_one_of(each, traces)) if waits else ()
 
 
