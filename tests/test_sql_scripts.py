@@ -65,8 +65,8 @@ words where they are asked for 40 of 62. Of the other 42 queries 11 are about co
 
 - types that are not there: int256, uint256, vector, variant, nanoseconds of timestamps; NaN, infinity and numbers
   beyond 19 digits of decimals;
-- event-time temporal joins, the contents of internal state tables and of the storage's catalogs, `now()` in
-  `generate_series` of a view, structs without fields, other fields of a struct that a view reads;
+- the contents of internal state tables and of the storage's catalogs, `now()` in `generate_series` of a view, structs
+  without fields, other fields of a struct that a view reads;
 - functions overloaded by the types of their arguments, the normal form of SHOW CREATE FUNCTION, `rw_vnode`,
   `pgp_sym_encrypt` of bytea, which is `pgp_sym_encrypt_bytea` as in pgcrypto;
 - REPLACE SINK, `auto.schema.change`, ALTER SINK CONNECTOR WITH, ALTER COMPACTION GROUP, SETTINGS, `GRANT role … WITH

@@ -9,7 +9,7 @@ from sqlglot import exp
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Relation
-from sparkwave.catalog.types import BIGINT, INTEGER, NUMERIC, QUOTIENT, Type
+from sparkwave.catalog.types import BIGINT, BOOLEAN, INTEGER, NUMERIC, QUOTIENT, Type
 from sparkwave.planner.bind.binder import check_functions, retype, type_of, untold
 from sparkwave.planner.bind.table_references import is_join
 from sparkwave.planner.build.builder import (
@@ -27,13 +27,13 @@ from sparkwave.planner.build.builder import (
     written,
 )
 from sparkwave.planner.build.correlation import outer_columns
-from sparkwave.planner.build.time_windows import is_temporal
+from sparkwave.planner.build.time_windows import EVENT_TIME, is_temporal
 from sparkwave.planner.functions.result_types import array_type, rows_of_elements
 from sparkwave.planner.functions.typed import data_type
 from sparkwave.planner.parse.set_returning import series_array
 from sparkwave.planner.parse.trees import is_comma, position_of
 from sparkwave.planner.plan.join_types import ANTI, AS_OF, AS_OF_LEFT, FULL, LEFT, SEMI, TEMPORAL, TEMPORAL_LEFT
-from sparkwave.planner.plan.nodes import Field, Filter, Item, Join, Node, Project, Scan, Unnest, Values
+from sparkwave.planner.plan.nodes import Field, Filter, Item, Join, Node, Project, Scan, Unnest, Values, conjuncts
 
 _NESTED_LOOP_HINT = (
     "Add an equality between the two sides to the condition. "
@@ -272,6 +272,8 @@ def _join(builder: Builder, left: Node, join: exp.Join) -> Node:
         return right if condition is None or condition == exp.true() else Filter(right, condition)
     if is_temporal(join.this):
         return _temporal(left, right, condition, TEMPORAL_LEFT if side == "LEFT" else TEMPORAL, join)
+    if condition is not None and any(part.meta.get(EVENT_TIME) for part in conjuncts(condition)):
+        return _as_of_event(left, right, condition, AS_OF_LEFT if side == "LEFT" else AS_OF, join)
     if method:
         return _as_of(left, right, condition, AS_OF_LEFT if side == "LEFT" else AS_OF, join)
     if condition == exp.true():
@@ -341,6 +343,23 @@ def _as_of(left: Node, right: Node, condition: exp.Expr | None, kind: str, place
             "Write other conditions in WHERE, or in a subquery in FROM.",
         )
     return join
+
+
+def _as_of_event(left: Node, right: Node, condition: exp.Expr, kind: str, place: exp.Expr) -> Node:
+    """Return a temporal join by event time: of the right side's rows up to the time the last, by its watermark column.
+
+    Its rows are final where both watermarks have passed the time (`planner.build.window_close`).
+    """
+    watermark = right.relation.watermark if isinstance(right, Scan) else None
+    if not isinstance(right, Scan) or watermark is None:
+        raise refuse("a temporal join by event time with something else than a table with a WATERMARK", place)
+    parts = conjuncts(condition)
+    [mark] = [part for part in parts if part.meta.get(EVENT_TIME)]
+    time = next(field for field in right.fields if field.name == f"{right.alias}.{watermark.column}")
+    is_before = typed(exp.GTE(this=mark.this, expression=typed_column(time.name, time.type)), BOOLEAN)
+    is_before.meta[EVENT_TIME] = True
+    others = [part.copy() for part in parts if part is not mark]
+    return _as_of(left, right, exp.and_(*others, is_before, copy=False), kind, place)
 
 
 def _temporal(left: Node, right: Node, condition: exp.Expr | None, kind: str, place: exp.Expr) -> Node:

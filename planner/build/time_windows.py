@@ -18,6 +18,8 @@ WINDOWS = ("TUMBLE", "HOP")
 # Functions of `planner.functions`: the start of the window of a number of µs that contains a time, and a time plus a
 # number of µs.
 TUMBLE_START, SHIFTED = "tumble_start", "shift_time"
+# Marks the part of the condition of a temporal join by event time that has the time.
+EVENT_TIME = "event_time"
 
 
 def expand_windows(tree: exp.Expr) -> exp.Expr:
@@ -44,7 +46,7 @@ def prepare_from(tree: exp.Query, copy: bool = True) -> exp.Query:
     """Return a query that sqlglot's qualify can read; without a `copy` the tree itself is changed.
 
     Every TUMBLE and HOP is a subquery, a function's table alias names its column, `FOR SYSTEM_TIME AS OF PROCTIME()` is
-    a mark on its table, and `current_date` is a cast of `now()`.
+    a mark on its table, that of a column a marked condition of its join, and `current_date` is a cast of `now()`.
     """
     copied = tree.copy() if copy else tree
     for kind, type_ in ((exp.CurrentDate, "date"), (exp.Localtimestamp, "timestamp")):
@@ -54,9 +56,12 @@ def prepare_from(tree: exp.Query, copy: bool = True) -> exp.Query:
     for table in copied.find_all(exp.Table):
         version = table.args.get("version")
         if version is not None:
-            _check_proctime(version, table)
             table.set("version", None)
-            table.this.meta["temporal"] = True
+            if isinstance(version.expression, exp.Column) and isinstance(table.parent, exp.Join):
+                _put_event_time(table.parent, version.expression)
+            else:
+                _check_proctime(version, table)
+                table.this.meta["temporal"] = True
     for unnest in copied.find_all(exp.Unnest):
         _name_columns(unnest, unnest)
         if isinstance(unnest.parent, exp.Lateral):
@@ -113,12 +118,27 @@ def is_temporal(table: exp.Expr) -> bool:
     return isinstance(table, exp.Table) and bool(table.this.meta.get("temporal"))
 
 
+def _put_event_time(join: exp.Join, time: exp.Column) -> None:
+    """Add the time as of which rows are joined to the condition of a join, as a comparison that is marked.
+
+    Raises Error 0A000 for USING, from which sqlglot makes the whole condition.
+    """
+    if join.args.get("using") or join.method:
+        what = "a temporal join by event time with USING or NATURAL"
+        position = position_of(join.this)
+        raise Error(f"{what} is not supported", errors.FEATURE_NOT_SUPPORTED, hint="Use ON.", position=position)
+    mark = exp.GTE(this=time, expression=time.copy())
+    mark.meta[EVENT_TIME] = True
+    on = join.args.get("on")
+    join.set("on", exp.And(this=on, expression=mark) if on is not None else mark)
+
+
 def _check_proctime(version: exp.Expr, table: exp.Table) -> None:
     if version.expression.name.upper() != "PROCTIME":
         raise Error(
             "a materialized view reads the present, not FOR SYSTEM_TIME AS OF a time",
             errors.FEATURE_NOT_SUPPORTED,
-            hint="Only a temporal join has it: FOR SYSTEM_TIME AS OF PROCTIME().",
+            hint="Only a temporal join has it: FOR SYSTEM_TIME AS OF PROCTIME(), or of a watermark column.",
             position=position_of(table),
         )
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 
 from sqlglot import exp
 
@@ -20,7 +21,7 @@ from sparkwave.catalog.model import Relation
 from sparkwave.catalog.types import DATE, INTERVAL, TIMESTAMP, Type
 from sparkwave.planner.bind.binder import data_type
 from sparkwave.planner.build.builder import added, picked, typed, typed_column
-from sparkwave.planner.build.time_windows import SHIFTED
+from sparkwave.planner.build.time_windows import EVENT_TIME, SHIFTED
 from sparkwave.planner.functions.operators import as_call
 from sparkwave.planner.parse.calls import GAP
 from sparkwave.planner.plan.join_types import DYNAMIC
@@ -61,10 +62,48 @@ _Traces = tuple[tuple[exp.Expr, Scan], ...]
 
 @dataclass(frozen=True)
 class _Whole:
-    """The whole plan, and the plans of the views that it reads."""
+    """The whole plan, the plans of the views that it reads, and the numbers of further scans."""
 
     root: Node
     rows_of: RowsOf
+    numbers: Iterator[int]
+
+
+def _whole(root: Node, rows_of: RowsOf) -> _Whole:
+    last = max(int(part.input.removeprefix("i")) for part in walk(root) if isinstance(part, Scan))
+    return _Whole(root, rows_of, count(last + 1))
+
+
+def on_event_time(root: Project, rows_of: RowsOf) -> Project:
+    """Return the plan of a query in which temporal joins by event time have their final rows alone.
+
+    Raises Error 0A000 for one without watermarks of both sides.
+    """
+    if not any(_event_time(node) is not None for node in walk(root)):
+        return root
+    return replace(root, input=_with_final_rows(root.input, _whole(root, rows_of)))
+
+
+def _event_time(node: Node) -> str | None:
+    """Return the field of a join's left side as of whose time the right side is joined."""
+    parts = node.conjuncts if isinstance(node, Join) else ()
+    return next((part.this.name for part in parts if part.meta.get(EVENT_TIME)), None)
+
+
+def _with_final_rows(node: Node, whole: _Whole) -> Node:
+    if node.inputs:
+        node = with_inputs(node, tuple(_with_final_rows(each, whole) for each in node.inputs))
+    name = _event_time(node)
+    if name is None:
+        return node
+    traces = _traced(node, column(name), whole)
+    if not traces:
+        raise Error(
+            "a temporal join by event time requires the watermark column of its left side",
+            errors.FEATURE_NOT_SUPPORTED,
+            hint="Declare a WATERMARK for the column in FOR SYSTEM_TIME AS OF.",
+        )
+    return picked(_closed_only(node, name, traces, whole), node.fields)
 
 
 def on_window_close(root: Project, rows_of: RowsOf) -> Project:
@@ -72,7 +111,7 @@ def on_window_close(root: Project, rows_of: RowsOf) -> Project:
 
     Raises Error 0A000 without a watermark to close them.
     """
-    return replace(root, input=_closing(root.input, _Whole(root, rows_of)))
+    return replace(root, input=_closing(root.input, _whole(root, rows_of)))
 
 
 def _closing(node: Node, whole: _Whole, met: tuple[exp.Expr, ...] = ()) -> Node:
@@ -364,11 +403,10 @@ def _closed_only(
     node: Node, key: str, traces: _Traces, whole: _Whole, is_below: type[exp.Predicate] = exp.LT
 ) -> Filter:
     """Return the rows whose key is below each of the expressions at the watermarks."""
-    first = 1 + max(int(part.input.removeprefix("i")) for part in walk(whole.root) if isinstance(part, Scan))
     type_ = next(f.type for f in node.fields if f.name == key)
     for place, (expression, scan) in enumerate(traces):
         bound = Item("_bound" if place == 0 else f"_bound_{place}", expression, type_)
-        at_watermark = _at_watermark(scan, bound, f"i{first + place}")
+        at_watermark = _at_watermark(scan, bound, f"i{next(whole.numbers)}")
         condition = is_below(this=typed_column(key, type_), expression=typed_column(bound.name, type_))
         node = Filter(Join(node, at_watermark, None), condition)
     assert isinstance(node, Filter)

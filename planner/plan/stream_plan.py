@@ -28,7 +28,7 @@ from sparkwave.planner.bind.time_zones import with_zones
 from sparkwave.planner.bind.untyped import type_literals
 from sparkwave.planner.bind.wide_literals import ARITHMETIC, BITWISE, beside_constants, widen
 from sparkwave.planner.build.view_query import build
-from sparkwave.planner.build.window_close import on_window_close
+from sparkwave.planner.build.window_close import on_event_time, on_window_close
 from sparkwave.planner.definitions.sinks import planned_sink, target_of
 from sparkwave.planner.definitions.view_options import read_options
 from sparkwave.planner.functions.aggregates import is_aggregate, with_numeric_spreads
@@ -242,6 +242,7 @@ def _planned(
     version = since.PLANNER if made is None else made.planner
     scope = replace(scope, planner=version)
     root = _built(streaming, catalog, scope, version >= since.ESCAPED_NAMES)
+    root = on_event_time(root, partial(_rows_of, catalog))
     if streaming.emits_on_window_close:
         root = on_window_close(root, partial(_rows_of, catalog))
     width = len(root.items)
