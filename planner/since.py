@@ -30,6 +30,7 @@ ZONES_OF_DATES = 15  # a date at a time zone is a time without one, 'UTC+3' is w
 WIDE_ARRAYS = 15  # int[] || 3.5 is numeric[]; before, it was int[], and the element was rounded
 TIMES_OF_SERIES = 15  # a series of dates is one of times with time zone; before, its times were cut to dates
 FINAL_JOINS = 16  # EMIT ON WINDOW CLOSE waits for both sides of a join; before, for one alone
+TEMPORAL_VIEWS = 16  # a temporal join with a view that stores nothing is refused; before, it was any other join
 WIDE_BITS = 14  # the same as WIDE_LITERALS for & | #
 
 _VERSION: ContextVar[int] = ContextVar("planner", default=PLANNER)

@@ -180,3 +180,13 @@ def test_views_that_emit_on_window_close_keep_what_closes_them(nexmark: Catalog)
     assert scans == [3, 4]
     with pytest.raises(Error, match="cannot be executed"):
         made_by(PLANNER, query.replace("b.date_time = a.date_time", "b.auction = a.id"), timed)
+
+
+def test_temporal_joins_with_views_stay_other_joins(nexmark: Catalog) -> None:
+    view = Relation(8, "dev", "public", "sold", "view", nexmark.find("dev", "public", "auction").columns, (),
+                    "CREATE VIEW sold AS SELECT * FROM auction", True)  # fmt: skip
+    with_view = replace(nexmark, relations=(*nexmark.relations, view))
+    query = "SELECT b.price FROM bid b JOIN sold FOR SYSTEM_TIME AS OF PROCTIME() AS s ON b.auction = s.id"
+    assert not any(getattr(node, "is_temporal", False) for node in walk(made_by(15, query, with_view).root))
+    with pytest.raises(Error, match='a temporal join with the view "sold"'):
+        made_by(PLANNER, query, with_view)

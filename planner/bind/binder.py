@@ -330,6 +330,10 @@ def _resolve_tables(
     for table in _base_tables(tree):
         relation = resolve_readable(catalog, scope, name_of(table))
         if relation.is_view:
+            if is_temporal(table) and since.is_since(since.TEMPORAL_VIEWS):
+                message = f'a temporal join with the view "{relation.name}" is not supported'
+                hint = "Make it a materialized view, or join the table that it reads."
+                raise Error(message, errors.FEATURE_NOT_SUPPORTED, hint=hint, position=position_of(table))
             subquery = reference(relation, table, catalog)
             without_collations(subquery)
             check(subquery.this)
