@@ -61,7 +61,11 @@ the first 54 were copied without their comments, but those about licences, with 
 in four a record was changed or left out. Of their 255 queries 205 (80 %) gave RisingWave's rows at first, 213 (84 %)
 after what differed was looked at; of the statements that succeed 763 of 815, of those that fail 82 of 96, with its
 words where they are asked for 40 of 62. Of the other 42 queries 11 are about compaction groups of RisingWave's storage,
-7 about structs without fields, 6 about tables with map. What differs:
+7 about structs without fields, 6 about tables with map.
+
+Of 52 files about watermarks over joins, temporal joins, sinks into tables, structs that change, SQL functions,
+subqueries and clients' catalogs the doubtful parts were copied, and such queries made into views beside them: 110 of
+139 queries (79 %) gave RisingWave's rows at first, 117 (84 %) now. What differs in all of these:
 
 - types that are not there: int256, uint256, vector, variant, nanoseconds of timestamps; NaN, infinity and numbers
   beyond 19 digits of decimals;
