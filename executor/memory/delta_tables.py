@@ -8,7 +8,7 @@ Others are temporary tables.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 import numpy
@@ -30,7 +30,7 @@ _KEPT = f"{BUFFER}.{DELTAS_SCHEMA}."
 class _Table:
     """A table may stay while `form`, which identifies its columns, is equal; None for a temporary table.
 
-    `gone` counts its deleted rows.
+    `gone` counts its deleted rows. Rows are deleted after their epoch, when clients see it already.
     """
 
     form: object
@@ -74,9 +74,9 @@ def fill_table(cursor: Cursor, name: str, query: str, form: object, execute: Cal
     table = _kept(cursor, name, form)
     if table is None:
         return _make_kept(cursor, name, query, form)
-    row = first_row(execute(cursor, f"DELETE FROM {name}", f"INSERT INTO {name} {query}"))
+    row = first_row(execute(cursor, *_emptying(name, table), f"INSERT INTO {name} {query}"))
     assert row is not None
-    _TABLES[cursor][name] = replace(table, rows=row[0])
+    _TABLES[cursor][name] = _Table(form, row[0], table.written)
     return int(row[0])
 
 
@@ -97,9 +97,9 @@ def fill_changes(cursor: Cursor, name: str, query: str, form: object, hashed: st
         _make_kept(cursor, name, query, form)
         return count_signs(cursor, name), sum_changes(cursor, name, hashed)
     filling = f'INSERT INTO {name} {query} RETURNING _weight, {hashed} AS "?hash"'
-    found = run(cursor, f"DELETE FROM {name}", filling).fetchnumpy()
+    found = run(cursor, *_emptying(name, table), filling).fetchnumpy()
     weights, hashes = numpy.asarray(found["_weight"]), numpy.asarray(found["?hash"])
-    _TABLES[cursor][name] = replace(table, rows=len(weights))
+    _TABLES[cursor][name] = _Table(form, len(weights), table.written)
     removed = int(numpy.count_nonzero(weights < 0))
     return (removed, len(weights) - removed), int((hashes * weights.astype(numpy.uint64)).sum())
 
@@ -121,14 +121,17 @@ def sum_changes(cursor: Cursor, changes: str, hashed: str) -> int:
 
 
 def _kept(cursor: Cursor, name: str, form: object) -> _Table | None:
-    """Return a table that may be emptied and filled again, or None.
+    """Return a table that may be filled again, or None.
 
     It is forgotten until it is filled, so that a failure leads to a new table.
     """
     table = _TABLES.get(cursor, {}).pop(name, None)
-    if table is None or table.form != form:
-        return None
-    return replace(table, rows=0, gone=table.gone + table.rows)
+    return table if table is not None and table.form == form else None
+
+
+def _emptying(name: str, table: _Table) -> list[str]:
+    """Return the statement that deletes the rows of an epoch that is computed once more."""
+    return [f"DELETE FROM {name}"] if table.rows else []
 
 
 def drop_later(cursor: Cursor, name: str) -> None:
@@ -142,7 +145,7 @@ def forget_table(cursor: Cursor, name: str) -> None:
 
 
 def drop_tables(cursor: Cursor, may_stay: bool = False) -> None:
-    """Drop the temporary tables of the cursor. Tables that may stay do so with `may_stay`; worn ones are made anew."""
+    """Drop the temporary tables of the cursor. With `may_stay` others are emptied, or made anew if worn."""
     tables = _TABLES.get(cursor, {})
     temporary = [name for name, table in tables.items() if table.form is None]
     if temporary:
@@ -152,10 +155,16 @@ def drop_tables(cursor: Cursor, may_stay: bool = False) -> None:
     if not may_stay:
         _define_all(cursor, (f"DROP TABLE IF EXISTS {name}" for name in tables))
         tables.clear()
-    elif any(table.written > WORN_ROWS for table in tables.values()):
+        return
+    if any(table.written > WORN_ROWS for table in tables.values()):
         worn = [name for name, table in tables.items() if table.written > _HALF_WORN_ROWS]
         _define_all(cursor, (f"CREATE OR REPLACE TABLE {name} AS FROM {name} LIMIT 0" for name in worn))
         tables |= {name: _Table(tables[name].form, 0) for name in worn}
+    if filled := {name: table for name, table in tables.items() if table.rows}:
+        for name in filled:
+            del tables[name]  # it is made anew if it cannot be emptied
+        run(cursor, *(f"DELETE FROM {name}" for name in filled))
+        tables |= {name: _Table(table.form, 0, table.written) for name, table in filled.items()}
 
 
 def _define_all(cursor: Cursor, statements: Iterable[str]) -> None:
