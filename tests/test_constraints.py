@@ -30,6 +30,32 @@ def test_as_postgresql(both: tuple[Connection, Connection]) -> None:
     assert details[0] == details[1] == "Failing row contains (2019-05-05, 1.50, null)."
 
 
+_CHANGES = (
+    "UPDATE broken SET b = -1 WHERE a = 2", "UPDATE broken SET c = NULL", "UPDATE broken SET c = c || d WHERE a = 2",
+    "UPDATE broken SET c = v.c FROM (VALUES (1, NULL)) AS v (a, c) WHERE v.a = broken.a",
+    "MERGE INTO broken USING (VALUES (2, NULL::text)) AS v (a, c) ON v.a = broken.a "
+    "WHEN MATCHED THEN UPDATE SET c = v.c WHEN NOT MATCHED THEN DO NOTHING",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("atomic", ["off", "on"])
+def test_changes_name_what_they_break(both: tuple[Connection, Connection], atomic: str) -> None:
+    both[0].execute(f"SET atomic_transactions = {atomic}".encode())
+    for each in both:
+        each.execute("DROP TABLE IF EXISTS broken")
+        each.execute("CREATE TABLE broken (a int PRIMARY KEY, b int CHECK (b > 0), c text NOT NULL, d text)")
+        each.execute("INSERT INTO broken VALUES (1, 1, 'x', 'y'), (2, 2, 'z', NULL)")
+    for change in _CHANGES:
+        found = []
+        for each in both:
+            with pytest.raises(psycopg.errors.IntegrityError) as refused:
+                each.execute(change.encode())
+            diag = refused.value.diag
+            names = diag.table_name, diag.column_name, diag.constraint_name
+            found.append((diag.sqlstate, diag.message_primary, diag.message_detail, names))
+        assert found[0] == found[1]
+
+
 def test_copy_and_prepared_and_atomic(connection: Connection) -> None:
     connection.execute("CREATE TABLE checked (id int CHECK (id > 0), v varchar(3))")
     for bad, error in (((0, "a"), "CheckViolation"), ((1, "long"), "StringDataRightTruncation")):

@@ -1,18 +1,16 @@
 -- PostgreSQL's catalog functions as macros. planner.batch.pg_compat sends calls here by name.
 
--- Parts of a qualified or quoted name, folded as identifiers are; n counts parts from the end.
-CREATE OR REPLACE MACRO pgf.name_part(s, n) AS
-    CASE WHEN regexp_extract_all(s, '"(?:[^"]|"")*"|[^."]+')[-n] LIKE '"%'
-         THEN replace(trim(regexp_extract_all(s, '"(?:[^"]|"")*"|[^."]+')[-n], '"'), '""', '"')
-         ELSE lower(trim(regexp_extract_all(s, '"(?:[^"]|"")*"|[^."]+')[-n])) END;
+-- Parts of a qualified or quoted name, folded as identifiers are; n counts parts from the end. The macros name their
+-- arguments as seldom as they can: calls in each other, as in SQLAlchemy's queries, grow by the product.
+CREATE OR REPLACE MACRO pgf.name_part(s, n) AS list_transform(regexp_extract_all(s, '"(?:[^"]|"")*"|[^."]+'),
+    lambda __part: if(__part LIKE '"%', replace(trim(__part, '"'), '""', '"'), lower(trim(__part))))[-n];
 
 -- reg* types: `_in` turns a name into an OID, `_out` an OID into a name. `path` lists the schemas searched in order.
 CREATE OR REPLACE MACRO pgf.to_regclass(s, path) AS coalesce(
     try_cast(s AS UINTEGER),
     (SELECT arg_min(__oid, coalesce(list_position(path, __schema), 0)) FROM pgf._class
      WHERE __name = pgf.name_part(s, 1) AND pgf.in_session(__database)
-       AND CASE WHEN pgf.name_part(s, 2) IS NULL THEN list_contains(path, __schema)
-                ELSE __schema = pgf.name_part(s, 2) END));
+       AND coalesce(__schema = pgf.name_part(s, 2), list_contains(path, __schema))));
 CREATE OR REPLACE MACRO pgf.regclass_in(s, path) AS
     coalesce(pgf.to_regclass(s, path), error('relation "' || replace(s, '"', '') || '" does not exist')::UINTEGER);
 CREATE OR REPLACE MACRO pgf.regclass_out(o, path) AS CASE WHEN o = 0 THEN '-' ELSE coalesce(

@@ -353,12 +353,17 @@ CREATE OR REPLACE MACRO pg.subtract(x DATE, y DATE) AS (x - y)::INTEGER,
 -- DuckDB's.
 CREATE OR REPLACE MACRO pg._float_text(s, digits) AS
     CASE WHEN s IN ('inf', '-inf', 'nan') THEN replace(replace(s, 'inf', 'Infinity'), 'nan', 'NaN')
+         WHEN contains(s, 'e+') AND digits = 15 AND abs(s::DOUBLE) < 1e38 AND pg._is_between(s) THEN
+              format('{:.' || (strpos(s, 'e') - strpos(s, '.')) || 'e}', s::DOUBLE)
          WHEN contains(s, 'e') THEN s
          WHEN length(ltrim(split_part(s, '.', 1), '-')) > digits THEN
               regexp_replace(regexp_replace(
-                  regexp_replace(s, '^(-?[0-9])([0-9]*)\.0$', '\1.\2'), '0+$', ''), '\.$', '')
+                  regexp_replace(s, '^(-?[0-9])([0-9]*)\.([0-9]+)$', '\1.\2\3'), '0+$', ''), '\.$', '')
               || 'e+' || lpad((length(ltrim(split_part(s, '.', 1), '-')) - 1)::VARCHAR, 2, '0')
          ELSE regexp_replace(s, '\.0$', '') END;
+-- Whether a text of a double with an exponent is as near to another double: PostgreSQL then shows another digit.
+CREATE OR REPLACE MACRO pg._is_between(s) AS abs(s::HUGEINT - s::DOUBLE::HUGEINT) * 2
+    >= (nextafter(abs(s::DOUBLE), 'inf'::DOUBLE) - abs(s::DOUBLE))::HUGEINT;
 CREATE OR REPLACE MACRO pg._signed(n, unit, before) AS
     CASE WHEN n = 0 THEN NULL ELSE if(n > 0 AND before < 0, '+', '') || n || ' ' || unit || if(n = 1, '', 's') END;
 CREATE OR REPLACE MACRO pg._clock(us, before) AS
@@ -538,7 +543,12 @@ CREATE OR REPLACE MACRO pg.substring
 CREATE OR REPLACE MACRO pg._characters(n) AS
     if(n > 268435455, pg.raise('54000', 'requested length too large'), pg._most(n, 0)::INTEGER);
 CREATE OR REPLACE MACRO pg.repeat(s, n) AS
-    repeat(s, if(strlen(s)::HUGEINT * n > 1073741823, pg.raise('54000', 'requested length too large'), n));
+    repeat(s, if(strlen(s)::HUGEINT * n::INTEGER > 1073741823, pg.raise('54000', 'requested length too large'),
+                 n::INTEGER));
+CREATE OR REPLACE MACRO pg._step(s) AS
+    list_extract([s], if(s = s - s, pg.raise('22023', 'step size cannot equal zero'), 1));
+CREATE OR REPLACE MACRO pg._offset(n) AS
+    if(n::BIGINT < 0, pg.raise('2201X', 'OFFSET must not be negative'), n::BIGINT);
 CREATE OR REPLACE MACRO pg.lpad
     (s, n) AS lpad(s, pg._characters(n), ' '),
     (s, n, f) AS CASE WHEN f = '' THEN left(s, pg._most(n, 0)) ELSE lpad(s, pg._characters(n), f) END;
@@ -618,7 +628,8 @@ CREATE OR REPLACE MACRO pg.pgp_sym_decrypt_bytea
 CREATE OR REPLACE MACRO pg.is_json(s, kind) AS CAST(sparkwave_is_json(s, kind) AS BOOLEAN);
 CREATE OR REPLACE MACRO pg.unistr(s) AS CAST(pg._told(sparkwave_unistr(s, '')) AS VARCHAR);
 CREATE OR REPLACE MACRO pg.is_normalized(s, form) AS CAST(sparkwave_is_normalized(s, form) AS BOOLEAN);
-CREATE OR REPLACE MACRO pg.format_of(template, texts) AS CAST(pg._told(sparkwave_format(template, texts)) AS VARCHAR);
+CREATE OR REPLACE MACRO pg.format_of(template, texts) AS
+    CAST(pg._told(sparkwave_format(template, coalesce(texts, []))) AS VARCHAR);
 CREATE OR REPLACE MACRO pg.sha256(s) AS unhex(sha256(s));
 CREATE OR REPLACE MACRO pg.sha1(s) AS unhex(sha1(s));
 -- Cyclic redundancy checks of 32 bits, by four bits at a time, the lower four of each byte first.

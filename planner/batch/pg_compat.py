@@ -43,6 +43,7 @@ from sparkwave.planner.batch.pg_names import (
 from sparkwave.planner.batch.row_functions import bigint_as_integer, is_of_integers, lateral_series, with_numeric_series
 from sparkwave.planner.bind.output_names import FUNCTION_NODES, output_name
 from sparkwave.planner.functions.operators import as_call
+from sparkwave.planner.functions.scalar_functions import ours
 from sparkwave.planner.parse import parameter_runs
 from sparkwave.planner.parse.parameter_runs import PARAMETER_MARK
 
@@ -203,7 +204,20 @@ def _series(node: exp.ExplodingGenerateSeries, context: Context) -> exp.Expr | N
     """Rewrite `generate_series(..)` in a select list."""
     if isinstance(node.parent, exp.Table | exp.Lateral):
         return None
+    step = written = node.args.get("step")
+    while isinstance(written, exp.Neg | exp.Cast | exp.Interval | exp.Paren):
+        written = written.this
+    if step is not None and not (isinstance(written, exp.Literal) and re.search("[1-9]", written.name)):
+        node.set("step", ours("_step", step))  # DuckDB gives no rows for a step of zero
     return bigint_as_integer(node) if is_of_integers(node) else with_numeric_series(node)
+
+
+def _offset(node: exp.Offset, context: Context) -> exp.Expr | None:
+    """Check the number of rows, unless it is written: DuckDB's error does not tell OFFSET from LIMIT."""
+    rows = node.expression
+    if not isinstance(rows, exp.Literal):
+        node.set("expression", ours("_offset", rows))
+    return None
 
 
 def _grouping(node: exp.Grouping, context: Context) -> exp.Expr:
@@ -420,6 +434,7 @@ _RULES: dict[type[exp.Expr], Callable[..., exp.Expr | None]] = {
     exp.Group: _group,
     exp.Unnest: _unnest,
     exp.ExplodingGenerateSeries: _series,
+    exp.Offset: _offset,
     exp.Lateral: _lateral_function,
     exp.Grouping: _grouping,
     exp.Column: _column,

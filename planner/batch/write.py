@@ -226,8 +226,11 @@ def plan_change(
     environment: Environment,
     oids: tuple[int, ...] = (),
     by_places: bool = False,
+    in_steps: bool = False,
 ) -> Change:
     """Plan an UPDATE or DELETE; with `by_places` its query has the places of few rows, if it names their keys.
+
+    With `in_steps` it is a query of the rows to change in any case.
 
     Raises Error 0A000 for an append-only table or a column of the key, 42703.
     """
@@ -255,7 +258,9 @@ def plan_change(
         raise Error(f'column "{name}" can only be updated to DEFAULT', errors.GENERATED_ALWAYS, detail=detail)
     computed = generated_columns(target) if values else ()
     whens, assigned = (tree.key.upper(),), (*values, *(column.name for column in computed))
-    needs_steps = bool(computed or checked_with(target, values)) or (isinstance(statement, Update) and not values)
+    needs_steps = (
+        in_steps or bool(computed or checked_with(target, values)) or (isinstance(statement, Update) and not values)
+    )
     is_alone = not other_tables(tree) and not environment.overlays and not target.is_renamed
     has_places = (
         by_places and is_alone and (bool(values) or isinstance(statement, Delete)) and _names_keys(tree, target)

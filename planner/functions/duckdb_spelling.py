@@ -1394,6 +1394,15 @@ def _format(arguments: _Args) -> exp.Expr:
     return duckdb_call("concat", *parts)
 
 
+def _format_of(arguments: _Args) -> exp.Expr:
+    """Return format of the elements of an array."""
+    template, array = arguments
+    type_ = type_of_part(array)
+    element = exp.column(ELEMENT)
+    element.type = data_type(type_.element) if type_ is not None else None
+    return ours("format_of", template, of_each(array, _output(element)))
+
+
 _SPECIFIER = re.compile(r"%(?:(\d+)\$)?(-)?(\d+|\*(?:\d+\$)?)?(.|$)", re.DOTALL)
 
 
@@ -1589,6 +1598,7 @@ _BUILDERS: dict[str, Callable[[_Args], exp.Expr]] = {
     "convert_to": encodings.convert_to,
     "div": lambda arguments: ours("div_quotients" if QUOTIENT in map(type_of_part, arguments) else "div", *arguments),
     "format": _format,
+    "format_of": _format_of,
     "substring": _substring,
     "regexp_substr": _regexp_substr,
     "regexp_replace": _regexp_replace,

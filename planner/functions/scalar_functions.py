@@ -241,6 +241,7 @@ FUNCTIONS: dict[str, Function] = {
     "quote_literal": F(VARCHAR),
     "quote_nullable": F(VARCHAR),
     "format": F(VARCHAR),
+    "format_of": F(VARCHAR),
     "regexp_replace": F(VARCHAR),
     "regexp_match": F(_TEXTS),
     "regexp_split_to_array": F(_TEXTS),

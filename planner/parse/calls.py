@@ -197,7 +197,10 @@ def _as_called(call: Any) -> Any:
 
 
 def _spread(call: exp.Anonymous) -> exp.Anonymous:
-    """Return a call with the elements of its VARIADIC array as arguments; concat of another expression joins it."""
+    """Return a call with the elements of its VARIADIC array as arguments, or of another array as far as it can be.
+
+    Joined for concat and concat_ws, as texts for format.
+    """
     array, before, name = call.expressions[-1].this, call.expressions[:-1], call.name.lower()
     if isinstance(array, exp.Array) and array.expressions:
         call.set("expressions", [*before, *array.expressions])
@@ -207,6 +210,10 @@ def _spread(call: exp.Anonymous) -> exp.Anonymous:
         joined = exp.Anonymous(this="array_to_string", expressions=[array, *separators]).update_positions(call)
         joined.meta["name"] = name
         return joined
+    if name == "format" and len(before) == 1:
+        formatted = exp.Anonymous(this="format_of", expressions=[*before, array]).update_positions(call)
+        formatted.meta["name"] = name
+        return formatted
     return call
 
 

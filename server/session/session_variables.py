@@ -24,6 +24,7 @@ _REPORTED = {
     "DateStyle": "datestyle",
     "IntervalStyle": "intervalstyle",
     "bytea_output": "bytea_output",
+    "extra_float_digits": "extra_float_digits",
 }
 _FIXED = {"standard_conforming_strings": "on", "integer_datetimes": "on", "server_encoding": "UTF8"}
 
@@ -130,7 +131,7 @@ class SessionVariables:
         self.restore({name: value for name, value in self.assigned.items() if name in kept})
 
     def reported(self) -> dict[str, str]:
-        """Return bytea_output and the parameters for ParameterStatus; the same object until a parameter changes."""
+        """Return the parameters for ParameterStatus and UNREPORTED ones; the same object until a parameter changes."""
         defaults = self._context.store.catalog.parameters
         if self._reported is None or self._reported_defaults is not defaults:
             self._reported = {name: self.get(variable) for name, variable in _REPORTED.items()} | _FIXED

@@ -143,7 +143,7 @@ SESSION: dict[str, Variable] = {
         Variable("client_min_messages", "notice", _LEVEL, "The least important messages that are sent"),
         Variable("datestyle", "ISO, MDY", date_style, "Text format of dates that are sent", is_partial=True),
         Variable("intervalstyle", "postgres", one_of(*INTERVAL_STYLES), "Text format of intervals that are sent"),
-        Variable("extra_float_digits", "1", integer(-15, 3), "Floats are always printed exactly"),
+        Variable("extra_float_digits", "1", integer(-15, 3), "Digits of floats that are sent; above 0, all"),
         Variable("bytea_output", "hex", one_of("hex", "escape"), "Text format of bytea that is sent"),
         Variable("password_encryption", "scram-sha-256", one_of("scram-sha-256"), "What passwords are kept as"),
         Variable("search_path", '"$user", public', schemas, "Where unqualified names are looked up"),

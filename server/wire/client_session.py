@@ -60,7 +60,7 @@ class ClientSession(Protocol):
         """Return the seconds to wait for the client's next message and the FATAL error after them; None: no limit."""
 
     def parameters(self) -> dict[str, str]:
-        """Return bytea_output and the parameters for ParameterStatus; the same object until a parameter changes."""
+        """Return the parameters for ParameterStatus and UNREPORTED ones; the same object until a parameter changes."""
 
     def cancel(self) -> None:
         """Stop the running statement, which then raises Error 57014. Called from another thread."""

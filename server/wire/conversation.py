@@ -34,7 +34,7 @@ from sparkwave.server.wire.copy_binary import BinaryCopyParser, binary_rows
 from sparkwave.server.wire.copy_text import CopyParser, copy_rows
 from sparkwave.server.wire.result import BadValue, CopySink, Notice, Result, ResultColumn
 from sparkwave.server.wire.row_messages import data_rows
-from sparkwave.server.wire.text_style import BYTEA_OUTPUT, TextStyle, style_of
+from sparkwave.server.wire.text_style import UNREPORTED, TextStyle, style_of
 
 logger = logging.getLogger(__name__)
 
@@ -155,7 +155,7 @@ class Conversation:
         if current is self._reported:
             return
         for name, value in current.items():
-            if self._reported.get(name) != value and name != BYTEA_OUTPUT:
+            if self._reported.get(name) != value and name not in UNREPORTED:
                 self._send(m.PARAMETER_STATUS, m.cstring(name) + m.cstring(value, self._encoding))
         self._reported = current
 

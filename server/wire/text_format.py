@@ -1,6 +1,6 @@
 """Converts Arrow arrays to Postgres' text output, a column at a time.
 
-Each type prints as by PostgreSQL's `*_out` functions under a `TextStyle`, with extra_float_digits 1; see its docs,
+Each type prints as by PostgreSQL's `*_out` functions under a `TextStyle`; see its docs,
 "Data Types". The Arrow type selects the printer, after `conform` has cast the array to the Arrow type of the SQL type.
 """
 
@@ -108,14 +108,17 @@ def _integer(array: pa.Array, _type: Type, _style: TextStyle) -> pa.Array:
     return array.cast(pa.string())
 
 
-def _float(array: pa.Array, type: Type, _style: TextStyle) -> pa.Array:
-    """The shortest digits that read back as the same value.
+def _float(array: pa.Array, type: Type, style: TextStyle) -> pa.Array:
+    """The shortest digits that read back as the same value, or as many as the style says.
 
-    Arrow prints them too, but changes to an exponent elsewhere.
+    Arrow prints the shortest ones too, but changes to an exponent elsewhere.
     """
     if type.name == "numeric":
         values = array.to_pylist()
         return pa.array([None if v is None else format(Decimal(repr(v)), "f") for v in values], pa.string())
+    if style.float_digits <= 0:
+        digits = max(1, (6 if pa.types.is_float32(array.type) else 15) + style.float_digits)
+        return pa.array([None if v is None else _rounded_text(v, digits) for v in array.to_pylist()], pa.string())
     text = array.cast(pa.string())
     size = np.abs(array.fill_null(1).to_numpy(zero_copy_only=False))
     high = 1e6 if pa.types.is_float32(array.type) else 1e10
@@ -126,6 +129,10 @@ def _float(array: pa.Array, type: Type, _style: TextStyle) -> pa.Array:
     values = array.filter(mask)
     each = values.to_numpy(zero_copy_only=False) if high == 1e6 else values.to_pylist()
     return patch(text, mask, map(float_text, each))
+
+
+def _rounded_text(value: float, digits: int) -> str:
+    return f"{value:.{digits}g}" if np.isfinite(value) else float_text(value)
 
 
 def float_text(value: float | np.float32) -> str:

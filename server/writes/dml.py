@@ -8,6 +8,7 @@ from functools import partial
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.lake.translation import DuckDBError, translate
 from sparkwave.catalog.model import Column, Relation
 from sparkwave.catalog.names import ROW
 from sparkwave.catalog.types import duckdb_type
@@ -130,16 +131,16 @@ def _plan_insert(session: Session, statement: Insert, oids: tuple[int, ...]) -> 
 
 
 def _plan_change(
-    session: Session, statement: Update | Delete | Merge, oids: tuple[int, ...]
+    session: Session, statement: Update | Delete | Merge, oids: tuple[int, ...], in_steps: bool = False
 ) -> tuple[Relation, Change]:
     target = _target_of(session, statement)
 
     def make(environment: Environment) -> Change:
         if isinstance(statement, Merge):
             return plan_merge(statement, target, environment, oids)
-        return plan_change(statement, target, environment, oids, writes_places(session.context, target))
+        return plan_change(statement, target, environment, oids, writes_places(session.context, target), in_steps)
 
-    planned = session.plan(statement, oids, make).change
+    planned = make(session.environment) if in_steps else session.plan(statement, oids, make).change
     assert planned is not None
     return target, planned
 
@@ -208,9 +209,24 @@ def change(
     session: Session, statement: Update | Delete | Merge, oids: tuple[int, ...], values: tuple[object, ...]
 ) -> Result:
     """Run an UPDATE, DELETE or MERGE. Raises Error 21000 when a MERGE changes a row twice."""
+    try:
+        return _change(session, statement, oids, values)
+    except DuckDBError as error:
+        if translate(error).sqlstate != errors.NOT_NULL_VIOLATION:
+            raise
+        return _change(session, statement, oids, values, in_steps=True)  # which finds the row to name
+
+
+def _change(
+    session: Session,
+    statement: Update | Delete | Merge,
+    oids: tuple[int, ...],
+    values: tuple[object, ...],
+    in_steps: bool = False,
+) -> Result:
     if session.transaction.block is not None:
         session.transaction.block.overlay(_target_of(session, statement))
-    target, planned = _plan_change(session, statement, oids)
+    target, planned = _plan_change(session, statement, oids, in_steps)
     batch = planned.batch
     cursor = session.cursor()
     with session.interrupting(cursor, batch.sql):
@@ -218,13 +234,13 @@ def change(
         returned: tuple[ResultColumn, ...] = ()
         pace(session, target, 0)
 
-        def stage() -> int:
+        def stage(store: Store) -> int:
             nonlocal returned
             with execution.drawing(session, cursor, batch.draws):
                 cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {CHANGED} AS {batch.sql}", given)
             if planned.assigned or planned.numbers("INSERT"):
                 compute_generated(session.environment, cursor, target, CHANGED)
-            _check_updated(session, cursor, target, planned)
+            _check_updated(session, cursor, store, planned)
             if isinstance(statement, Merge):
                 _refuse_repeated(cursor)
             else:
@@ -240,17 +256,17 @@ def change(
                     with execution.drawing(session, cursor, batch.draws):
                         count = scalar(cursor, batch.sql, given)
                 else:
-                    count = stage()
+                    count = stage(store)
                     _apply(session, cursor, store, planned)
         session.context.dml_pace.spend(target.id, count)
         return _result(session, cursor, f"{type(statement).__name__.upper()} {count}", returned)
 
 
-def _check_updated(session: Session, cursor: Cursor, target: Relation, planned: Change) -> None:
+def _check_updated(session: Session, cursor: Cursor, store: Store, planned: Change) -> None:
     """Raise the errors of `check_rows` for the rows after an UPDATE."""
     if (numbers := planned.numbers("UPDATE")) and planned.assigned:
         which = f'"{WHEN}" IN ({numbers})'
-        check_rows(session.environment, cursor, target, CHANGED, planned.assigned, which)
+        check_rows(session.environment, cursor, store.target, CHANGED, planned.assigned, which, store.rows)
 
 
 def _apply(session: Session, cursor: Cursor, store: Store, planned: Change) -> None:

@@ -12,8 +12,11 @@ from sparkwave.catalog.modifiers import TO_MODIFIER, modifier_of_length
 from sparkwave.catalog.names import quote
 from sparkwave.planner.batch.query import Environment
 from sparkwave.planner.batch.values import condition_text, null_message
+from sparkwave.planner.batch.write import ROW
 from sparkwave.planner.parse.generated import columns_read
 from sparkwave.server.wire.text_format import text_array
+
+_NUMBER = '"?number"'
 
 
 def check_rows(
@@ -23,12 +26,14 @@ def check_rows(
     rows: str,
     columns: Collection[str] | None = None,
     which: str = "true",
+    stored: str | None = None,
 ) -> None:
     """Raise Error 22001, 23502 or 23514 for a row, in a temporary table, that breaks a constraint of `target`.
 
     The temporary table `rows` has the lake's column names; `which` is the condition of the rows to check. With
     `columns`, only constraints on those columns count; None means all. As in PostgreSQL, blanks beyond the n of
-    varchar(n) are cut off, and times are cut or rounded to the type's fields and digits.
+    varchar(n) are cut off, and times are cut or rounded to the type's fields and digits. The rows may lack columns that
+    `stored`, the table's rows, has by `?row`.
     """
     looked_at = [column for column in target.visible if columns is None or column.name in columns]
     _fit_times(cursor, target, rows, looked_at, which)
@@ -65,13 +70,13 @@ def check_rows(
             condition = f"{quote(column.lake_name)} IS NOT NULL"
             error = Error(null_message(column, target), errors.NOT_NULL_VIOLATION)
             error.concerned = Concerned(target.schema, target.name, column=column.name)
-            raise _failed(error, cursor, target.visible, rows, condition) if columns is None else error
+            raise _failed(error, cursor, target, rows, f"NOT ({condition}) AND {which}", stored)
     for check, condition in zip(checks, conditions, strict=True):
         if next(is_wrong):
             message = f'new row for relation "{target.name}" violates check constraint "{check.name}"'
             error = Error(message, errors.CHECK_VIOLATION)
             error.concerned = Concerned(target.schema, target.name, constraint=check.name)
-            raise _failed(error, cursor, target.visible, rows, condition) if columns is None else error
+            raise _failed(error, cursor, target, rows, f"NOT ({condition}) AND {which}", stored)
 
 
 def _fit_times(cursor: Cursor, target: Relation, rows: str, columns: Collection[Column], which: str) -> None:
@@ -105,11 +110,17 @@ def _placed(error: Error, row: int, column: Column | None = None, value: object 
     return error
 
 
-def _failed(error: Error, cursor: Cursor, columns: tuple[Column, ...], rows: str, condition: str) -> Error:
-    """The error with the first row for which a condition is false, in PostgreSQL's words."""
-    listed = ", ".join(["rowid", *(quote(column.lake_name) for column in columns)])
-    first = f"SELECT {listed} FROM {rows} WHERE NOT ({condition}) ORDER BY rowid LIMIT 1"
-    number, *values = cursor.execute(first).to_arrow_table().columns
+def _failed(error: Error, cursor: Cursor, target: Relation, rows: str, condition: str, stored: str | None) -> Error:
+    """The error with the first row for which a condition is true, in PostgreSQL's words."""
+    columns = target.visible
+    failing = f"(FROM {rows} SELECT rowid AS {_NUMBER}, * WHERE {condition} ORDER BY rowid LIMIT 1) AS failing"
+    origin = dict.fromkeys((column.lake_name for column in columns), "failing")
+    if stored is not None:
+        failing += f' LEFT JOIN {stored} AS stored ON stored.rowid = failing."{ROW}"'
+        staged = {name for name, *_ in cursor.execute(f"DESCRIBE {rows}").fetchall()}
+        origin |= dict.fromkeys(origin.keys() - staged, "stored")
+    listed = ", ".join([_NUMBER, *(f"{origin[column.lake_name]}.{quote(column.lake_name)}" for column in columns)])
+    number, *values = cursor.execute(f"SELECT {listed} FROM {failing}").to_arrow_table().columns
     texts = (
         text_array(value.combine_chunks(), column.type).to_pylist()[0]
         for value, column in zip(values, columns, strict=True)

@@ -188,7 +188,7 @@ def writes_places(context: Context, target: Relation) -> bool:
 
 
 def change_places(
-    session: Session, cursor: Cursor, target: Relation, assigned: Collection[str], stage: Callable[[], int]
+    session: Session, cursor: Cursor, target: Relation, assigned: Collection[str], stage: Callable[[Store], int]
 ) -> int | None:
     """Change rows by `catalog.lake.inlined_writes`; returns their number, or None if they do not fit.
 
@@ -198,7 +198,7 @@ def change_places(
     with context.lake.holding(target.lake_table):
         _check_shape(context, target)
         since = context.lake.newest(cursor)
-        count = stage()
+        count = stage(Stored(target))
         if count:
             try:
                 with context.lake.catalog_transaction(cursor, target.lake_table) as snapshot:

@@ -87,7 +87,8 @@ def _unpacked(suite: Suite, archive: Path, python: Path) -> Path:
         if not suite.is_archive:
             downloads = HOME / "source" / "downloads"
             pip = [str(python), "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
-            command = [*pip, "--no-binary", ":all:", "--dest", str(downloads), suite.source]
+            package = suite.source.partition("==")[0]  # what builds it may be binary
+            command = [*pip, "--no-binary", package, "--dest", str(downloads), suite.source]
             subprocess.run(command, check=True)
             [archive] = downloads.glob(suite.source.replace("==", "-") + "*.tar.gz")
         with tarfile.open(archive) as packed:
