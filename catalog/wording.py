@@ -295,6 +295,7 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str]], Error]], ...] = (
         "input is out of range", errors.NUMERIC_VALUE_OUT_OF_RANGE)),
     (r"Failed to cast decimal value \S+ to type (?P<type>INT\d+)", _says(
         "{type} out of range", errors.NUMERIC_VALUE_OUT_OF_RANGE)),
+    (r"Could not cast value \S+ to DECIMAL\((?!38,)(?P<precision>\d+),(?P<scale>\d+)\)", _numeric),
     (r"Could not cast value \S+ to DECIMAL", _says(
         "value overflows numeric format", errors.NUMERIC_VALUE_OUT_OF_RANGE)),
     (r"ORDER BY non-integer literal has no effect", _says(

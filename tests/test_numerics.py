@@ -10,11 +10,13 @@ from typing import Any
 
 import numpy as np
 import psycopg
+import pyarrow as pa
 import pytest
 from postgres import beside
 from servers import Server
 
-from sparkwave.server.wire.text_format import float_text
+from sparkwave.catalog.types import parse_type
+from sparkwave.server.wire.text_format import float_text, text_array
 
 Connection = psycopg.Connection[Any]
 
@@ -351,11 +353,16 @@ def test_texts_of_large_floats_are_postgresqls(both: tuple[Connection, Connectio
     """Shortest digits that are as near to another float are not enough for PostgreSQL."""
     dice = random.Random(9)
     doubles = [dice.uniform(-1, 1) * 10 ** dice.randint(15, 41) for _ in range(2000)]
-    reals = [np.float32(dice.uniform(-1, 1) * 10 ** dice.randint(7, 38)) for _ in range(2000)]
+    reals = [np.float32(dice.uniform(-1, 1) * 10 ** dice.randint(-8, 38)) for _ in range(2000)]
+    reals += [np.float32(dice.randint(1, 10**7) / 64) for _ in range(2000)]
     for values, type_ in ((doubles, "float8"), (reals, "real")):
         query = f"SELECT x::{type_}::text FROM unnest(%s::float8[]) AS x".encode()
         texts = both[1].execute(query, ([float(value) for value in values],)).fetchall()
         assert [float_text(value) for value in values] == [text for (text,) in texts]
+        assert both[0].execute(query, ([float(value) for value in values],)).fetchall() == texts
+        arrow = pa.array(values, pa.float64() if type_ == "float8" else pa.float32())
+        shown = text_array(arrow, parse_type("real" if type_ == "real" else "double precision"))
+        assert shown.to_pylist() == [text for (text,) in texts]
 
 
 LONG = (

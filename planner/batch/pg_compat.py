@@ -207,7 +207,8 @@ def _series(node: exp.ExplodingGenerateSeries, context: Context) -> exp.Expr | N
     step = written = node.args.get("step")
     while isinstance(written, exp.Neg | exp.Cast | exp.Interval | exp.Paren):
         written = written.this
-    if step is not None and not (isinstance(written, exp.Literal) and re.search("[1-9]", written.name)):
+    is_plain = isinstance(written, exp.Literal) and re.search("[1-9]", written.name) is not None
+    if step is not None and not is_plain and parameter_number(step) is None:
         node.set("step", ours("_step", step))  # DuckDB gives no rows for a step of zero
     return bigint_as_integer(node) if is_of_integers(node) else with_numeric_series(node)
 

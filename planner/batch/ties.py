@@ -9,8 +9,11 @@ from sparkwave.catalog.errors import Error
 from sparkwave.planner.parse.trees import position_of, unsupported
 
 
-def has_ties(query: exp.Expr) -> bool:
-    """Return whether a query's limit has WITH TIES. Raises Error 42601 without ORDER BY, 0A000 with OFFSET."""
+def has_ties(query: exp.Expr, takes_offset: bool = False) -> bool:
+    """Return whether a query's limit has WITH TIES.
+
+    Raises Error 42601 without ORDER BY, and 0A000 with OFFSET unless `takes_offset`.
+    """
     limit = query.args.get("limit")
     options = limit.args.get("limit_options") if isinstance(limit, exp.Fetch) else None
     if options is None or not options.args.get("with_ties"):
@@ -18,7 +21,7 @@ def has_ties(query: exp.Expr) -> bool:
     if query.args.get("order") is None:
         message = "WITH TIES cannot be specified without ORDER BY clause"
         raise Error(message, errors.SYNTAX_ERROR, position=position_of(query))
-    if query.args.get("offset") is not None:
+    if query.args.get("offset") is not None and not takes_offset:
         raise unsupported("WITH TIES after OFFSET", query)
     return True
 
@@ -26,11 +29,16 @@ def has_ties(query: exp.Expr) -> bool:
 def expand_ties(tree: exp.Expr) -> exp.Expr:
     """Return the tree, changed in place. Raises Error 0A000 where the query is not a plain SELECT."""
     for query in list(tree.find_all(exp.Query)):
-        if not has_ties(query):
+        if not has_ties(query, takes_offset=True):
             continue
         if not isinstance(query, exp.Select) or query.args.get("distinct"):
             raise unsupported("WITH TIES over DISTINCT or a set operation", query)
         count = query.args["limit"].args.get("count") or exp.Literal.number(1)
+        if (offset := query.args.get("offset")) is not None:  # which skips the first of the rows that are left
+            skipped = exp.Coalesce(
+                this=exp.cast(offset.expression.copy(), "bigint"), expressions=[exp.Literal.number(0)]
+            )
+            count = exp.Add(this=exp.paren(count), expression=skipped)
         order = exp.Order(expressions=[_resolved(ordered, query) for ordered in query.args["order"].expressions])
         rank = exp.Window(this=exp.Rank(), order=order)
         query.set("qualify", exp.Qualify(this=exp.LTE(this=rank, expression=count)))

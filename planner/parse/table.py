@@ -371,7 +371,14 @@ def default_text(value: exp.Expr) -> str | None:
         raise unsupported(f"{part.sql(dialect='postgres')} in a DEFAULT expression", part)
     if value.find(exp.AggFunc, exp.Window):
         raise Error("aggregate functions are not allowed in DEFAULT expressions", errors.GROUPING_ERROR)
-    return None if isinstance(value, exp.Null) else value.sql(dialect="postgres", comments=False)
+    written = value.transform(_as_called)
+    return None if isinstance(value, exp.Null) else written.sql(dialect="postgres", comments=False)
+
+
+def _as_called(node: exp.Expr) -> exp.Expr:
+    """Return `now()` as it was written; sqlglot writes CURRENT_TIMESTAMP."""
+    is_now = isinstance(node, exp.CurrentTimestamp) and node.meta.get("name") == "now"
+    return exp.Anonymous(this="now") if is_now else node
 
 
 # RisingWave's additions.

@@ -66,6 +66,8 @@ def parse_copy(reader: TokenReader) -> Copy:
         )
     format_, options = _copy_options(reader, is_from)
     where = _copy_condition(reader) if is_from and reader.accept("WHERE") else None
+    if where is None and not is_from and reader.peek() == "WHERE":
+        raise Error("WHERE clause not allowed with COPY TO", errors.SYNTAX_ERROR, position=reader.offset + 1)
     if where is None:
         reader.finish()
     return Copy(table, columns, query, is_from, format_, options, where)
@@ -93,6 +95,7 @@ def _query_in_parentheses(reader: TokenReader) -> exp.Expr:
 
 def _copy_options(reader: TokenReader, is_from: bool) -> tuple[str, dict[str, str | bool | tuple[str, ...]]]:
     found: dict[str, str | bool | tuple[str, ...]] = {}
+    places: dict[str, int] = {}
     reader.accept("WITH")
     parenthesised = reader.accept("(")
     while not reader.at_end and reader.peek() != "WHERE" and not reader.accept(")"):
@@ -112,6 +115,7 @@ def _copy_options(reader: TokenReader, is_from: bool) -> tuple[str, dict[str, st
                 found[word] = _forced(reader, word)
             case "format":
                 found[word] = reader.value()
+                places[word] = position
             case "csv" | "text" | "binary":
                 found["format"] = word
             case "header":
@@ -133,7 +137,8 @@ def _copy_options(reader: TokenReader, is_from: bool) -> tuple[str, dict[str, st
                 raise Error(f'option "{word}" not recognized', errors.SYNTAX_ERROR, hint=hint, position=position)
     format_ = str(found.pop("format", "text"))
     if format_ not in ("text", "csv", "binary"):
-        raise Error(f'COPY format "{format_}" not recognized', errors.INVALID_PARAMETER_VALUE)
+        message = f'COPY format "{format_}" not recognized'
+        raise Error(message, errors.INVALID_PARAMETER_VALUE, position=places.get("format"))
     words = found.keys() - {"encoding"}
     if format_ == "binary" and words:
         raise Error(f"cannot specify {min(words).upper()} in BINARY mode", errors.SYNTAX_ERROR)

@@ -123,6 +123,8 @@ def _float(array: pa.Array, type: Type, style: TextStyle) -> pa.Array:
     size = np.abs(array.fill_null(1).to_numpy(zero_copy_only=False))
     high = 1e6 if pa.types.is_float32(array.type) else 1e10
     odd = ((size >= high) & (size < 1e15)) | ((size < 1e-4) & (size > 0)) | ~np.isfinite(size)
+    if high == 1e10:
+        odd |= (size >= 2**53) & (size < 1e41)  # whose shortest digits may be as near to another float
     if not odd.any():
         return text
     mask = pa.array(odd)

@@ -74,7 +74,7 @@ SUITES = {
             "sqlalchemy==2.0.58",
             ("sqlalchemy==2.0.58", "psycopg2-binary==2.9.13"),
             (
-                "-p", "without_extensions", "test/dialect/test_suite.py", "--maxfail=1000000",
+                "-p", "without_extensions", "-p", "without_char", "test/dialect/test_suite.py", "--maxfail=1000000",
                 "--dburi", "postgresql+psycopg2://{user}@{host}:{port}/{database}",
             ),
             {"PYTHONPATH": str(Path(__file__).parent / "plugins")},
