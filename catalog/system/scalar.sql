@@ -353,26 +353,12 @@ CREATE OR REPLACE MACRO pg.subtract(x DATE, y DATE) AS (x - y)::INTEGER,
 -- DuckDB's.
 CREATE OR REPLACE MACRO pg._float_text(s, digits) AS
     CASE WHEN s IN ('inf', '-inf', 'nan') THEN replace(replace(s, 'inf', 'Infinity'), 'nan', 'NaN')
-         WHEN contains(s, 'e+') AND digits = 15 AND abs(s::DOUBLE) < 1e38 AND pg._is_between(s) THEN
-              if(pg._is_between(format('{:.15e}', s::DOUBLE)), format('{:.16e}', s::DOUBLE), format('{:.15e}', s::DOUBLE))
-         WHEN digits = 6 AND NOT contains(s, 'e-') AND regexp_matches(s, '([0-9]\.?){8}') THEN pg._real_text(s)
          WHEN contains(s, 'e') THEN s
          WHEN length(ltrim(split_part(s, '.', 1), '-')) > digits THEN
               regexp_replace(regexp_replace(
                   regexp_replace(s, '^(-?[0-9])([0-9]*)\.([0-9]+)$', '\1.\2\3'), '0+$', ''), '\.$', '')
               || 'e+' || lpad((length(ltrim(split_part(s, '.', 1), '-')) - 1)::VARCHAR, 2, '0')
          ELSE regexp_replace(s, '\.0$', '') END;
--- The shortest text that is nearer to a real than to another: DuckDB's has more digits where two are as short and near.
--- Lambdas read s from the list, as they cannot read an outer query's column.
-CREATE OR REPLACE MACRO pg._real_text(s) AS list_extract(list_filter(list_transform(
-    [['5', s], ['6', s], ['7', s], ['8', s]],
-    lambda _v: [if(abs(_v[2]::DOUBLE) < 1e6, format('{:.' || (_v[1]::INTEGER + 1) || 'g}', _v[2]::DOUBLE),
-                   regexp_replace(format('{:.' || _v[1] || 'e}', _v[2]::DOUBLE), '\.?0+e', 'e')), _v[2]]),
-    lambda _t: _t[1]::FLOAT = _t[2]::FLOAT AND 2 * abs(_t[1]::DOUBLE - _t[2]::FLOAT::DOUBLE)
-        < nextafter(abs(_t[2]::FLOAT), 'inf'::FLOAT)::DOUBLE - abs(_t[2]::FLOAT)::DOUBLE), 1)[1];
--- Whether a text of a double with an exponent is as near to another double: PostgreSQL then shows another digit.
-CREATE OR REPLACE MACRO pg._is_between(s) AS abs(s::HUGEINT - s::DOUBLE::HUGEINT) * 2
-    >= (nextafter(abs(s::DOUBLE), 'inf'::DOUBLE) - abs(s::DOUBLE))::HUGEINT;
 CREATE OR REPLACE MACRO pg._signed(n, unit, before) AS
     CASE WHEN n = 0 THEN NULL ELSE if(n > 0 AND before < 0, '+', '') || n || ' ' || unit || if(n = 1, '', 's') END;
 CREATE OR REPLACE MACRO pg._clock(us, before) AS
