@@ -48,6 +48,8 @@ _PLACES = ("a", "b", "c")
 
 def column(place: int, type_: str) -> str:
     """The column with the values of a type for an argument; the arguments after the third have the first's."""
+    if type_ == "json":
+        return f"{column(place, 'jsonb')}::json"
     return f"{_PLACES[place % len(_PLACES)]}{TYPES.index(type_)}"
 
 
@@ -82,7 +84,7 @@ _POLYMORPHIC = {
     "anynonarray": ("integer", "character varying"), "anycompatiblenonarray": ("integer", "character varying"),
     '"any"': ("integer", "character varying", "double precision", "interval"),
     "anyarray": ("integer[]", "character varying[]"), "anycompatiblearray": ("integer[]", "character varying[]"),
-    "text": ("character varying",), "text[]": ("character varying[]",), "json": ("jsonb",),
+    "text": ("character varying",), "text[]": ("character varying[]",), "json": ("json",),
 }  # fmt: skip
 # RisingWave's, of which PostgreSQL's catalog knows nothing.
 _OWN = ("array_distinct", "array_sort", "array_min", "array_max", "array_sum")

@@ -16,6 +16,7 @@ import pytest
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import ROW_ID, Catalog, Column, Relation, row_id_column
 from sparkwave.catalog.types import parse_type
+from sparkwave.catalog.users import ROOT, User
 from sparkwave.planner.backfill.fragments import (
     Fragment,
     bucket_query,
@@ -24,6 +25,8 @@ from sparkwave.planner.backfill.fragments import (
     slice_query,
     whole_query,
 )
+from sparkwave.planner.batch.definition_checks import check_definition
+from sparkwave.planner.batch.query import Environment
 from sparkwave.planner.bind.binder import Scope
 from sparkwave.planner.delta.compiler import compile_delta
 from sparkwave.planner.explain.lines import explain, explain_view
@@ -70,7 +73,7 @@ def plan(sql: str, catalog: Catalog = CATALOG) -> StreamPlan:
 
 
 def plan_over(tables: tuple[str, ...], query: str) -> StreamPlan:
-    """The plan of a view over tables that CREATE TABLE statements describe."""
+    """The plan of a new view over tables that CREATE TABLE statements describe. Raises what CREATE would."""
     relations = []
     for number, text in enumerate(tables, 1):
         table = parse_statement(text)
@@ -78,7 +81,12 @@ def plan_over(tables: tuple[str, ...], query: str) -> StreamPlan:
         columns = tuple(Column(column.name, column.type) for column in table.columns)
         relations.append(relation_of(number, table.name.name, columns, table.primary_key))
     catalog = Catalog(tuple(relations), schemas=frozenset({("dev", "public")}))
-    return plan(f"CREATE MATERIALIZED VIEW v AS {query}", catalog)
+    created = parse_statement(f"CREATE MATERIALIZED VIEW v AS {query}")
+    assert isinstance(created, CreateMaterializedView)
+    check_definition(
+        created.query, Environment(catalog, Scope("dev"), {}, lambda schema, name: False, User(1, ROOT, True))
+    )
+    return plan_view(created, catalog, Scope("dev"))
 
 
 def show_parse(sql: str) -> str:

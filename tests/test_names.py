@@ -193,7 +193,7 @@ FOLLOWING = [
     ("SELECT log.k, u.at FROM log LEFT JOIN u FOR SYSTEM_TIME AS OF PROCTIME() ON log.k = u.k",
      "SELECT log.k, u.at FROM log LEFT JOIN q FOR SYSTEM_TIME AS OF PROCTIME() AS u ON log.k = u.k"),
     ("SELECT s.k, 't' AS \"u\" FROM (SELECT k FROM u) AS s -- t\n",
-     "SELECT s.k, 't' AS \"u\" FROM (SELECT k FROM q AS u) AS s -- t"),
+     "SELECT s.k, 't' AS \"u\" FROM (SELECT k FROM q AS u) AS s"),
     ("TABLE u", "TABLE q"),
 ]  # fmt: skip
 

@@ -182,7 +182,7 @@ class Lake:
         options = f"DATA_PATH {literal(str(self.data_path))}{', READ_ONLY' if self.read_only else ''}"
         connection.execute(f"ATTACH {target} AS lake ({options})")
         gated = cast(Cursor, GatedCursor(connection.cursor(), self._gate))
-        self.inlining = Inlining(connection.cursor(), gated, is_exact=self.storage.catalog is not None)
+        self.inlining = Inlining(connection.cursor(), gated, is_in_postgres=self.storage.catalog is not None)
         self.text_bounds = TextBounds(connection.cursor())
         if self.identity is not None:
             identity.establish(connection, METADATA, self.storage, self.identity)
@@ -396,7 +396,7 @@ class Lake:
             self._newest = newest
         LAKE_COMMITS.inc()
         if changes_schema:
-            self.inlining.keep_floats_out()
+            self.inlining.limit_new_tables()
         with self._committed:
             self.commits += 1
             self._committed.notify_all()

@@ -120,11 +120,10 @@ def _store(
         if epoch is None:
             return None
         fields = (*work.view.plan.root.fields, *(f for state in work.view.plan.states for f in state.node.fields))
-        has_floats = any(field.type.has_floats for field in fields)
         with work.store.change(cursor):
             view = View(add(cursor), work.view.plan)
             add_created_job(cursor, replace(work.job, id=view.relation.id))
-            with work.lake.inlining.off(has_floats):
+            with work.lake.inlining.off(field.type for field in fields):
                 fill.of(view).apply(cursor)
             store_epoch(cursor, epoch)  # the view has applied it, too
         return view

@@ -521,7 +521,7 @@ def _rewrite(change: _Change, column: Column, action: SetType) -> Relation:
         raise Error(message, errors.FEATURE_NOT_SUPPORTED, hint=hint, position=action.position)
     in_lake = f"CAST({quote(column.lake_name)} AS {target.duckdb()})"
     values = in_lake if restructures else cast_text(column.from_lake, column.type, target)
-    with change.session.context.lake.inlining.off(target.has_floats):
+    with change.session.context.lake.inlining.off([target]):
         altered, made = rewritten_column(change.cursor, table, column, target, values, change.id)
     for other in {other.id: other for other, _ in change.foreign_keys()}.values():
         change.put_referencing(with_lake_column(other, table.id, column.lake_name, made.lake_name))

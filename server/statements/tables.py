@@ -181,12 +181,11 @@ def create_table_as(session: Session, statement: CreateTableAs) -> Result:
     store, cursor = session.context.store, session.cursor()
     with session.interrupting(cursor, batch.sql):
         stage_query(session, cursor, relation, batch, statement.with_data)
-        has_floats = any(column.type.has_floats for column in columns)
         with store.change(cursor=cursor):
             schema = made_schema(session, cursor, statement)
             relation = replace(relation, id=store.next_id(cursor), schema=schema)
             relation = create_relation(store, cursor, relation)
-            with session.context.lake.inlining.off(has_floats):
+            with session.context.lake.inlining.off(column.type for column in columns):
                 count = store_new(cursor, relation)
         take_temporary(session, relation, statement.on_commit)
     return Result(f"SELECT {count}" if statement.with_data else "CREATE TABLE AS")
