@@ -71,8 +71,9 @@ def test_what_does_not_fit_is_an_error(both: tuple[Connection, Connection], valu
             here.execute(statement.encode(), given)
 
 
-def test_arithmetic_is_postgresqls(both: tuple[Connection, Connection]) -> None:
-    """Of random values of all exact types, in queries and in views over changes."""
+@pytest.fixture(scope="module")
+def random_rows(both: tuple[Connection, Connection]) -> tuple[Connection, Connection]:
+    """Clients of two servers with a table r of random values of all exact types."""
     dice = random.Random(7)
     for client in both:
         client.execute(f"CREATE TABLE r ({COLUMNS})".encode())
@@ -84,6 +85,12 @@ def test_arithmetic_is_postgresqls(both: tuple[Connection, Connection]) -> None:
         )  # fmt: skip
         for client in both:
             client.execute("INSERT INTO r VALUES (%s, %s, %s, %s, %s, %s, %s)", row)
+    return both
+
+
+def test_arithmetic_is_postgresqls(random_rows: tuple[Connection, Connection]) -> None:
+    """In queries and in views over changes."""
+    both = random_rows
     pairs = [("n", other) for other in ("s", "i", "g", "d", "n", "m")] + [("m", "d"), ("i::numeric", "n")]
     for number, (a, b) in enumerate(pairs):
         listed = ", ".join(f"{form.format(a=a, b=b)} AS x{place}" for place, form in enumerate(EXACT))
@@ -111,8 +118,9 @@ QUOTIENTS_OF_TOTALS = ("sum(i) / 3.0", "sum(d) / count(*)", "sum(n / 3)", "avg(n
                        "max(i / 7.0)", "sum(g) / 1000000.0")  # fmt: skip
 
 
-def test_quotients_are_postgresqls(both: tuple[Connection, Connection]) -> None:
+def test_quotients_are_postgresqls(random_rows: tuple[Connection, Connection]) -> None:
     """All places that PostgreSQL has, but for the twentieth, in queries and in views over changes."""
+    both = random_rows
     for client in both:
         client.execute("DELETE FROM r WHERE s = 0 OR d IN (0, -0.5) OR m = 0 OR g = 0")
     queries = {
@@ -182,9 +190,9 @@ def _within(rows: list[tuple[Any, ...]]) -> list[Any]:
     return rounded(rows)
 
 
-def test_a_quotient_that_rows_are_grouped_by(both: tuple[Connection, Connection]) -> None:
+def test_a_quotient_that_rows_are_grouped_by(random_rows: tuple[Connection, Connection]) -> None:
     query = b"SELECT i / 3.0 AS q, count(*) FROM r GROUP BY i / 3.0 HAVING i / 3.0 > 1 ORDER BY i / 3.0 DESC"
-    found, expected = (client.execute(query).fetchall() for client in both)
+    found, expected = (client.execute(query).fetchall() for client in random_rows)
     assert [(round(q, 16), n) for q, n in found] == [(round(q, 16), n) for q, n in expected]
     assert len(found) > 5
 
