@@ -515,9 +515,9 @@ def test_a_job_finishes_after_what_it_reads(tmp_path: Path, faults: Faults) -> N
         flush(context)
         run(client, "SET background_ddl = true")
         with without_epochs(context):
-            run(client, "CREATE MATERIALIZED VIEW e AS SELECT g, n FROM a")
             faults.reasons["a"] = Error("it broke")
-            change(client, 1)
+            change(client, 1)  # before e begins, or it may end before `a` fails
+            run(client, "CREATE MATERIALIZED VIEW e AS SELECT g, n FROM a")
         waiting = "SELECT reason FROM rw_catalog.rw_backfill_status"
         assert wait_until(lambda: any("has to catch up: it broke" in str(r) for (r,) in run(client, waiting)), 10)
         check_others(client, "c")
