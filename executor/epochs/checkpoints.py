@@ -124,11 +124,12 @@ class Checkpoints:
             found.append(self._buffer.freeze(self._cursor))
             return found[0].tables
 
-        with self._store.lake.late_transaction(self._cursor, tables):
+        with self._store.lake.late_transaction(self._cursor, tables) as is_alone:
             [frozen] = found
             self._store.lake.threads.provide(lambda: frozen.changes)
-            frozen.store(self._cursor, self._give_way)
-            self._give_way()
+            give_way = (lambda: None) if is_alone else self._give_way  # others wait for it already
+            frozen.store(self._cursor, give_way)
+            give_way()
             store_epoch(self._cursor, frozen.epoch)
         self._buffer.stored(frozen)
         self.stored = frozen.epoch

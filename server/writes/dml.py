@@ -51,12 +51,13 @@ from sparkwave.server.writes.staging import (
     take_in,
     target_columns,
 )
-from sparkwave.server.writes.stores import Store, listed, names_of
+from sparkwave.server.writes.stores import Store, Stored, listed, names_of
 from sparkwave.server.writes.upserts import upsert
 from sparkwave.server.writes.writing import (
     change_places,
     may_share,
     pace,
+    steady,
     store_shared,
     store_staged,
     writes_places,
@@ -233,40 +234,37 @@ def _change(
         given = bindings(cursor, batch.sql, values)
         returned: tuple[ResultColumn, ...] = ()
         pace(session, target, 0)
-
-        def stage(store: Store) -> int:
-            nonlocal returned
-            with execution.drawing(session, cursor, batch.draws):
-                cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {CHANGED} AS {batch.sql}", given)
-            if planned.assigned or planned.numbers("INSERT"):
-                compute_generated(session.environment, cursor, target, CHANGED)
-            _check_updated(session, cursor, store, planned)
-            if isinstance(statement, Merge):
-                _refuse_repeated(cursor)
-            else:
-                returned = _keep_returned(session, cursor, statement, target, batch, values)
-            return scalar(cursor, f"SELECT count(*) FROM {CHANGED}")
-
-        count = None
-        if planned.has_places and session.transaction.block is None:
-            count = change_places(session, cursor, target, planned.assigned, stage)
-        if count is None:
-            with writing(session, cursor, target) as (store,):
-                if planned.is_direct:
-                    with execution.drawing(session, cursor, batch.draws):
-                        count = scalar(cursor, batch.sql, given)
+        with steady(session, target):
+            since, count = session.context.lake.newest(cursor), 0
+            if not planned.is_direct:
+                with execution.drawing(session, cursor, batch.draws):
+                    cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {CHANGED} AS {batch.sql}", given)
+                if planned.assigned or planned.numbers("INSERT"):
+                    compute_generated(session.environment, cursor, target, CHANGED)
+                count = scalar(cursor, f"SELECT count(*) FROM {CHANGED}")
+                _check_updated(session, cursor, target, planned)
+                if isinstance(statement, Merge):
+                    _refuse_repeated(cursor)
                 else:
-                    count = stage(store)
-                    _apply(session, cursor, store, planned)
+                    returned = _keep_returned(session, cursor, statement, target, batch, values)
+            if not (planned.has_places and change_places(session, cursor, target, planned.assigned, since, count)):
+                with writing(session, cursor, target) as (store,):
+                    if not planned.is_direct:
+                        _apply(session, cursor, store, planned)
+                    else:
+                        with execution.drawing(session, cursor, batch.draws):
+                            count = scalar(cursor, batch.sql, given)
         session.context.dml_pace.spend(target.id, count)
         return _result(session, cursor, f"{type(statement).__name__.upper()} {count}", returned)
 
 
-def _check_updated(session: Session, cursor: Cursor, store: Store, planned: Change) -> None:
+def _check_updated(session: Session, cursor: Cursor, target: Relation, planned: Change) -> None:
     """Raise the errors of `check_rows` for the rows after an UPDATE."""
     if (numbers := planned.numbers("UPDATE")) and planned.assigned:
         which = f'"{WHEN}" IN ({numbers})'
-        check_rows(session.environment, cursor, store.target, CHANGED, planned.assigned, which, store.rows)
+        block = session.transaction.block
+        stored = (block.overlay(target) if block is not None else Stored(target)).rows
+        check_rows(session.environment, cursor, target, CHANGED, planned.assigned, which, stored)
 
 
 def _apply(session: Session, cursor: Cursor, store: Store, planned: Change) -> None:

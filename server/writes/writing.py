@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import accumulate
 
 from sparkwave.catalog import errors
@@ -22,7 +22,7 @@ from sparkwave.planner.definitions.counting import drawn_by
 from sparkwave.server.context import Context
 from sparkwave.server.reads import execution
 from sparkwave.server.session.session import Session
-from sparkwave.server.writes.conflicts import refuses
+from sparkwave.server.writes.conflicts import meets_stored, refuses
 from sparkwave.server.writes.group_commit import Fill, Refused, refusing, together
 from sparkwave.server.writes.row_checks import check_rows
 from sparkwave.server.writes.sequence_numbers import describe_with
@@ -42,23 +42,39 @@ class Altered(Error):
 
 
 @contextlib.contextmanager
-def writing(session: Session, cursor: Cursor, *targets: Relation) -> Iterator[tuple[Store, ...]]:
+def steady(session: Session, target: Relation) -> Iterator[None]:
+    """While entered, no other session writes or alters a table: its rows are read before the transaction of a write.
+
+    Raises Altered for a table that was altered since the statement was planned. A table of an atomic transaction is
+    steady anyway.
+    """
+    if session.transaction.block is not None:
+        yield
+        return
+    with session.context.lake.holding(target.lake_table):
+        _check_shape(session.context, target)
+        yield
+
+
+@contextlib.contextmanager
+def writing(session: Session, cursor: Cursor, *targets: Relation, deletes: bool = True) -> Iterator[tuple[Store, ...]]:
     """A context that yields the stores of tables, in the atomic transaction or in one that ends with the context.
 
-    Raises Altered for a table that was altered since the statement was planned.
+    `deletes` tells whether rows may be deleted or updated. Raises Altered for a table that was altered since the
+    statement was planned.
     """
     if session.transaction.block is not None:
         yield tuple(map(session.transaction.block.overlay, targets))
         return
-    with _stored(session.context, cursor, *targets) as stores:
+    with _stored(session.context, cursor, *targets, deletes=deletes) as stores:
         yield stores
     session.committed()
 
 
 @contextlib.contextmanager
-def _stored(context: Context, cursor: Cursor, *targets: Relation) -> Iterator[tuple[Stored, ...]]:
+def _stored(context: Context, cursor: Cursor, *targets: Relation, deletes: bool = True) -> Iterator[tuple[Stored, ...]]:
     """A transaction of the lake that yields the stores of tables. Raises Altered."""
-    with context.lake.table_transaction(cursor, *(target.lake_table for target in targets)):
+    with context.lake.table_transaction(cursor, *(target.lake_table for target in targets), deletes=deletes):
         for target in targets:
             _check_shape(context, target)
         yield tuple(map(Stored, targets))
@@ -89,9 +105,22 @@ def store_staged(session: Session, cursor: Cursor, target: Relation) -> int:
     if is_plain and count <= INLINED_ROWS and _put_alone(session, cursor, target):
         session.committed()
         return count
-    with writing(session, cursor, target) as (store,):
+    with (
+        steady(session, target),
+        writing(session, cursor, target, deletes=_replaces(session, cursor, target)) as (store,),
+    ):
         take_in(session.environment, cursor, store)
     return count
+
+
+def _replaces(session: Session, cursor: Cursor, target: Relation) -> bool:
+    """Whether the staged rows may replace stored ones of a steady table.
+
+    Where that matters, their keys are looked up before the transaction, which may be long and keep others from theirs.
+    """
+    if not target.primary_key or session.transaction.block is not None:
+        return False
+    return not session.context.lake.dates_deletes([target.lake_table]) or meets_stored(cursor, Stored(target))
 
 
 def may_share(session: Session, target: Relation, given: Collection[Column]) -> bool:
@@ -135,7 +164,8 @@ def store_shared(
                 if drawn:
                     _tell_numbers(cursor, drawn, fills)
             if not _put_into_catalog(context, environment, cursor, target):
-                with _stored(context, cursor, target) as (store,), refusing():
+                deletes = bool(target.primary_key)
+                with _stored(context, cursor, target, deletes=deletes) as (store,), refusing():
                     take_in(environment, cursor, store)
 
     pace(session, target, count)
@@ -188,26 +218,24 @@ def writes_places(context: Context, target: Relation) -> bool:
 
 
 def change_places(
-    session: Session, cursor: Cursor, target: Relation, assigned: Collection[str], stage: Callable[[Store], int]
-) -> int | None:
-    """Change rows by `catalog.lake.inlined_writes`; returns their number, or None if they do not fit.
+    session: Session, cursor: Cursor, target: Relation, assigned: Collection[str], since: int, count: int
+) -> bool:
+    """Change the rows of CHANGED by `catalog.lake.inlined_writes`; returns False if they do not fit.
 
-    `stage` computes the rows, all with their places, in CHANGED, and returns their number. Raises Altered.
+    CHANGED has `count` whole rows of a steady table, and their places at the snapshot `since` or a later one.
     """
     context, columns = session.context, [column for column in target.visible if column.name in assigned]
-    with context.lake.holding(target.lake_table):
-        _check_shape(context, target)
-        since = context.lake.newest(cursor)
-        count = stage(Stored(target))
-        if count:
-            try:
-                with context.lake.catalog_transaction(cursor, target.lake_table) as snapshot:
-                    stored = context.inlined_writes.change(cursor, target, CHANGED, columns, since, snapshot)
-            except Unfit:
-                return None
-            context.inlined_writes.keep(target, stored)
+    if session.transaction.block is not None:
+        return False
+    if count:
+        try:
+            with context.lake.catalog_transaction(cursor, target.lake_table) as snapshot:
+                stored = context.inlined_writes.change(cursor, target, CHANGED, columns, since, snapshot)
+        except Unfit:
+            return False
+        context.inlined_writes.keep(target, stored)
     session.committed()
-    return count
+    return True
 
 
 def stage_query(session: Session, cursor: Cursor, target: Relation, batch: Batch, with_rows: bool) -> None:
