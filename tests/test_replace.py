@@ -12,6 +12,11 @@ import pytest
 from servers import Server
 from test_law import opened, run
 
+from sparkwave.catalog.errors import Error
+from sparkwave.server.dispatch import Client
+from sparkwave.server.statements import streaming_jobs
+from sparkwave.server.statements.planned_jobs import PlannedJob
+
 Connection = psycopg.Connection[Any]
 
 
@@ -297,3 +302,19 @@ def test_who_still_has_the_old_catalog(tmp_path: Path) -> None:
         run(client, "INSERT INTO t VALUES (11, 4)")
         run(client, "FLUSH")
         assert sorted(run(client, "SELECT k FROM m")) == [(0,), (1,), (2,), (3,), (4,), (11,)]
+
+
+def test_a_view_that_is_dropped_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened(tmp_path, backfill_engine="auto") as (context, client):
+        run(client, "CREATE TABLE t (k int)")
+        run(client, "CREATE MATERIALIZED VIEW v AS SELECT k FROM t")
+        planned, other = streaming_jobs.planned_job, Client(context, {"user": "root"})
+
+        def after_the_drop(*arguments: Any) -> PlannedJob:
+            run(other, "DROP MATERIALIZED VIEW v")
+            return planned(*arguments)
+
+        monkeypatch.setattr(streaming_jobs, "planned_job", after_the_drop)
+        with pytest.raises(Error, match='relation "v" does not exist') as caught:
+            run(client, "ALTER MATERIALIZED VIEW v AS SELECT k FROM t WHERE k > 1")
+        assert caught.value.sqlstate == "42P01"

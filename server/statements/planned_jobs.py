@@ -66,7 +66,10 @@ def planned_job(session: Session, statement: CreateStreaming, replaces: Relation
     execution.check_plan(session, plan)
     is_serverless, group = _resource_type(session, options)
     if replaces is not None:
-        running = catalog.job_by_id[replaces.id]
+        running = catalog.job_by_id.get(replaces.id)
+        if running is None:  # it was dropped a moment ago
+            message = f'relation "{replaces.name}" does not exist'
+            raise Error(message, errors.UNDEFINED_TABLE, position=statement.name.position)
         made, group = replace(made, parallelism=running.parallelism), running.specific_group
     made = replace(made, barrier_latency_target_ms=options.barrier_target_ms, refresh_s=options.refresh_s)
     usual = session.context.store.catalog.databases[session.database]
