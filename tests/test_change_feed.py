@@ -15,11 +15,12 @@ from servers import DUCKDB_THREADS
 
 from sparkwave.catalog.lake import change_feed
 from sparkwave.catalog.lake.change_feed import keep_changes, table_changes
-from sparkwave.catalog.lake.compaction import flush
+from sparkwave.catalog.lake.compaction import File, flush, forget_row_id_starts
 from sparkwave.catalog.lake.ducklake import Cursor, Lake
+from sparkwave.catalog.lake.lake_tables import locate
 from sparkwave.catalog.lake.storage import Storage
 from sparkwave.catalog.lake.stored_changes import StoredChanges, stored_changes
-from sparkwave.catalog.names import LakeTable
+from sparkwave.catalog.names import METADATA, LakeTable
 
 ROWS = 1000
 # Some change, several times; and whether what went is found without DuckLake's function for it.
@@ -137,6 +138,33 @@ def test_the_same_as_ducklake(lake: Lake, table: LakeTable, outcomes: list[bool]
     assert found
     if not is_flushed:
         assert all(outcomes) == is_net
+
+
+@pytest.mark.parametrize("gone", [5, 50])  # told by the catalog, and by a file
+def test_of_a_file_that_has_its_row_ids(lake: Lake, table: LakeTable, outcomes: list[bool], gone: int) -> None:
+    """Compaction takes the number of the first row from it, and may not come to merge it."""
+    cursor = lake.cursor()
+    cursor.execute(f"UPDATE {table.sql} SET v = 1 WHERE k < 100")
+    files = [file for file in table_files(lake, table) if file.has_row_id_start]
+    forget_row_id_starts(lake, cursor, table, files)
+    assert len(files) > len([file for file in table_files(lake, table) if file.has_row_id_start])
+    after = lake.snapshot(cursor)
+    cursor.execute(f"DELETE FROM {table.sql} WHERE k < {gone}")
+    upto = lake.snapshot(cursor)
+    keep_changes(cursor, "kept", table, after, upto, True, "rowid, k, v, w")
+    assert net(cursor, "FROM kept") == difference(cursor, table, after, upto)
+    assert all(outcomes)
+
+
+def table_files(lake: Lake, table: LakeTable) -> list[File]:
+    cursor = lake.cursor()
+    found = locate(cursor, table)
+    assert found is not None
+    rows = cursor.execute(
+        f"SELECT data_file_id, path, row_id_start IS NOT NULL FROM {METADATA}.ducklake_data_file WHERE table_id = ?",
+        [found[0]],
+    ).fetchall()
+    return [File(id_, f"{found[1]}{path}", 0, 0, 0, has_start) for id_, path, has_start in rows]
 
 
 # Some changes; whether they are read without DuckLake's functions, and whether the catalog has new rows of them.

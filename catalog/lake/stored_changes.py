@@ -89,7 +89,7 @@ def _united(parts: Sequence[str]) -> str:
 class _File:
     id: int
     path: str
-    first_row: int
+    first_row: int | None
     begin: int
 
 
@@ -217,7 +217,7 @@ class _Reading:
         for are_read in (True, False):
             chosen = [file for file in lost if (file.begin >= newest) == are_read]
             listed = " UNION ALL ".join(
-                f"SELECT {literal(file.path)} AS {_FILE}, {file.first_row} AS {_FIRST}, * FROM ({rows})"
+                f"SELECT {literal(file.path)} AS {_FILE}, {_sql(file.first_row)} AS {_FIRST}, * FROM ({rows})"
                 for file in chosen
                 for rows in places_of[file.id]
             )
@@ -265,6 +265,10 @@ class _Reading:
     @property
     def _path(self) -> str:
         return f"if(path_is_relative, {literal(self._directory)} || path, path)"
+
+
+def _sql(number: int | None) -> str:
+    return f"{'NULL' if number is None else number}::BIGINT"
 
 
 def _reading(files: Sequence[_File], by_name: bool) -> str:
