@@ -109,7 +109,6 @@ class InlinedWrites:
 
     def __init__(self) -> None:
         self._stored: dict[LakeTable, Stored] = {}
-        self._with_deletes: dict[int, str] = {}  # tables of the catalog with deleted rows of files, by table
 
     def insert(self, cursor: Cursor, target: Relation, staged: str, snapshot: Snapshot) -> Stored:
         """Insert the rows of a temporary table with the table's columns, as `snapshot`, in the open transaction.
@@ -120,7 +119,7 @@ class InlinedWrites:
         rows, may_meet, wider = _check(cursor, target, staged, stored)
         met = _met(cursor, target, staged) if may_meet else {}
         bounds = _widened(cursor, target, staged, stored, wider) if wider else {}
-        self._remove(cursor, stored, [*met.values()], snapshot)
+        _remove(cursor, stored, [*met.values()], snapshot)
         if met:
             new_ids = itertools.count(stored.next_row_id)
             ids = ", ".join(f"({row}, {met[row].id if row in met else next(new_ids)})" for row in rows)
@@ -164,7 +163,7 @@ class InlinedWrites:
             [within] = cursor.execute(f"SELECT {tests} FROM {changed}").fetchall()
             wider = [column for column, is_within in zip(assigned, within, strict=True) if not is_within]
             bounds = _widened(cursor, target, changed, stored, wider) if wider else {}
-        self._remove(cursor, stored, places, snapshot)
+        _remove(cursor, stored, places, snapshot)
         added, kinds = (len(places), ("inlined_insert", "inlined_delete")) if assigned else (0, ("inlined_delete",))
         cursor.execute(
             (_added(target, changed, quote(ROW), stored, snapshot) if added else "")
@@ -184,26 +183,6 @@ class InlinedWrites:
         if stored is None or stored.snapshot != snapshot.id - 1:
             stored = _read(cursor, target.lake_table, snapshot.id - 1)
         return stored
-
-    def _remove(self, cursor: Cursor, stored: Stored, places: Sequence[_Place], snapshot: Snapshot) -> None:
-        """Note that stored rows have gone. Raises Unfit."""
-        for name in stored.inlined:
-            if rows := [str(place.id) for place in places if place.file == name]:
-                ended = cursor.execute(
-                    f"UPDATE {METADATA}.{quote(name)} SET end_snapshot = {snapshot.id} "
-                    f"WHERE row_id IN ({', '.join(rows)}) AND end_snapshot IS NULL"
-                )
-                if first_row(ended) != (len(rows),):
-                    raise Unfit
-        in_files = [place for place in places if place.file not in stored.inlined]
-        if not in_files:
-            return
-        table = self._with_deletes.get(stored.table_id) or inlined_deletes(cursor, stored.table_id)
-        if table is None or not all(place.file in stored.files for place in in_files):
-            raise Unfit
-        self._with_deletes[stored.table_id] = table
-        values = ", ".join(f"({stored.files[place.file]}, {place.place}, {snapshot.id})" for place in in_files)
-        cursor.execute(f"INSERT INTO {METADATA}.{table} (file_id, row_id, begin_snapshot) VALUES {values}")
 
     def keep(self, target: Relation, stored: Stored) -> None:
         """Remember a table's entries. They are valid until another transaction commits, which their snapshot shows."""
@@ -380,6 +359,26 @@ def _text(column: Column, value: str) -> str:
     if column.type.name != "timestamp with time zone":
         return f"{value}::VARCHAR"
     return f"if(isfinite({value}), ({value} AT TIME ZONE 'UTC')::VARCHAR || '+00', {value}::VARCHAR)"
+
+
+def _remove(cursor: Cursor, stored: Stored, places: Sequence[_Place], snapshot: Snapshot) -> None:
+    """Note that stored rows have gone. Raises Unfit."""
+    for name in stored.inlined:
+        if rows := [str(place.id) for place in places if place.file == name]:
+            ended = cursor.execute(
+                f"UPDATE {METADATA}.{quote(name)} SET end_snapshot = {snapshot.id} "
+                f"WHERE row_id IN ({', '.join(rows)}) AND end_snapshot IS NULL"
+            )
+            if first_row(ended) != (len(rows),):
+                raise Unfit
+    in_files = [place for place in places if place.file not in stored.inlined]
+    if not in_files:
+        return
+    table = inlined_deletes(cursor, stored.table_id)
+    if table is None or not all(place.file in stored.files for place in in_files):
+        raise Unfit
+    values = ", ".join(f"({stored.files[place.file]}, {place.place}, {snapshot.id})" for place in in_files)
+    cursor.execute(f"INSERT INTO {METADATA}.{table} (file_id, row_id, begin_snapshot) VALUES {values}")
 
 
 def _added(target: Relation, rows: str, row_id: str, stored: Stored, snapshot: Snapshot) -> str:

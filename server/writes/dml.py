@@ -248,7 +248,7 @@ def _change(
                 else:
                     returned = _keep_returned(session, cursor, statement, target, batch, values)
             if not (planned.has_places and change_places(session, cursor, target, planned.assigned, since, count)):
-                with writing(session, cursor, target) as (store,):
+                with writing(session, cursor, target, is_steady=True) as (store,):
                     if not planned.is_direct:
                         _apply(session, cursor, store, planned)
                     else:

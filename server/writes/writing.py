@@ -45,8 +45,8 @@ class Altered(Error):
 def steady(session: Session, target: Relation) -> Iterator[None]:
     """While entered, no other session writes or alters a table: its rows are read before the transaction of a write.
 
-    Raises Altered for a table that was altered since the statement was planned. A table of an atomic transaction is
-    steady anyway.
+    What that transaction, `writing` a steady table, has committed is known to the session afterwards. Raises Altered
+    for a table that was altered since the statement was planned. A table of an atomic transaction is steady anyway.
     """
     if session.transaction.block is not None:
         yield
@@ -54,10 +54,13 @@ def steady(session: Session, target: Relation) -> Iterator[None]:
     with session.context.lake.holding(target.lake_table):
         _check_shape(session.context, target)
         yield
+    session.committed()
 
 
 @contextlib.contextmanager
-def writing(session: Session, cursor: Cursor, *targets: Relation, deletes: bool = True) -> Iterator[tuple[Store, ...]]:
+def writing(
+    session: Session, cursor: Cursor, *targets: Relation, is_steady: bool = False, deletes: bool = True
+) -> Iterator[tuple[Store, ...]]:
     """A context that yields the stores of tables, in the atomic transaction or in one that ends with the context.
 
     `deletes` tells whether rows may be deleted or updated. Raises Altered for a table that was altered since the
@@ -68,7 +71,8 @@ def writing(session: Session, cursor: Cursor, *targets: Relation, deletes: bool 
         return
     with _stored(session.context, cursor, *targets, deletes=deletes) as stores:
         yield stores
-    session.committed()
+    if not is_steady:
+        session.committed()
 
 
 @contextlib.contextmanager
@@ -107,7 +111,7 @@ def store_staged(session: Session, cursor: Cursor, target: Relation) -> int:
         return count
     with (
         steady(session, target),
-        writing(session, cursor, target, deletes=_replaces(session, cursor, target)) as (store,),
+        writing(session, cursor, target, is_steady=True, deletes=_replaces(session, cursor, target)) as (store,),
     ):
         take_in(session.environment, cursor, store)
     return count
@@ -234,7 +238,6 @@ def change_places(
         except Unfit:
             return False
         context.inlined_writes.keep(target, stored)
-    session.committed()
     return True
 
 
