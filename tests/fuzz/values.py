@@ -49,7 +49,7 @@ EXTREME: dict[str, tuple[str, ...]] = {
     "numeric": ("1234567890123456789.123456789", "-0.0000000001"),
     "real": ("'NaN'", "'Infinity'", "'-Infinity'"),
     "double precision": ("'NaN'", "'Infinity'", "'-Infinity'", "10000000000"),
-    "varchar": ("'it''s'", "' '", r"'\'", "'🐘'", "'NULL'", "'%'", "'line\nline'", "'\"q\"'"),
+    "varchar": ("'it''s'", "' '", r"'\'", "'🐘'", "'NULL'", "'%'", "'line\nline'", "'\"q\"'", f"'{'é' * 150}'"),
     "bytea": (r"'\x5c27'", r"'\xff00ff'"),
     "date": ("'0001-01-01'", "'9999-12-31'", "'1969-12-31'"),
     "time": ("'23:59:59.999999'",),
