@@ -407,10 +407,6 @@ class Lake:
         time_us = self._next_time_us()
         cursor.execute(f"CALL lake.set_commit_message(NULL, NULL, extra_info => '{time_us}')")
         self._end(cursor, time_us)
-        with self._end_lock:
-            mended_us = self._next_time_us()
-            if self.text_bounds.mend(mended_us):
-                self.commit_time_us, self._newest = mended_us, None
 
     def _next_time_us(self) -> int:
         return max(time.time_ns() // 1000, (self.commit_time_us // 1000 + 1) * 1000)
@@ -425,12 +421,19 @@ class Lake:
             self._newest = None
             cursor.commit()
             self._newest = newest
+            if newest is None:  # DuckLake may have written files
+                self._mend_bounds()
         LAKE_COMMITS.inc()
         if changes_schema:
             self.inlining.limit_new_tables()
         with self._committed:
             self.commits += 1
             self._committed.notify_all()
+
+    def _mend_bounds(self) -> None:
+        time_us = self._next_time_us()
+        if self.text_bounds.mend(time_us):
+            self.commit_time_us = time_us
 
     @contextlib.contextmanager
     def _reading_schema_after(self, cursor: Cursor) -> Iterator[None]:
