@@ -91,7 +91,7 @@ def wait_for_step(context: Context, errors: Sequence[Error] = ()) -> int:
 
     assert wait_until(lambda: is_busy() or bool(errors), PATIENCE_SECONDS)
     assert not errors
-    time.sleep(0.5)
+    time.sleep(0.1)
     assert is_busy(), "the step is too short for this test"
     return only_job(context)
 
