@@ -75,26 +75,36 @@ def test_an_epoch_in_which_nothing_flips_writes_nothing(session: tuple[Context, 
     assert stored_epoch(context.lake.cursor()) == before
 
 
+Rows = set[tuple[object, ...]]
+
+
+def check_closed(session: tuple[Context, Client], expected: str, when: str, shown: Rows) -> Rows:
+    """Compare the view `closed` with a query, after a FLUSH; nothing that it has shown goes. Returns its rows."""
+    context, client = session
+    context.coordinator.flush(lambda: False)
+    check(client, {"closed": expected}, when)
+    now_shown = set(run(client, "SELECT * FROM closed"))
+    assert shown <= now_shown
+    return now_shown
+
+
 @pytest.mark.parametrize(
     "window", ["TUMBLE(e, at, INTERVAL '1' MINUTE)", "HOP(e, at, INTERVAL '30' SECOND, INTERVAL '1' MINUTE)"]
 )
 def test_emit_on_window_close(session: tuple[Context, Client], window: str) -> None:
     """A window shows when the watermark, 10 s behind the latest row, has passed its end; what shows never changes."""
-    context, client = session
+    _, client = session
     run(client, "CREATE TABLE e (at timestamp, v int, WATERMARK FOR at AS at - INTERVAL '10' SECOND) APPEND ONLY")
     query = (
         f"SELECT window_start, window_end, count(*) AS n, sum(v) AS s FROM {window} GROUP BY window_start, window_end"
     )
     run(client, f"CREATE MATERIALIZED VIEW closed AS {query} EMIT ON WINDOW CLOSE")
-    shown: set[tuple[object, ...]] = set()
+    shown: Rows = set()
     for second in (5, 20, 65, 50, 71, 100, 200, 90, 215):
         run(client, f"INSERT INTO e VALUES (TIMESTAMP '2024-01-01' + {second} * INTERVAL '1 second', {second})")
-        context.coordinator.flush(lambda: False)
         watermark = "(SELECT max(at) - INTERVAL '10 seconds' FROM e)"
-        check(client, {"closed": f"SELECT * FROM ({query}) AS q WHERE window_end <= {watermark}"}, f"at {second}")
-        now_shown = set(run(client, "SELECT * FROM closed"))
-        assert shown <= now_shown
-        shown = now_shown
+        expected = f"SELECT * FROM ({query}) AS q WHERE window_end <= {watermark}"
+        shown = check_closed(session, expected, f"at {second}", shown)
     assert len(shown) >= 2
 
 
@@ -152,20 +162,16 @@ CLOSED_ROWS = {
 @pytest.mark.parametrize("name", CLOSED_ROWS)
 def test_emit_on_window_close_of_rows(session: tuple[Context, Client], name: str) -> None:
     """A row shows when the watermark has passed it and what its windows read; what shows never changes."""
-    context, client = session
+    _, client = session
     view, query = CLOSED_ROWS[name]
     run(client, "CREATE TABLE e (k int, at timestamp, v int, WATERMARK FOR at AS at - INTERVAL '9' SECOND) APPEND ONLY")
     run(client, f"CREATE MATERIALIZED VIEW closed EMIT ON WINDOW CLOSE AS {view}")
-    shown: set[tuple[object, ...]] = set()
+    shown: Rows = set()
     for number, second in enumerate((5, 20, 15, 12, 65, 50, 60, 71, 100, 95, 200, 90, 215)):
         row = f"({number % 2}, TIMESTAMP '2024-01-01' + {second} * INTERVAL '1 second', {number})"
         run(client, f"INSERT INTO e VALUES {row}")
-        context.coordinator.flush(lambda: False)
         closed = "(SELECT * FROM e WHERE at < (SELECT max(at) - INTERVAL '9 seconds' FROM e)) AS r"
-        check(client, {"closed": query.replace("FROM r", f"FROM {closed}")}, f"at {second}")
-        now_shown = set(run(client, "SELECT * FROM closed"))
-        assert shown <= now_shown
-        shown = now_shown
+        shown = check_closed(session, query.replace("FROM r", f"FROM {closed}"), f"at {second}", shown)
     assert len(shown) >= 2
 
 
@@ -187,28 +193,21 @@ CLOSED_JOINS = {
 @pytest.mark.parametrize("name", CLOSED_JOINS)
 def test_emit_on_window_close_of_joins(session: tuple[Context, Client], name: str) -> None:
     """A row of a join shows when the watermarks of both sides have passed it; what shows never changes."""
-    context, client = session
+    _, client = session
     query, is_final = CLOSED_JOINS[name]
     for side in "lr":
         watermark = "WATERMARK FOR at AS at - INTERVAL '5' SECOND"
         run(client, f"CREATE TABLE {side} (k int, at timestamp, v int, {watermark}) APPEND ONLY")
     run(client, f"CREATE MATERIALIZED VIEW closed AS {query} EMIT ON WINDOW CLOSE")
-    shown: set[tuple[object, ...]] = set()
+    shown: Rows = set()
     random = Random(31)
     for number in range(20):
         side, second = random.choice("lr"), number + random.randrange(6)
         row = f"({second % 2}, TIMESTAMP '2024-01-01' + {second} * INTERVAL '1 second', {number})"
         run(client, f"INSERT INTO {side} VALUES {row}")
-        context.coordinator.flush(lambda: False)
         watermarks = ", ".join(f"(SELECT max(at) - INTERVAL '5 seconds' AS w{side} FROM {side})" for side in "lr")
-        check(
-            client,
-            {"closed": f"SELECT q.* FROM ({query}) AS q, {watermarks} WHERE wl < wr IS NOT NULL AND {is_final}"},
-            f"after {number}",
-        )
-        now_shown = set(run(client, "SELECT * FROM closed"))
-        assert shown <= now_shown
-        shown = now_shown
+        expected = f"SELECT q.* FROM ({query}) AS q, {watermarks} WHERE wl < wr IS NOT NULL AND {is_final}"
+        shown = check_closed(session, expected, f"after {number}", shown)
     assert len(shown) >= 2
 
 

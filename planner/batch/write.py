@@ -64,6 +64,7 @@ from sparkwave.planner.parse.parameter_runs import parameter_numbers, rows_of
 from sparkwave.planner.parse.row_values import is_row
 from sparkwave.planner.parse.text_values import MOMENTS
 from sparkwave.planner.parse.trees import alias_of, at, folded, other_tables, position_of, unsupported
+from sparkwave.planner.plan.nodes import conjuncts
 from sparkwave.planner.statements import Delete, Insert, Name, Update
 
 # Temporary tables of the writing cursor: the rows to insert, and the rows to change.
@@ -71,8 +72,6 @@ INSERTED, CHANGED = "staged_rows", "changed_rows"
 # Columns of CHANGED besides those of the table, which have the lake's names, and the row's PLACES: the number of the
 # row's action, and the rows of the other tables.
 WHEN, SOURCE = "?when", "?source"
-# A statement that names at most so many keys changes few rows.
-MOST_KEYS = 32
 
 
 @dataclass(frozen=True)
@@ -225,12 +224,13 @@ def plan_change(
     target: Relation,
     environment: Environment,
     oids: tuple[int, ...] = (),
-    by_places: bool = False,
+    most_places: int = 0,
     in_steps: bool = False,
 ) -> Change:
-    """Plan an UPDATE or DELETE; with `by_places` its query has the places of few rows, if it names their keys.
+    """Plan an UPDATE or DELETE.
 
-    With `in_steps` it is a query of the rows to change in any case.
+    Its query has the places of the rows if it names at most `most_places` keys. With `in_steps` it is a query of the
+    rows to change in any case.
 
     Raises Error 0A000 for an append-only table or a column of the key, 42703.
     """
@@ -262,9 +262,8 @@ def plan_change(
         in_steps or bool(computed or checked_with(target, values)) or (isinstance(statement, Update) and not values)
     )
     is_alone = not other_tables(tree) and not environment.overlays and not target.is_renamed
-    has_places = (
-        by_places and is_alone and (bool(values) or isinstance(statement, Delete)) and _names_keys(tree, target)
-    )
+    changes = bool(values) or isinstance(statement, Delete)
+    has_places = is_alone and changes and _names_keys(tree, target, most_places)
     if has_places or statement.returning or not is_alone or needs_steps:
         query = _changed_rows(statement, tree, target, values, has_places)
         return Change(staged_batch(query, target, environment, parameters), False, whens, assigned, has_places)
@@ -277,32 +276,27 @@ def plan_change(
     return Change(batch, True, whens, assigned)
 
 
-def _names_keys(tree: exp.Expr, target: Relation) -> bool:
-    """Return whether the condition of a statement is true for few rows, whose keys it has as constants."""
-    where, found = tree.args.get("where"), set()
-    for part in where.this.flatten() if where is not None and isinstance(where.this, exp.And) else ():
-        found |= _named_key(part)
-    if where is not None:
-        found |= _named_key(where.this)
-    return bool(target.primary_key) and found >= {*target.primary_key} and "_row_id" not in target.primary_key
+def _names_keys(tree: exp.Expr, target: Relation, most: int) -> bool:
+    """Return whether the condition of a statement has a key's columns as at most so many constants each."""
+    where = tree.args.get("where")
+    named = {_named_column(part, most) for part in conjuncts(where.this)} if where is not None else set()
+    return bool(target.primary_key) and named >= {*target.primary_key}
 
 
-def _named_key(condition: exp.Expr) -> set[str]:
-    """Return the column that is to have one of few constants, if the condition is of this form."""
+def _named_column(condition: exp.Expr, most: int) -> str | None:
+    """Return the column that is to have one of at most so many constants, if the condition is of this form."""
     match condition:
-        case exp.Paren(this=inner):
-            return _named_key(inner)
         case (
             exp.EQ(this=exp.Column() as column, expression=value)
             | exp.EQ(this=value, expression=exp.Column() as column)
         ):
             values = [value]
-        case exp.In(this=exp.Column() as column) if condition.expressions and len(condition.expressions) <= MOST_KEYS:
+        case exp.In(this=exp.Column() as column):
             values = condition.expressions
         case _:
-            return set()
+            return None
     is_constant = all(isinstance(node, _CONSTANT) for value in values for node in value.walk())
-    return {folded(column.this)} if is_constant else set()
+    return folded(column.this) if is_constant and 0 < len(values) <= most else None
 
 
 def _changed_rows(

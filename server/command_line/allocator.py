@@ -1,6 +1,6 @@
 """Starts a server with jemalloc, if the system has it, in place of the C library's allocator.
 
-DuckDB allocates thousands of small objects for each statement of an epoch. With jemalloc an epoch takes three quarters
+DuckDB allocates thousands of small objects for each statement of an epoch. With jemalloc an epoch takes four fifths
 of the time that it takes with glibc. An allocator can only be chosen when a program starts, so the process starts
 again, as itself: the process id stays.
 """

@@ -56,11 +56,11 @@ from sparkwave.server.writes.upserts import upsert
 from sparkwave.server.writes.writing import (
     change_places,
     may_share,
+    most_places,
     pace,
     steady,
     store_shared,
     store_staged,
-    writes_places,
     writing,
 )
 
@@ -139,7 +139,7 @@ def _plan_change(
     def make(environment: Environment) -> Change:
         if isinstance(statement, Merge):
             return plan_merge(statement, target, environment, oids)
-        return plan_change(statement, target, environment, oids, writes_places(session.context, target), in_steps)
+        return plan_change(statement, target, environment, oids, most_places(session.context, target), in_steps)
 
     planned = make(session.environment) if in_steps else session.plan(statement, oids, make).change
     assert planned is not None

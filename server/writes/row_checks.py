@@ -9,10 +9,9 @@ from sparkwave.catalog.errors import Concerned, Error
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.model import Column, Relation
 from sparkwave.catalog.modifiers import TO_MODIFIER, modifier_of_length
-from sparkwave.catalog.names import quote
+from sparkwave.catalog.names import ROW, quote
 from sparkwave.planner.batch.query import Environment
 from sparkwave.planner.batch.values import condition_text, null_message
-from sparkwave.planner.batch.write import ROW
 from sparkwave.planner.parse.generated import columns_read
 from sparkwave.server.wire.text_format import text_array
 

@@ -216,9 +216,9 @@ def _put_into_catalog(context: Context, environment: Environment, cursor: Cursor
     return True
 
 
-def writes_places(context: Context, target: Relation) -> bool:
-    """Return whether few rows of a table can be changed by `change_places`."""
-    return context.lake.storage.catalog is None and may_fit_places(target)
+def most_places(context: Context, target: Relation) -> int:
+    """Return how many rows of a table `change_places` can change at most."""
+    return INLINED_ROWS if context.lake.storage.catalog is None and may_fit_places(target) else 0
 
 
 def change_places(
