@@ -38,9 +38,14 @@ _TYPES = frozenset(
         "date",
         "timestamp without time zone",
         "timestamp with time zone",
+        "time without time zone",
+        "uuid",
+        "json",
+        "jsonb",
+        "enum",
     }
 )
-_ORDERED = _TYPES - {"boolean", "real", "double precision", "character varying", "text"}
+_ORDERED = _TYPES - {"boolean", "real", "double precision", "character varying", "text", "json", "jsonb", "enum"}
 MOST_TABLES = 256
 
 
@@ -94,7 +99,7 @@ class Stored:
 def may_fit(target: Relation) -> bool:
     """Return whether new rows of a table can ever be inserted here."""
     columns = target.visible
-    is_plain = all(c.type.name in _TYPES and not c.type.dimensions and not c.type.is_text_in_lake for c in columns)
+    is_plain = all(c.type.name in _TYPES and c.type.dimensions <= (not c.type.is_float) for c in columns)
     has_own_names = not any(column.lake_name in CATALOG_COLUMNS for column in columns)
     return is_plain and has_own_names and target.conflict == REPLACE and target.watermark is None
 
@@ -240,10 +245,14 @@ def _one(cursor: Cursor, query: str) -> tuple:
 
 
 def _bounds(cursor: Cursor, table_id: int) -> dict[str, _Bounds]:
+    """The bounds of columns by their names; those of an array are of its elements."""
     rows = cursor.execute(
-        f"SELECT column_name, column_id, contains_null, min_value, max_value FROM {METADATA}.ducklake_column "
-        f"JOIN {METADATA}.ducklake_table_column_stats USING (table_id, column_id) "
-        f"WHERE table_id = {table_id} AND end_snapshot IS NULL AND contains_nan IS NOT TRUE"
+        "SELECT coalesce(arrays.column_name, columns.column_name), column_id, contains_null, min_value, max_value "
+        f"FROM {METADATA}.ducklake_column AS columns JOIN {METADATA}.ducklake_table_column_stats "
+        f"USING (table_id, column_id) LEFT JOIN {METADATA}.ducklake_column AS arrays "
+        "ON arrays.table_id = columns.table_id AND arrays.column_id = columns.parent_column "
+        "AND arrays.end_snapshot IS NULL "
+        f"WHERE table_id = {table_id} AND columns.end_snapshot IS NULL AND contains_nan IS NOT TRUE"
     ).fetchall()
     return {name: _Bounds(*row) for name, *row in rows}
 
@@ -283,22 +292,49 @@ def _key(target: Relation) -> str:
 
 def _is_within(target: Relation, column: Column, stored: Stored) -> str:
     """SQL that tests that a value is allowed and within the bounds."""
-    name, bounds = quote(column.lake_name), stored.bounds.get(column.lake_name)
+    bounds = stored.bounds.get(column.lake_name)
     if bounds is None:
         raise Unfit
-    may_be_null = bounds.has_null and not _is_required(target, column)
+    least, greatest = _ends(column)
+    tests = [f"{quote(column.lake_name)} IS NOT NULL"] if _is_required(target, column) else []
+    if not bounds.has_null:
+        tests.append(f"NOT {_has_null(column)}")
     if bounds.least is None or bounds.greatest is None:
-        return f"{name} IS NULL" if may_be_null else "false"
-    between = f"{name} BETWEEN {_typed(column, bounds.least)} AND {_typed(column, bounds.greatest)}"
-    return between if may_be_null else f"{name} IS NOT NULL AND {between}"
+        tests.append(f"{least} IS NULL")
+    else:
+        tests.append(f"{least} >= {_typed(column, bounds.least)}")
+        tests.append(f"{greatest} <= {_typed(column, bounds.greatest)}")
+    return " AND ".join(tests)
 
 
 def _is_required(target: Relation, column: Column) -> bool:
     return column.not_null or column.name in target.primary_key
 
 
+def _has_null(column: Column) -> str:
+    """SQL that tests whether a value is NULL, or one of an array's elements."""
+    value = _in_lake(column)
+    return f"(len({value}) > list_count({value}))" if column.type.dimensions else f"({value} IS NULL)"
+
+
+def _in_lake(column: Column) -> str:
+    """SQL of a column's value in a temporary table, in which it need not have the lake's type; documents as texts."""
+    name, type_ = quote(column.lake_name), column.type
+    if type_.name == "jsonb" or type_.is_text_in_lake:
+        return f"{name}::VARCHAR{'[]' * type_.dimensions}"
+    return name
+
+
+def _ends(column: Column) -> tuple[str, str]:
+    """SQL of the least and the greatest of what the bounds of a column are about: its value, or an array's elements."""
+    value = _in_lake(column)
+    return (f"list_min({value})", f"list_max({value})") if column.type.dimensions else (value, value)
+
+
 def _typed(column: Column, text: str) -> str:
-    return f"CAST({literal(text)} AS {column.type.in_lake()})"
+    """SQL of a bound; one of documents may be cut short."""
+    type_ = column.type.element if column.type.dimensions else column.type
+    return f"CAST({literal(text)} AS {'VARCHAR' if type_.name == 'jsonb' else type_.in_lake()})"
 
 
 def _may_meet(cursor: Cursor, key: str, staged: str, stored: Stored) -> bool:
@@ -327,31 +363,31 @@ def _widened(
 ) -> dict[str, _Bounds]:
     """The bounds of some columns with the staged values. Raises Unfit for a forbidden NULL, and for NaN."""
     noted = [stored.bounds[column.lake_name] for column in columns]
-    tests = ", ".join(_wider(column, bounds) for column, bounds in zip(columns, noted, strict=True))
+    tests = ", ".join(_wider(target, column, bounds) for column, bounds in zip(columns, noted, strict=True))
     [found] = cursor.execute(f"SELECT {tests} FROM {staged}").fetchall()
     widened = {}
     for place, (column, bounds) in enumerate(zip(columns, noted, strict=True)):
-        has_null, has_nan, least, greatest = found[4 * place : 4 * place + 4]
-        if has_nan or (has_null and _is_required(target, column)):
+        is_forbidden, has_null, least, greatest = found[4 * place : 4 * place + 4]
+        if is_forbidden:
             raise Unfit
-        widened[column.lake_name] = _Bounds(bounds.column_id, bounds.has_null or has_null, least, greatest)
+        widened[column.lake_name] = _Bounds(bounds.column_id, bounds.has_null or bool(has_null), least, greatest)
     return widened
 
 
-def _wider(column: Column, bounds: _Bounds) -> str:
-    """SQL of whether there are NULL and NaN, and of the new bounds."""
+def _wider(target: Relation, column: Column, bounds: _Bounds) -> str:
+    """SQL of whether a value may not be here, whether there is a NULL, and of the new bounds."""
     if bounds.least is None or bounds.greatest is None:
         raise Unfit
-    name = quote(column.lake_name)
-    nan = f"coalesce(bool_or(isnan({name})), false)" if column.type.is_float else "false"
-    least = (
-        f"if(min({name}) < {_typed(column, bounds.least)}, {_text(column, f'min({name})')}, {literal(bounds.least)})"
-    )
-    greatest = (
-        f"if(max({name}) > {_typed(column, bounds.greatest)}, {_text(column, f'max({name})')}, "
+    name, (least, greatest) = quote(column.lake_name), _ends(column)
+    forbidden = [f"{name} IS NULL"] if _is_required(target, column) else []
+    forbidden += [f"coalesce(isnan({name}), false)"] if column.type.is_float else []
+    return (
+        f"bool_or({' OR '.join(forbidden) or 'false'}), bool_or({_has_null(column)}), "
+        f"if(min({least}) < {_typed(column, bounds.least)}, {_text(column, f'min({least})')}, "
+        f"{literal(bounds.least)}), "
+        f"if(max({greatest}) > {_typed(column, bounds.greatest)}, {_text(column, f'max({greatest})')}, "
         f"{literal(bounds.greatest)})"
     )
-    return f"bool_or({name} IS NULL), {nan}, {least}, {greatest}"
 
 
 def _text(column: Column, value: str) -> str:

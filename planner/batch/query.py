@@ -15,7 +15,7 @@ from sparkwave.catalog.commit_times import TIME, rows_with_times
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lazy import lazy
 from sparkwave.catalog.model import INTERNAL_TABLE, NO_COLUMN, ROW_ID, RW_TIMESTAMP, Catalog, Column, Relation
-from sparkwave.catalog.names import BUFFER, COPIES, VIEWS_SCHEMA, LakeTable, name_in_memory
+from sparkwave.catalog.names import BUFFER, COPIES, PLACES, ROW, VIEWS_SCHEMA, LakeTable, name_in_memory
 from sparkwave.catalog.relation_details import SEQUENCE
 from sparkwave.catalog.types import TEXT, Type
 from sparkwave.catalog.users import User
@@ -113,9 +113,10 @@ from sparkwave.planner.statements import Name
 
 SystemColumns = Callable[[str, str], Columns]
 LAKE = "lake"
-# Names of the lake's row id among columns under their own names, and of MERGE's action on a row among the columns of
-# its sources. They are drawn when the process starts, so that nobody else can use them.
-ROW_NAME, WHEN_NAME = (f"?{stem} {secrets.token_hex(8)}" for stem in ("rowid", "when"))
+# Names of MERGE's action on a row among the columns of its sources, and of PLACES among columns under their own names.
+# They are drawn when the process starts, so that nobody else can use them.
+WHEN_NAME, *_places = (f"?{stem} {secrets.token_hex(8)}" for stem in ("when", *PLACES.values()))
+_PLACE_NAMES = dict(zip(PLACES.values(), _places, strict=True))
 _RESOLVED = "resolved"  # marks resolved tables; a client cannot set this mark
 
 
@@ -838,19 +839,27 @@ def _stored_column(column: Column) -> exp.Expr:
     return stored if column.lake_name == column.name else exp.alias_(stored, column.name, quoted=True)
 
 
-def stored_rows(relation: Relation, alias: str, environment: Environment) -> exp.Expr:
-    """As `stored_table`, with the columns under their names, and the `rowid` under the name of `row_id`."""
+def stored_rows(relation: Relation, alias: str, environment: Environment, has_places: bool = False) -> exp.Expr:
+    """As `stored_table`, with the columns under their names, and one or all of PLACES under the names of `place`."""
     if not relation.is_renamed:
         return stored_table(relation, alias, environment)
-    columns = [exp.alias_(exp.column("rowid"), ROW_NAME, quoted=True), *map(_stored_column, relation.visible)]
-    query = exp.select(*columns).from_(stored_table(relation, None, environment))
+    places = PLACES.values() if has_places else [PLACES[ROW]]
+    columns = [exp.alias_(exp.column(name), _PLACE_NAMES[name], quoted=True) for name in places]
+    query = exp.select(*columns, *map(_stored_column, relation.visible)).from_(
+        stored_table(relation, None, environment)
+    )
     return query.subquery(exp.to_identifier(alias, quoted=True))
 
 
 def row_id(relation: Relation, alias: str) -> exp.Column:
     """Return the lake's row id in the `stored_rows` of a relation."""
-    name = ROW_NAME if relation.is_renamed else "rowid"
-    return exp.column(exp.to_identifier(name, quoted=True), table=exp.to_identifier(alias, quoted=True))
+    return place(PLACES[ROW], relation, alias)
+
+
+def place(name: str, relation: Relation, alias: str) -> exp.Column:
+    """Return one of the values of PLACES in the `stored_rows` of a relation; `rowid` is always there."""
+    column = exp.to_identifier(_PLACE_NAMES[name] if relation.is_renamed else name, quoted=True)
+    return exp.column(column, table=exp.to_identifier(alias, quoted=True))
 
 
 def stored_table(relation: Relation, alias: str | None, environment: Environment) -> exp.Table:

@@ -28,6 +28,7 @@ from sparkwave.planner.batch.query import (
     check_reads,
     infer,
     origins_of,
+    place,
     plan_query,
     prepared,
     resolve_tables,
@@ -261,12 +262,13 @@ def plan_change(
     needs_steps = (
         in_steps or bool(computed or checked_with(target, values)) or (isinstance(statement, Update) and not values)
     )
-    is_alone = not other_tables(tree) and not environment.overlays and not target.is_renamed
+    is_alone = not other_tables(tree) and not environment.overlays
     changes = bool(values) or isinstance(statement, Delete)
     has_places = is_alone and changes and _names_keys(tree, target, most_places)
-    if has_places or statement.returning or not is_alone or needs_steps:
+    if has_places or statement.returning or not is_alone or target.is_renamed or needs_steps:
         query = _changed_rows(statement, tree, target, values, has_places)
-        return Change(staged_batch(query, target, environment, parameters), False, whens, assigned, has_places)
+        batch = staged_batch(query, target, environment, parameters, has_places)
+        return Change(batch, False, whens, assigned, has_places)
     if values:
         columns = ((column, values[column.name]) for column in target.visible if column.name in values)
         items = [exp.EQ(this=identifier(c.name), expression=never_null(v, c, target)) for c, v in columns]
@@ -312,8 +314,8 @@ def _changed_rows(
     needed |= checked_with(target, values)
     is_whole = statement.returning or (has_places and values)
     kept = [column for column in target.visible if is_whole or column.name in needed | values.keys()]
-    items = [named(exp.Literal.number(1), WHEN), named(row_id(target, alias), ROW)]
-    items += [named(column_of(name, alias), as_) for as_, name in PLACES.items() if as_ != ROW] if has_places else []
+    places = PLACES.items() if has_places else [(ROW, PLACES[ROW])]
+    items = [named(exp.Literal.number(1), WHEN), *(named(place(name, target, alias), as_) for as_, name in places)]
     for column in kept:
         value = values.get(column.name, column_of(column.name, alias))
         read = in_float_text(value) if column.type.is_float else value
@@ -333,10 +335,16 @@ def _changed_rows(
     return query
 
 
-def staged_batch(query: exp.Select, target: Relation, environment: Environment, parameters: tuple[Type, ...]) -> Batch:
-    """Plan a query over the `marked` table and others."""
+def staged_batch(
+    query: exp.Select,
+    target: Relation,
+    environment: Environment,
+    parameters: tuple[Type, ...],
+    has_places: bool = False,
+) -> Batch:
+    """Plan a query over the `marked` table and others. `has_places` tells whether it has the table's PLACES."""
     table = next(each for each in query.find_all(exp.Table) if each.meta.get(_TARGET))
-    table.replace(stored_rows(target, alias_of(table), environment))
+    table.replace(stored_rows(target, alias_of(table), environment, has_places))
     return written_batch(resolve_tables(query, environment), environment, parameters)
 
 
