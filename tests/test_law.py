@@ -22,6 +22,7 @@ from servers import DUCKDB_THREADS, with_lake
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Relation
 from sparkwave.catalog.types import Type
+from sparkwave.executor.epochs import side_by_side
 from sparkwave.executor.epochs.behind import Behind, Left
 from sparkwave.executor.memory import copies
 from sparkwave.server.context import Context, open_context
@@ -42,17 +43,24 @@ def opened(directory: Path, **parameters: str) -> Iterator[tuple[Context, Client
     given = {"barrier_interval_ms": "3600000", "refresh_mode": "incremental", **parameters}
     if parameters.get("streaming_engine") == "spark":
         given = {"backfill_engine": "spark", **given}
-    context = open_context(config, given)
-    try:
-        with small_tables_indexed():
+    with small_tables_indexed(), side_by_side_at_once():
+        context = open_context(config, given)
+        try:
             yield context, Client(context, {"user": "root"})
-    finally:
-        context.close()
+        finally:
+            context.close()
 
 
 def small_tables_indexed() -> AbstractContextManager[object]:
     """A context in which rows are looked up by indexes in tables of any size."""
     return mock.patch.object(copies, "LARGE_ROWS", 1)
+
+
+@contextmanager
+def side_by_side_at_once() -> Iterator[None]:
+    """A context in which views have one of three cursors from their second epoch on, whatever the machine's cores."""
+    with mock.patch.object(side_by_side, "_cores", lambda: 3), mock.patch.object(side_by_side, "_FIRST", 1):
+        yield
 
 
 @contextmanager

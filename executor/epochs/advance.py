@@ -22,7 +22,7 @@ from sparkwave.catalog.stores.view_checksums import Checksum, add_changes
 from sparkwave.executor.epochs.delta_programs import Added, Program, whole
 from sparkwave.executor.epochs.feeds import Feeds
 from sparkwave.executor.epochs.versions import Pending, Version, rows_changed, stored_columns
-from sparkwave.executor.memory.delta_tables import make_table
+from sparkwave.executor.memory.delta_tables import is_kept, make_table
 from sparkwave.planner.delta.now import NOW
 from sparkwave.planner.plan.nodes import Scan
 from sparkwave.planner.plan.stream_plan import State, StreamPlan
@@ -245,7 +245,7 @@ class Changes:
     `rows` is the number of changed rows of all inputs. `retracts` tells whether any row is removed. `times` are the
     values of `now()` before and after, in microseconds. `queries` have the SQL of the changed rows, by input name, for
     inputs without a temporary table `<input>_changes`. `counts` are the numbers of changed rows, by input name; None
-    for an estimate.
+    for an estimate. `are_kept` tells whether all changed rows are in tables that other cursors can read, too.
     """
 
     inputs: frozenset[str]
@@ -254,6 +254,7 @@ class Changes:
     times: tuple[int, int]
     queries: Mapping[str, str] = field(default_factory=dict)
     counts: Mapping[str, int | None] = field(default_factory=dict)
+    are_kept: bool = False
 
     def query(self, name: str) -> str:
         """Return SQL of the changed rows of an input."""
@@ -298,7 +299,7 @@ def bind_changes(
     made.
     """
     changed: set[str] = {NOW} if view.plan.reads_now and times[0] != times[1] else set()
-    total, retracts, queries, counts = 0, False, dict[str, str](), dict[str, int | None]()
+    total, retracts, are_kept, queries, counts = 0, False, True, dict[str, str](), dict[str, int | None]()
     for scan in view.plan.scans:
         if scan.input in view.plan.looked_up:
             counts[scan.input] = None
@@ -313,11 +314,13 @@ def bind_changes(
         else:
             count = make_table(cursor, f"{scan.input}_changes", query)
         counts[scan.input] = count
+        names = [feed, version.pending.name if version.pending is not None else None]
+        are_kept = are_kept and version.old_rows == ALL and all(is_kept(name) for name in names if name is not None)
         if count:
             changed.add(scan.input)
             total += count
             retracts = retracts or _retracts(feeds, feed, version)
-    return Changes(frozenset(changed), total, retracts, times, queries, counts)
+    return Changes(frozenset(changed), total, retracts, times, queries, counts, are_kept)
 
 
 def _count(feeds: Feeds, feed: str | None, pending: Pending | None) -> int:

@@ -113,6 +113,7 @@ class Coordinator:
         if self._thread.is_alive():
             self._thread.join(30)
         self.checkpoints.stop()
+        self._engines.close()
 
     @property
     def snapshot(self) -> int:

@@ -39,7 +39,14 @@ from sparkwave.executor.epochs.delta_programs import (
 from sparkwave.executor.epochs.script import Script, bound_checks, script, script_of_few, within
 from sparkwave.executor.epochs.versions import Version, rows_added, rows_at, rows_new, rows_old
 from sparkwave.executor.faults import error_of, is_nobodys, message_of
-from sparkwave.executor.memory.delta_tables import count_signs, fill_changes, fill_table, make_table, sum_changes
+from sparkwave.executor.memory.delta_tables import (
+    count_signs,
+    fill_changes,
+    fill_table,
+    has_tables,
+    make_table,
+    sum_changes,
+)
 from sparkwave.executor.memory.shared_buffer import SharedBuffer
 from sparkwave.executor.spark.kernel import failed_rows, unless_raised
 from sparkwave.planner.delta.looked_up import Columns
@@ -63,6 +70,39 @@ class Reads:
 
     names: frozenset[str]
     lookups: Mapping[str, Sequence[Columns]]
+
+
+@dataclass(frozen=True)
+class Ready:
+    """The computation of a view's change by a script, whose temporary relations and tables are those of `cursor`."""
+
+    cursor: Cursor
+    view: View
+    made: Program
+    changes: Changes
+    script: Script
+    is_for_few: bool
+
+    @property
+    def suits_all(self) -> bool:
+        """Whether any cursor can `run` it: it reads and fills tables of the buffer alone."""
+        names = (name for name, _ in self.script.tables)
+        return self.is_for_few and self.changes.are_kept and has_tables(self.cursor, names, self.made)
+
+    def run(self, by: Cursor) -> Advance:
+        """Compute the change by a cursor."""
+        found, row_hash = self.script, hash_of_row(self.view.plan)
+        if self.is_for_few:
+            execute: Execute = partial(run, by)
+            may_be_many = self.changes.rows > _USUAL_KEYS or any(step.drives_join for step in self.made.steps)
+            with _listed_keys(by, may_be_many):
+                counts, hashes = _fill(self.cursor, found, self.made, row_hash, by)
+        else:
+            execute = by.execute
+            rows = {name: _make(by, name, query, self.changes.rows) for name, query in found.tables}
+            counts = _counts(found, rows, count_signs(by, found.changes))
+            hashes = sum_changes(by, found.changes, row_hash)
+        return Advance(self.view, found.applications, found.changes, counts, hashes, _failed(execute, found.checks))
 
 
 class DuckDBEngine:
@@ -93,23 +133,18 @@ class DuckDBEngine:
 
     def advance(self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes) -> Advance:
         """As `executor.epochs.advance.Engine`."""
+        return self.ready(cursor, view, versions, changes).run(cursor)
+
+    def ready(self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes) -> Ready:
+        """Return the computation of `advance`, which is still to run."""
         made = self._program(view, changes)
         if view.plan.needs_times:
             set_times(cursor, changes.times)
         bound = self._bound(cursor, view, versions, changes, made.read)
-        if _is_for_few(view, changes, made, bound):
-            execute: Execute = partial(run, cursor)
-            found = script_of_few(view, made, bound)
-            may_be_many = changes.rows > _USUAL_KEYS or any(step.drives_join for step in made.steps)
-            with _listed_keys(cursor, may_be_many):
-                counts, hashes = _fill(cursor, found, made, hash_of_row(view.plan))
-        else:
-            execute = cursor.execute
-            found = script(view, made, bound)
-            rows = {name: _make(cursor, name, query, changes.rows) for name, query in found.tables}
-            counts = _counts(found, rows, count_signs(cursor, found.changes))
-            hashes = sum_changes(cursor, found.changes, hash_of_row(view.plan))
-        return Advance(view, found.applications, found.changes, counts, hashes, _failed(execute, found.checks))
+        is_for_few = _is_for_few(view, changes, made, bound)
+        return Ready(
+            cursor, view, made, changes, (script_of_few if is_for_few else script)(view, made, bound), is_for_few
+        )
 
     def compile(self, view: View, changes: Changes, is_full: bool) -> Reads:
         """Prepare the SQL that computes a view, in full or by changes. It is kept, because to prepare it takes long."""
@@ -197,17 +232,19 @@ class DuckDBEngine:
         return bound
 
 
-def _fill(cursor: Cursor, found: Script, form: object, row_hash: str) -> tuple[tuple[tuple[int, int], ...], int]:
-    """Fill the tables of a kept script again.
+def _fill(
+    cursor: Cursor, found: Script, form: object, row_hash: str, by: Cursor
+) -> tuple[tuple[tuple[int, int], ...], int]:
+    """Fill the tables of a kept script again, which a cursor has, by a cursor.
 
     Returns the rows removed and added, by application, and the sum of the hashes of the view's changed rows.
     """
     rows, own, hashes = {}, (0, 0), 0
     for name, query in found.tables:
         if name == found.changes:
-            own, hashes = fill_changes(cursor, name, query, form, row_hash)
+            own, hashes = fill_changes(cursor, name, query, form, row_hash, by)
         else:
-            rows[name] = fill_table(cursor, name, query, form)
+            rows[name] = fill_table(cursor, name, query, form, by=by)
     return _counts(found, rows, own), hashes
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import partial
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.counters import ADVANCE_SECONDS, EPOCH_ROWS, REFRESHES
@@ -19,6 +21,7 @@ from sparkwave.executor.epochs.duckdb_engine import DuckDBEngine
 from sparkwave.executor.epochs.feeds import Feeds
 from sparkwave.executor.epochs.lookups import Lookups, input_owner
 from sparkwave.executor.epochs.refresh import FULL, INCREMENTAL, Refresh
+from sparkwave.executor.epochs.side_by_side import Running, Sides
 from sparkwave.executor.epochs.time_limit import TimeLimit
 from sparkwave.executor.epochs.versions import Version
 from sparkwave.executor.memory.copies import Copies
@@ -35,6 +38,19 @@ class NotStored(Exception):
     """An epoch needs changes of views in the lake that only the shared buffer has."""
 
 
+@dataclass(frozen=True)
+class _Computed:
+    """A view's change, how long DuckDB took, and whether it has planned statements to run them once."""
+
+    advance: Advance
+    seconds: float
+    has_planned: bool
+
+
+# A change that is being computed.
+Beside = Running[_Computed, Advance | None]
+
+
 class Engines:
     """DuckDB in process for small changes, and Spark for large ones. Only the coordinator's thread uses it."""
 
@@ -49,15 +65,17 @@ class Engines:
         self._duckdb = DuckDBEngine(buffer)
         self._refresh = Refresh(refresh_mode)
         self._time_limit_s, self._time_limit = time_limit_s, TimeLimit()
+        self._sides = Sides(store.lake)
         self._known: tuple[Relation, ...] = ()
 
     def advance(
         self, cursor: Cursor, view: View, versions: Mapping[str, Version], feeds: Feeds, times: tuple[int, int],
-        stored_at: int, tries: int,
-    ) -> tuple[Advance | None, Mapping[str, int | None]]:  # fmt: skip
+        stored_at: int, tries: int, may_run_beside: bool = False,
+    ) -> tuple[Advance | Beside | None, Mapping[str, int | None]]:  # fmt: skip
         """Compute a view's change between two versions of its inputs, by name; None if nothing changes.
 
-        Also returns the numbers of changed rows of the inputs, as in `Changes.counts`.
+        Also returns the numbers of changed rows of the inputs, as in `Changes.counts`. If it `may_run_beside` others,
+        the change may still be computed then.
 
         `times` are the old and new value of `now()` in microseconds. `stored_at` is a snapshot that has the view's
         stored rows. A created view has a time limit in process, which doubles with each of the `tries` that have
@@ -87,39 +105,49 @@ class Engines:
             return None, changes.counts
         with self._engine_for(view, changes.rows, max(version.new for version in versions.values())) as engine:
             EPOCH_ROWS.labels(engine.name).observe(changes.rows)
-            with ADVANCE_SECONDS.labels(engine.name).time():
-                if engine is self._duckdb:
-                    with self._limit(cursor, view, tries):
-                        advance = self._in_process(
-                            cursor, view, versions, changes, feeds, is_full(changes.rows), reading_s
-                        )
-                    if view.relation.created:
-                        self._buffer.expect(cursor, advance.of_states if view.relation.is_sink else advance)
-                else:
-                    advance = engine.advance(cursor, view, versions, changes)
-        return advance if advance.has_changes or advance.errors is not None else None, changes.counts
-
-    def _limit(self, cursor: Cursor, view: View, tries: int) -> AbstractContextManager[None]:
-        seconds = self._time_limit_s() * 2**tries if view.relation.created else 0.0
-        return self._time_limit.of(cursor, seconds)
+            if engine is self._duckdb:
+                seconds = self._time_limit_s() * 2**tries if view.relation.created else 0.0
+                advance = self._in_process(
+                    cursor, view, versions, changes, feeds, is_full(changes.rows), reading_s, seconds, may_run_beside
+                )
+            else:
+                with ADVANCE_SECONDS.labels(engine.name).time():
+                    advance = _if_any(engine.advance(cursor, view, versions, changes))
+        return advance, changes.counts
 
     def _in_process(
         self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes, feeds: Feeds,
-        is_full: bool, reading_s: float,
-    ) -> Advance:  # fmt: skip
-        way = self._duckdb.recompute if is_full else self._duckdb.advance
-        reads = self._duckdb.compile(view, changes, is_full)  # done once, so its time does not count for either way
-        if view.relation.created:
-            versions = self._lookups.versions(
-                cursor, self._store.catalog, view, versions, feeds, reads.names, not is_full, reads.lookups
-            )
-        self._store.lake.threads.provide(lambda: self._rows_read(view, changes, reads.names))
-        started, unprepared = time.monotonic(), unprepared_runs(cursor)
-        advance = way(cursor, view, versions, changes)
-        seconds, has_planned = reading_s + time.monotonic() - started, unprepared_runs(cursor) > unprepared
-        self._refresh.took(view, changes.rows, is_full, seconds, has_planned)
-        REFRESHES.labels(FULL if is_full else INCREMENTAL).inc()
-        return advance
+        is_full: bool, reading_s: float, limit_s: float, may_run_beside: bool,
+    ) -> Advance | Beside | None:  # fmt: skip
+        began = time.monotonic()
+
+        def finish(computed: _Computed) -> Advance | None:
+            advance, seconds = computed.advance, computed.seconds
+            self._refresh.took(view, changes.rows, is_full, reading_s + seconds, computed.has_planned)
+            self._sides.took(view.relation.id, ready_s, seconds)
+            REFRESHES.labels(FULL if is_full else INCREMENTAL).inc()
+            ADVANCE_SECONDS.labels(self._duckdb.name).observe(ready_s + seconds)
+            if view.relation.created:
+                self._buffer.expect(cursor, advance.of_states if view.relation.is_sink else advance)
+            return _if_any(advance)
+
+        with self._time_limit.of(cursor, limit_s):
+            reads = self._duckdb.compile(view, changes, is_full)  # done once, so its time does not count for either way
+            if view.relation.created:
+                versions = self._lookups.versions(
+                    cursor, self._store.catalog, view, versions, feeds, reads.names, not is_full, reads.lookups
+                )
+            self._store.lake.threads.provide(lambda: self._rows_read(view, changes, reads.names))
+            ready = self._duckdb.ready(cursor, view, versions, changes) if not is_full else None
+            side = self._sides.of(view.relation.id) if may_run_beside and ready and ready.suits_all else None
+            ready_s = time.monotonic() - began
+            if ready is None:
+                computed = _compute(lambda by: self._duckdb.recompute(by, view, versions, changes), cursor)
+            elif side is None:
+                computed = _compute(ready.run, cursor)
+            else:
+                return Running(side.submit(partial(_compute, ready.run, side.cursor, side.time_limit, limit_s)), finish)
+        return finish(computed)
 
     def _rows_read(self, view: View, changes: Changes, read: frozenset[str]) -> int:
         """Return about how many rows the SQL that computes a view reads, by the names of its relations."""
@@ -153,7 +181,7 @@ class Engines:
                 hint="Drop it and create it again.",
             )
         changes = Changes(frozenset(versions), 0, True, times)
-        with self._limit(cursor, view, tries):
+        with self._time_limit.of(cursor, self._time_limit_s() * 2**tries if view.relation.created else 0.0):
             advance = self._duckdb.recompute(cursor, view, versions, changes, are_bound=False)
         return advance if advance.has_changes else None
 
@@ -169,9 +197,15 @@ class Engines:
             self._known = relations
             inputs = {input_owner(relation) for relation in relations}
             self._copies.keep(inputs | {state_owner(relation.definition_id) for relation in relations})
+            self._sides.keep({relation.id for relation in relations})
         self._buffer.tidy(cursor)
         self._copies.drop_left(cursor)
         prepare_due(cursor)
+        self._sides.prepare_due()
+
+    def close(self) -> None:
+        """Close the cursors of `executor.epochs.side_by_side`, while no epoch is computed."""
+        self._sides.close()
 
     def forget_copies(self) -> None:
         """Forget all copies, because an epoch has failed."""
@@ -195,3 +229,17 @@ class Engines:
                 if group.is_alive:
                     group.check_answers()  # raises if a Spark that does not answer is the reason
                 raise
+
+
+def _compute(
+    advance: Callable[[Cursor], Advance], cursor: Cursor, limit: TimeLimit | None = None, limit_s: float = 0.0
+) -> _Computed:
+    """Compute a view's change by a cursor; within `limit_s` seconds, unless the caller limits the time."""
+    started, unprepared = time.monotonic(), unprepared_runs(cursor)
+    with limit.of(cursor, limit_s) if limit is not None else nullcontext():
+        found = advance(cursor)
+    return _Computed(found, time.monotonic() - started, unprepared_runs(cursor) > unprepared)
+
+
+def _if_any(advance: Advance) -> Advance | None:
+    return advance if advance.has_changes or advance.errors is not None else None

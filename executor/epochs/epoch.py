@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import wait
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from sparkwave.catalog import errors
@@ -15,9 +17,10 @@ from sparkwave.catalog.model import FAILED, RESTING, Epoch, Job, Position, Relat
 from sparkwave.catalog.stores.store import Store
 from sparkwave.executor.epochs.advance import Advance, View
 from sparkwave.executor.epochs.behind import Behind, Left
-from sparkwave.executor.epochs.engines import Engines, NotStored
+from sparkwave.executor.epochs.engines import Beside, Engines, NotStored
 from sparkwave.executor.epochs.feeds import Feeds
 from sparkwave.executor.epochs.plans import Plans
+from sparkwave.executor.epochs.side_by_side import Running
 from sparkwave.executor.epochs.takeover import Replacement, bind_difference
 from sparkwave.executor.epochs.versions import Pending, Version
 from sparkwave.executor.faults import error_of, is_nobodys
@@ -59,8 +62,9 @@ class EpochWork:
     `finishing` are jobs whose creation ends with the epoch; `replacements` are those among them that replace a view, by
     the view's id. `failed` are views that are known to stay behind. After `compute`, `pending` has the changes of
     relations, `read` the numbers of changed rows of their inputs (`Changes.counts`), `left` the created views that stay
-    behind, and `recovered` the views that have caught up. `has_computed` tells whether there were changes to compute,
-    even if no view changed in the end.
+    behind, and `recovered` the views that have caught up. `running` are views that other cursors compute meanwhile,
+    each with its beginning, a monotonic time. `has_computed` tells whether there were changes to compute, even if no
+    view changed in the end.
     """
 
     tools: Tools
@@ -79,6 +83,7 @@ class EpochWork:
     read: dict[int, Mapping[str, int | None]] = field(default_factory=dict)
     left: dict[int, Left] = field(default_factory=dict)
     recovered: list[Job] = field(default_factory=list)
+    running: dict[int, tuple[Relation, Beside, float]] = field(default_factory=dict)
     has_computed: bool = False
 
     def compute(self) -> None:
@@ -89,13 +94,40 @@ class EpochWork:
         catalog = self.tools.store.catalog
         live = {relation.id for relation in catalog.relations if relation.is_streaming and relation.created}
         self.tools.behind.keep(live)
-        for relation in catalog.in_dependency_order((live | self.finishing) - self.replacements.keys()):
-            with logged(job_id=relation.id):
-                if relation.created:
-                    self._advance_or_leave(relation)
-                else:
-                    self._finish(relation)
+        try:
+            for relation in catalog.in_dependency_order((live | self.finishing) - self.replacements.keys()):
+                self._take_in_running(relation.upstreams if relation.created else [*self.running])
+                with logged(job_id=relation.id):
+                    if relation.created:
+                        self._advance_or_leave(relation)
+                    else:
+                        self._finish(relation)
+            self._take_in_running([*self.running])
+        finally:
+            wait(beside.computation for _, beside, _ in self.running.values())
         self._store_left()
+
+    def _take_in_running(self, ids: Iterable[int]) -> None:
+        """Wait for those of these views that are computed beside, and take their changes in."""
+        for id_ in ids:
+            if id_ in self.running:
+                relation, beside, began = self.running.pop(id_)
+                with logged(job_id=id_), self._or_leave(relation, began):
+                    self._take_in(relation, beside.result())
+                    self.tools.behind.forget((id_,))
+
+    @contextmanager
+    def _or_leave(self, relation: Relation, began: float) -> Iterator[None]:
+        """Leave a view behind if its computation, which is done while entered, fails."""
+        try:
+            yield
+        except NotStored:
+            raise
+        except Exception as error:
+            if self.is_stopping():
+                raise
+            found = self.tools.behind.failed(relation, error_of(error), self.epoch.snapshot, began)
+            self.left[relation.id] = found
 
     def _store_left(self) -> None:
         """Store the positions of views that stay behind: a snapshot of the lake records them, before others go on."""
@@ -140,7 +172,7 @@ class EpochWork:
         if job.is_behind and not behind.is_due(job, has_changes, self.is_awaited):
             self.left[relation.id] = behind.still(job)
             return
-        try:
+        with self._or_leave(relation, began):
             if job.is_behind:
                 self._catch_up(relation, job)
                 self.recovered.append(job)
@@ -148,14 +180,9 @@ class EpochWork:
                 touched = self._is_touched(relation, reads)
                 self.has_computed |= touched
                 if touched or self._reads_now(relation):
-                    self._take_along(relation, Position(self.applied, epoch.snapshot))
-                behind.forget((relation.id,))
-        except NotStored:
-            raise
-        except Exception as error:
-            if self.is_stopping():
-                raise
-            self.left[relation.id] = behind.failed(relation, error_of(error), epoch.snapshot, began)
+                    self._take_along(relation, Position(self.applied, epoch.snapshot), may_run_beside=True)
+                if relation.id not in self.running:
+                    behind.forget((relation.id,))
 
     def _is_touched(self, relation: Relation, reads: Iterable[Relation]) -> bool:
         """Whether anything that a view reads has changed within the epoch."""
@@ -203,10 +230,18 @@ class EpochWork:
             return position
         return None
 
-    def _take_along(self, relation: Relation, start: Position | None) -> None:
+    def _take_along(self, relation: Relation, start: Position | None, may_run_beside: bool = False) -> None:
         """Compute the change of a view from its position `start`, or in full if `start` is None."""
+        began, view = time.monotonic(), self.tools.plans.view(relation, self.tools.store.catalog)
+        advance = self._advance(view, start, may_run_beside)
+        if isinstance(advance, Running):
+            self.running[relation.id] = relation, advance, began
+        else:
+            self._take_in(relation, advance)
+
+    def _take_in(self, relation: Relation, advance: Advance | None) -> None:
+        """Let a computed change, if any, be part of the epoch."""
         cursor, catalog, epoch = self.cursor, self.tools.store.catalog, self.epoch
-        advance = self._advance(self.tools.plans.view(relation, catalog), start)
         if advance is not None:
             self.pending[relation.id] = Pending(advance.changes, *advance.counts[-1])
         if advance is not None and relation.is_sink and advance.has_changes:
@@ -221,7 +256,7 @@ class EpochWork:
             difference = bind_difference(cursor, item, self.tools.plans, catalog, epoch.snapshot, own)
             self.pending |= {relation.replaces: difference} if difference is not None else {}
 
-    def _advance(self, view: View, start: Position | None) -> Advance | None:
+    def _advance(self, view: View, start: Position | None, may_run_beside: bool) -> Advance | Beside | None:
         epoch = self.epoch
         since = start or Position.at(epoch)
         is_late = since.epoch != self.applied
@@ -236,6 +271,6 @@ class EpochWork:
             return self.tools.engines.compute_anew(self.cursor, view, versions, times, tries)
         applied = self.applied.snapshot
         advance, self.read[view.relation.id] = self.tools.engines.advance(
-            self.cursor, view, versions, self.feeds, times, applied, tries
+            self.cursor, view, versions, self.feeds, times, applied, tries, may_run_beside
         )
         return advance

@@ -51,9 +51,20 @@ def kept_table(name: str) -> str:
     return f"{_KEPT}{name}"
 
 
+def is_kept(name: str) -> bool:
+    """Return whether a table is named by `kept_table`."""
+    return name.startswith(_KEPT)
+
+
 def reads_kept(query: str) -> bool:
     """Return whether a query reads a table that is named by `kept_table`."""
     return _KEPT in query
+
+
+def has_tables(cursor: Cursor, names: Iterable[str], form: object) -> bool:
+    """Return whether all these tables have stayed, so that they can be filled without a definition."""
+    tables = _TABLES.get(cursor, {})
+    return all(name in tables and tables[name].form == form for name in names)
 
 
 def make_table(cursor: Cursor, name: str, query: str) -> int:
@@ -63,18 +74,21 @@ def make_table(cursor: Cursor, name: str, query: str) -> int:
     return count
 
 
-def fill_table(cursor: Cursor, name: str, query: str, form: object, execute: Callable[..., Cursor] = run) -> int:
+def fill_table(
+    cursor: Cursor, name: str, query: str, form: object, execute: Callable[..., Cursor] = run, by: Cursor | None = None
+) -> int:
     """Store the rows of a query in a table that may stay, named by `kept_table`. Returns the number of rows.
 
     The table has the same columns as long as `form` is equal. With None it is a temporary table for this epoch, and
-    its name is a plain one. `execute` runs the query; pass `run_once` for a query whose text differs each time.
+    its name is a plain one. `execute` runs the query; pass `run_once` for a query whose text differs each time. A table
+    that has stayed can be filled `by` another cursor than the one that has it.
     """
     if form is None:
         return make_table(cursor, name, query)
     table = _kept(cursor, name, form)
     if table is None:
         return _make_kept(cursor, name, query, form)
-    row = first_row(execute(cursor, *_emptying(name, table), f"INSERT INTO {name} {query}"))
+    row = first_row(execute(by or cursor, *_emptying(name, table), f"INSERT INTO {name} {query}"))
     assert row is not None
     _TABLES[cursor][name] = _Table(form, row[0], table.written)
     return int(row[0])
@@ -86,7 +100,9 @@ def _make_kept(cursor: Cursor, name: str, query: str, form: object) -> int:
     return int(count)
 
 
-def fill_changes(cursor: Cursor, name: str, query: str, form: object, hashed: str) -> tuple[tuple[int, int], int]:
+def fill_changes(
+    cursor: Cursor, name: str, query: str, form: object, hashed: str, by: Cursor | None = None
+) -> tuple[tuple[int, int], int]:
     """Store changed rows in a table that may stay, as `fill_table` does.
 
     Returns the numbers of removals and additions, and the sum of the SQL `hashed` (unsigned, 64 bits), modulo 2**64,
@@ -97,7 +113,7 @@ def fill_changes(cursor: Cursor, name: str, query: str, form: object, hashed: st
         _make_kept(cursor, name, query, form)
         return count_signs(cursor, name), sum_changes(cursor, name, hashed)
     filling = f'INSERT INTO {name} {query} RETURNING _weight, {hashed} AS "?hash"'
-    found = run(cursor, *_emptying(name, table), filling).fetchnumpy()
+    found = run(by or cursor, *_emptying(name, table), filling).fetchnumpy()
     weights, hashes = numpy.asarray(found["_weight"]), numpy.asarray(found["?hash"])
     _TABLES[cursor][name] = _Table(form, len(weights), table.written)
     removed = int(numpy.count_nonzero(weights < 0))

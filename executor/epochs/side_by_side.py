@@ -1,0 +1,130 @@
+"""Computes views that do not read one another side by side, each on its own one of several cursors.
+
+DuckDB runs the small statements of an epoch on the thread that asks, so each further cursor has a thread, which uses
+another core. A view stays with its cursor, which has prepared the view's statements.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import os
+import sys
+import threading
+from collections.abc import Callable, Collection
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from sparkwave.catalog.lake.ducklake import Lake
+from sparkwave.catalog.lake.prepared_statements import prepare_due
+from sparkwave.executor.epochs.time_limit import TimeLimit
+
+T = TypeVar("T")
+R = TypeVar("R")
+# With more cursors, the coordinator's own Python would be the limit.
+_MOST = 4
+# A view gets its place after so many computations.
+_FIRST = 4
+# How much nicer the other threads are than the process.
+_NICENESS = 10
+# The number of the coordinator's own cursor.
+_OWN = 0
+
+
+@dataclass(frozen=True)
+class Running(Generic[T, R]):
+    """A computation on another cursor; `finish` makes the result of what it returns."""
+
+    computation: Future[T]
+    finish: Callable[[T], R]
+
+    def result(self) -> R:
+        """Wait for the computation. Raises its error."""
+        return self.finish(self.computation.result())
+
+
+@dataclass(frozen=True)
+class _Times:
+    """How often a view has been computed, and the least seconds that it took to make that ready, and to compute.
+
+    The first computations plan statements and copy what they look up, so they tell nothing of later ones.
+    """
+
+    count: int
+    ready_s: float
+    computing_s: float
+
+
+class Side:
+    """A cursor with a thread."""
+
+    def __init__(self, lake: Lake, number: int) -> None:
+        self.cursor, self.time_limit = lake.cursor(), TimeLimit()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"epoch {number}", initializer=_be_nice)
+
+    def submit(self, compute: Callable[[], T]) -> Future[T]:
+        """Let the thread compute, with the log context of the caller."""
+        return self._thread.submit(contextvars.copy_context().run, compute)
+
+    def close(self) -> None:
+        self.cursor.interrupt()
+        self._thread.shutdown()
+        self.cursor.close()
+
+
+class Sides:
+    """Gives each view a cursor, so that all cursors take about as long. Only the coordinator's thread uses it."""
+
+    def __init__(self, lake: Lake, cursors: int | None = None) -> None:
+        """`cursors` is the number of cursors, with the coordinator's own; None for one a core, up to four."""
+        self._lake = lake
+        self._cursors = min(_cores(), _MOST) if cursors is None else cursors
+        self._sides: dict[int, Side] = {}
+        self._places: dict[int, int] = {}
+        self._times: dict[int, _Times] = {}
+
+    def of(self, view_id: int) -> Side | None:
+        """Return a view's cursor; None for the coordinator's own, on which each view begins."""
+        known = self._times.get(view_id)
+        if view_id not in self._places and known is not None and known.count >= _FIRST:
+            busy = dict.fromkeys(range(self._cursors), 0.0)
+            for other, times in self._times.items():
+                busy[_OWN] += times.ready_s
+                busy[self._places.get(other, _OWN)] += times.computing_s if other != view_id else 0.0
+            self._places[view_id] = min(busy, key=busy.__getitem__)
+        place = self._places.get(view_id, _OWN)
+        if place == _OWN:
+            return None
+        if place not in self._sides:
+            self._sides[place] = Side(self._lake, place)
+        return self._sides[place]
+
+    def took(self, view_id: int, ready_s: float, computing_s: float) -> None:
+        """Note how many seconds it took to make a view's computation ready, and to compute."""
+        was = self._times.get(view_id, _Times(0, ready_s, computing_s))
+        self._times[view_id] = _Times(was.count + 1, min(was.ready_s, ready_s), min(was.computing_s, computing_s))
+
+    def keep(self, view_ids: Collection[int]) -> None:
+        """Forget all other views."""
+        self._places = {id_: place for id_, place in self._places.items() if id_ in view_ids}
+        self._times = {id_: times for id_, times in self._times.items() if id_ in view_ids}
+
+    def prepare_due(self) -> None:
+        """As `catalog.lake.prepared_statements.prepare_due`, for all cursors but the coordinator's own."""
+        for side in self._sides.values():
+            prepare_due(side.cursor)
+
+    def close(self) -> None:
+        for side in self._sides.values():
+            side.close()
+        self._sides = {}
+
+
+def _be_nice() -> None:
+    """Let clients go first on a busy machine: else a fifth fewer writes were done beside epochs."""
+    if sys.platform == "linux":  # where threads have a niceness of their own
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), min(os.nice(0) + _NICENESS, 19))
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
