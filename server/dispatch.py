@@ -202,7 +202,7 @@ _WITH_TYPES = (
     statements.Prepare,
 )  # fmt: skip
 
-# How often a statement is planned again when other sessions alter its tables.
+# How often a statement is planned again when other sessions alter its tables, or create what it has not found.
 _ATTEMPTS = 10
 
 
@@ -223,8 +223,9 @@ def run(session: Session, statement: Statement, oids: tuple[int, ...], values: t
     def handle(attempts: int = 1) -> Result:
         try:
             return HANDLERS[type(statement)](session, statement, oids, values)
-        except Altered:
-            if attempts == _ATTEMPTS or session.transaction.block is not None:
+        except Error as error:
+            is_outdated = isinstance(error, Altered) and session.transaction.block is None
+            if attempts == _ATTEMPTS or not (is_outdated or _is_taken(statement, error)):
                 raise
             return handle(attempts + 1)
 
@@ -234,6 +235,11 @@ def run(session: Session, statement: Statement, oids: tuple[int, ...], values: t
     if session.temporary.on_commit and not isinstance(statement, statements.Query):
         on_commit.end_transaction(session)
     return done
+
+
+def _is_taken(statement: Statement, error: Error) -> bool:
+    """Return whether a CREATE IF NOT EXISTS failed because another session took its name after it had looked."""
+    return error.sqlstate == errors.DUPLICATE_TABLE and getattr(statement, "if_not_exists", False)
 
 
 def _parsed(sql: str, order: str) -> Statement:

@@ -7,6 +7,7 @@ import os
 import re
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -604,6 +605,44 @@ def test_one_of_several_concurrent_creations_wins(module_server: Server) -> None
             assert sessions[0].execute(f"SELECT * FROM raced_{round_}").fetchall() == [(1,)]
         for round_ in range(5):
             sessions[0].execute(f"DROP TABLE raced_{round_}")
+
+
+RACED = {
+    "TABLE": "CREATE TABLE IF NOT EXISTS {name} (k int)",
+    "TABLE as": "CREATE TABLE IF NOT EXISTS {name} AS SELECT 1 AS k",
+    "INDEX": "CREATE INDEX IF NOT EXISTS {name} ON raced (k)",
+    "MATERIALIZED VIEW": "CREATE MATERIALIZED VIEW IF NOT EXISTS {name} AS SELECT k, count(*) FROM raced GROUP BY k",
+    "VIEW": "CREATE VIEW IF NOT EXISTS {name} AS SELECT k FROM raced",
+    "SEQUENCE": "CREATE SEQUENCE IF NOT EXISTS {name}",
+    "SUBSCRIPTION": "CREATE SUBSCRIPTION IF NOT EXISTS {name} FROM raced WITH (retention = '1 hour')",
+}
+
+
+def test_several_sessions_create_what_may_exist(module_server: Server) -> None:
+    """One of them creates it, the others get PostgreSQL's notice."""
+    with contextlib.ExitStack() as stack:
+        sessions = [stack.enter_context(module_server.connect()) for _ in range(4)]
+        sessions[0].execute("CREATE TABLE raced (k int)")
+        for kind, statement in RACED.items():
+            told: list[str | None] = []
+            start = threading.Barrier(len(sessions))
+
+            def create(
+                own: Connection,
+                start: threading.Barrier = start,
+                statement: str = statement,
+                told: list[str | None] = told,
+            ) -> None:
+                own.add_notice_handler(note := lambda notice: told.append(notice.message_primary))
+                start.wait()
+                own.execute(statement.format(name="at_once"))
+                own.remove_notice_handler(note)
+
+            with ThreadPoolExecutor(len(sessions)) as threads:
+                list(threads.map(create, sessions))
+            assert told == ['relation "at_once" already exists, skipping'] * 3, kind
+            sessions[0].execute(f"DROP {kind.partition(' as')[0]} at_once")
+        sessions[0].execute("DROP TABLE raced")
 
 
 # A view in creation.
