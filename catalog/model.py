@@ -342,6 +342,13 @@ class Relation:
         """The properties of the columns that a row must fit to be written."""
         return (self.constraints.enforced, *((c.lake_name, c.type, c.not_null, c.generated) for c in self.columns))
 
+    def same_key(self, stored: str, other: str) -> str:
+        """Return SQL that tests whether a row of the lake table and another row have the same primary key."""
+        columns = (column for column in self.visible if column.name in self.primary_key)
+        return " AND ".join(
+            f"{c.type.from_lake(f'{stored}.{quote(c.lake_name)}')} = {other}.{quote(c.lake_name)}" for c in columns
+        )
+
     @lazy
     def is_renamed(self) -> bool:
         """Whether a column has another name or another type in the lake."""

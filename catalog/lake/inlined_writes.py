@@ -271,7 +271,7 @@ def _check(cursor: Cursor, target: Relation, staged: str, stored: Stored) -> tup
     ).fetchall()
     if not 0 < count <= INLINED_ROWS or last - first != count - 1 or keys < count:
         raise Unfit
-    may_meet = bool(key) and not are_new and _may_meet(cursor, key, staged, stored)
+    may_meet = bool(key) and not are_new and _may_meet(cursor, target, staged, stored)
     wider = [column for column, is_within in zip(target.visible, within, strict=True) if not is_within]
     return range(first, last + 1), may_meet, wider
 
@@ -337,14 +337,15 @@ def _typed(column: Column, text: str) -> str:
     return f"CAST({literal(text)} AS {'VARCHAR' if type_.name == 'jsonb' else type_.in_lake()})"
 
 
-def _may_meet(cursor: Cursor, key: str, staged: str, stored: Stored) -> bool:
+def _may_meet(cursor: Cursor, target: Relation, staged: str, stored: Stored) -> bool:
     """Whether a staged row may have a stored key; deleted rows of files count as stored."""
+    key, met = _key(target), target.same_key("stored", "staged")
     parts = [f"SELECT {key} FROM {METADATA}.{quote(name)} WHERE end_snapshot IS NULL" for name in stored.inlined]
     if stored.files:
         parts.append(
             f"SELECT {key} FROM read_parquet([{', '.join(map(literal, stored.files))}], hive_partitioning => false)"
         )
-    found = f"SELECT 1 FROM ({' UNION ALL '.join(parts)}) AS stored SEMI JOIN {staged} AS staged USING ({key}) LIMIT 1"
+    found = f"SELECT 1 FROM ({' UNION ALL '.join(parts)}) AS stored SEMI JOIN {staged} AS staged ON {met} LIMIT 1"
     return bool(cursor.execute(found).fetchall())
 
 
@@ -353,7 +354,7 @@ def _met(cursor: Cursor, target: Relation, staged: str) -> dict[int, _Place]:
     if not may_fit_places(target):
         raise Unfit
     places = ", ".join(f"stored.{column}" for column in PLACES.values())
-    joined = f"{target.lake_name} AS stored JOIN {staged} AS staged USING ({_key(target)})"
+    joined = f"{target.lake_name} AS stored JOIN {staged} AS staged ON {target.same_key('stored', 'staged')}"
     found = cursor.execute(f"SELECT staged.rowid, {places} FROM {joined}").fetchall()
     return {row: _Place(*place) for row, *place in found}
 

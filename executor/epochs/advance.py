@@ -24,7 +24,7 @@ from sparkwave.executor.epochs.feeds import Feeds
 from sparkwave.executor.epochs.versions import Pending, Version, rows_changed, stored_columns
 from sparkwave.executor.memory.delta_tables import is_kept, make_table
 from sparkwave.planner.delta.now import NOW
-from sparkwave.planner.plan.nodes import Scan
+from sparkwave.planner.plan.nodes import Scan, equal_in_files
 from sparkwave.planner.plan.stream_plan import State, StreamPlan
 
 
@@ -95,7 +95,7 @@ class Application:
     """
 
     key: tuple[str, ...]
-    present: frozenset[str]  # columns of the key that are never NULL
+    present: frozenset[str]  # columns of the key that are `equal_in_files`
     removed: str
     added: Addition
     state: str | None = None  # None for the view's own table
@@ -104,7 +104,7 @@ class Application:
     def equals(self, column: str) -> str:
         """Return the SQL operator that compares a key column.
 
-        It is `=`, which allows pruning of files, if the column is never NULL.
+        It is `=`, which allows pruning of files, if the column is never NULL and a file tells the truth of it.
         """
         return "=" if column in self.present else "IS NOT DISTINCT FROM"
 
@@ -377,4 +377,4 @@ def own_application(view: View, changes: str) -> Application:
         for listed, sign in ((plan.key or ["_weight"], "<"), (columns, ">"))
     )
     added_rows = Addition(view.relation.lake_table, added, columns)
-    return Application(plan.key, plan.present, removed, added_rows, changes=changes)
+    return Application(plan.key, equal_in_files(plan.root), removed, added_rows, changes=changes)

@@ -50,6 +50,7 @@ from sparkwave.executor.memory.delta_tables import (
 from sparkwave.executor.memory.shared_buffer import SharedBuffer
 from sparkwave.executor.spark.kernel import failed_rows, unless_raised
 from sparkwave.planner.delta.looked_up import Columns
+from sparkwave.planner.plan.nodes import equal_in_files
 
 logger = logging.getLogger(__name__)
 
@@ -324,7 +325,7 @@ def _of_state(view: View, item: Added, name: str) -> Application:
     """Return the change of a state by the tables of `_fill_change`, with the key that programs have for it, too."""
     [state] = (state for state in view.plan.states if state.name == item.state)
     added = Addition(view.table_of(item.state), f"{name}_added", item.columns)
-    return Application(state.key, state.node.present, f"{name}_removed", added, state.name)
+    return Application(state.key, equal_in_files(state.node), f"{name}_removed", added, state.name)
 
 
 def _fill_change(cursor: Cursor, change: Application, name: str, changed: str) -> tuple[int, int]:

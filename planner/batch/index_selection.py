@@ -20,8 +20,8 @@ from sparkwave.planner.plan.nodes import conjuncts
 
 # Returns the user's relation that a table of a query names, or None.
 Find = Callable[[exp.Table], Relation | None]
-# Returns the table node that reads the given relation.
-Source = Callable[[Relation], exp.Table]
+# Returns the rows of the given relation, to be read in FROM.
+Source = Callable[[Relation], exp.Expr]
 
 _EQUAL = (exp.EQ, exp.In)
 _RANGE = (exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between)

@@ -279,7 +279,7 @@ def _indexed(tree: exp.Expr, environment: Environment, parameters: tuple[Type, .
             return None
         return None if relation.lake_table in environment.overlays else relation
 
-    source = lambda index: stored_table(index, None, environment)  # noqa: E731
+    source = lambda index: _stored_values(index, stored_table(index, None, environment))  # noqa: E731
     indexes = select_indexes(tree, environment.catalog, find_own, source)
     if not indexes:
         return None
@@ -821,11 +821,16 @@ def _readable(relation: Relation, table: exp.Table, environment: Environment) ->
     table_ = stored_table(relation, None, environment)
     if relation.lake_table not in environment.overlays and relation.kind != INTERNAL_TABLE:
         table_.meta[RELATION] = relation.id
-    stored = exp.select(*map(_stored_column, relation.visible)).from_(table_).subquery()
+    stored = _stored_values(relation, table_)
     alias = table.args.get("alias")
     stored.set("alias", alias.copy() if alias else exp.TableAlias(this=exp.to_identifier(table.name, quoted=True)))
     keep_arguments(table, stored)
     return stored
+
+
+def _stored_values(relation: Relation, table: exp.Table) -> exp.Subquery:
+    """Return the rows of a relation's lake table as values under the names of its columns."""
+    return exp.select(*map(_stored_column, relation.visible)).from_(table).subquery()
 
 
 def _stored_column(column: Column) -> exp.Expr:

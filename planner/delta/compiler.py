@@ -66,6 +66,7 @@ from sparkwave.planner.plan.nodes import (
     Values,
     changes_by_row,
     column,
+    equal_in_files,
     keeps_state,
     walk,
 )
@@ -93,7 +94,7 @@ def compile_delta(
     compiler.add(VIEW_CHANGES, changes if _is_net(plan) else operator_sql.consolidated(changes, plan.root.fields))
     names = [f.name for f in plan.root.fields]
     removed, added = _signed(VIEW_CHANGES, plan.key, exp.LT), _signed(VIEW_CHANGES, names, exp.GT)
-    view = Apply(None, plan.key, plan.present, removed, added)
+    view = Apply(None, plan.key, equal_in_files(plan.root), removed, added)
     lookups = {name: tuple(columns) for name, columns in compiler.lookups.items()}
     return DeltaProgram(tuple(compiler.steps), (*compiler.applies, view), tuple(compiler.checks), lookups)
 

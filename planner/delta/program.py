@@ -34,7 +34,7 @@ class Apply:
 
     state: str | None
     key: tuple[str, ...]
-    present: frozenset[str]  # columns of the key that are never NULL
+    present: frozenset[str]  # columns of the key that are `equal_in_files`
     removed: exp.Select
     added: exp.Select
 

@@ -24,6 +24,7 @@ from sparkwave.planner.plan.nodes import (
     TopN,
     changes_by_row,
     column,
+    equal_in_files,
 )
 from sparkwave.planner.plan.stream_plan import State
 
@@ -65,7 +66,7 @@ def merge_groups(written: Steps, node: Aggregate, state: State, below: exp.Selec
     if not state.in_view:
         names = exp.select(*map(column, node.keys or (COUNT,))).from_(delta)
         merged = alive(node, f"{state.name}_merged")
-        written.applies.append(Apply(state.name, state.key, node.present, names, merged))
+        written.applies.append(Apply(state.name, state.key, equal_in_files(node), names, merged))
 
 
 def _group_changes(node: Aggregate, below: exp.Select, retracts: bool) -> exp.Select:
@@ -307,7 +308,7 @@ def _replace_partitions(node: TopN | Memo, state: State) -> Apply:
     listed = (exp.alias_(column(f"k{n}"), name, quoted=True) for n, name in enumerate(names or ("k0",)))
     removed = exp.select(*listed).from_(f"{state.name}_touched")
     merged = operator_sql.over(exp.select("*").from_(f"{state.name}_merged"), node.fields)
-    return Apply(state.name, state.key, node.present, removed, merged)
+    return Apply(state.name, state.key, equal_in_files(node), removed, merged)
 
 
 def _stored(node: TopN, state: State) -> tuple[str, ...]:

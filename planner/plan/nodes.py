@@ -734,6 +734,11 @@ Stateful = Aggregate | TopN | Memo
 Node = Scan | Values | Filter | Project | Unnest | Join | UnionAll | Aggregate | TopN | OverWindow | ChangeLog | Memo
 
 
+def equal_in_files(node: Node) -> frozenset[str]:
+    """Return the fields that `=` can compare with rows of files: those `present` whose type is read as it is stored."""
+    return node.present & {field.name for field in node.fields if field.type.is_read_as_stored}
+
+
 def with_inputs(node: Node, inputs: tuple[Node, ...]) -> Node:
     """The same node over other inputs."""
     match node:

@@ -9,7 +9,6 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.model import Catalog, Relation
-from sparkwave.catalog.names import quote
 from sparkwave.catalog.system.system_views import is_system
 from sparkwave.executor.memory.delta_tables import drop_later
 from sparkwave.executor.sinks.deliveries import Rows, Staged
@@ -29,7 +28,7 @@ from sparkwave.server.writes.staging import (
     settle,
     take_in,
 )
-from sparkwave.server.writes.stores import Stored, key_of, listed, same_key
+from sparkwave.server.writes.stores import Stored, key_of, listed
 
 
 class SinkWriter:
@@ -56,8 +55,8 @@ class SinkWriter:
         gone = " UNION ".join(f"({part.removed})" for part in parts if part.removed is not None)
         if gone:
             key = listed(key_of(target))
-            same = " AND ".join(f"t.{quote(name)} = gone.{quote(name)}" for name in key_of(target))
-            cursor.execute(f"DELETE FROM {target.lake_name} AS t USING ({gone}) AS gone({key}) WHERE {same}")
+            met = target.same_key("t", "gone")
+            cursor.execute(f"DELETE FROM {target.lake_name} AS t USING ({gone}) AS gone({key}) WHERE {met}")
         if _take_up(cursor, target, parts):
             take_in(_environment(self._catalog(), target), cursor, Stored(target))
 
@@ -106,7 +105,7 @@ class Delivery:
             store.clear(cursor)
         elif removed is not None:
             key = listed(key_of(target))
-            met = same_key(target, "s", "gone")
+            met = target.same_key("s", "gone")
             store.delete(cursor, f"SELECT s.rowid FROM {store.rows} s SEMI JOIN ({removed}) AS gone({key}) ON {met}")
         take_in(_environment(self._catalog(), target), cursor, store)
 

@@ -33,14 +33,6 @@ def names_of(target: Relation, names: Collection[str] | None = None) -> tuple[st
     return tuple(column.lake_name for column in target.visible if names is None or column.name in names)
 
 
-def same_key(target: Relation, one: str, other: str) -> str:
-    """Return SQL that tests whether a stored row `one` and a row `other` have the same key."""
-    columns = (column for column in target.visible if column.name in target.primary_key)
-    return " AND ".join(
-        f"{c.type.from_lake(f'{one}.{quote(c.lake_name)}')} = {other}.{quote(c.lake_name)}" for c in columns
-    )
-
-
 def key_of(target: Relation) -> tuple[str, ...]:
     """Return the lake's names of the primary key's columns."""
     return target.in_lake(target.primary_key)
@@ -64,7 +56,7 @@ class Stored:
     def merge(self, cursor: Cursor) -> None:
         """Add the staged rows; a row whose key exists replaces the stored row."""
         names, key = names_of(self.target), key_of(self.target)
-        on = same_key(self.target, "t", "s")
+        on = self.target.same_key("t", "s")
         others = [name for name in names if name not in key] or key
         assignments = ", ".join(f"{quote(name)} = s.{quote(name)}" for name in others)
         cursor.execute(
@@ -112,7 +104,7 @@ class Overlay:
         self._add(cursor, f"{_NEW_ROW}, {listed(names_of(self.target))} FROM {INSERTED}")
 
     def merge(self, cursor: Cursor) -> None:
-        names, on = listed(names_of(self.target), "staged."), same_key(self.target, "stored", "staged")
+        names, on = listed(names_of(self.target), "staged."), self.target.same_key("stored", "staged")
         row = f"coalesce(stored.rowid, {_NEW_ROW})"
         self._add(cursor, f"{row}, {names} FROM {INSERTED} AS staged LEFT JOIN {self.rows} AS stored ON {on}")
 
