@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import time
+from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
@@ -16,6 +17,7 @@ from sparkwave.server.session import presence
 
 Connection = psycopg.Connection[Any]
 LONG = b"SELECT count(*) FROM range(100000000) a, range(100000) b WHERE a.range + b.range = -1"
+MANY = b"SELECT i, repeat('x', 200) FROM generate_series(1, 20000000) AS s (i)"
 
 
 def hang_up(client: Connection) -> None:
@@ -51,6 +53,28 @@ def test_a_client_hangs_up_while_its_statement_runs(
         client.pgconn.send_query(statement)
         time.sleep(0.5)
         hang_up(client)
+        assert wait_until(lambda: not is_there(connection, client), 60)
+
+
+def end_output(client: Connection, _other: Connection) -> None:
+    """Close one direction: the client sends nothing more, and might still read."""
+    with socket.socket(fileno=os.dup(client.fileno())) as connection:
+        connection.shutdown(socket.SHUT_WR)
+
+
+def end_session(client: Connection, other: Connection) -> None:
+    other.execute("SELECT pg_terminate_backend(%s)", (client.info.backend_pid,))
+
+
+@pytest.mark.parametrize("end", [end_output, end_session])
+def test_a_client_does_not_read(
+    module_server: Server, connection: Connection, end: Callable[[Connection, Connection], None]
+) -> None:
+    """The thread that serves it waits for room in the connection."""
+    with closing(module_server.connect()) as client:
+        client.pgconn.send_query(MANY)
+        time.sleep(1)
+        end(client, connection)
         assert wait_until(lambda: not is_there(connection, client), 60)
 
 

@@ -1,7 +1,8 @@
 """Detects clients that have gone: PostgreSQL's client_connection_check_interval, and its keepalives.
 
 No thread reads from a client while its statement runs or waits for a lock. So a watcher finds a closed connection
-within seconds, and TCP keepalive probes find a client that vanished without closing.
+within seconds, and TCP keepalive probes find a client that vanished without closing. A session that is told to end and
+waits for a client that does not read, as after the end of only one direction, is cut off.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from typing import Protocol
 logger = logging.getLogger(__name__)
 
 CHECK_SECONDS = 2.0
+# After so many checks a session that was told to end is cut off from its client.
+CHECKS_TO_END = 5
 # Probe after 60 s without traffic, every 10 s, give up after 6; sent data may stay unacknowledged for 120,000 ms. On
 # macOS the first has another name, and there is no last one.
 _PROBES = {"TCP_KEEPIDLE": 60, "TCP_KEEPALIVE": 60, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 6, "TCP_USER_TIMEOUT": 120_000}
@@ -28,8 +31,11 @@ _CLOSED = getattr(select, "POLLRDHUP", 0)
 class Client(Protocol):
     process_id: int
     connection: socket.socket
+    terminating: bool
 
     def terminate(self) -> None: ...
+
+    def cut(self) -> None: ...
 
 
 def probe(connection: socket.socket) -> None:
@@ -59,7 +65,12 @@ def has_gone(connection: socket.socket, closed: int = _CLOSED) -> bool:
 
 def watch(clients: Callable[[], Iterable[Client]], stopping: threading.Event) -> None:
     """End the sessions of clients that have gone, until `stopping` is set."""
+    told: dict[int, int] = {}  # how often a session was found that had been told to end, by its process id
     while not stopping.wait(CHECK_SECONDS):
-        for client in clients():
-            if has_gone(client.connection):
+        found = clients()
+        told = {client.process_id: told.get(client.process_id, 0) + 1 for client in found if client.terminating}
+        for client in found:
+            if told.get(client.process_id, 0) > CHECKS_TO_END:
+                client.cut()
+            elif has_gone(client.connection):
                 client.terminate()

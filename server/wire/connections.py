@@ -234,6 +234,10 @@ class WireHandler(BuenaVistaHandler):
         self.cancel()
         shut_down(self.connection, socket.SHUT_RD)
 
+    def cut(self) -> None:
+        """End the connection: a thread that waits for the client to read goes on."""
+        shut_down(self.connection, socket.SHUT_RDWR)
+
     # The channel
 
     def read_message(self) -> tuple[bytes, bytes]:
@@ -326,7 +330,7 @@ class WireServer(BuenaVistaServer):
         while self.handlers and time.monotonic() < until:
             time.sleep(0.01)
         for handler in list(self.handlers.values()):
-            shut_down(handler.connection, socket.SHUT_RDWR)
+            handler.cut()
 
 
 def shut_down(connection: socket.socket, how: int) -> None:
