@@ -10,6 +10,7 @@ from typing import Any
 from sparkwave.catalog.document_contents import define_contents
 from sparkwave.catalog.document_paths import define_paths
 from sparkwave.catalog.document_texts import define_documents
+from sparkwave.catalog.float_texts import define_floats
 from sparkwave.catalog.moment_casts import define_moments
 from sparkwave.catalog.pattern_functions import define_patterns
 
@@ -19,5 +20,6 @@ def define_functions(database: Any) -> None:
     define_documents(database)
     define_paths(database)
     define_contents(database)
+    define_floats(database)
     define_moments(database)
     define_patterns(database)

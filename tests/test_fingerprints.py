@@ -298,3 +298,17 @@ def test_a_renamed_table_keeps_its_index_and_sink(tmp_path: Path) -> None:
     with opened(tmp_path / "lake") as (context, client):
         assert set(statuses(context).values()) == {CREATED}
         assert not any(job.error for job in context.store.catalog.jobs)
+
+
+@pytest.mark.parametrize(
+    ("expression", "is_other"),
+    [("distance::float8::text", True), ("distance::real || ''", True), ("concat(distance::float8)", True),
+     ("distance::text", False), ("distance::float8", False)],
+)  # fmt: skip
+def test_what_prints_floats_was_something_else(
+    monkeypatch: pytest.MonkeyPatch, expression: str, is_other: bool
+) -> None:
+    made = plan(f"CREATE MATERIALIZED VIEW v AS SELECT {expression} AS x FROM routes")
+    now = fingerprint(made)
+    monkeypatch.setattr("sparkwave.planner.plan.fingerprint._prints_floats", lambda _: False)
+    assert (now != fingerprint(made)) == is_other

@@ -363,10 +363,13 @@ def test_texts_of_large_floats_are_postgresqls(both: tuple[Connection, Connectio
     doubles = [dice.uniform(-1, 1) * 10 ** dice.randint(15, 41) for _ in range(2000)]
     reals = [np.float32(dice.uniform(-1, 1) * 10 ** dice.randint(-8, 38)) for _ in range(2000)]
     reals += [np.float32(dice.randint(1, 10**7) / 64) for _ in range(2000)]
+    doubles += [2.0**power for power in range(-1074, 1024)]  # of three DuckDB's texts are other numbers
+    reals += [np.float32(2.0**power) for power in range(-149, 128)]
     for values, type_ in ((doubles, "float8"), (reals, "real")):
         query = f"SELECT x::{type_}::text FROM unnest(%s::float8[]) AS x".encode()
         texts = both[1].execute(query, ([float(value) for value in values],)).fetchall()
         assert [float_text(value) for value in values] == [text for (text,) in texts]
+        assert both[0].execute(query, ([float(value) for value in values],)).fetchall() == texts
         arrow = pa.array(values, pa.float64() if type_ == "float8" else pa.float32())
         shown = text_array(arrow, parse_type("real" if type_ == "real" else "double precision"))
         assert shown.to_pylist() == [text for (text,) in texts]
@@ -406,3 +409,25 @@ def test_numbers_of_more_than_38_digits_are_rounded_once(both: tuple[Connection,
     assert row == (0.1, 1.2345e-46)
     with pytest.raises(psycopg.errors.NumericValueOutOfRange):
         here.execute(f"SELECT {'1' * 39}.5".encode())
+
+
+def test_texts_of_floats_in_views_are_postgresqls(both: tuple[Connection, Connection]) -> None:
+    """Reals and doubles beyond the digits that tell them apart, as texts, beside texts, in arrays and as groups."""
+    here, there = both
+    query = (
+        "SELECT r::text AS x, d || '' AS y, concat(r, ' ', d) AS z, ARRAY[r]::text AS a, count(*) AS n FROM printed "
+        "GROUP BY 1, 2, 3, 4"
+    )
+    for client in both:
+        client.execute("CREATE TABLE printed (id int PRIMARY KEY, r real, d float8)")
+        client.execute("INSERT INTO printed SELECT i, 2775.65625 + i / 32.0, 2.0::float8 ^ (i + 80) FROM "
+                       "generate_series(1, 9) AS i")  # fmt: skip
+    here.execute(f"CREATE MATERIALIZED VIEW of_printed AS {query}".encode())
+    for change in ("UPDATE printed SET r = r * 1.5 WHERE id = 3", "DELETE FROM printed WHERE id < 3",
+                   "INSERT INTO printed VALUES (20, 1067658432, 66651525643534064)"):  # fmt: skip
+        for client in both:
+            client.execute(change.encode())
+        here.execute("FLUSH")
+        expected = sorted(there.execute(query.encode()).fetchall())
+        assert sorted(here.execute(query.encode()).fetchall()) == expected
+        assert sorted(here.execute("SELECT * FROM of_printed").fetchall()) == expected

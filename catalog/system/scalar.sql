@@ -349,16 +349,25 @@ CREATE OR REPLACE MACRO pg._nearest_real(x) AS x::VARCHAR::FLOAT;
 CREATE OR REPLACE MACRO pg.subtract(x DATE, y DATE) AS (x - y)::INTEGER,
     (x TIME, y TIME) AS to_microseconds(epoch_us(x) - epoch_us(y)), (x, y) AS x - y;
 
+-- The reals and doubles whose shortest digits DuckDB (1.5.5) does not find are printed in Python: reals that are equal to
+-- long texts, and doubles beyond 2 ^ 53.
+CREATE OR REPLACE MACRO pg._is_hard(s, digits) AS
+    length(s) > 9 AND if(digits = 6, try_cast(s AS DOUBLE) = try_cast(s AS FLOAT), contains(s, 'e+') AND length(s) > 15);
 -- Texts of values for a cast to text: floats, numerics without trailing zeros, bytes and intervals differ from
 -- DuckDB's.
 CREATE OR REPLACE MACRO pg._float_text(s, digits) AS
     CASE WHEN s IN ('inf', '-inf', 'nan') THEN replace(replace(s, 'inf', 'Infinity'), 'nan', 'NaN')
+         WHEN pg._is_hard(s, digits) THEN sparkwave_float_text(s, digits) || ''
          WHEN contains(s, 'e') THEN s
          WHEN length(ltrim(split_part(s, '.', 1), '-')) > digits THEN
               regexp_replace(regexp_replace(
                   regexp_replace(s, '^(-?[0-9])([0-9]*)\.([0-9]+)$', '\1.\2\3'), '0+$', ''), '\.$', '')
               || 'e+' || lpad((length(ltrim(split_part(s, '.', 1), '-')) - 1)::VARCHAR, 2, '0')
          ELSE regexp_replace(s, '\.0$', '') END;
+CREATE OR REPLACE MACRO pg.real_text(x) AS pg._float_text(x::VARCHAR, 6);
+-- DuckDB's texts of three doubles are other numbers.
+CREATE OR REPLACE MACRO pg.double_text(x) AS
+    CASE WHEN abs(x) >= 1e24 THEN sparkwave_float_text(format('{:.16e}', x), 15) || '' ELSE pg._float_text(x::VARCHAR, 15) END;
 CREATE OR REPLACE MACRO pg._signed(n, unit, before) AS
     CASE WHEN n = 0 THEN NULL ELSE if(n > 0 AND before < 0, '+', '') || n || ' ' || unit || if(n = 1, '', 's') END;
 CREATE OR REPLACE MACRO pg._clock(us, before) AS
@@ -427,6 +436,8 @@ CREATE OR REPLACE MACRO pg._item_text(s, type) AS CASE
 CREATE OR REPLACE MACRO pg.to_text(x) AS
     CASE
         WHEN typeof(x) = 'BLOB' THEN '\x' || lower(hex(try_cast(x AS BLOB)))
+        WHEN typeof(x) = 'DOUBLE' AND abs(try_cast(x AS DOUBLE)) >= 1e24
+        THEN sparkwave_float_text(format('{:.16e}', try_cast(x AS DOUBLE)), 15) || ''
         WHEN typeof(x) IN ('DOUBLE', 'FLOAT') THEN pg._float_text(x::VARCHAR, if(typeof(x) = 'DOUBLE', 15, 6))
         WHEN typeof(x) IN ('DECIMAL(38,10)', 'DECIMAL(38,19)') THEN pg.quotient_text(x)
         WHEN typeof(x) = 'INTERVAL' THEN pg._interval_text(pg.interval_from_lake(x))

@@ -26,6 +26,7 @@ from sparkwave.catalog import (
     document_paths,
     document_texts,
     errors,
+    float_texts,
     interval_texts,
     moment_casts,
     moment_chars,
@@ -71,9 +72,10 @@ from sparkwave.planner.plan.nodes import Scan
 from sparkwave.planner.plan.stream_plan import State
 
 for _sent in (
-    ciphers, database_functions, document_contents, document_paths, document_texts, errors, interval_texts, kernel,
-    moment_casts, moment_chars, moment_texts, moment_words, number_texts, pattern_functions, patterns, pgp_messages,
-    python_calls, read_patterns, regexp_functions, regular_expressions, task_share, text_functions,
+    ciphers, database_functions, document_contents, document_paths, document_texts, errors, float_texts,
+    interval_texts, kernel, moment_casts, moment_chars, moment_texts, moment_words, number_texts, pattern_functions,
+    patterns, pgp_messages, python_calls, read_patterns, regexp_functions, regular_expressions, task_share,
+    text_functions,
 ):  # fmt: skip
     cloudpickle.register_pickle_by_value(_sent)
 

@@ -106,10 +106,12 @@ from sparkwave.planner.parse.long_numbers import fitted_text
 from sparkwave.planner.parse.trees import at, position_of
 
 _Args = list[exp.Expr]
-_TEXTS: dict[Known, str] = {QUOTIENT: "quotient_text", JSONB: "sorted_text"}
+_TEXTS: dict[Known, str] = {
+    QUOTIENT: "quotient_text", JSONB: "sorted_text", REAL: "real_text", DOUBLE: "double_text",
+}  # fmt: skip
 # Functions of values beside a text in `||`, whose own texts differ from PostgreSQL's.
 BESIDE_TEXTS: dict[Known, str] = {
-    **_TEXTS, **dict.fromkeys((INTERVAL, DOUBLE, REAL, DATE, TIMESTAMP, TIMESTAMPTZ), "to_text"),
+    **_TEXTS, **dict.fromkeys((INTERVAL, DATE, TIMESTAMP, TIMESTAMPTZ), "to_text"),
 }  # fmt: skip
 _SHIFTS: dict[type[exp.Expr], str] = {
     exp.BitwiseLeftShift: "shift_left",

@@ -415,6 +415,7 @@ FUNCTIONS: dict[str, Function] = {
     "divide": F(common),
     "multiply": F(common),
     "to_text": F(VARCHAR),
+    **dict.fromkeys(("real_text", "double_text"), F(VARCHAR)),
     "text_out": F(VARCHAR),
     "any_true": F(BOOLEAN),
     "all_true": F(BOOLEAN),

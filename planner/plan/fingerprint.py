@@ -26,6 +26,8 @@ from sparkwave.planner.plan.stream_plan import State, StreamPlan
 # The form of a fingerprint. Of two with different forms, only the stored tables are compared.
 FORM = 1
 _MOMENTS = (DATE, TIME, TIMESTAMP, TIMESTAMPTZ, INTERVAL)
+# Functions that make texts of values.
+_PRINTING = ("concat", "concat_ws", "format", "array_to_string", "quote_literal", "quote_nullable")
 _PADDED = re.compile(r"%[\d$-]")
 Columns = tuple[tuple[str, str], ...]  # names in the lake, and types
 
@@ -149,9 +151,11 @@ def _meaning(node: exp.Expr) -> str:
 
     The text of a JSON document had no spaces after `:` and `,`; then a cast to text had the keys as they were written.
     `format` had no widths. `round(34.5, -1)` rounded twice. Texts of dates, times and intervals had few forms, of which
-    some were misread.
+    some were misread. Texts of some floats had other digits.
     """
     kind = type(node).__name__
+    if _prints_floats(node):
+        return f"{kind}, shortest"
     if isinstance(node, exp.Cast) and sql_type(node.to) in _MOMENTS and not node.this.is_string:
         return f"{kind}, read" if type_of_part(node.this) == VARCHAR else kind
     if isinstance(node, exp.Cast) and node.to.this in exp.DataType.TEXT_TYPES and type_of_part(node.this) == JSONB:
@@ -168,3 +172,17 @@ def _meaning(node: exp.Expr) -> str:
 def _rounds_before_point(node: exp.Expr) -> bool:
     call = as_call(node)
     return call is not None and has_varying_places(*call) and call[1][1].unnest().is_int
+
+
+def _prints_floats(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Cast):
+        return node.to.this in exp.DataType.TEXT_TYPES and _is_float(node.this)
+    if isinstance(node, exp.DPipe):
+        return _is_float(node.this) or _is_float(node.expression)
+    call = as_call(node)
+    return call is not None and call[0] in _PRINTING and any(map(_is_float, call[1]))
+
+
+def _is_float(part: exp.Expr) -> bool:
+    type_ = type_of_part(part)
+    return type_ is not None and type_.has_floats

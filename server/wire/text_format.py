@@ -7,7 +7,6 @@ Each type prints as by PostgreSQL's `*_out` functions under a `TextStyle`; see i
 from __future__ import annotations
 
 import datetime
-import math
 from collections.abc import Callable, Iterable
 from decimal import Decimal
 from functools import cache
@@ -17,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sparkwave.catalog.errors import INVALID_PARAMETER_VALUE, NUMERIC_VALUE_OUT_OF_RANGE, Error
+from sparkwave.catalog.float_texts import double_text, real_text
 from sparkwave.catalog.types import DEFAULT_NUMERIC, QUOTIENT_NUMERIC, Type
 from sparkwave.server.wire.json_text import json_texts
 from sparkwave.server.wire.moment_styles import INTERVAL_STYLES, clock_text, styled_date, styled_moment
@@ -142,25 +142,7 @@ def float_text(value: float | np.float32) -> str:
 
     An exponent appears below 1e-4, and from 1e15 (float8) or 1e6 (float4).
     """
-    if not np.isfinite(value):
-        return "NaN" if np.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    if not isinstance(value, np.float32):
-        if abs(value) < 1e15:
-            return repr(value).removesuffix(".0")
-        return _between(f"{Decimal(repr(value)).normalize():e}", value, math.ulp(value))
-    if value != 0 and not 1e-4 <= abs(value) < 1e6:
-        text = np.format_float_scientific(value, unique=True, trim="-", exp_digits=2)
-        return _between(text, float(value), float(np.spacing(np.abs(value)))) if abs(value) > 1e6 else text
-    return np.format_float_positional(value, unique=True, trim="-")
-
-
-def _between(text: str, value: float, spacing: float) -> str:
-    """Return the text of a float, with more digits where those are as near to another float, as in PostgreSQL."""
-    exact, half = Decimal(value), Decimal(spacing) / 2
-    places = len(text.partition("e")[0].lstrip("-")) - 1
-    while abs(Decimal(text) - exact) >= half:
-        text, places = f"{value:.{places}e}", places + 1
-    return text
+    return real_text(float(value)) if isinstance(value, np.float32) else double_text(value)
 
 
 def _decimal(array: pa.Array, type: Type, _style: TextStyle) -> pa.Array:
