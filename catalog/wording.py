@@ -248,6 +248,8 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str]], Error]], ...] = (
         r"Overflow in (HUGEINT \w+|\w+ of DECIMAL)|Needed scale \d+ to accurately represent the multiplication",
         _says("value overflows numeric format", errors.NUMERIC_VALUE_OUT_OF_RANGE),
     ),
+    (r"Invalid RANGE (PRECEDING|FOLLOWING) value", _says(
+        "invalid preceding or following size in window function", errors.INVALID_PRECEDING_OR_FOLLOWING_SIZE)),
     (r"Invalid LIST argument during lambda|Parameter type needs to be List", lambda found: _without_types("list")),
     (r"Function '(?P<name>\w+)' has a template parameter type", lambda found: _without_types(found["name"])),
     (r"(?P<what>subqueries in lambda expressions are not supported)", _says(
@@ -270,11 +272,20 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str]], Error]], ...] = (
      r"(?:does not exist|is not in the catalog, but it exists in)", _no_function),
     (r"automatically install the required extension '(?:inet|excel)'", _elsewhere),
     (rf"Cannot mix values of type {_NAMED} and {_NAMED.replace('<type>', '<type_to>')} in (?P<what>\w+)", _unlike),
+    (rf"Cannot compare values of type {_NAMED}(?:_LITERAL)? and {_NAMED.replace('<type>', '<type_to>')} in IN/ANY/ALL",
+     lambda found: Error(
+         f"operator does not exist: {_type(found['type'])} = {_type(found['type_to'])}", errors.UNDEFINED_FUNCTION,
+         hint=errors.NO_OPERATOR)),
+    (rf"Cannot concatenate lists of types {_NAMED} and {_NAMED.replace('<type>', '<type_to>')}", _unlike),
+    (r"Argument for ntile must be greater than zero", _says(
+        "argument of ntile must be greater than zero", errors.INVALID_ARGUMENT_FOR_NTILE)),
     (rf"Cannot compare values of type {_NAMED} and type {_NAMED.replace('<type>', '<type_to>')}", _says(
         "values of types {type} and {type_to} cannot be compared", errors.UNDEFINED_FUNCTION)),
-    (rf"Cannot combine types of {_NAMED} and {_NAMED.replace('<type>', '<type_to>')}", _unlike),
+    (rf"Cannot combine types (?:of )?{_NAMED} and {_NAMED.replace('<type>', '<type_to>')}", _unlike),
     (r"UNNEST\(\) can only be applied to lists, structs and NULL, not (?P<types>.*)",
      lambda found: _function_of("unnest", found["types"])),
+    (r"UNNEST not supported here", _says(
+        "set-returning functions are not allowed here", errors.FEATURE_NOT_SUPPORTED)),
     (r"Nested UNNEST calls are not supported", _says(
         "set-returning functions in the arguments of others are not supported here",
         errors.FEATURE_NOT_SUPPORTED)),
@@ -347,7 +358,7 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str]], Error]], ...] = (
         _says('missing FROM-clause entry for table "{name}"', errors.UNDEFINED_TABLE),
     ),
     (
-        r"column \"(?P<name>.*?)\" must appear in the GROUP BY clause or must be part of an aggregate function",
+        r"column \"?(?P<name>.*?)\"? must appear in the GROUP BY clause or (?:must be part of|be used in) an",
         _says(
             'column "{name}" must appear in the GROUP BY clause or be used in an aggregate function',
             errors.GROUPING_ERROR,

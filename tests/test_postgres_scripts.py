@@ -22,6 +22,7 @@ SCRIPTS: dict[str, tuple[str, ...]] = {
     "names_of_values": (),
     "primary_keys_in_group_by": (),
     "smallints": (),
+    "unknown_texts": (),
 }
 
 

@@ -98,6 +98,15 @@ def test_who_may_draw(module_server: Server, connection: Connection) -> None:
             other.execute("SELECT setval('guarded', 1)")
 
 
+@pytest.mark.parametrize("query", ["setval('beside', 10), nextval('beside')", "currval('beside'), setval('beside', 1)"])
+def test_a_query_sets_a_sequence_or_draws_from_it(connection: Connection, query: str) -> None:
+    connection.execute("CREATE SEQUENCE IF NOT EXISTS beside")
+    with pytest.raises(psycopg.errors.FeatureNotSupported, match="beside setval of the same sequence"):
+        connection.execute(f"SELECT {query}".encode())
+    [(number,)] = rows(connection, "SELECT setval('beside', nextval('beside') + 10)")
+    assert rows(connection, "SELECT nextval('beside')") == [(number + 1,)]
+
+
 def test_views_follow(connection: Connection) -> None:
     connection.execute("CREATE TABLE counted (id serial PRIMARY KEY, v int)")
     connection.execute("CREATE MATERIALIZED VIEW sums AS SELECT sum(id) AS s, count(*) AS n FROM counted")

@@ -18,7 +18,8 @@ from sparkwave.planner.batch.values import is_default, is_written_row
 from sparkwave.planner.bind.nearest_floats import make_nearest
 from sparkwave.planner.functions.assignment import check_assigned, is_assignable
 from sparkwave.planner.functions.typed import type_of_part
-from sparkwave.planner.parse.trees import folded, position_of
+from sparkwave.planner.parse.text_values import decode_text
+from sparkwave.planner.parse.trees import at, folded, position_of
 
 _Pair = tuple[Column, exp.Expr]
 
@@ -49,11 +50,15 @@ def fit_values(tree: exp.Expr, target: Relation, columns: tuple[Column, ...], ty
     """Check the values of an UPDATE or of the source of an INSERT's rows; numerics for floats become the nearest ones.
 
     The values are those of VALUES, of a plain SELECT, and of SET; others are left to DuckDB's casts. Raises Error 42804
-    for a value that its column cannot store, 42846 for a field of a row constructor.
+    for a value that its column cannot store, 42846 for a field of a row constructor, 22P02 for a text that is no
+    integer.
     """
     later: list[_Given] = []
     for given in chain.from_iterable(_given(_Given(*pair)) for pair in assigned_pairs(tree, target, columns)):
         value = given.value
+        if value.is_string and given.column.type.is_integer and not value.name.isdigit():
+            with at(value):  # the engine would round a fraction
+                decode_text(value.name, given.column.type)
         if is_default(value) or value.is_string or isinstance(value, exp.Null | exp.Parameter | exp.Star):
             continue
         known = _type_of_constant(value)

@@ -24,6 +24,7 @@ from sparkwave.planner.bind.scopes import find_read
 from sparkwave.planner.functions.undefined import is_call_of
 from sparkwave.planner.parse.from_items import from_items
 from sparkwave.planner.parse.operator_places import TEXT, parenthesis_before
+from sparkwave.planner.parse.set_returning import ROW_FUNCTIONS
 from sparkwave.planner.parse.trees import alias_of, folded, locate, name_of, position_of, source_names
 from sparkwave.planner.parse.type_text import user_type_name
 from sparkwave.planner.statements import Statement
@@ -299,6 +300,24 @@ def _wide_subquery(written: _Written, found: re.Match[str], error: Error) -> _Pl
     return None
 
 
+# What PostgreSQL calls the parts of a query that no set-returning function may be in.
+_NO_ROWS: dict[type[exp.Expr], str] = {
+    exp.Where: "WHERE", exp.Having: "HAVING", exp.Filter: "FILTER", exp.Join: "JOIN conditions", exp.Limit: "LIMIT",
+    exp.Offset: "OFFSET", exp.Case: "CASE", exp.Coalesce: "COALESCE", exp.Update: "UPDATE", exp.Values: "VALUES",
+}  # fmt: skip
+
+
+def _misplaced_rows(written: _Written, found: re.Match[str], error: Error) -> _Place | None:
+    for node in written.all(*ROW_FUNCTIONS):
+        around = node.find_ancestor(*_NO_ROWS, exp.AggFunc, exp.Query)
+        around = around.parent if isinstance(around, exp.Where) and isinstance(around.parent, exp.Filter) else around
+        if isinstance(around, exp.AggFunc):
+            return _Place(node, "aggregate function calls cannot contain set-returning function calls")
+        if around is not None and type(around) in _NO_ROWS:
+            return _Place(node, f"set-returning functions are not allowed in {_NO_ROWS[type(around)]}")
+    return None
+
+
 def _target(written: _Written) -> tuple[list[exp.Expr], int] | None:
     """The columns that an INSERT names, and the number of those that it fills; None for other statements."""
     root = written.trees[0].root()
@@ -359,6 +378,7 @@ _RULES: tuple[tuple[str, Callable[[_Written, re.Match[str], Error], _Place | Non
     (r"aggregate function calls cannot be nested", _nested),
     (r"aggregate functions are not allowed in (?P<clause>WHERE|GROUP BY|UPDATE)", _misplaced_aggregate),
     (r"window functions are not allowed in WHERE", _misplaced_window),
+    (r"set-returning functions are not allowed here", _misplaced_rows),
     (r"window function (?P<name>\w+) requires an OVER clause", _without_window),
     (r'window "(?P<name>.*)" does not exist', _missing_window),
     (r'type "(?P<name>.*)" does not exist', _missing_type),

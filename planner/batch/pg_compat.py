@@ -204,13 +204,18 @@ def _series(node: exp.ExplodingGenerateSeries, context: Context) -> exp.Expr | N
     """Rewrite `generate_series(..)` in a select list."""
     if isinstance(node.parent, exp.Table | exp.Lateral):
         return None
-    step = written = node.args.get("step")
+    _check_step(node, context)
+    return bigint_as_integer(node) if is_of_integers(node) else with_numeric_series(node)
+
+
+def _check_step(series: exp.Expr, context: Context) -> None:
+    """Let a series in a select list, or the array of one, raise for a step of zero: DuckDB gives no rows for it."""
+    step = written = series.args.get("step")
     while isinstance(written, exp.Neg | exp.Cast | exp.Interval | exp.Paren):
         written = written.this
     is_plain = isinstance(written, exp.Literal) and re.search("[1-9]", written.name) is not None
     if step is not None and not is_plain and parameter_number(step) is None:
-        node.set("step", ours("_step", step))  # DuckDB gives no rows for a step of zero
-    return bigint_as_integer(node) if is_of_integers(node) else with_numeric_series(node)
+        series.set("step", ours("_step", step))
 
 
 def _offset(node: exp.Offset, context: Context) -> exp.Expr | None:
@@ -435,6 +440,7 @@ _RULES: dict[type[exp.Expr], Callable[..., exp.Expr | None]] = {
     exp.Group: _group,
     exp.Unnest: _unnest,
     exp.ExplodingGenerateSeries: _series,
+    exp.GenerateSeries: _check_step,
     exp.Offset: _offset,
     exp.Lateral: _lateral_function,
     exp.Grouping: _grouping,

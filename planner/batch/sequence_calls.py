@@ -96,6 +96,7 @@ def with_sequences(tree: exp.Expr, catalog: Catalog, scope: Scope, user: User) -
             lasts[id_] = None
             spelled.append(_variable(id_))
     _refuse_by_row(tree, found)
+    _refuse_beside_settings(found)
     for (call, name, _), made in zip(reversed(found), reversed(spelled), strict=True):  # arguments first
         if name == SET:
             made = exp.cast(call.expressions[1].copy(), exp.DataType.Type.BIGINT)
@@ -118,6 +119,21 @@ def _refuse_by_row(tree: exp.Expr, found: list[tuple[exp.Anonymous, str, Relatio
         if name == LAST_OF_ALL or (name == LAST and sequence in drawn):
             message = f"{name} beside nextval is not supported in a query that has FROM"
             raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=position_of(call))
+
+
+def _refuse_beside_settings(found: list[tuple[exp.Anonymous, str, Relation | None]]) -> None:
+    """Raise Error 0A000 for a sequence that a query sets and draws from, unless the number drawn is what it is set to.
+
+    A query has drawn all its numbers when the sequence is set.
+    """
+    settings = [(call, sequence) for call, name, sequence in found if name == SET]
+    for call, name, sequence in found if settings else ():
+        is_other = all(
+            sequence not in (None, own) or call.find_ancestor(exp.Anonymous) is set_ for set_, own in settings
+        )
+        if name != SET and not is_other:
+            message = f"{name} beside setval of the same sequence is not supported"
+            raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=position_of(call), hint="Use two queries.")
 
 
 _ARITY = {NEXT: (1,), LAST: (1,), LAST_OF_ALL: (0,), SET: (2, 3)}

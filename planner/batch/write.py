@@ -100,7 +100,7 @@ def resolve_target(name: Name, privilege: str, environment: Environment, columns
     Raises Error 42809 for a view, 42P01 for an unknown name, 42501 without the privilege. The privilege on the
     `columns`, which are all that is written, is enough; an INSERT that names none writes all.
     """
-    relation = resolve(environment.catalog, environment.scope, name, "table")
+    relation = resolve(environment.catalog, environment.scope, name)
     if relation.kind != "table":
         raise Error(f'cannot change {relation.kind} "{name}"', errors.WRONG_OBJECT_TYPE, position=name.position)
     if privilege == "INSERT" and not columns:

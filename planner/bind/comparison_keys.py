@@ -189,8 +189,16 @@ def _group(select: exp.Select, value: exp.Expr, function: str) -> None:
     value = value.copy()
     parts = (part for name in _OUTPUTS for part in _listed(select.args.get(name)))
     for node in [node for part in parts for node in part.walk() if _is_same(node, value)]:
-        if not (isinstance(node.parent, exp.Anonymous) and node.parent.name == function):
+        if not _names_output(select, node) and not (
+            isinstance(node.parent, exp.Anonymous) and node.parent.name == function
+        ):
             _wrap(node, function)
+
+
+def _names_output(select: exp.Select, node: exp.Expr) -> bool:
+    """Return whether a key of ORDER BY is the bare name of an output, which has the canonical form already."""
+    is_bare = isinstance(node, exp.Column) and not node.table and isinstance(node.parent, exp.Ordered)
+    return is_bare and any(item.alias_or_name == node.name for item in select.expressions)
 
 
 def _group_star(select: exp.Select, typed: exp.Expr) -> None:

@@ -60,7 +60,8 @@ def output_name(item: exp.Expr) -> str:
         value = value.this
     if is_constant(value) and not _is_named(item):
         return NO_NAME if value is item.unnest() else _weak_name(item) or NO_NAME
-    name = _weak_name(item) if isinstance(value, _OPERATORS) and not _is_named(item) else _derived_name(item)
+    is_operator = isinstance(value, _OPERATORS) and "name" not in value.meta
+    name = _weak_name(item) if is_operator and not _is_named(item) else _derived_name(item)
     return name or NO_NAME
 
 

@@ -6,16 +6,15 @@ from collections.abc import Callable, Collection
 
 from sqlglot import exp
 
-from sparkwave.catalog.types import DATE, TIMESTAMP, TIMESTAMPTZ, Type
+from sparkwave.catalog.types import DATE, TIMESTAMPTZ, Type
+from sparkwave.planner.functions.operators import times_of_series
 from sparkwave.planner.functions.result_types import Known
 from sparkwave.planner.functions.typed import data_type
 
 
 def moments_of(types: Collection[Known]) -> Type | None:
     """Return the type of a series whose ends are of these types; None unless one is a date or time."""
-    if TIMESTAMP in types and TIMESTAMPTZ not in types:
-        return TIMESTAMP
-    return TIMESTAMPTZ if {DATE, TIMESTAMPTZ} & set(types) else None
+    return times_of_series(types) or (TIMESTAMPTZ if DATE in types else None)
 
 
 def with_series_of_times(tree: exp.Expr, type_of: Callable[[exp.Expr], Known]) -> bool:

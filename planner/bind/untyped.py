@@ -43,6 +43,7 @@ from sparkwave.planner.parse.literals import (
     is_of_days,
     moment_now,
 )
+from sparkwave.planner.parse.text_values import decode_text
 from sparkwave.planner.parse.trees import at, folded, position_of
 
 _PLACES = (
@@ -51,6 +52,11 @@ _PLACES = (
 )  # fmt: skip
 _FACTORS = (exp.Mul, exp.Div, exp.Mod)
 _OUTPUTS = (exp.Select, exp.Alias, exp.Tuple)
+_SUMS = (exp.Add, exp.Sub)
+# What the engines read as an integer, and PostgreSQL does not: 1.5 as 2, 1e3, 1_000, 0x10.
+_NO_INTEGER = re.compile(r"\s*[-+]?(?!\d+\s*$)(?:0[xXoObB]\w+|(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*")
+_IN_NO_INTEGER = re.compile("[.eE_xXoObB]")
+_INTEGERS = ("smallint", "integer", "bigint")
 _DECIMAL = re.compile(r"\s*(\d+(\.\d*)?|\.\d+)\s*")
 _COMPARED = (exp.Predicate, exp.Nullif, exp.In)
 _READ_OTHERWISE = (BYTEA, DATE, TIMESTAMP, TIMESTAMPTZ, DOUBLE, JSON, JSONB, TIME, INTERVAL)
@@ -79,7 +85,10 @@ def type_literals(bound: BoundQuery, has_typed_outputs: bool = True, order: str 
 
 
 def with_literals_of(tree: exp.Expr, typed: Typer, has_checked: bool, order: str) -> exp.Expr:
-    """Type the literals of an untyped tree, changed in place. `order` is that of dates in them."""
+    """Type the literals of an untyped tree, changed in place. `order` is that of dates in them.
+
+    Raises Error 22P02 for a text beside an integer that is none.
+    """
     literals = list(_untyped(tree, has_checked, has_typed_outputs=True))
     if not literals:
         return tree
@@ -87,8 +96,20 @@ def with_literals_of(tree: exp.Expr, typed: Typer, has_checked: bool, order: str
     places = typed(tree, literals)
     types = [type_by_place(place, seen) if place is not None else None for place in places]
     for literal, type_ in zip(literals, types, strict=True):
+        if type_ is not None and _may_be_rounded(literal, type_):
+            with at(literal):
+                decode_text(literal.name, type_)
         _give(literal, type_, partial(_in_query, order=order))
     return tree
+
+
+def _may_be_rounded(literal: exp.Expr, type_: Type) -> bool:
+    """Return whether the engines may read a text as an integer, or as an array of some, where PostgreSQL does not."""
+    if isinstance(literal.parent, exp.Substring):  # which has a pattern, too
+        return False
+    if type_.dimensions:
+        return type_.name in _INTEGERS and _IN_NO_INTEGER.search(literal.name) is not None
+    return type_.is_integer and _NO_INTEGER.fullmatch(literal.name) is not None
 
 
 def with_literals_of_enums(tree: exp.Expr, enums: Mapping[str, Type]) -> None:
@@ -117,8 +138,9 @@ def _untyped(tree: exp.Expr, has_checked: bool, has_typed_outputs: bool) -> Iter
         is_assigned = isinstance(parent, exp.EQ) and isinstance(parent.parent, exp.Update)
         is_placed = isinstance(parent, _PLACES) and not is_assigned and (has_checked or _may_be_misread(literal.name))
         is_argument = isinstance(parent, exp.Func | exp.Paren) and not isinstance(parent, exp.Cast)
+        is_summed = isinstance(parent, _SUMS) and _NO_INTEGER.fullmatch(literal.name) is not None
         is_bytes = isinstance(parent, exp.DPipe) and literal.name.startswith("\\")
-        is_value = is_placed or is_argument or is_bytes or isinstance(parent, _FACTORS)
+        is_value = is_placed or is_argument or is_summed or is_bytes or isinstance(parent, _FACTORS)
         if literal.is_string and (is_value or _is_output(literal, has_checked or has_typed_outputs)):
             yield literal
 
@@ -135,12 +157,16 @@ def _is_output(literal: exp.Expr, may_be_any: bool) -> bool:
 
 
 def _may_be_misread(text: str) -> bool:
-    """Return whether a text is an array, a document, bytes, a time or an interval that the engines need otherwise."""
+    """Return whether a text is an array, a document, bytes, a time or an interval that the engines need otherwise, or a
+    number that they round.
+    """
     if text.lstrip()[:1] in ("{", "[", "\\"):
         return True
     if not any(character.isdigit() for character in text):
         return is_relative(text)
-    return any(_is_changed(text, type_) for type_ in ("TIMESTAMPTZ", "INTERVAL", "TIME"))
+    return _NO_INTEGER.fullmatch(text) is not None or any(
+        _is_changed(text, type_) for type_ in ("TIMESTAMPTZ", "INTERVAL", "TIME")
+    )
 
 
 def _is_changed(text: str, type_: str) -> bool:

@@ -265,12 +265,19 @@ _RULES: dict[type[exp.Expr], Callable[[exp.Expr], Known]] = {
     exp.Bracket: _bracket,
     exp.Interval: _Of(INTERVAL),
     exp.Grouping: _Of(INTEGER),
+    exp.ExplodingGenerateSeries: lambda node: times_of_series(type_of_part(node.args[end]) for end in ("start", "end")),
     exp.AtTimeZone: lambda node: TIMESTAMP if type_of_part(node.this) == TIMESTAMPTZ else TIMESTAMPTZ,
     exp.Uuid: _Of(Type("uuid")),
     exp.CurrentDate: _Of(DATE),
     exp.CurrentTimestamp: _Of(TIMESTAMPTZ),
     exp.Localtimestamp: _Of(TIMESTAMP),
 }
+
+
+def times_of_series(ends: Iterable[Known]) -> Known:
+    """Return the type of a series of times; None for one of numbers or dates."""
+    types = set(ends)
+    return TIMESTAMPTZ if TIMESTAMPTZ in types else TIMESTAMP if TIMESTAMP in types else None
 
 
 def result_type(node: exp.Expr) -> Known:

@@ -12,6 +12,7 @@ from sqlglot.tokens import TokenType
 from sparkwave.planner.functions.argument_counts import COUNTS, takes
 from sparkwave.planner.parse.lambdas import element_lambda
 from sparkwave.planner.parse.strict import StrictParser
+from sparkwave.planner.parse.window_frames import check_frame, typed_offset
 
 # Calls with a grammar of their own, and all others for which sqlglot has nodes that are used here. It knows hundreds of
 # other engines' functions by name, and gives some of PostgreSQL's another meaning.
@@ -196,10 +197,10 @@ def _as_called(call: Any) -> Any:
     return _spread(call) if is_variadic else call
 
 
-def _spread(call: exp.Anonymous) -> exp.Anonymous:
+def _spread(call: exp.Anonymous) -> exp.Expr:
     """Return a call with the elements of its VARIADIC array as arguments, or of another array as far as it can be.
 
-    Joined for concat and concat_ws, as texts for format.
+    Joined for concat and concat_ws, as texts for format, counted for num_nulls, as documents or paths for json's.
     """
     array, before, name = call.expressions[-1].this, call.expressions[:-1], call.name.lower()
     if isinstance(array, exp.Array) and array.expressions:
@@ -214,7 +215,39 @@ def _spread(call: exp.Anonymous) -> exp.Anonymous:
         formatted = exp.Anonymous(this="format_of", expressions=[*before, array]).update_positions(call)
         formatted.meta["name"] = name
         return formatted
-    return call
+    if (written := _OF_ARRAYS.get(name)) is None or len(before) != ("extract_path" in name):
+        return call
+    made = written(array, *before)
+    _named(name, made.this if isinstance(made, exp.Cast) else made).update_positions(call)
+    return made
+
+
+def _nulls(array: exp.Expr, finder: str) -> exp.Expr:
+    found = exp.Anonymous(this=finder, expressions=[array, exp.null()])
+    return exp.Anonymous(this="cardinality", expressions=[found])
+
+
+def _call(name: str) -> Callable[..., exp.Expr]:
+    return lambda array: exp.Anonymous(this=name, expressions=[array])
+
+
+# What functions of a VARIADIC array are, as functions of that array and of what is before it.
+_OF_ARRAYS: dict[str, Callable[..., exp.Expr]] = {
+    "num_nulls": lambda array: _nulls(array, "array_positions"),
+    "num_nonnulls": lambda array: _nulls(array, "array_remove"),
+    "json_build_array": lambda array: exp.cast(_call("to_jsonb")(array), exp.DType.JSON),
+    "jsonb_build_array": _call("to_jsonb"),
+    "json_build_object": _call("json_object"),
+    "jsonb_build_object": _call("jsonb_object"),
+    **dict.fromkeys(
+        ("json_extract_path", "jsonb_extract_path"),
+        lambda array, document: exp.JSONBExtract(this=document, expression=array),
+    ),
+    **dict.fromkeys(
+        ("json_extract_path_text", "jsonb_extract_path_text"),
+        lambda array, document: exp.JSONBExtractScalar(this=document, expression=array),
+    ),
+}
 
 
 # The position of a cast, which is that of `::` or CAST, among its meta data; casts that no user wrote have none.
@@ -250,6 +283,9 @@ def at_map(parser: Any) -> bool:
 class CallParser(StrictParser):
     """Calls of all other functions keep their name and arguments as written, and casts their position."""
 
+    # Where the last window, and the last two bounds of a frame, begin.
+    _window = 0
+    _bounds: tuple[int, ...] = ()
     FUNCTIONS: ClassVar = {
         name: _counted(name.lower(), build) if name.lower() in COUNTS else build for name, build in _BUILDERS.items()
     }
@@ -305,6 +341,13 @@ class CallParser(StrictParser):
         _deepen(cast)
         return cast
 
+    STRING_PARSERS: ClassVar = {
+        **StrictParser.STRING_PARSERS,
+        # $$text$$ is a text without a type, as 'text' is.
+        TokenType.HEREDOC_STRING: StrictParser.STRING_PARSERS[TokenType.STRING],
+    }
+    PRIMARY_PARSERS: ClassVar = {**StrictParser.PRIMARY_PARSERS, **STRING_PARSERS}
+
     def _parse_lambda(self, alias: bool = False) -> Any:
         """Parse an argument, which may be a lambda expression."""
         if not self._match(TokenType.PIPE):
@@ -344,13 +387,27 @@ class CallParser(StrictParser):
 
     def _parse_partition_and_order(self) -> Any:
         """Parse these parts of a window, with RisingWave's SESSION WITH GAP, which is marked at its ORDER BY."""
+        window = self._prev.start + 1
         partition, order = super()._parse_partition_and_order()
+        self._window = window
         if self._match_text_seq("SESSION"):
             gap = self._parse_bitwise() if self._match_text_seq("WITH", "GAP") else None
             if order is None or gap is None:
                 return self._stop()
             order.meta[GAP] = gap
         return partition, order
+
+    def _parse_window(self, this: Any, alias: bool = False) -> Any:
+        window = super()._parse_window(this, alias)
+        if isinstance(window, exp.Window) and isinstance(window.args.get("spec"), exp.WindowSpec):
+            check_frame(window, self._window, self._bounds)
+        return window
+
+    def _parse_window_spec(self) -> Any:
+        """Parse a bound of a frame, and keep where the last two begin."""
+        self._bounds = (*self._bounds[-1:], self._curr.start + 1)
+        bound = super()._parse_window_spec()
+        return {**bound, "value": typed_offset(bound["value"])}
 
     def _parse_is(self, this: Any) -> Any:
         """Parse IS, also `IS NOT NFC NORMALIZED` and `IS JSON OBJECT`, which are calls of functions."""

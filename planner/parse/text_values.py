@@ -9,6 +9,7 @@ import datetime
 import json
 import math
 import re
+import string
 import sys
 import uuid
 from collections.abc import Callable, Sequence
@@ -20,6 +21,7 @@ from typing import Any
 from sparkwave.catalog.errors import (
     CANNOT_COERCE,
     INVALID_DATETIME_FORMAT,
+    INVALID_PARAMETER_VALUE,
     INVALID_TEXT_REPRESENTATION,
     NO_ARRAY,
     NUMERIC_VALUE_OUT_OF_RANGE,
@@ -123,11 +125,22 @@ _MOST_DIGITS = 40
 def _bytea(text: str) -> bytes:
     """Read hex after `\\x`, else the escape format: `\\\\` and three octal digits."""
     if text.startswith("\\x"):
-        return bytes.fromhex(text[2:])
+        return _hexadecimal(text[2:])
     data = text.encode()
     if re.fullmatch(rb"(?:[^\\]|\\\\|\\[0-3][0-7]{2})*", data, re.DOTALL) is None:
         raise ValueError(text)
     return re.sub(rb"\\(\\|[0-7]{3})", lambda m: b"\\" if m[1] == b"\\" else bytes([int(m[1], 8)]), data)
+
+
+def _hexadecimal(digits: str) -> bytes:
+    """Read pairs of hexadecimal digits, with spaces between them. Raises Error 22023 (PostgreSQL: hex_decode)."""
+    digits = "".join(digits.split())
+    wrong = next((digit for digit in digits if digit not in string.hexdigits), None)
+    if wrong is not None:
+        raise Error(f'invalid hexadecimal digit: "{wrong}"', INVALID_PARAMETER_VALUE)
+    if len(digits) % 2:
+        raise Error("invalid hexadecimal data: odd number of digits", INVALID_PARAMETER_VALUE)
+    return bytes.fromhex(digits)
 
 
 def _json(text: str) -> str:

@@ -448,7 +448,8 @@ def column_type(kind: exp.Expr) -> Type:
         return parse_type(text.replace(_JSON, "json")).as_written  # the names of its fields may be quoted
     # asyncpg writes types as "pg_catalog"."_int4".
     text = _PG_CATALOG.sub(lambda match: f"{match['name']}[]" if match["array"] else match["name"], text.lower())
-    is_text = text.startswith(("varchar", "char")) and "[" not in text
+    is_named = element.args.get("this") == exp.DType.USERDEFINED  # as a type "chart" is
+    is_text = text.startswith(("varchar", "char")) and "[" not in text and not is_named
     return parse_type("character varying" if is_text else text).as_written
 
 

@@ -109,6 +109,12 @@ def _placed(error: Error, row: int, column: Column | None = None, value: object 
     return error
 
 
+def _value(column: Column, origin: str) -> str:
+    """Return SQL of a column's value in a staged row, or in one of the lake."""
+    name = f"{origin}.{quote(column.lake_name)}"
+    return column.type.from_lake(name) if origin == "stored" else name
+
+
 def _failed(error: Error, cursor: Cursor, target: Relation, rows: str, condition: str, stored: str | None) -> Error:
     """The error with the first row for which a condition is true, in PostgreSQL's words."""
     columns = target.visible
@@ -118,7 +124,7 @@ def _failed(error: Error, cursor: Cursor, target: Relation, rows: str, condition
         failing += f' LEFT JOIN {stored} AS stored ON stored.rowid = failing."{ROW}"'
         staged = {name for name, *_ in cursor.execute(f"DESCRIBE {rows}").fetchall()}
         origin |= dict.fromkeys(origin.keys() - staged, "stored")
-    listed = ", ".join([_NUMBER, *(f"{origin[column.lake_name]}.{quote(column.lake_name)}" for column in columns)])
+    listed = ", ".join([_NUMBER, *(_value(column, origin[column.lake_name]) for column in columns)])
     number, *values = cursor.execute(f"SELECT {listed} FROM {failing}").to_arrow_table().columns
     texts = (
         text_array(value.combine_chunks(), column.type).to_pylist()[0]

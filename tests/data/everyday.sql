@@ -28,3 +28,16 @@ SELECT x FROM (VALUES (1), (2), (2)) AS t (x) ORDER BY x OFFSET NULL FETCH FIRST
 SELECT x FROM (VALUES (1), (2), (2)) AS t (x) ORDER BY x OFFSET 5 FETCH FIRST 2 ROWS WITH TIES;
 SELECT 99999::numeric(4,0);
 SELECT x::numeric(6,2) FROM generate_series(12345, 12345) AS x;
+SELECT 1 + generate_series(1, 5, 0);
+SELECT abs(generate_series(1, x, x - 1)) FROM (VALUES (1)) AS t (x);
+SELECT id FROM (VALUES (1)) AS t (id) WHERE generate_series(1, 3) = id;
+SELECT id FROM (VALUES (1)) AS t (id) GROUP BY id HAVING generate_series(1, 2) = 1;
+SELECT sum(1) FILTER (WHERE generate_series(1, 2) = 1);
+CREATE TABLE lists (id int PRIMARY KEY, i int[], t text[], n numeric[], j jsonb);
+INSERT INTO lists VALUES (1, '{1,2}', '{a,b}', '{1.5}', '{"a": {"b": [5]}}'), (2, '{}', '{}', NULL, '[]'), (3, '{NULL,5}', '{NULL,"q"}', '{1,NULL}', NULL), (4, NULL, NULL, NULL, '1');
+SELECT num_nulls(VARIADIC i), num_nonnulls(VARIADIC t), num_nulls(VARIADIC n) FROM lists ORDER BY id;
+SELECT json_build_array(VARIADIC i), jsonb_build_array(VARIADIC t), jsonb_build_array(VARIADIC n) FROM lists ORDER BY id;
+SELECT json_build_object(VARIADIC t), jsonb_build_object(VARIADIC t) FROM lists WHERE id <> 3 ORDER BY id;
+SELECT jsonb_extract_path(j, VARIADIC t), jsonb_extract_path_text(j, VARIADIC t), json_extract_path(j::json, VARIADIC t) FROM lists ORDER BY id;
+SELECT num_nulls(VARIADIC NULL::int[]), num_nulls(VARIADIC '{1,NULL}'::int[]), num_nulls(VARIADIC ARRAY[1, NULL]);
+DROP TABLE lists;
