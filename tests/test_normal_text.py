@@ -26,7 +26,7 @@ from sparkwave.planner.statements import CreateStreaming, CreateView
             "SELECT sum(a) OVER (PARTITION BY b ORDER BY c ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)",
         ),
         ("select 'a'\n  'b'", "SELECT 'a'\n'b'"),
-        ("select 1 /* a /* b */ c */ as x", "select 1 /* a /* b */ c */ as x"),
+        ("select 1 /* a /* b */ c */ as x", "SELECT 1 AS x"),
         ("select a from t /* c */ emit on window close", "SELECT a FROM t EMIT ON WINDOW CLOSE"),
     ],
 )

@@ -344,7 +344,7 @@ def test_user_relations_stay() -> None:
 def test_prepare_text_keeps_positions_and_strings() -> None:
     sql = "SELECT '::regtype[] $1', $1::regtype[],$2, $$ $1 $$ -- ::regtype[] $1"
     prepared = pg_compat.prepare_text(sql)
-    assert prepared == "SELECT '::regtype[] $1', @1::integer[],@2, $$ $1 $$ -- ::regtype[] $1"
+    assert prepared == "SELECT '::regtype[] $1', @1::regtype[],@2, $$ $1 $$ -- ::regtype[] $1"
     assert len(prepared) == len(sql)
 
 

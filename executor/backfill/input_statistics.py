@@ -26,6 +26,7 @@ from sparkwave.executor.epochs.time_limit import interrupted_after
 from sparkwave.executor.epochs.versions import rows_at
 from sparkwave.executor.faults import message_of
 from sparkwave.planner.backfill.estimates import Chain, Estimate, InputSize, bounds, estimate, questions
+from sparkwave.planner.functions.emit import Sql
 from sparkwave.planner.plan.nodes import Scan
 from sparkwave.planner.plan.stream_plan import StreamPlan
 
@@ -191,7 +192,7 @@ def _count(
     """Count the rows and the distinct values of a chain, or of a part of its input's rows; for no key these rows."""
     name = f"{chain.scan.input}_new"
     counts = [f"approx_count_distinct({_together(key)})" if key else f"(SELECT count(*) FROM {name})" for key in keys]
-    query = f"SELECT {', '.join(['count(*)', *counts])} FROM ({chain.query})"
+    query = Sql(f"SELECT {', '.join(['count(*)', *counts])} FROM ({chain.query})", [name])
     # Blocks of rows are left out before they are decompressed, unlike ranges of row ids.
     sample = f" TABLESAMPLE SYSTEM ({100 * part:.6f}%) REPEATABLE (1)" if part is not None else ""
     bound = {name: f"{rows_at(chain.scan, snapshot)}{sample}"}

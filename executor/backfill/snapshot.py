@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import partial
@@ -61,7 +61,7 @@ from sparkwave.planner.backfill.fragments import (
     slice_query,
     whole_query,
 )
-from sparkwave.planner.functions.emit import to_sql
+from sparkwave.planner.functions.emit import Sql, to_sql
 from sparkwave.planner.functions.raising import or_raise
 from sparkwave.planner.plan.stream_plan import StreamPlan
 
@@ -112,8 +112,8 @@ class _Part:
     `raising` is its query by `planner.functions.raising.or_raise`.
     """
 
-    query: str
-    raising: str
+    query: Sql
+    raising: Sql
     checks: tuple[Check, ...]
 
     @staticmethod
@@ -330,7 +330,7 @@ def _bound(
         first, last = task[0], task[-1]
         if first.input not in made:
             part = made[first.input] = _Part.of(_part(work.filling.plan, cut, first))
-            _bind_whole(work, engine, cursor, " ".join([part.query, *(check.count for check in rest)]), first)
+            _bind_whole(work, engine, cursor, {*part.query.reads, *_reads(rest)}, first)
         driver = next((scan for scan in work.filling.plan.scans if scan.input == first.input), None)
         if driver is not None and first.row_id_from is not None:
             work.controls.check_step()
@@ -340,6 +340,11 @@ def _bound(
             engine.bind_files(name, left[name].get(first.row_id_from or 0, ()), types)
         part = made[first.input]
         yield _Part(engine.bound(part.query), engine.bound(part.raising), bound_checks(part.checks, engine.inputs))
+
+
+def _reads(checks: Iterable[Check]) -> Iterator[str]:
+    """Yield the names of the relations that checks read."""
+    return (name for check in checks for name in check.count.reads)
 
 
 def _left_types(cut: _Cut, slice_: Slice) -> dict[str, dict[str, Type]]:
@@ -370,17 +375,17 @@ def _rest(plan: StreamPlan, cut: _Cut, slices: Sequence[Slice]) -> tuple[Check, 
     return checks_of(rest_checks(plan, cut.fragment, drivers or None))
 
 
-def _bind_whole(work: Work, engine: SparkEngine, cursor: Cursor, query: str, slice_: Slice) -> None:
+def _bind_whole(work: Work, engine: SparkEngine, cursor: Cursor, reads: Collection[str], slice_: Slice) -> None:
     """Make relations of the inputs that a slice's query reads as a whole."""
-    for scan in (scan for scan in work.filling.plan.scans if f"{scan.input}_new" in query):
+    for scan in (scan for scan in work.filling.plan.scans if f"{scan.input}_new" in reads):
         if scan.input != slice_.input or slice_.row_id_from is None:
             work.controls.check_step()
             engine.bind_slice(cursor, scan, work.job.applied.of(scan.relation))
-    _bind_states(work, engine, cursor, query)
+    _bind_states(work, engine, cursor, reads)
 
 
-def _bind_states(work: Work, engine: SparkEngine, cursor: Cursor, query: str) -> None:
-    """Make relations of the states that a query reads, from the files that earlier fragments have left."""
+def _bind_states(work: Work, engine: SparkEngine, cursor: Cursor, reads: Collection[str]) -> None:
+    """Make relations of the states among the names that a query reads, from the files that earlier fragments left."""
     for state in work.filling.plan.states:
-        if f"{state.name}_state" in query:
+        if f"{state.name}_state" in reads:
             engine.bind_state_files(work.view, state, registered_files(cursor, work.view.state_table(state)))

@@ -5,7 +5,6 @@ Parse trees are large. So only the text is kept, as long as the plan lives that 
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from sparkwave.planner.delta.checks import Check as PlannedCheck
 from sparkwave.planner.delta.checks import fill_checks
 from sparkwave.planner.delta.compiler import VIEW_CHANGES, compile_delta
 from sparkwave.planner.delta.looked_up import Columns
-from sparkwave.planner.functions.emit import to_sql
+from sparkwave.planner.functions.emit import Sql, to_sql
 from sparkwave.planner.functions.raising import or_raise, raised, unguarded
 from sparkwave.planner.plan.nodes import WEIGHT
 from sparkwave.planner.plan.stream_plan import StreamPlan
@@ -34,7 +33,7 @@ class Step:
     """As `planner.delta.program.Step`."""
 
     name: str
-    query: str
+    query: Sql
     drives_join: bool
 
 
@@ -46,8 +45,8 @@ class Apply:
     key: tuple[str, ...]
     present: frozenset[str]
     columns: tuple[str, ...]
-    removed: str
-    added: str
+    removed: Sql
+    added: Sql
 
 
 @dataclass(frozen=True)
@@ -57,13 +56,13 @@ class Check:
     `some` is a cheaper query, which has a row if the count may not be 0.
     """
 
-    some: str
-    count: str
-    failing: str
+    some: Sql
+    count: Sql
+    failing: Sql
     is_of_changes: bool
 
     @property
-    def queries(self) -> tuple[str, str]:
+    def queries(self) -> tuple[Sql, Sql]:
         """The two queries, as a task takes them."""
         return self.count, self.failing
 
@@ -95,8 +94,8 @@ class Added:
 
     state: str | None
     columns: tuple[str, ...]
-    query: str
-    raising: str
+    query: Sql
+    raising: Sql
 
 
 def _kept(made: Callable[Concatenate[StreamPlan, P], T]) -> Callable[Concatenate[StreamPlan, P], T]:
@@ -130,7 +129,7 @@ def program(
     checks = tuple(_check(check, has_weight=True) for check in compiled.checks)
     queries = [step.query for step in steps] + [query for item in applies for query in (item.removed, item.added)]
     queries += [check.count for check in checks]
-    read = Counter(word for query in queries for word in re.findall(r"\w+", query))
+    read = Counter(name for query in queries for name in query.reads)
     shared = frozenset(step.name for step in steps if read[step.name] > 1)
     others = [query for item in applies[:-1] for query in (item.removed, item.added)] + [c.count for c in checks]
     apart = _apart(steps, shared, others) | {step.name for step in steps if step.drives_join}
@@ -138,14 +137,14 @@ def program(
     return Program(name, steps, applies, checks, frozenset(read), shared, apart, compiled.lookups)
 
 
-def _apart(steps: Sequence[Step], shared: Collection[str], others: Sequence[str]) -> frozenset[str]:
+def _apart(steps: Sequence[Step], shared: Collection[str], others: Sequence[Sql]) -> frozenset[str]:
     """Return the shared steps that more than one table reads, or one of the `others`, the queries that are no steps.
 
     A step without a table is part of the query that reads it.
     """
     readers: dict[str, set[object]] = {step.name: set() for step in steps}
     for number, query in enumerate(others):
-        for name in readers.keys() & set(re.findall(r"\w+", query)):
+        for name in readers.keys() & set(query.reads):
             readers[name].add(number)
     apart = set()
     for step in reversed(steps):
@@ -153,7 +152,7 @@ def _apart(steps: Sequence[Step], shared: Collection[str], others: Sequence[str]
         if step.name == VIEW_CHANGES or (step.name in shared and len(parts) > 1):
             apart.add(step.name)
             parts = {step.name}
-        for name in readers.keys() & set(re.findall(r"\w+", step.query)) - {step.name}:
+        for name in readers.keys() & set(step.query.reads) - {step.name}:
             readers[name] |= parts
     return frozenset(apart)
 
@@ -165,17 +164,19 @@ def _check(check: PlannedCheck, has_weight: bool) -> Check:
     replace equal rows.
     """
     conditions = [condition for part in check.parts if (condition := raised(part)) is not None]
-    rows = f"({to_sql(check.rows)}) AS s WHERE ({' OR '.join(conditions)})"
+    given = to_sql(check.rows)
+    rows = f"({given}) AS s WHERE ({' OR '.join(conditions)})"
     raising = ", ".join(f"count({unguarded(part)})" for part in check.parts)
-    if not has_weight:
-        first = f"SELECT * FROM {rows} LIMIT 1"
+    if has_weight:
+        fields = ", ".join(quote(field.name) for field in check.fields) or "1"
+        arrived = f"SELECT sum({WEIGHT}) AS n FROM {rows} GROUP BY {fields} HAVING sum({WEIGHT}) > 0"
+        rows = f"{rows} AND {WEIGHT} > 0"
+        count = f"SELECT coalesce(sum(n), 0) FROM ({arrived})"
+    else:
         count = f"SELECT count(*) FROM {rows}"
-        return Check(f"SELECT 1 FROM {rows}", count, f"SELECT {raising} FROM ({first}) AS s", check.is_of_changes)
-    fields = ", ".join(quote(field.name) for field in check.fields) or "1"
-    arrived = f"SELECT sum({WEIGHT}) AS n FROM {rows} GROUP BY {fields} HAVING sum({WEIGHT}) > 0"
-    come = f"{rows} AND {WEIGHT} > 0"
-    failing = f"SELECT {raising} FROM (SELECT * FROM {come} LIMIT 1) AS s"
-    return Check(f"SELECT 1 FROM {come}", f"SELECT coalesce(sum(n), 0) FROM ({arrived})", failing, check.is_of_changes)
+    failing = f"SELECT {raising} FROM (SELECT * FROM {rows} LIMIT 1) AS s"
+    some, count, failing = (Sql(text, given.reads) for text in (f"SELECT 1 FROM {rows}", count, failing))
+    return Check(some, count, failing, check.is_of_changes)
 
 
 @_kept
@@ -195,7 +196,7 @@ def whole(plan: StreamPlan) -> tuple[Added, ...]:
     return tuple(Added(*_texts(item)) for item in first_rows(plan))
 
 
-def _texts(item: FillQuery) -> tuple[str | None, tuple[str, ...], str, str]:
+def _texts(item: FillQuery) -> tuple[str | None, tuple[str, ...], Sql, Sql]:
     """Return the fields of Added."""
     return item.target, item.columns, to_sql(item.query), or_raise(item.query)
 

@@ -11,6 +11,7 @@ from sparkwave.executor.epochs.advance import Application, View, applications, o
 from sparkwave.executor.epochs.delta_programs import Check, Program
 from sparkwave.executor.memory.delta_tables import kept_table
 from sparkwave.planner.delta.compiler import VIEW_CHANGES
+from sparkwave.planner.functions.emit import Sql
 from sparkwave.planner.plan.stream_plan import StreamPlan
 
 # The SQL of the relations that queries read, by name.
@@ -65,7 +66,7 @@ def _script(view: View, made: Program, bound: Bound, are_tables: frozenset[str],
             continue
         table = changes if step.name == VIEW_CHANGES else f"{prefix}{step.name}"
         tables.append((table, _with(step.query, parts)))
-        parts[step.name] = _inlined(f"FROM {table}")
+        parts[step.name] = _inlined(Sql(f"FROM {table}"))
     *states, _ = applications(view, made, name)
     for item, apply in zip(states, made.applies[:-1], strict=True):
         tables.append((item.removed, _with(apply.removed, parts)))
@@ -79,36 +80,36 @@ def bound_checks(checks: Iterable[Check], bound: Bound) -> tuple[Check, ...]:
     return _checks(checks, _parts(bound))
 
 
-def within(query: str, bound: Bound) -> str:
+def within(query: Sql, bound: Bound) -> str:
     """Return a query with the relations it reads as CTEs. A view in the lake would cost one more lookup of the lake."""
     return _with(query, _parts(bound))
 
 
-def _checks(checks: Iterable[Check], parts: Mapping[str, str]) -> tuple[Check, ...]:
-    def bound(query: str) -> str:
-        return _with(query, parts)
+def _checks(checks: Iterable[Check], parts: Mapping[str, Sql]) -> tuple[Check, ...]:
+    def bound(query: Sql) -> Sql:
+        return Sql(_with(query, parts))
 
     return tuple(replace(c, some=bound(c.some), count=bound(c.count), failing=bound(c.failing)) for c in checks)
 
 
-def _parts(bound: Bound) -> dict[str, str]:
-    return {name: _inlined(rows) for name, rows in bound.items()}
+def _parts(bound: Bound) -> dict[str, Sql]:
+    return {name: _inlined(Sql(rows)) for name, rows in bound.items()}
 
 
-def _inlined(query: str) -> str:
-    return f"AS NOT MATERIALIZED ({query})"
+def _inlined(query: Sql) -> Sql:
+    return Sql(f"AS NOT MATERIALIZED ({query})", query.reads)
 
 
-def _once(query: str) -> str:
-    return f"AS MATERIALIZED ({query})"
+def _once(query: Sql) -> Sql:
+    return Sql(f"AS MATERIALIZED ({query})", query.reads)
 
 
-def _with(query: str, parts: Mapping[str, str]) -> str:
+def _with(query: Sql, parts: Mapping[str, Sql]) -> str:
     """Return the query with those parts as CTEs that it reads; each part may read those before it."""
-    read: list[str] = []
-    texts = [query]
+    used: list[str] = []
+    names = set(query.reads)
     for name, part in reversed(list(parts.items())):
-        if any(f'"{name}"' in text for text in texts):
-            texts.append(part)
-            read.insert(0, f"{name} {part}")
-    return f"WITH {', '.join(read)} FROM ({query})" if read else query
+        if name in names:
+            names.update(part.reads)
+            used.insert(0, f"{name} {part}")
+    return f"WITH {', '.join(used)} FROM ({query})" if used else str(query)

@@ -12,7 +12,7 @@ from sparkwave.executor.spark.groups import Group
 from sparkwave.executor.spark.lake_rows import as_stored
 from sparkwave.executor.spark.spark_engine import SparkEngine, SparkError, spark_engine
 from sparkwave.planner.backfill.fragments import first_rows
-from sparkwave.planner.functions.emit import to_sql
+from sparkwave.planner.functions.emit import Sql, to_sql
 from sparkwave.planner.plan.stream_plan import StreamPlan
 
 
@@ -31,7 +31,8 @@ def rows_on_spark(
         files: list[str] = []
         for part in first_rows(plan):
             types = plan.types_in(part.target)
-            query = as_stored(to_sql(part.query, lenient=False), {column: types[column] for column in part.columns})
+            given = to_sql(part.query, lenient=False)
+            query = Sql(as_stored(given, {column: types[column] for column in part.columns}), given.reads)
             written = engine.run_to_parquet(query, target / (part.target or "rows"))
             files = [file.path for file in written]
             if part.target is not None:

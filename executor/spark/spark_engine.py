@@ -68,6 +68,7 @@ from sparkwave.executor.spark.kernel import Done, File, Setup, Step, Task
 from sparkwave.executor.spark.lake_files import TableFiles, table_files
 from sparkwave.executor.spark.lake_rows import as_stored, as_values, columns_of, no_rows, read_files, table_rows
 from sparkwave.executor.spark.task_share import Share
+from sparkwave.planner.functions.emit import Sql
 from sparkwave.planner.plan.nodes import Scan
 from sparkwave.planner.plan.stream_plan import State
 
@@ -130,7 +131,7 @@ class SparkEngine:
         """
         return self.scratch / f"progress_{task}" if isinstance(self.scratch, Path) else None
 
-    def run_to_parquet(self, query: str, target: Place) -> list[File]:
+    def run_to_parquet(self, query: Sql, target: Place) -> list[File]:
         """Run a query and write its rows as Parquet files into a new directory. Returns the files, at least one."""
         written, _ = self.run_each(target, [Step("rows", self.bound(query), str(target))], [()])
         return written
@@ -151,9 +152,9 @@ class SparkEngine:
             remove_tree(target)
             raise
 
-    def bound(self, query: str) -> str:
+    def bound(self, query: Sql) -> Sql:
         """Return a query with the relations that it reads as CTEs."""
-        return within(query, self.inputs)
+        return Sql(within(query, self.inputs))
 
     def bind_slice(self, cursor: Cursor, scan: Scan, snapshot: int, rows: RowIds = ALL) -> None:
         """Let `<input>_new` be all or some of the scanned rows at a snapshot."""

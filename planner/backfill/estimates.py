@@ -17,7 +17,7 @@ from sqlglot import exp
 
 from sparkwave.catalog.types import Type
 from sparkwave.planner.delta.full import Rows
-from sparkwave.planner.functions.emit import to_sql
+from sparkwave.planner.functions.emit import Sql, to_sql
 from sparkwave.planner.plan.join_types import ANTI, AS_OF, AS_OF_LEFT, DYNAMIC, FULL, LEFT, SEMI, TEMPORAL_LEFT
 from sparkwave.planner.plan.nodes import (
     Aggregate,
@@ -73,7 +73,7 @@ class Chain:
 
     scan: Scan
     node: Node
-    query: str
+    query: Sql
 
     @property
     def is_filtered(self) -> bool:

@@ -8,7 +8,8 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Column, Relation
 from sparkwave.planner.functions.result_types import field_place
-from sparkwave.planner.parse.trees import folded, position_of
+from sparkwave.planner.parse.identifiers import folded
+from sparkwave.planner.parse.trees import position_of
 
 
 def with_whole_columns(tree: exp.Expr, target: Relation, alias: str) -> exp.Expr:

@@ -18,8 +18,9 @@ from sparkwave.planner.batch.values import is_default, is_written_row
 from sparkwave.planner.bind.nearest_floats import make_nearest
 from sparkwave.planner.functions.assignment import check_assigned, is_assignable
 from sparkwave.planner.functions.typed import type_of_part
+from sparkwave.planner.parse.identifiers import folded
 from sparkwave.planner.parse.text_values import decode_text
-from sparkwave.planner.parse.trees import at, folded, position_of
+from sparkwave.planner.parse.trees import at, position_of
 
 _Pair = tuple[Column, exp.Expr]
 

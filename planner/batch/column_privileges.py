@@ -14,7 +14,7 @@ from sparkwave.catalog.errors import Error
 from sparkwave.planner.batch.row_structs import as_query
 from sparkwave.planner.bind.merged_columns import is_natural
 from sparkwave.planner.build.time_windows import prepare_from
-from sparkwave.planner.parse.trees import folded
+from sparkwave.planner.parse.identifiers import folded
 
 # The column names of relations, by the ids of the nodes that name the relations.
 Named = Mapping[int, tuple[str, ...]]

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from sparkwave.planner.parse.trees import alias_of, folded
+from sparkwave.planner.parse.identifiers import folded
+from sparkwave.planner.parse.trees import alias_of
 
 
 def with_outer_columns(tree: exp.Expr) -> exp.Expr:

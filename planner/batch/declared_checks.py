@@ -34,10 +34,11 @@ from sparkwave.planner.functions.scalar_functions import FUNCTIONS
 from sparkwave.planner.functions.undefined import called
 from sparkwave.planner.parse.calls import CAST_POSITION
 from sparkwave.planner.parse.constant_runs import ConstantRun
+from sparkwave.planner.parse.identifiers import folded
 from sparkwave.planner.parse.operator_places import SPELLINGS, TEXT, operator_position
 from sparkwave.planner.parse.parameter_runs import ParameterRun
 from sparkwave.planner.parse.set_returning import BEFORE
-from sparkwave.planner.parse.trees import column_type, folded, position_of
+from sparkwave.planner.parse.trees import column_type, position_of
 from sparkwave.planner.parse.type_text import user_type_name
 
 # The types that a column may have, by its name: those of all columns with the name.

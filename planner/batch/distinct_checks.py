@@ -11,7 +11,8 @@ from sqlglot import exp
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
-from sparkwave.planner.parse.trees import folded, position_of
+from sparkwave.planner.parse.identifiers import folded
+from sparkwave.planner.parse.trees import position_of
 
 _IN_SELECT = "for SELECT DISTINCT, ORDER BY expressions must appear in select list"
 _IN_ARGUMENTS = "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list"

@@ -23,9 +23,10 @@ from sparkwave.planner.bind.merged_columns import ColumnsOf, columns_in
 from sparkwave.planner.bind.scopes import find_read
 from sparkwave.planner.functions.undefined import is_call_of
 from sparkwave.planner.parse.from_items import from_items
+from sparkwave.planner.parse.identifiers import folded
 from sparkwave.planner.parse.operator_places import TEXT, parenthesis_before
 from sparkwave.planner.parse.set_returning import ROW_FUNCTIONS
-from sparkwave.planner.parse.trees import alias_of, folded, locate, name_of, position_of, source_names
+from sparkwave.planner.parse.trees import alias_of, locate, name_of, position_of, source_names
 from sparkwave.planner.parse.type_text import user_type_name
 from sparkwave.planner.statements import Statement
 

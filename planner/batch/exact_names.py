@@ -11,7 +11,8 @@ from sparkwave.catalog.errors import Error
 from sparkwave.planner.bind.column_hints import column_hint
 from sparkwave.planner.bind.merged_columns import ColumnsOf
 from sparkwave.planner.parse.from_items import columns_written, from_items
-from sparkwave.planner.parse.trees import alias_of, folded, position_of
+from sparkwave.planner.parse.identifiers import folded
+from sparkwave.planner.parse.trees import alias_of, position_of
 
 
 def check_exact_names(tree: exp.Expr, names: Set[str], columns_of: ColumnsOf) -> None:

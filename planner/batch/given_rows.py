@@ -11,8 +11,9 @@ from sqlglot import exp
 from sparkwave.catalog.types import Type
 from sparkwave.planner.batch.statement_trees import trees_in, with_trees
 from sparkwave.planner.functions.typed import data_type
+from sparkwave.planner.parse.identifiers import folded
 from sparkwave.planner.parse.parameter_runs import parameter_numbers
-from sparkwave.planner.parse.trees import folded, is_cte, name_of
+from sparkwave.planner.parse.trees import is_cte, name_of
 from sparkwave.planner.statements import Name, Query
 
 T = TypeVar("T")

@@ -15,7 +15,8 @@ from sqlglot import exp
 from sparkwave.catalog.model import CREATED, Catalog, Relation
 from sparkwave.catalog.relation_details import IndexKey
 from sparkwave.planner.functions.aggregates import canonical
-from sparkwave.planner.parse.trees import folded, parse_tree
+from sparkwave.planner.parse.identifiers import folded
+from sparkwave.planner.parse.trees import parse_tree
 from sparkwave.planner.plan.nodes import conjuncts
 
 # Returns the user's relation that a table of a query names, or None.

@@ -34,7 +34,8 @@ from sparkwave.planner.batch.values import (
 )
 from sparkwave.planner.batch.write import WHEN, Change, marked, refuse_append_only, resolve_target, staged_batch
 from sparkwave.planner.bind.privileges import check_relation
-from sparkwave.planner.parse.trees import alias_of, folded
+from sparkwave.planner.parse.identifiers import folded
+from sparkwave.planner.parse.trees import alias_of
 from sparkwave.planner.statements import Merge
 
 

@@ -18,7 +18,8 @@ from sparkwave.planner.batch.typer import Typer
 from sparkwave.planner.functions.assignment import NUMBERS, group_of
 from sparkwave.planner.functions.declared import have_common
 from sparkwave.planner.functions.typed import type_of_part
-from sparkwave.planner.parse.trees import column_type, folded, position_of
+from sparkwave.planner.parse.identifiers import folded
+from sparkwave.planner.parse.trees import column_type, position_of
 
 _NUMERIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Neg, exp.Count, exp.Sum, exp.Length)
 

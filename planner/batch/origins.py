@@ -18,8 +18,9 @@ from sparkwave.catalog.model import Column, Relation
 from sparkwave.catalog.modifiers import TO_MODIFIER
 from sparkwave.catalog.types import CHAR, NAME, Type
 from sparkwave.planner.parse.from_items import from_items
+from sparkwave.planner.parse.identifiers import folded
 from sparkwave.planner.parse.time_types import WRITTEN, modifier_of
-from sparkwave.planner.parse.trees import alias_of, column_type, folded
+from sparkwave.planner.parse.trees import alias_of, column_type
 
 
 @dataclass(frozen=True)

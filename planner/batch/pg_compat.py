@@ -46,6 +46,7 @@ from sparkwave.planner.functions.operators import as_call
 from sparkwave.planner.functions.scalar_functions import ours
 from sparkwave.planner.parse import parameter_runs
 from sparkwave.planner.parse.parameter_runs import PARAMETER_MARK
+from sparkwave.planner.parse.tokens import blank, end_of_comment
 
 VERSION = "PostgreSQL 13.14.0-RisingWave-3.0.0 (Sparkwave)"
 
@@ -113,10 +114,23 @@ def named_object(parameter: exp.Parameter) -> int | None:
 def prepare_text(sql: str) -> str:
     """Return the text with syntax that sqlglot misreads in another form of the same length, so that positions are kept.
 
-    sqlglot refuses `::regtype[]`, and takes `$1,$` in `$1,$2` for the start of a dollar quote. Long lists of parameters
-    become one parameter (`planner.parse.parameter_runs`).
+    sqlglot takes `$1,$` in `$1,$2` for the start of a dollar quote, and the first three characters of `||/*` for an
+    operator. Long lists of parameters become one parameter (`planner.parse.parameter_runs`).
     """
-    return _MISREAD.sub(_readable, sql) if "[]" in sql or "$" in sql else sql
+    if "$" not in sql and "|/*" not in sql:
+        return sql
+    parts, end = list[str](), 0
+    while (found := _MISREAD.search(sql, end)) is not None:
+        start = found.start()
+        parts.append(sql[end:start])
+        if found[0] != _COMMENT:
+            end = found.end()
+            parts.append(_readable(found))
+            continue
+        end = end_of_comment(sql, start)
+        comment = sql[start:end]
+        parts.append(blank(comment) if sql[start - 1 : start] == "|" else comment)
+    return "".join([*parts, sql[end:]])
 
 
 def _readable(match: re.Match[str]) -> str:
@@ -126,13 +140,13 @@ def _readable(match: re.Match[str]) -> str:
         # After these an @ would be part of an operator: `a<@1`.
         follows = match.string[max(match.start() - 1, 0) : match.start()]
         return (PARAMETER_MARK if follows in ("<", "@", "?") else "@") + match["parameter"]
-    return "::integer[]" if match["type"] else match[0]
+    return match[0]
 
 
+_COMMENT = "/*"
 _MISREAD = re.compile(
-    r"""[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|/\*.*?\*/"""
-    r"""|\$(?P<tag>(?:[A-Za-z_]\w*)?)\$.*?\$(?P=tag)\$|\$(?P<parameter>\d+)|::(?P<type>regtype)\[\]|"""
-    + parameter_runs.PATTERN,
+    r"""\b[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n\r]*|/\*"""
+    r"""|\$(?P<tag>(?:[A-Za-z_]\w*)?)\$.*?\$(?P=tag)\$|\$(?P<parameter>\d+)|""" + parameter_runs.PATTERN,
     re.IGNORECASE | re.DOTALL,
 )
 

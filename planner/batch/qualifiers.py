@@ -9,7 +9,8 @@ from sqlglot import exp
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Relation
-from sparkwave.planner.parse.trees import folded, position_of, source_names
+from sparkwave.planner.parse.identifiers import folded
+from sparkwave.planner.parse.trees import position_of, source_names
 
 
 def check_qualifiers(tree: exp.Expr, relations: Callable[[], Iterable[Relation] | None]) -> None:

@@ -103,12 +103,13 @@ from sparkwave.planner.functions.undefined import check_counts
 from sparkwave.planner.functions.written_json import with_json
 from sparkwave.planner.parse.calls import CAST_POSITION
 from sparkwave.planner.parse.constraints import is_padded, no_padded_type
+from sparkwave.planner.parse.identifiers import folded
 from sparkwave.planner.parse.literals import with_literals
 from sparkwave.planner.parse.named_windows import expand_named_windows
 from sparkwave.planner.parse.parameter_runs import ParameterRun, SqlRun, expanded, is_row_of_runs, parameter_numbers
 from sparkwave.planner.parse.set_returning import ROW_FUNCTIONS
 from sparkwave.planner.parse.strict import check_joins
-from sparkwave.planner.parse.trees import folded, is_cte, name_of, parse_tree, position_of
+from sparkwave.planner.parse.trees import is_cte, name_of, parse_tree, position_of
 from sparkwave.planner.statements import Name
 
 SystemColumns = Callable[[str, str], Columns]

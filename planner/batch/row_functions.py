@@ -13,9 +13,9 @@ from sparkwave.planner.functions.operators import METADATA, as_call
 from sparkwave.planner.functions.result_types import Known
 from sparkwave.planner.functions.scalar_functions import duckdb_call, of_each
 from sparkwave.planner.functions.typed import data_type, type_of_part
+from sparkwave.planner.parse.identifiers import folded
 from sparkwave.planner.parse.parameter_runs import parameter_numbers
 from sparkwave.planner.parse.set_returning import ORDINALITY, put_into_from, series_array
-from sparkwave.planner.parse.trees import folded
 
 # The name of an element in expressions over it; lambdas in these have other names.
 _ROW = "_row"

@@ -10,7 +10,7 @@ from sparkwave.catalog.model import Relation
 from sparkwave.catalog.names import BUFFER, COPIES, SERVING_SCHEMA, copy_name
 from sparkwave.catalog.types import Type
 from sparkwave.planner.batch.parameters import parameter_number
-from sparkwave.planner.parse.trees import folded
+from sparkwave.planner.parse.identifiers import folded
 
 RELATION = "relation"  # marks a table of the lake with the id of its relation
 

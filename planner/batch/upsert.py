@@ -13,7 +13,8 @@ from sparkwave.planner.batch.values import assignments, column_of, named
 from sparkwave.planner.batch.write import INSERTED, marked, refuse_append_only, staged_batch, staged_rows, written_table
 from sparkwave.planner.bind.privileges import check_relation
 from sparkwave.planner.bind.table_references import resolve_references
-from sparkwave.planner.parse.trees import alias_of, folded
+from sparkwave.planner.parse.identifiers import folded
+from sparkwave.planner.parse.trees import alias_of
 from sparkwave.planner.statements import Insert
 
 EXCLUDED = "excluded"

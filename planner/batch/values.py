@@ -27,9 +27,10 @@ from sparkwave.planner.functions.scalar_functions import ELEMENT
 from sparkwave.planner.functions.typed import with_written_numerics
 from sparkwave.planner.functions.written_json import with_json
 from sparkwave.planner.parse.generated import columns_read, expression_of
+from sparkwave.planner.parse.identifiers import folded
 from sparkwave.planner.parse.literals import array_value, moment_value
 from sparkwave.planner.parse.text_values import MOMENTS, moment_text
-from sparkwave.planner.parse.trees import at, folded, parse_tree, position_of, unsupported
+from sparkwave.planner.parse.trees import at, parse_tree, position_of, unsupported
 from sparkwave.planner.parse.type_text import user_type_name
 
 

@@ -60,11 +60,12 @@ from sparkwave.planner.bind.table_references import resolve_references
 from sparkwave.planner.bind.user_types import check_label
 from sparkwave.planner.functions.typed import has_exponent, in_float_text
 from sparkwave.planner.parse.generated import columns_read
+from sparkwave.planner.parse.identifiers import folded
 from sparkwave.planner.parse.literals import engine_text, moment_value
 from sparkwave.planner.parse.parameter_runs import parameter_numbers, rows_of
 from sparkwave.planner.parse.row_values import is_row
 from sparkwave.planner.parse.text_values import MOMENTS
-from sparkwave.planner.parse.trees import alias_of, at, folded, other_tables, position_of, unsupported
+from sparkwave.planner.parse.trees import alias_of, at, other_tables, position_of, unsupported
 from sparkwave.planner.plan.nodes import conjuncts
 from sparkwave.planner.statements import Delete, Insert, Name, Update
 

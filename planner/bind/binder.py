@@ -65,9 +65,10 @@ from sparkwave.planner.functions.unstable import check_stable
 from sparkwave.planner.functions.written_json import with_json
 from sparkwave.planner.parse.constant_runs import expanded
 from sparkwave.planner.parse.from_items import from_items
+from sparkwave.planner.parse.identifiers import folded
 from sparkwave.planner.parse.set_returning import ROW_FUNCTIONS, with_numbered_series
 from sparkwave.planner.parse.strict import check_joins
-from sparkwave.planner.parse.trees import folded, is_cte, name_of, position_of, source_names
+from sparkwave.planner.parse.trees import is_cte, name_of, position_of, source_names
 from sparkwave.planner.parse.type_text import ENGINES_OWN, user_type, user_type_name
 from sparkwave.planner.statements import Name
 

@@ -10,8 +10,9 @@ from sparkwave.catalog.types import Type
 from sparkwave.planner.functions.assignment import TEXTS, group_of
 from sparkwave.planner.functions.typed import type_of_part
 from sparkwave.planner.parse.constraints import is_by_bytes
+from sparkwave.planner.parse.identifiers import folded
 from sparkwave.planner.parse.operator_places import TEXT, operator_position
-from sparkwave.planner.parse.trees import folded, position_of
+from sparkwave.planner.parse.trees import position_of
 
 _COLLATED = "collated"  # marks an operand with the position of its COLLATE
 

@@ -18,10 +18,11 @@ from sparkwave.planner.functions.json_checks import COMPARISONS
 from sparkwave.planner.functions.typed import data_type, type_of_part
 from sparkwave.planner.parse.constant_runs import ConstantRun
 from sparkwave.planner.parse.constant_runs import expanded as with_each_constant
+from sparkwave.planner.parse.identifiers import folded
 from sparkwave.planner.parse.parameter_runs import ParameterRun
 from sparkwave.planner.parse.parameter_runs import expanded as with_each_parameter
 from sparkwave.planner.parse.set_returning import ROW_FUNCTIONS
-from sparkwave.planner.parse.trees import folded, selects_of
+from sparkwave.planner.parse.trees import selects_of
 
 KEY, KEYS, CANONICAL = "jsonb_key", "jsonb_keys_of_each", "jsonb_canonical"
 # The functions whose value is the same for equal values of a type.

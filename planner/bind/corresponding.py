@@ -11,7 +11,8 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.planner.bind.merged_columns import ColumnsOf, outputs_of
 from sparkwave.planner.bind.output_names import output_name
-from sparkwave.planner.parse.trees import folded, position_of, unsupported
+from sparkwave.planner.parse.identifiers import folded
+from sparkwave.planner.parse.trees import position_of, unsupported
 
 
 def with_corresponding(tree: exp.Expr, columns_of: ColumnsOf) -> None:

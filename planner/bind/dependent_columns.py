@@ -12,7 +12,8 @@ from sparkwave.catalog.model import Catalog, Relation
 from sparkwave.planner.bind.scopes import Scope, find_read
 from sparkwave.planner.functions.aggregates import aggregate_calls
 from sparkwave.planner.parse.from_items import from_items
-from sparkwave.planner.parse.trees import alias_of, folded, is_cte, name_of
+from sparkwave.planner.parse.identifiers import folded
+from sparkwave.planner.parse.trees import alias_of, is_cte, name_of
 
 _READ = ("expressions", "having", "order")
 _Sources = dict[str, Relation | None]

@@ -20,8 +20,9 @@ from sparkwave.planner.build.time_windows import windowed_table
 from sparkwave.planner.functions.aggregates import aggregate_calls
 from sparkwave.planner.functions.typed import data_type
 from sparkwave.planner.parse.from_items import from_items
+from sparkwave.planner.parse.identifiers import folded
 from sparkwave.planner.parse.set_returning import put_into_from
-from sparkwave.planner.parse.trees import alias_of, folded, is_cte, name_of, position_of
+from sparkwave.planner.parse.trees import alias_of, is_cte, name_of, position_of
 
 # Columns of functions in FROM that have names of their own.
 _OF_FUNCTIONS = frozenset({"key", "value", "ordinality", "window_start", "window_end"})

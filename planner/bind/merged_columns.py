@@ -14,7 +14,8 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Catalog
 from sparkwave.planner.bind.scopes import Scope, find_read
-from sparkwave.planner.parse.trees import cte_of, folded, is_comma, is_cte, name_of, position_of
+from sparkwave.planner.parse.identifiers import folded
+from sparkwave.planner.parse.trees import cte_of, is_comma, is_cte, name_of, position_of
 from sparkwave.planner.plan.nodes import conjuncts
 
 # Returns the names of a source's columns; None where they are unknown.

@@ -12,7 +12,8 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import ROW_ID
 from sparkwave.planner.bind.merged_columns import ColumnsOf, columns_of_from
 from sparkwave.planner.bind.output_names import output_name
-from sparkwave.planner.parse.trees import folded, position_of
+from sparkwave.planner.parse.identifiers import folded
+from sparkwave.planner.parse.trees import position_of
 
 # Statements whose own columns a query in them may name, too.
 _WRITES = (exp.Insert, exp.Update, exp.Delete, exp.Merge)

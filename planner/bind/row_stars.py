@@ -8,8 +8,9 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.planner.bind.merged_columns import ColumnsOf
 from sparkwave.planner.parse.from_items import from_items
+from sparkwave.planner.parse.identifiers import folded
 from sparkwave.planner.parse.row_values import is_row
-from sparkwave.planner.parse.trees import alias_of, folded, position_of
+from sparkwave.planner.parse.trees import alias_of, position_of
 
 
 def expand_row_stars(tree: exp.Expr, columns_of: ColumnsOf) -> None:

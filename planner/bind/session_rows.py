@@ -15,9 +15,10 @@ from sparkwave.planner.build.session_frames import has_sessions, windows_of_sess
 from sparkwave.planner.build.time_windows import is_window, windowed_table
 from sparkwave.planner.functions.aggregates import AROUND, aggregate_calls
 from sparkwave.planner.parse.from_items import from_items
+from sparkwave.planner.parse.identifiers import folded
 from sparkwave.planner.parse.named_windows import expand_named_windows
 from sparkwave.planner.parse.set_returning import ROW_FUNCTIONS
-from sparkwave.planner.parse.trees import alias_of, folded, position_of
+from sparkwave.planner.parse.trees import alias_of, position_of
 
 _ROWS = "_rows"
 # The clauses that are evaluated before window functions, and those after.

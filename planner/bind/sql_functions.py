@@ -33,7 +33,8 @@ from sparkwave.planner.functions.aggregates import is_aggregate
 from sparkwave.planner.functions.operators import is_known
 from sparkwave.planner.functions.typed import data_type
 from sparkwave.planner.functions.undefined import undefined
-from sparkwave.planner.parse.trees import folded, parse_tree, position_of
+from sparkwave.planner.parse.identifiers import folded
+from sparkwave.planner.parse.trees import parse_tree, position_of
 from sparkwave.planner.statements import CreateFunction
 
 T = TypeVar("T", bound=exp.Expr)

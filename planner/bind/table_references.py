@@ -23,10 +23,11 @@ from sparkwave.planner.bind.merged_columns import ColumnsOf, columns_in, columns
 from sparkwave.planner.bind.scopes import Scope, find_read
 from sparkwave.planner.build.time_windows import is_window, windowed_table
 from sparkwave.planner.parse.from_items import columns_written
+from sparkwave.planner.parse.identifiers import folded
 from sparkwave.planner.parse.row_comparisons import all_null
 from sparkwave.planner.parse.row_values import OF_TABLE
 from sparkwave.planner.parse.set_returning import ROW_FUNCTIONS
-from sparkwave.planner.parse.trees import folded, is_comma, is_cte, name_of, other_tables, position_of
+from sparkwave.planner.parse.trees import is_comma, is_cte, name_of, other_tables, position_of
 from sparkwave.planner.statements import Name
 
 T = TypeVar("T", bound=exp.Expr)

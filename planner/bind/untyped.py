@@ -35,6 +35,7 @@ from sparkwave.planner.batch.typer import Typer
 from sparkwave.planner.bind.binder import BoundQuery, annotate_again, data_type
 from sparkwave.planner.bind.user_types import check_label
 from sparkwave.planner.functions.unstable import unstable
+from sparkwave.planner.parse.identifiers import folded
 from sparkwave.planner.parse.literals import (
     IS_NEW,
     MOMENTS,
@@ -44,7 +45,7 @@ from sparkwave.planner.parse.literals import (
     moment_now,
 )
 from sparkwave.planner.parse.text_values import decode_text
-from sparkwave.planner.parse.trees import at, folded, position_of
+from sparkwave.planner.parse.trees import at, position_of
 
 _PLACES = (
     exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Nullif, exp.In, exp.Between,

@@ -20,8 +20,9 @@ from sparkwave.planner.bind.user_types import with_user_types
 from sparkwave.planner.build.time_windows import prepare_from
 from sparkwave.planner.functions.flat_unnest import without_flat_unnests
 from sparkwave.planner.functions.written_json import with_json
+from sparkwave.planner.parse.identifiers import folded
 from sparkwave.planner.parse.statement import parse_statement
-from sparkwave.planner.parse.trees import folded, is_cte
+from sparkwave.planner.parse.trees import is_cte
 from sparkwave.planner.statements import CreateView
 
 # Arguments of a table node that move to its replacement.

@@ -11,8 +11,9 @@ from sqlglot import exp
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.planner.build.session_frames import expand_sessions
+from sparkwave.planner.parse.identifiers import folded
 from sparkwave.planner.parse.intervals import fixed_length_us
-from sparkwave.planner.parse.trees import folded, position_of
+from sparkwave.planner.parse.trees import position_of
 
 WINDOWS = ("TUMBLE", "HOP")
 # Functions of `planner.functions`: the start of the window of a number of µs that contains a time, and a time plus a

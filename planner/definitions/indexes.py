@@ -21,7 +21,8 @@ from sparkwave.planner.bind.escapes import escape_relation
 from sparkwave.planner.bind.output_names import NO_NAME, output_name
 from sparkwave.planner.build.sort_keys import order_of
 from sparkwave.planner.parse.generated import renamed
-from sparkwave.planner.parse.trees import folded, position_of
+from sparkwave.planner.parse.identifiers import folded
+from sparkwave.planner.parse.trees import position_of
 from sparkwave.planner.plan.nodes import Order
 from sparkwave.planner.statements import CreateIndex, Name
 

@@ -26,10 +26,11 @@ from sparkwave.planner.definitions.sinks import written_columns
 from sparkwave.planner.definitions.table_definition import with_parents
 from sparkwave.planner.definitions.view_options import MAX_COST, amount
 from sparkwave.planner.parse.generated import expression_of, has_text
+from sparkwave.planner.parse.identifiers import folded
 from sparkwave.planner.parse.normal_text import normalised
 from sparkwave.planner.parse.statement import parse_statement
 from sparkwave.planner.parse.tokens import TokenReader, tokenize
-from sparkwave.planner.parse.trees import folded, is_cte, name_of, parse_tree
+from sparkwave.planner.parse.trees import is_cte, name_of, parse_tree
 from sparkwave.planner.statements import CreateIndex, CreateSink, CreateStreaming, CreateSubscription, CreateView, Name
 
 Place = tuple[str, str]  # schema and name of a relation

@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from sqlglot import exp
 
 from sparkwave.planner.functions.duckdb_spelling import for_duckdb, rewrite_leaves_first
 
 
-def to_sql(tree: exp.Expr, lenient: bool = True) -> str:
+class Sql(str):
+    """SQL with the names of the relations that it reads, each as often as it is read.
+
+    Who makes the SQL knows the names, so nobody has to look for them in the text.
+    """
+
+    reads: tuple[str, ...]
+
+    def __new__(cls, text: str, reads: Iterable[str] = ()) -> Sql:
+        made = super().__new__(cls, text)
+        made.reads = tuple(reads)
+        return made
+
+
+def to_sql(tree: exp.Expr, lenient: bool = True) -> Sql:
     """Return the text of a tree made by the planner; `lenient` is for views, where a row's error is NULL."""
     if lenient:
         divided = tree.transform(lenient_division)
@@ -16,9 +32,10 @@ def to_sql(tree: exp.Expr, lenient: bool = True) -> str:
     return text_of(for_duckdb(divided, lenient, copy=False))
 
 
-def text_of(tree: exp.Expr) -> str:
+def text_of(tree: exp.Expr) -> Sql:
     """Return the text of a tree that is spelled for DuckDB. The tree must not be used again."""
-    return tree.sql(dialect="duckdb", identify=True, copy=False)
+    reads = [table.name for table in tree.find_all(exp.Table)]
+    return Sql(tree.sql(dialect="duckdb", identify=True, copy=False), reads)
 
 
 def _typed(tree: exp.Expr) -> exp.Expr:

@@ -15,7 +15,7 @@ from sparkwave.catalog.model import HAS_FAILED, OR_NULL
 from sparkwave.catalog.names import quote
 from sparkwave.catalog.types import JSON, JSONB
 from sparkwave.planner.functions.duckdb_spelling import for_duckdb, rewrite_leaves_first
-from sparkwave.planner.functions.emit import checked_division, lenient_division, text_of, to_sql
+from sparkwave.planner.functions.emit import Sql, checked_division, lenient_division, text_of, to_sql
 from sparkwave.planner.functions.narrow import narrow_sums
 from sparkwave.planner.functions.python_call import PythonCall, in_form
 from sparkwave.planner.functions.safe import HOLDS_ROWS, is_call, is_safe_cast, may_raise
@@ -132,7 +132,7 @@ def unguarded(tree: exp.Expr) -> str:
     return text_of(rewrite_leaves_first(_spelled(tree, _divided, _without_try), _without_shortcut, copy=False))
 
 
-def or_raise(query: exp.Expr) -> str:
+def or_raise(query: exp.Expr) -> Sql:
     """Return the text of a query that has the rows of `to_sql(query)`, or raises where an expression does."""
     return text_of(_raising(narrow_sums(query)))
 

@@ -27,7 +27,7 @@ from sparkwave.catalog.types import (
 )
 from sparkwave.planner.parse.constant_marks import as_constant
 from sparkwave.planner.parse.constant_runs import ConstantRun
-from sparkwave.planner.parse.trees import folded
+from sparkwave.planner.parse.identifiers import folded
 from sparkwave.planner.parse.type_text import NAMED
 
 # Marks DuckDB's JSON, which is jsonb, apart from the json that a user writes.

@@ -155,7 +155,7 @@ _WORDS = {"TRUE": True, "FALSE": False, "NULL": None}
 def _query(reader: TokenReader, name: Name, if_exists: bool) -> AlterQuery:
     start = reader.offset
     query, emits = parse_streaming_query(reader, start, len(reader.sql))
-    return AlterQuery(name, query, reader.sql[start:].strip(), emits, if_exists)
+    return AlterQuery(name, query, reader.rest, emits, if_exists)
 
 
 def _rate_limit(reader: TokenReader, kind: str, name: Name) -> AlterRateLimit:

@@ -12,8 +12,8 @@ from sparkwave.planner.parse.declared_keys import declared_key
 from sparkwave.planner.parse.rename import Naming, parse_naming, unsupported
 from sparkwave.planner.parse.table import column_definition, default_text, parse_watermark
 from sparkwave.planner.parse.time_types import WRITTEN
-from sparkwave.planner.parse.tokens import TokenReader
-from sparkwave.planner.parse.trees import blank, declared_type, parse_tree
+from sparkwave.planner.parse.tokens import TokenReader, blank
+from sparkwave.planner.parse.trees import declared_type, parse_tree
 from sparkwave.planner.statements import (
     AddColumn,
     AddConstraint,

@@ -12,8 +12,9 @@ from sparkwave.catalog.modifiers import length_of_modifier
 from sparkwave.catalog.relation_details import Check
 from sparkwave.planner.definitions.object_names import object_name
 from sparkwave.planner.parse.generated import columns_read
+from sparkwave.planner.parse.identifiers import folded
 from sparkwave.planner.parse.time_types import modifier_of
-from sparkwave.planner.parse.trees import folded, position_of
+from sparkwave.planner.parse.trees import position_of
 
 _COLLATIONS = ("default", "C", "POSIX", "ucs_basic", "C.UTF-8", "C.utf8")
 
@@ -36,7 +37,7 @@ def check_of(constraint: exp.CheckColumnConstraint, name: str) -> Check:
         raise Error("aggregate functions are not allowed in check constraints", errors.GROUPING_ERROR)
     if condition.find(exp.Window):
         raise Error("window functions are not allowed in check constraints", errors.WINDOWING_ERROR)
-    return Check(name, condition.sql(dialect="postgres", comments=False))
+    return Check(name, condition.sql(dialect="postgres"))
 
 
 def named_checks(

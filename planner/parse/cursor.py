@@ -8,7 +8,6 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.planner.parse.durations import duration
 from sparkwave.planner.parse.tokens import TokenReader
-from sparkwave.planner.parse.trees import blank
 from sparkwave.planner.statements import CloseCursor, DeclareCursor, DeclareSubscriptionCursor, Fetch, Query, Statement
 
 
@@ -33,7 +32,7 @@ def parse_declare(reader: TokenReader, parse: Callable[[str], Statement]) -> Dec
     if not holds:
         reader.accept("WITHOUT", "HOLD")
     reader.expect("FOR")
-    query = parse(blank(reader.sql[: reader.offset]) + reader.rest)
+    query = parse(reader.blanked())
     if not isinstance(query, Query):
         raise reader.syntax_error()
     return DeclareCursor(name, query.tree, is_binary, holds, scrolls, query.reads_past, query.reads_internal)

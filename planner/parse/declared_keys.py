@@ -10,7 +10,8 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.relation_details import NO_ACTION
 from sparkwave.planner.parse.constraints import constraint_name
-from sparkwave.planner.parse.trees import folded, name_of, parse_tree, position_of
+from sparkwave.planner.parse.identifiers import folded
+from sparkwave.planner.parse.trees import name_of, parse_tree, position_of
 from sparkwave.planner.statements import DeclaredForeignKey, DeclaredKey, DeclaredUnique
 
 

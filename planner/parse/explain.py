@@ -8,8 +8,8 @@ from dataclasses import fields, replace
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.names import meant_option
+from sparkwave.planner.parse.normal_text import normalised
 from sparkwave.planner.parse.tokens import TokenReader
-from sparkwave.planner.parse.trees import blank
 from sparkwave.planner.statements import (
     AlterQuery,
     CreateIndex,
@@ -55,7 +55,7 @@ def parse_explain(reader: TokenReader, parse: Callable[[str], Statement]) -> Exp
     if reader.accept("VERBOSE"):
         options = replace(options, verbose=True)
     offset = reader.offset
-    statement = parse(blank(reader.sql[:offset]) + reader.sql[offset:])
+    statement = parse(reader.blanked())
     if isinstance(statement, CreateView):
         raise Error(
             "Not supported: EXPLAIN CREATE VIEW",
@@ -65,7 +65,7 @@ def parse_explain(reader: TokenReader, parse: Callable[[str], Statement]) -> Exp
         )
     if not isinstance(statement, _EXPLAINED) and not (options.cost and isinstance(statement, AlterQuery)):
         raise Error(
-            f"Feature is not yet implemented: unsupported statement for EXPLAIN: {reader.sql[offset:].strip()}",
+            f"Feature is not yet implemented: unsupported statement for EXPLAIN: {normalised(reader.rest)}",
             errors.FEATURE_NOT_SUPPORTED,
             position=offset + 1,
         )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from sparkwave.planner.parse.identifiers import folded
+
 
 def from_items(select: exp.Expr) -> list[exp.Expr]:
     """Return the first item of a query's FROM and the right sides of its joins; none for a query without FROM."""
@@ -15,7 +17,7 @@ def from_items(select: exp.Expr) -> list[exp.Expr]:
 def columns_written(node: exp.Expr) -> list[str]:
     """Return the names of the columns of VALUES and of rows of arrays; none for what has others, or unknown ones."""
     alias = node.args.get("alias")
-    given = [_folded(name) for name in alias.columns] if isinstance(alias, exp.TableAlias) else []
+    given = [folded(name) for name in alias.columns] if isinstance(alias, exp.TableAlias) else []
     node = node.this if isinstance(node, exp.Lateral) else node
     if isinstance(node, exp.Values):
         first = node.expressions[0]
@@ -24,9 +26,5 @@ def columns_written(node: exp.Expr) -> list[str]:
     if not isinstance(node, exp.Unnest) or alias is None or len(given) != len(node.expressions):
         return []
     offset = node.args.get("offset")
-    number = _folded(offset) if isinstance(offset, exp.Identifier) else "ordinality"
+    number = folded(offset) if isinstance(offset, exp.Identifier) else "ordinality"
     return [*given, number] if offset else given
-
-
-def _folded(identifier: exp.Expr) -> str:
-    return identifier.name if identifier.args.get("quoted") else identifier.name.lower()

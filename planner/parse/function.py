@@ -38,7 +38,7 @@ def parse_create_function(reader: TokenReader, replaces: bool, is_aggregate: boo
             if body is not None:
                 raise _twice(start)
             position = reader.offset + 1
-            body = reader.rest.strip()
+            body = reader.rest
             break
         else:
             option = next((option for option in _OPTIONS if reader.accept(*option.split())), None)
@@ -147,8 +147,9 @@ _MODES = ("OUT", "INOUT", "VARIADIC")
 
 
 def _typed_argument(reader: TokenReader) -> tuple[str, Type]:
-    start, words = reader.offset, type_words(reader)
-    text = reader.sql[start : reader.offset].strip()
+    start, index = reader.offset, reader.index
+    words = type_words(reader)
+    text = reader.text_since(index)
     if " " not in text:
         return "", written_type(text, start + 1)
     if not is_of_ours(text):
@@ -181,7 +182,7 @@ def _of_block(text: str, position: int, result: Type) -> str:
         message = 'language "plpgsql" is not supported'
         hint = "The body BEGIN RETURN expression; END is. Else write the function with LANGUAGE SQL or LANGUAGE python."
         raise Error(message, errors.FEATURE_NOT_SUPPORTED, hint=hint, position=position)
-    return first.rest.strip()
+    return first.rest
 
 
 def _of_query(text: str, position: int, result: Type) -> str:
@@ -195,11 +196,11 @@ def _of_query(text: str, position: int, result: Type) -> str:
         detail = "Function's final statement must be SELECT or INSERT/UPDATE/DELETE RETURNING."
         raise Error(message, errors.INVALID_FUNCTION_DEFINITION, detail=detail, position=position)
     if reader.peek() in ("WITH", "VALUES", "("):
-        return f"* FROM ({reader.rest.strip().rstrip(';')}) AS query"
+        return f"* FROM ({reader.rest}) AS query"
     if not reader.accept("SELECT") or reader.at_end:
         message = "the body of a SQL function is one query"
         raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=position)
-    return reader.rest.strip().rstrip(";").strip()
+    return reader.rest
 
 
 def parse_alter_function(reader: TokenReader) -> AlterFunction:

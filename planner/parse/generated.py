@@ -14,7 +14,8 @@ from sparkwave.catalog.names import quote_if_needed
 from sparkwave.planner.functions.typed import with_written_numerics
 from sparkwave.planner.functions.unstable import mutable_call
 from sparkwave.planner.functions.written_json import with_json
-from sparkwave.planner.parse.trees import folded, parse_tree, position_of, unsupported
+from sparkwave.planner.parse.identifiers import folded
+from sparkwave.planner.parse.trees import parse_tree, position_of, unsupported
 from sparkwave.planner.statements import ColumnDefinition
 
 
@@ -39,7 +40,7 @@ def generated_text(value: exp.Expr) -> str:
             detail=f"The value of {changing.sql(dialect='postgres').lower()} is not a function of the row.",
             position=position_of(changing),
         )
-    return value.sql(dialect="postgres", comments=False)
+    return value.sql(dialect="postgres")
 
 
 def check_generated(columns: Sequence[Column | ColumnDefinition], also: Sequence[str] = ()) -> None:

@@ -23,7 +23,7 @@ def parse_create_index(reader: TokenReader, is_unique: bool = False) -> CreateIn
     reader.accept("CONCURRENTLY")
     if_not_exists = reader.accept("IF", "NOT", "EXISTS")
     given = reader.name() if if_not_exists or reader.peek() != "ON" else None
-    rest = reader.offset
+    rest, body = reader.offset, reader.rest
     reader.expect("ON")
     table = reader.name()
     if reader.accept("USING") and not reader.accept("BTREE"):
@@ -39,7 +39,7 @@ def parse_create_index(reader: TokenReader, is_unique: bool = False) -> CreateIn
         raise Error(message, errors.FEATURE_NOT_SUPPORTED, hint=hint, position=reader.offset + 1)
     reader.finish()
     name = given or Name(None, None, _usual_name(table, keys), rest + 1)
-    definition = f"{create_index(is_unique)} {name.sql} {reader.sql[rest:].strip()}"
+    definition = f"{create_index(is_unique)} {name.sql} {body}"
     by = tuple(key.this for key in distributed)
     return CreateIndex(
         name, table, keys, include, by, options, if_not_exists, definition, is_named=given is not None,

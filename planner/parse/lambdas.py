@@ -8,6 +8,8 @@ from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.generator import Generator
 
+from sparkwave.planner.parse.identifiers import folded
+
 
 class ElementLambda(exp.Lambda):
     """A node for an expression over each element of an array, or each key and value of a map.
@@ -40,8 +42,7 @@ def element_lambda(parameters: Sequence[exp.Expr], body: exp.Expr, number: int) 
 
 
 def _is_same(name: exp.Expr, other: exp.Expr) -> bool:
-    folded = (each.name if each.args.get("quoted") else each.name.lower() for each in (name, other))
-    return len(set(folded)) == 1
+    return folded(name) == folded(other)
 
 
 def _lambda_sql(generator: Generator, node: exp.Expr) -> str:

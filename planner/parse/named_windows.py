@@ -6,7 +6,8 @@ from sqlglot import exp
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
-from sparkwave.planner.parse.trees import folded, position_of
+from sparkwave.planner.parse.identifiers import folded
+from sparkwave.planner.parse.trees import position_of
 
 
 def expand_named_windows(tree: exp.Expr) -> exp.Expr:

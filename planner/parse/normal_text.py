@@ -6,8 +6,6 @@ change what they mean.
 
 from __future__ import annotations
 
-import re
-
 from sqlglot.tokens import Token, TokenType
 
 from sparkwave.catalog.errors import Error
@@ -51,7 +49,6 @@ _STRINGS = (
     TokenType.UNICODE_STRING, TokenType.HEX_STRING, TokenType.BIT_STRING,
 )  # fmt: skip
 _QUOTED = (*_STRINGS, TokenType.IDENTIFIER)
-_COMMENT = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
 _TIGHT_BEFORE = frozenset((")", "]", ",", ".", "::", ";"))
 _TIGHT_BEHIND = frozenset(("(", "[", ".", "::"))
 
@@ -66,8 +63,6 @@ def normalised(text: str) -> str:
     for index, token in enumerate(tokens):
         if index:
             gap = text[tokens[index - 1].end + 1 : token.start]
-            if _COMMENT.sub("", gap).strip(" \t\r\n\f;"):
-                return stripped
             parts.append(_between(tokens[index - 1], token, gap))
         written = text[token.start : token.end + 1]
         if token.token_type not in _QUOTED and len(written.split()) > 1:  # GROUP BY is one token

@@ -10,7 +10,7 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.types import Type
 from sparkwave.planner.parse.tokens import TokenReader
-from sparkwave.planner.parse.trees import blank, parse_tree
+from sparkwave.planner.parse.trees import parse_tree
 from sparkwave.planner.parse.type_text import written_type
 from sparkwave.planner.statements import (
     Deallocate,
@@ -36,7 +36,7 @@ def parse_prepare(reader: TokenReader, parse: Callable[[str], Statement]) -> Pre
     name = reader.identifier()
     types = reader.parenthesised(lambda: _type(reader)) if reader.peek() == "(" else ()
     reader.expect("AS")
-    statement = parse(blank(reader.sql[: reader.offset]) + reader.rest)
+    statement = parse(reader.blanked())
     if not isinstance(statement, _PREPARED):
         raise reader.syntax_error()
     return Prepare(name, types, statement)
@@ -44,13 +44,13 @@ def parse_prepare(reader: TokenReader, parse: Callable[[str], Statement]) -> Pre
 
 def _type(reader: TokenReader) -> Type:
     """Parse a type that ends before a comma or parenthesis."""
-    start, depth = reader.offset, 0
+    start, index, depth = reader.offset, reader.index, 0
     while depth or reader.peek() not in (",", ")"):
         if reader.at_end:
             raise reader.syntax_error()
         depth += {"(": 1, "<": 1, ")": -1, ">": -1}.get(reader.peek(), 0)
-        reader.accept(reader.peek())
-    return written_type(reader.sql[start : reader.offset].strip(), start + 1)
+        reader.skip()
+    return written_type(reader.text_since(index), start + 1)
 
 
 def parse_execute(reader: TokenReader) -> Execute:

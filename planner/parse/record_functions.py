@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
+from sparkwave.planner.parse.identifiers import folded
 from sparkwave.planner.parse.set_returning import GIVEN, WRITTEN, put_into_from
 
 # Those of one row, and of a row for each element, with the function that checks the document.
@@ -122,8 +123,7 @@ def own(name: str, *arguments: exp.Expr) -> exp.Anonymous:
 
 
 def _name(column: exp.ColumnDef) -> str:
-    name = column.this
-    return name.name if name.args.get("quoted") else name.name.lower()
+    return folded(column.this)
 
 
 def _place(name: exp.Expr) -> int | None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from sparkwave.planner.functions.argument_counts import takes
+from sparkwave.planner.parse.identifiers import folded
 
 
 @dataclass(frozen=True)
@@ -160,9 +161,9 @@ def _in_from(source: exp.Expr, call: exp.Anonymous, rows: _Rows) -> None:
     offset: exp.Expr | bool = False
     if source.args.get("ordinality"):
         offset = given.pop() if len(given) > len(rows.arrays) else exp.to_identifier(ORDINALITY)
-    own = rows.columns or (table.name,)
+    own = rows.columns or (folded(table),)
     if rows.columns and len(own) == 1 and not given and alias is not None and _names(source, table.name, own[0]):
-        own = (table.name,)
+        own = (folded(table),)
     columns = given + [exp.to_identifier(name, quoted=True) for name in own[len(given) :]]
     named = exp.TableAlias(this=table.copy(), columns=columns)
     unnest = exp.Unnest(expressions=_arrays(call, rows), offset=offset)

@@ -26,7 +26,7 @@ def parse_create_sink(reader: TokenReader) -> CreateSink:
     """`[IF NOT EXISTS] name [INTO table [(column, …)]] {FROM relation | AS query} [WITH (…)] [FORMAT … ENCODE …]`."""
     if_not_exists = reader.accept("IF", "NOT", "EXISTS")
     name = reader.name()
-    rest = reader.offset
+    rest = reader.index
     target: Name | None = None
     columns: tuple[tuple[str, int], ...] = ()
     if reader.accept("INTO"):
@@ -43,9 +43,9 @@ def parse_create_sink(reader: TokenReader) -> CreateSink:
         start = reader.offset
         reader.skip_to("WITH", "(")
         query, emits = parse_streaming_query(reader, start, reader.offset)
-    end = reader.offset
+    body, end = reader.text_since(rest), reader.index
     options = parse_options(reader) if reader.accept("WITH") else ()
     format_ = parse_format(reader)
     reader.finish()
-    definition = f"CREATE SINK {name.sql} {reader.sql[rest:end]}{redact(reader.sql[end:])}".strip()
+    definition = f"CREATE SINK {name.sql} {body} {redact(reader.text_since(end))}".strip()
     return CreateSink(name, target, columns, source, query, options, format_, if_not_exists, definition, emits)

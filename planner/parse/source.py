@@ -113,22 +113,14 @@ def _option(reader: TokenReader) -> Option:
 
     The parts of a name like `fields.v.start` fold to lower case unless quoted; the last may be a number.
     """
-    start = reader.offset
-    while not reader.at_end and reader.peek() not in ("=", ",", "(", ")"):
-        reader.accept(reader.peek())
-    written = reader.sql[start : reader.offset].strip()
-    quoted = re.fullmatch(r"'([^']+)'", written)
-    if not quoted and not re.fullmatch(r"""(\w+|"[^"]+")(\s*\.\s*(\w+|"[^"]+"))*""", written):
-        raise Error(f'syntax error at or near "{written or reader.peek()}"', errors.SYNTAX_ERROR, position=start + 1)
-    parts = re.findall(r'\w+|"[^"]+"', written)
-    name = quoted[1] if quoted else ".".join(p[1:-1] if p.startswith('"') else p.lower() for p in parts)
+    position, name = reader.offset + 1, reader.option_name()
     reader.expect("=")
     value_position = reader.offset + 1
     if name == CONNECTION:
-        return Option(name, "", start + 1, value_position, connection=reader.name())
+        return Option(name, "", position, value_position, connection=reader.name())
     secret = reader.secret()
     value = "" if secret is not None else _value(reader)
-    return Option(name, value, start + 1, value_position, secret=secret)
+    return Option(name, value, position, value_position, secret=secret)
 
 
 def _value(reader: TokenReader) -> str:
@@ -136,9 +128,9 @@ def _value(reader: TokenReader) -> str:
     start = reader.offset
     if reader.sql[start : start + 2] not in ("E'", "e'"):
         return reader.value()
-    reader.accept(reader.peek())
-    written = reader.sql[start + 2 : reader.offset].rstrip()
-    return written.removesuffix("'").replace(r"\t", "\t").replace(r"\\", "\\")
+    written = reader.sql[start + 2 : reader.end_of_token - 1]
+    reader.skip()
+    return written.replace(r"\t", "\t").replace(r"\\", "\\")
 
 
 def rate_limit(text: str, position: int | None) -> int | None:

@@ -203,15 +203,15 @@ def _create_materialized_view(reader: TokenReader) -> CreateMaterializedView:
     if_not_exists = reader.accept("IF", "NOT", "EXISTS")
     name = reader.name()
     columns = reader.parenthesised(reader.identifier) if reader.peek() == "(" else ()
-    before_options = reader.offset
+    before_options = reader.index
     options = parse_options(reader) if reader.accept("WITH") else ()
-    options_text = reader.sql[before_options : reader.offset].strip()
+    options_text = reader.text_since(before_options)
     emits_first = reader.accept("EMIT", "ON", "WINDOW", "CLOSE")
     reader.expect("AS")
     offset = reader.offset
     query, emits = parse_streaming_query(reader, offset, len(reader.sql))
     head = f"CREATE MATERIALIZED VIEW {name.sql}{column_list(columns)}"
-    body = reader.sql[offset:].strip()
+    body = reader.rest
     ending = "EMIT ON WINDOW CLOSE" if emits_first and not emits else ""
     definition = " ".join(part for part in (head, options_text, "AS", body, ending) if part)
     return CreateMaterializedView(name, columns, query, options, if_not_exists, definition, emits or emits_first)
@@ -233,7 +233,7 @@ def _create_view(reader: TokenReader) -> CreateView:
         text.meta[IS_NEW] = reader.order is not None
     if not isinstance(query, exp.Query | exp.Values):
         raise syntax_error(reader.sql, offset)
-    definition = f"CREATE VIEW {name.sql}{column_list(columns)} AS {reader.sql[offset:].strip()}"
+    definition = f"CREATE VIEW {name.sql}{column_list(columns)} AS {reader.rest}"
     return CreateView(name, columns, query, if_not_exists, definition)
 
 

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from sqlglot import exp
 from sqlglot.dialects.postgres import Postgres
+from sqlglot.errors import ParseError
 from sqlglot.parsers.postgres import PostgresParser
 from sqlglot.tokens import TokenType
 
@@ -50,6 +51,15 @@ class StrictParser(PostgresParser):
     QUERY_MODIFIER_PARSERS: ClassVar = {
         token: parse for token, parse in PostgresParser.QUERY_MODIFIER_PARSERS.items() if token not in _CLAUSES
     }
+
+    def raise_error(self, message: str, token: Any = None) -> None:
+        """As sqlglot's, with the place of the token in the error: None where the text ends too early."""
+        found = token or self._curr
+        try:
+            super().raise_error(message, found or self._prev)
+        except ParseError as error:
+            error.errors[0]["start"] = found.start if found else None
+            raise
 
     def _stop(self) -> None:
         """Raise the error of a syntax error at the current token, or at the end."""

@@ -26,13 +26,14 @@ from sparkwave.planner.parse.constraints import (
 )
 from sparkwave.planner.parse.declared_keys import column_keys, declared_key
 from sparkwave.planner.parse.generated import check_generated, generated_text
+from sparkwave.planner.parse.identifiers import folded
 from sparkwave.planner.parse.intervals import UNITS_US, fixed_length_us
 from sparkwave.planner.parse.sequence import parse_sequence_options
 from sparkwave.planner.parse.source import begins_connector, connector_text, missing_with, parse_connector
 from sparkwave.planner.parse.table_as import parse_create_table_as, read_on_commit
 from sparkwave.planner.parse.time_types import interval_literal, modifier_of
-from sparkwave.planner.parse.tokens import TokenReader, syntax_error
-from sparkwave.planner.parse.trees import blank, declared_type, folded, name_of, parse_tree, position_of, unsupported
+from sparkwave.planner.parse.tokens import TokenReader, blank, syntax_error, tokenize
+from sparkwave.planner.parse.trees import declared_type, name_of, parse_tree, position_of, unsupported
 from sparkwave.planner.statements import (
     LIKE_PARTS,
     ColumnDefinition,
@@ -72,14 +73,19 @@ def parse_create_source(sql: str) -> CreateSource:
     table = (_with_columns if has_columns else _without_columns)(reader, name, if_not_exists, is_source=True)
     if table.connector is None:
         raise missing_with(len(sql.rstrip()) + 1)
-    return CreateSource(replace(table, definition=table.definition.replace("CREATE TABLE", "CREATE SOURCE", 1)))
+    return CreateSource(table)
+
+
+def _create(is_source: bool) -> str:
+    """Return the words before the name in a definition."""
+    return "CREATE SOURCE" if is_source else "CREATE TABLE"
 
 
 def _without_columns(reader: TokenReader, name: Name, if_not_exists: bool, is_source: bool = False) -> CreateTable:
     """Parse a table without a list of columns, which has those of its connector."""
     connector = parse_connector(reader)
     reader.finish()
-    definition = f"CREATE TABLE {name.sql} {connector_text(connector)}"
+    definition = f"{_create(is_source)} {name.sql} {connector_text(connector)}"
     return CreateTable(name, (), (), if_not_exists, definition, is_source, connector=connector)
 
 
@@ -93,7 +99,7 @@ def _with_columns(reader: TokenReader, name: Name, if_not_exists: bool, is_sourc
     conflict = _conflict(added, columns, key)
     ttl = "" if added.append_only else " WITH TTL"
     listed += f", {added.watermark_text}{ttl}" if added.watermark_text else ""
-    definition = f"CREATE TABLE {name.sql} ({listed})"
+    definition = f"{_create(is_source)} {name.sql} ({listed})"
     definition += clauses_text(added.append_only and not is_source, bool(key), conflict)
     definition += retention_text(added.retention_s)
     definition += f" {connector_text(added.connector)}" if added.connector else ""
@@ -211,7 +217,7 @@ def _columns(added: _Additions, name: Name, included: Sequence[str] = ()) -> Cre
             likes.append(_like(part, len(columns), added.sql))
         else:
             raise unsupported(f"{part.sql(dialect='postgres')} in CREATE TABLE", part)
-    listed = ", ".join(part.sql(dialect="postgres", comments=False) for part in schema.expressions)
+    listed = ", ".join(part.sql(dialect="postgres") for part in schema.expressions)
     table = CreateTable(
         name, tuple(columns), tuple(key), False, listed, checks=tuple(checks), keys=tuple(keys), key_name=key_name,
         likes=tuple(likes),
@@ -239,7 +245,10 @@ def _like(node: exp.LikeProperty, place: int, sql: str) -> Like:
     for option in node.expressions:
         part = option.text("value").upper()
         if part not in LIKE_PARTS and part != "ALL":
-            raise syntax_error(sql, sql.upper().index(part, (position_of(node) or 1) - 1))
+            start = next(
+                t.start for t in tokenize(sql) if t.start >= (position_of(node) or 1) and t.text.upper() == part
+            )
+            raise syntax_error(sql, start)
         parts = LIKE_PARTS if part == "ALL" else frozenset((part,))
         found = found | parts if option.name == "INCLUDING" else found - parts
     return Like(name_of(node.this), place, found)
@@ -372,7 +381,7 @@ def default_text(value: exp.Expr) -> str | None:
     if value.find(exp.AggFunc, exp.Window):
         raise Error("aggregate functions are not allowed in DEFAULT expressions", errors.GROUPING_ERROR)
     written = value.transform(_as_called)
-    return None if isinstance(value, exp.Null) else written.sql(dialect="postgres", comments=False)
+    return None if isinstance(value, exp.Null) else written.sql(dialect="postgres")
 
 
 def _as_called(node: exp.Expr) -> exp.Expr:

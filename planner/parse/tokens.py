@@ -34,6 +34,19 @@ def tokenize(sql: str) -> list[Token]:
         ) from error
 
 
+_COMMENT_MARK = re.compile(r"/\*|\*/")
+
+
+def end_of_comment(sql: str, start: int) -> int:
+    """Return where the comment ends that begins with `/*` at `start`; comments may have comments in them."""
+    depth = 0
+    for mark in _COMMENT_MARK.finditer(sql, start):
+        depth += 1 if mark[0] == "/*" else -1
+        if not depth:
+            return mark.end()
+    return len(sql)
+
+
 # An escape in E'…', or what stands between two.
 _ESCAPE = re.compile(r"\\(?:x(?P<hex>[0-9a-fA-F]{1,2})|(?P<octal>[0-7]{1,3})|.)|[^\\]+", re.DOTALL)
 
@@ -93,6 +106,11 @@ def split_statements(sql: str) -> list[tuple[str, int]]:
     return pieces or [("", 0)]
 
 
+def blank(text: str) -> str:
+    """Return a blank text with as many characters and lines."""
+    return "".join("\n" if character == "\n" else " " for character in text)
+
+
 class TokenReader:
     """A cursor over the tokens of one statement. Every failure is a syntax error at the current token."""
 
@@ -119,7 +137,32 @@ class TokenReader:
 
     @property
     def rest(self) -> str:
-        return self.sql[self.offset :]
+        """The text from the current token to the last one, without semicolons and comments behind it."""
+        last = next((t for t in reversed(self._tokens) if t.token_type != TokenType.SEMICOLON), None)
+        return self.sql[self.offset : last.end + 1] if last is not None else ""
+
+    def blanked(self) -> str:
+        """Return the whole text with blanks before the current token, so that positions in the rest are kept."""
+        return blank(self.sql[: self.offset]) + self.sql[self.offset :]
+
+    @property
+    def index(self) -> int:
+        """The number of tokens before the current one."""
+        return self._index
+
+    def text_since(self, index: int) -> str:
+        """Return the text of the tokens from an index up to the current one, without comments.
+
+        Between two tokens that are apart is a blank; between two strings a line ends, which makes them one.
+        """
+        parts, before = list[str](), None
+        for token in self._tokens[index : self._index]:
+            is_tight = before is None or before.text in ("(", "[") or token.text in (")", "]")
+            if before is not None and before.end + 1 < token.start and not is_tight:
+                parts.append("\n" if before.token_type in _STRINGS and token.token_type in _STRINGS else " ")
+            parts.append(self.sql[token.start : token.end + 1])
+            before = token
+        return "".join(parts)
 
     def peek(self, ahead: int = 0) -> str:
         """Return the current word in upper case; quoted text keeps its quotes, so it never equals a keyword."""
@@ -212,10 +255,10 @@ class TokenReader:
         return Name(database, schema, name, position)
 
     def dotted_word(self) -> str:
-        """Read an option's name: `a.b.c`, folded unless quoted."""
+        """Read an option's name: `a.b.c`, folded unless quoted; `a.b.1` ends with a number."""
         word = self.identifier()
         while self.accept("."):
-            word += "." + self.identifier()
+            word += "." + (str(self.integer()) if self.peek().isdigit() else self.identifier())
         return word
 
     def option_name(self) -> str:
@@ -296,8 +339,8 @@ class TokenReader:
 def syntax_error(sql: str, offset: int) -> Error:
     """Return Postgres' error for a syntax error at a place in the text."""
     rest = sql[offset:].strip()
-    if not rest:
-        return Error("syntax error at end of input", errors.SYNTAX_ERROR, position=len(sql) + 1)
     tokens = tokenize(rest)
-    near = rest[tokens[0].start : tokens[0].end + 1] if tokens else rest
+    if not tokens:
+        return Error("syntax error at end of input", errors.SYNTAX_ERROR, position=len(sql) + 1)
+    near = rest[tokens[0].start : tokens[0].end + 1]
     return Error(f'syntax error at or near "{near}"', errors.SYNTAX_ERROR, position=offset + 1)

@@ -14,7 +14,7 @@ from sqlglot import exp
 from sqlglot.dialects.postgres import Postgres
 from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.generators.postgres import PostgresGenerator
-from sqlglot.tokens import TokenType
+from sqlglot.tokens import Token, TokenType
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
@@ -24,6 +24,7 @@ from sparkwave.planner.parse.change_log import hide_times, query_of_changes
 from sparkwave.planner.parse.constant_runs import constants_at, runs
 from sparkwave.planner.parse.distinct_order import with_orders
 from sparkwave.planner.parse.grouped_rows import with_grouped_rows
+from sparkwave.planner.parse.identifiers import folded
 from sparkwave.planner.parse.limits import check_size
 from sparkwave.planner.parse.literals import with_literals
 from sparkwave.planner.parse.named_arguments import with_places
@@ -46,6 +47,8 @@ logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
 MOST_SUBSCRIPTS = 32  # of one value; PostgreSQL's arrays have six dimensions at most
 
+# Arrays of PostgreSQL's object identifiers, which clients' catalog queries cast to.
+_ARRAYS = {"OID": "oid[]", "REGTYPE": "integer[]"}
 _UNITS = ("MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "YEAR")
 
 
@@ -65,6 +68,13 @@ class Sparkwave(Postgres):
     """
 
     INDEX_OFFSET = 0
+
+    def tokenize(self, sql: str, dialect: Any = None) -> list[Token]:
+        """Return the tokens of a text without comments, which sqlglot would print with the types and names beside."""
+        tokens = super().tokenize(sql, dialect)
+        for token in tokens if "--" in sql or "/*" in sql else ():
+            token.comments = []
+        return tokens
 
     class Tokenizer(StrictTokenizer):
         pass
@@ -116,7 +126,7 @@ class Sparkwave(Postgres):
             return with_
 
         def _parse_types(self, *args: Any, **options: Any) -> Any:
-            """Parse a type: sqlglot knows oid, but refuses oid[]. Where a value may be, ARRAY[ and MAP { begin one.
+            """Parse a type: sqlglot knows oid and regtype, but no arrays of them. ARRAY[ and MAP { may begin a value.
 
             Reading each ARRAY as a type first would double the time of each level of nesting.
             """
@@ -126,8 +136,9 @@ class Sparkwave(Postgres):
             first = self._curr
             found = super()._parse_types(*args, **options)
             brackets = (TokenType.L_BRACKET, TokenType.R_BRACKET)
-            if isinstance(found, exp.ObjectIdentifier) and found.name == "OID" and self._match_pair(*brackets):
-                return exp.DataType(this=exp.DType.USERDEFINED, kind="oid[]")
+            is_array = isinstance(found, exp.ObjectIdentifier) and found.name in _ARRAYS
+            if is_array and self._match_pair(*brackets):
+                return exp.DataType(this=exp.DType.USERDEFINED, kind=_ARRAYS[found.name])
             if isinstance(found, exp.DataType) and found.this == exp.DType.ENUM and found.expressions:
                 raise Error('type "enum" does not exist', errors.UNDEFINED_OBJECT)  # a user's enum has a name
             if isinstance(found, exp.DataType) and found.this == exp.DType.BIT and self._match_text_seq("VARYING"):
@@ -249,7 +260,7 @@ def parse_tree(sql: str, offset: int = 0, order: str | None = None, is_definitio
 
     `order` and `is_definition` are as in `with_literals`.
     """
-    padded = " " * offset + sql[offset:] if "\n" not in sql[:offset] else blank(sql[:offset]) + sql[offset:]
+    padded = " " * offset + sql[offset:]
     try:
         tree = sqlglot.parse_one(padded, read=Sparkwave)
         tree.meta[TEXT] = sql
@@ -367,11 +378,6 @@ def source_names(tree: exp.Expr) -> list[str]:
     return [source.alias_or_name for source in tree.find_all(exp.Table, exp.Subquery) if source.alias_or_name]
 
 
-def blank(text: str) -> str:
-    """Return a blank text with as many characters and lines."""
-    return "".join("\n" if character == "\n" else " " for character in text)
-
-
 def text_before(words: str, sql: str, offset: int) -> str:
     """Return the text from `offset` on, with some words and enough blanks before it that positions are kept."""
     return f"{' ' * (offset - len(words) - 1)}{words} {sql[offset:]}"
@@ -379,13 +385,9 @@ def text_before(words: str, sql: str, offset: int) -> str:
 
 def _parse_error(sql: str, error: ParseError) -> Error:
     first = error.errors[0] if error.errors else {}
-    if str(first.get("description")).startswith("Expect") and not (first.get("end_context") or "").strip():
-        return syntax_error(sql, len(sql))
-    line, col, highlight = first.get("line"), first.get("col"), first.get("highlight") or ""
-    if not line or not col:
+    if "start" not in first:
         return Error(str(error).splitlines()[0], errors.SYNTAX_ERROR)
-    line_start = sum(len(text) + 1 for text in sql.split("\n")[: line - 1])
-    return syntax_error(sql, max(line_start + col - len(highlight), 0))
+    return syntax_error(sql, len(sql) if first["start"] is None else first["start"])
 
 
 # Types that clients write with their schema; sqlglot does not know them in this form.
@@ -478,11 +480,6 @@ def alias_of(source: exp.Expr) -> str:
     alias = source.args.get("alias")
     name = alias.this if isinstance(alias, exp.TableAlias) else source.this
     return folded(name) if isinstance(name, exp.Identifier) else ""
-
-
-def folded(identifier: exp.Expr) -> str:
-    """Return an identifier as in the catalog: lower case unless quoted."""
-    return identifier.name if identifier.args.get("quoted") else identifier.name.lower()
 
 
 def name_of(table: exp.Expr) -> Name:

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from sparkwave.catalog.errors import UNDEFINED_OBJECT, Error
 from sparkwave.catalog.types import Type, duckdb_type, is_of_ours, parse_type, unresolved
+from sparkwave.planner.parse.identifiers import folded
 from sparkwave.planner.parse.tokens import TokenReader
 from sparkwave.planner.statements import Name
 
@@ -22,9 +23,9 @@ _MODIFIERS = re.compile(r"\s*\([^()]*\)")
 
 def read_type(reader: TokenReader) -> Type:
     """Read the type that follows. Raises Error 42704 for anything but a type or a name."""
-    start = reader.offset
+    start, index = reader.offset, reader.index
     type_words(reader)
-    return written_type(reader.sql[start : reader.offset].strip(), start + 1)
+    return written_type(reader.text_since(index), start + 1)
 
 
 def written_type(text: str, position: int | None = None) -> Type:
@@ -76,12 +77,8 @@ def user_type_name(kind: exp.Expr) -> Name | None:
     written = kind.args.get("kind")
     if kind.args["this"] != exp.DType.USERDEFINED or not isinstance(written, exp.Identifier | exp.Dot):
         return None
-    parts = [_folded(part) for part in written.find_all(exp.Identifier)]
+    parts = [folded(part) for part in written.find_all(exp.Identifier)]
     return Name(None, parts[0] if len(parts) == 2 else None, parts[-1], 0) if len(parts) <= 2 else None
-
-
-def _folded(identifier: exp.Expr) -> str:
-    return identifier.name if identifier.args.get("quoted") else identifier.name.lower()
 
 
 def _name(text: str) -> tuple[str | None, str, int] | None:

@@ -76,8 +76,8 @@ def parse_copy(reader: TokenReader) -> Copy:
 def _copy_condition(reader: TokenReader) -> Condition:
     """Parse the rest of a COPY after WHERE. Raises Error 0A000 for a subquery."""
     start = reader.offset
-    text = reader.sql[start:].rstrip().rstrip(";")
-    if not text.strip():
+    text = reader.rest
+    if not text:
         raise Error("syntax error at end of input", errors.SYNTAX_ERROR)
     tree = parse_tree(text_before("SELECT 1 WHERE", reader.sql[: start + len(text)], start), 0)
     condition = tree.args.get("where")

@@ -8,8 +8,9 @@ from sqlglot import exp
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
-from sparkwave.planner.parse.tokens import TokenReader, syntax_error
-from sparkwave.planner.parse.trees import blank, folded, name_of, parse_tree, position_of, unsupported
+from sparkwave.planner.parse.identifiers import folded
+from sparkwave.planner.parse.tokens import TokenReader, blank, syntax_error
+from sparkwave.planner.parse.trees import name_of, parse_tree, position_of, unsupported
 from sparkwave.planner.statements import Delete, Insert, Merge, Name, Truncate, Update, Upsert
 
 

@@ -8,7 +8,8 @@ from sqlglot import exp
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
-from sparkwave.planner.parse.trees import folded, unsupported
+from sparkwave.planner.parse.identifiers import folded
+from sparkwave.planner.parse.trees import unsupported
 from sparkwave.planner.parse.writes import write_of
 from sparkwave.planner.statements import Delete, Insert, Merge, Query, Update, WithWrites, WrittenRows
 

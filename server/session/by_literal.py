@@ -18,7 +18,8 @@ from sparkwave.server.session.prepared import Prepared
 from sparkwave.server.session.session import Session
 
 _LAST_LITERAL = re.compile(
-    r"""(?P<head>\s*SELECT\b(?:[^'"$;]|"[^"]*")*=\s*)(?P<value>\d{1,18}|'[^'\\]*')\s*;?\s*""", re.IGNORECASE
+    r"""(?P<head>\s*SELECT\b(?:[^'"$;/-]|-(?!-)|/(?!\*)|"[^"]*")*=\s*)(?P<value>\d{1,18}|'[^'\\]*')\s*;?\s*""",
+    re.IGNORECASE,
 )
 _BITS = {"smallint": 15, "integer": 31, "bigint": 63}
 
