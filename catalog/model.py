@@ -204,16 +204,6 @@ class Relation:
         return tuple(column for column in self.columns if not (self.is_table and column.name == ROW_ID))
 
     @property
-    def lacks_columns(self) -> bool:
-        """Whether it is a table without columns."""
-        return [column.name for column in self.visible] == [NO_COLUMN]
-
-    @property
-    def has_row_id(self) -> bool:
-        """Whether a query may name its `_row_id`, as of a table without a primary key."""
-        return self.is_table and self.key == (ROW_ID,)
-
-    @property
     def is_temporary(self) -> bool:
         return is_temporary_schema(self.schema)
 
@@ -221,11 +211,6 @@ class Relation:
     def is_table(self) -> bool:
         """Whether it stores rows as they are written; only its connector writes rows of a source."""
         return self.kind in ("table", "source")
-
-    @property
-    def names_others(self) -> bool:
-        """Whether its definition is a statement over other relations."""
-        return not (self.is_table or self.is_sequence)
 
     @property
     def is_view(self) -> bool:
@@ -310,25 +295,6 @@ class Relation:
         """The name of the primary key's index, as clients see it."""
         return (self.constraints.key_name or f"{self.name}_pkey") if self.primary_key else None
 
-    @property
-    def key_index_id(self) -> int:
-        return self.id + KEY_INDEX_IDS
-
-    @property
-    def constraints_id(self) -> int:
-        """The id under which comments on its constraints are stored, by their names, "" for the primary key."""
-        return self.id + CONSTRAINT_IDS
-
-    @property
-    def commented_ids(self) -> set[int]:
-        """The ids under which comments on it and its parts are stored."""
-        return {
-            self.id,
-            self.key_index_id,
-            self.constraints_id,
-            *(unique.id + KEY_INDEX_IDS for unique in self.constraints.uniques),
-        }
-
     def column(self, name: str) -> Column | None:
         return next((column for column in self.columns if column.name == name), None)
 
@@ -336,18 +302,6 @@ class Relation:
         """Return the lake's names of some columns."""
         found = {column.name: column.lake_name for column in self.columns}
         return tuple(found[name] for name in names)
-
-    @property
-    def row_shape(self) -> tuple[object, ...]:
-        """The properties of the columns that a row must fit to be written."""
-        return (self.constraints.enforced, *((c.lake_name, c.type, c.not_null, c.generated) for c in self.columns))
-
-    def same_key(self, stored: str, other: str) -> str:
-        """Return SQL that tests whether a row of the lake table and another row have the same primary key."""
-        columns = (column for column in self.visible if column.name in self.primary_key)
-        return " AND ".join(
-            f"{c.type.from_lake(f'{stored}.{quote(c.lake_name)}')} = {other}.{quote(c.lake_name)}" for c in columns
-        )
 
     @lazy
     def is_renamed(self) -> bool:
@@ -370,6 +324,53 @@ class Relation:
             if c.since < reader or c.name in self.key
         )
         return replace(self, columns=columns, key=tuple(names.get(k, k) for k in self.key), watermark=watermark)
+
+
+def lacks_columns(relation: Relation) -> bool:
+    """Whether it is a table without columns."""
+    return [column.name for column in relation.visible] == [NO_COLUMN]
+
+
+def has_row_id(relation: Relation) -> bool:
+    """Whether a query may name its `_row_id`, as of a table without a primary key."""
+    return relation.is_table and relation.key == (ROW_ID,)
+
+
+def names_others(relation: Relation) -> bool:
+    """Whether its definition is a statement over other relations."""
+    return not (relation.is_table or relation.is_sequence)
+
+
+def same_key(target: Relation, stored: str, other: str) -> str:
+    """Return SQL that tests whether a row of a relation's lake table and another row have the same primary key."""
+    columns = (column for column in target.visible if column.name in target.primary_key)
+    return " AND ".join(
+        f"{c.type.from_lake(f'{stored}.{quote(c.lake_name)}')} = {other}.{quote(c.lake_name)}" for c in columns
+    )
+
+
+def row_shape(relation: Relation) -> tuple[object, ...]:
+    """The properties of the columns that a row must fit to be written."""
+    return (relation.constraints.enforced, *((c.lake_name, c.type, c.not_null, c.generated) for c in relation.columns))
+
+
+def key_index_id(relation: Relation) -> int:
+    return relation.id + KEY_INDEX_IDS
+
+
+def constraints_id(relation: Relation) -> int:
+    """The id under which comments on its constraints are stored, by their names, "" for the primary key."""
+    return relation.id + CONSTRAINT_IDS
+
+
+def commented_ids(relation: Relation) -> set[int]:
+    """The ids under which comments on it and its parts are stored."""
+    return {
+        relation.id,
+        key_index_id(relation),
+        constraints_id(relation),
+        *(unique.id + KEY_INDEX_IDS for unique in relation.constraints.uniques),
+    }
 
 
 @dataclass(frozen=True)

@@ -253,12 +253,6 @@ class Type:
         return replace(TEXT, dimensions=self.dimensions) if replace(self, dimensions=0).is_text else self
 
     @property
-    def in_tables(self) -> Type:
-        """The type of a table's column of values of this type: the catalogs' own types are texts and OIDs there."""
-        is_of_the_catalog = self.named is not None and self.named.schema == _CATALOG
-        return replace(self, named=None) if is_of_the_catalog else self
-
-    @property
     def without_digits(self) -> Type:
         """The type without a precision."""
         return replace(self, precision=None, scale=None)
@@ -402,6 +396,12 @@ class Type:
             return f"map_from_entries(list_transform(map_entries({value}), lambda e: {{key: {key}, value: {held}}}))"
         fields = (f"{quote(name)} := {made(type_, f'({value}).{quote(name)}')}" for name, type_ in self.fields)
         return f"CASE WHEN {value} IS NOT NULL THEN struct_pack({', '.join(fields)}) END"
+
+
+def column_type_of(value: Type) -> Type:
+    """Return the type of a table's column of values of a type: the catalogs' own types are texts and OIDs there."""
+    is_of_the_catalog = value.named is not None and value.named.schema == _CATALOG
+    return replace(value, named=None) if is_of_the_catalog else value
 
 
 BOOLEAN, SMALLINT, INTEGER, BIGINT = Type("boolean"), Type("smallint"), Type("integer"), Type("bigint")

@@ -34,6 +34,7 @@ from sparkwave.executor.spark.kernel import Setup, Step, Task, read_answers
 from sparkwave.executor.spark.lake_files import table_files
 from sparkwave.executor.spark.lake_rows import table_rows
 from sparkwave.executor.spark.spark_engine import TASK_SCRIPT
+from sparkwave.planner.functions.emit import Sql
 
 A, S, B = Column("a", INTEGER), Column("s", VARCHAR), Column("b", INTEGER)
 T = Relation(1, "dev", "public", "t", "table", (A, S, row_id_column()), (ROW_ID,), "", True)
@@ -370,3 +371,9 @@ def test_secrets_are_not_shown() -> None:
     with pytest.raises(RuntimeError, match="the keys of the files cannot be used") as raised:
         kernel._database(bad)
     assert "hidden" not in "".join(traceback.format_exception(raised.value))
+
+
+def test_sql_is_a_plain_text_for_a_worker() -> None:
+    """Workers have the kernel and none of the planner's modules."""
+    sent = pickle.loads(pickle.dumps(Sql("FROM t", ["t"])))
+    assert (sent, type(sent)) == ("FROM t", str)

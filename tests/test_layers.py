@@ -120,3 +120,13 @@ def test_a_name_means_one_file() -> None:
     """Who looks for `merge.py` finds one."""
     names = Counter(Path(module).name for module in MODULES)
     assert not [name for name, count in names.items() if count > 1 and name != "__init__"]
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_nobody_has_to_take_a_crowd_whole(layer: str) -> None:
+    """A class has 30 public methods at the most; what few callers ask is a function."""
+    for path in sorted((ROOT / layer).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            methods = node.body if isinstance(node, ast.ClassDef) else []
+            public = [m.name for m in methods if isinstance(m, ast.FunctionDef) and not m.name.startswith("_")]
+            assert len(public) <= 30, f"{path}: {len(public)}"

@@ -20,7 +20,7 @@ from sparkwave.catalog.lake.inlining import INLINED_ROWS
 from sparkwave.catalog.lake.lake_tables import CATALOG_COLUMNS, inlined_deletes, locate
 from sparkwave.catalog.lake.memory_transactions import first_row
 from sparkwave.catalog.lake.snapshot_changes import changes_made
-from sparkwave.catalog.model import REPLACE, Column, Relation
+from sparkwave.catalog.model import REPLACE, Column, Relation, same_key
 from sparkwave.catalog.names import METADATA, PLACES, ROW, LakeTable, literal, quote
 
 # The types whose bounds DuckLake stores as DuckDB prints them.
@@ -339,7 +339,7 @@ def _typed(column: Column, text: str) -> str:
 
 def _may_meet(cursor: Cursor, target: Relation, staged: str, stored: Stored) -> bool:
     """Whether a staged row may have a stored key; deleted rows of files count as stored."""
-    key, met = _key(target), target.same_key("stored", "staged")
+    key, met = _key(target), same_key(target, "stored", "staged")
     parts = [f"SELECT {key} FROM {METADATA}.{quote(name)} WHERE end_snapshot IS NULL" for name in stored.inlined]
     if stored.files:
         parts.append(
@@ -354,7 +354,7 @@ def _met(cursor: Cursor, target: Relation, staged: str) -> dict[int, _Place]:
     if not may_fit_places(target):
         raise Unfit
     places = ", ".join(f"stored.{column}" for column in PLACES.values())
-    joined = f"{target.lake_name} AS stored JOIN {staged} AS staged ON {target.same_key('stored', 'staged')}"
+    joined = f"{target.lake_name} AS stored JOIN {staged} AS staged ON {same_key(target, 'stored', 'staged')}"
     found = cursor.execute(f"SELECT staged.rowid, {places} FROM {joined}").fetchall()
     return {row: _Place(*place) for row, *place in found}
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sparkwave.catalog.lake.ducklake import Cursor
-from sparkwave.catalog.model import Relation
+from sparkwave.catalog.model import Relation, constraints_id
 from sparkwave.catalog.names import system_table
 
 _TABLE = system_table("comments")
@@ -41,7 +41,7 @@ def forget_comments(cursor: Cursor, object_ids: Iterable[int]) -> None:
 def forget_constraints(cursor: Cursor, before: Relation, after: Relation) -> None:
     """Remove the comments on constraints that a table has lost."""
     for name in {*before.constraints.names} - {*after.constraints.names}:
-        put_comment(cursor, after.constraints_id, name, None)
+        put_comment(cursor, constraints_id(after), name, None)
 
 
 def rename_comment(cursor: Cursor, object_id: int, column: str, name: str) -> None:

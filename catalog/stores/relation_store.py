@@ -8,7 +8,7 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.column_names import escaped
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import Cursor
-from sparkwave.catalog.model import ROW_ID, Column, Relation
+from sparkwave.catalog.model import ROW_ID, Column, Relation, commented_ids
 from sparkwave.catalog.names import quote, system_table
 from sparkwave.catalog.relation_details import dump_details, dump_settings
 from sparkwave.catalog.stores.column_store import put_columns
@@ -188,4 +188,4 @@ def drop_relation(store: Store, cursor: Cursor, relation: Relation) -> None:
             cursor.execute(f"DELETE FROM {system_table(table)} WHERE {column} = ?", [id_])
     if any(grant.object_id == id_ for grant in store.catalog.grants):
         forget_grants(cursor, (id_,))
-    forget_comments(cursor, store.commented & relation.commented_ids)
+    forget_comments(cursor, store.commented & commented_ids(relation))

@@ -14,7 +14,17 @@ from sparkwave.catalog.column_names import check_distinct, fold_case
 from sparkwave.catalog.commit_times import TIME, rows_with_times
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lazy import lazy
-from sparkwave.catalog.model import INTERNAL_TABLE, NO_COLUMN, ROW_ID, RW_TIMESTAMP, Catalog, Column, Relation
+from sparkwave.catalog.model import (
+    INTERNAL_TABLE,
+    NO_COLUMN,
+    ROW_ID,
+    RW_TIMESTAMP,
+    Catalog,
+    Column,
+    Relation,
+    has_row_id,
+    lacks_columns,
+)
 from sparkwave.catalog.names import BUFFER, COPIES, PLACES, ROW, VIEWS_SCHEMA, LakeTable, name_in_memory
 from sparkwave.catalog.relation_details import SEQUENCE
 from sparkwave.catalog.types import TEXT, Type
@@ -690,11 +700,11 @@ def resolve_tables(tree: exp.Expr, environment: Environment) -> exp.Expr:
         at = _at_version(table, environment)
         source = _inlined(relation, table, at) if relation.is_view else _readable(relation, table, at)
         table.replace(source)
-        if with_row_ids and relation.has_row_id:
+        if with_row_ids and has_row_id(relation):
             _add_row_id(source)
         if relation.is_table and (with_times or relation.streaming.retention_s is not None):
             _add_time(source, relation, with_times)
-        if relation.lacks_columns and _has_more_columns(source):
+        if lacks_columns(relation) and _has_more_columns(source):
             _leave_out_of_stars(source, NO_COLUMN)
     return tree
 

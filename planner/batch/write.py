@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
-from sparkwave.catalog.model import Column, Relation
+from sparkwave.catalog.model import Column, Relation, lacks_columns
 from sparkwave.catalog.names import PLACES, ROW
 from sparkwave.catalog.relation_details import ALWAYS
 from sparkwave.catalog.types import VARCHAR, Type
@@ -146,7 +146,7 @@ def plan_insert(
         check_relation(environment.catalog, environment.user, target, "SELECT", statement.table.position)
     rows = source.expressions if isinstance(source, exp.Values) else None
     if (
-        target.lacks_columns
+        lacks_columns(target)
         and statement.source is not None
         and (rows or (isinstance(source, exp.Query) and source.selects))
     ):
@@ -155,7 +155,7 @@ def plan_insert(
     check_given(columns, lambda place: rows is None or not all(is_default_at(row, place) for row in rows), identity)
     typed = typer(environment)
     source = prepared(source, environment, typed)
-    if statement.source is not None and not target.lacks_columns:
+    if statement.source is not None and not lacks_columns(target):
         fit_values(source, target, columns, typed)
         read_in_fields(source, target, columns)
     types = [column.type for column in columns]

@@ -16,7 +16,7 @@ from sqlglot.schema import MappingSchema
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error, not_found
-from sparkwave.catalog.model import ROW_ID, RW_TIMESTAMP, Catalog, Column, Relation
+from sparkwave.catalog.model import ROW_ID, RW_TIMESTAMP, Catalog, Column, Relation, has_row_id
 from sparkwave.catalog.types import TIMESTAMPTZ, Type
 from sparkwave.planner import since
 from sparkwave.planner.bind.ambiguous import bare_columns, check_unambiguous
@@ -300,7 +300,7 @@ def _schema(tables: Mapping[str, Relation]) -> MappingSchema:
 
 def hidden_columns(relation: Relation) -> tuple[Column, ...]:
     """Return the columns that a query may name and `*` omits."""
-    row_id = tuple(column for column in relation.columns if relation.has_row_id and column.name == ROW_ID)
+    row_id = tuple(column for column in relation.columns if has_row_id(relation) and column.name == ROW_ID)
     return (*row_id, Column(RW_TIMESTAMP, TIMESTAMPTZ, is_hidden=True)) if relation.is_table else row_id
 
 

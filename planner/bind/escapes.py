@@ -8,7 +8,7 @@ from sqlglot import exp
 from sqlglot.optimizer.scope import traverse_scope
 
 from sparkwave.catalog.column_names import escaped, unescaped
-from sparkwave.catalog.model import ROW_ID, Relation
+from sparkwave.catalog.model import ROW_ID, Relation, has_row_id
 from sparkwave.planner.bind.binder import BoundQuery
 from sparkwave.planner.plan.nodes import Project
 
@@ -39,7 +39,7 @@ def _row_ids(bound: BoundQuery) -> set[int]:
         for column in scope.columns:
             source = scope.sources.get(column.table)
             relation = bound.tables.get(source.name) if isinstance(source, exp.Table) else None
-            if column.name == ROW_ID and relation is not None and relation.has_row_id:
+            if column.name == ROW_ID and relation is not None and has_row_id(relation):
                 found.add(id(column))
     return found
 

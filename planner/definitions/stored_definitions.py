@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 from sqlglot.tokens import Token
 
-from sparkwave.catalog.model import Catalog, Function, Relation, UserType
+from sparkwave.catalog.model import Catalog, Function, Relation, UserType, names_others
 from sparkwave.catalog.names import quote_if_needed
 from sparkwave.planner.batch.pg_names import system_schema
 from sparkwave.planner.batch.query import Environment
@@ -177,7 +177,7 @@ def _with_database(relation: Relation, old: str, database: str, is_inside: bool)
     """Return a definition in which names with a database have its new name, its own name too if it `is_inside`."""
     definition, edits = relation.definition, list[tuple[int, int, str]]()
     tokens = tokenize(definition)
-    if relation.names_others:
+    if names_others(relation):
         statement = parse_statement(definition)
         assert isinstance(statement, CreateView | CreateStreaming | CreateSubscription)
         for reference in _references(statement):
@@ -198,7 +198,7 @@ def _placed(relation: Relation, catalog: Catalog, places: Mapping[int, Place]) -
         return None if meant is None else places.get(meant.id, (meant.schema, meant.name))
 
     definition = relation.definition
-    if relation.names_others:
+    if names_others(relation):
         definition = _rewritten(definition, schema, target)
     elif relation.upstreams:
         definition = _read_from(definition, schema, target)

@@ -22,6 +22,10 @@ class Sql(str):
         made.reads = tuple(reads)
         return made
 
+    def __reduce__(self) -> tuple[type[str], tuple[str]]:
+        """Let a pickled one be a plain text: Spark's workers have none of the planner's modules."""
+        return str, (str(self),)
+
 
 def to_sql(tree: exp.Expr, lenient: bool = True) -> Sql:
     """Return the text of a tree made by the planner; `lenient` is for views, where a row's error is NULL."""

@@ -11,7 +11,7 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.change_feed import table_changes
 from sparkwave.catalog.lake.ducklake import Cursor, Lake
 from sparkwave.catalog.lake.translation import DuckDBError, is_conflict
-from sparkwave.catalog.model import Catalog, Relation
+from sparkwave.catalog.model import Catalog, Relation, row_shape
 from sparkwave.catalog.names import COPIES, ROW, LakeTable, name_in_memory, quote
 from sparkwave.server.session.portal import Portal
 from sparkwave.server.writes.stores import LIVE, NEWEST, ROW_ID, Overlay, Stored, key_of, listed, names_of
@@ -140,7 +140,7 @@ def _refuse_altered(catalog: Catalog, overlays: Iterable[Overlay]) -> None:
         table = catalog.by_id.get(overlay.target.id)
         if table is None:
             raise _conflict("drop of a table")
-        if table.row_shape != overlay.target.row_shape:
+        if row_shape(table) != row_shape(overlay.target):
             raise _conflict("alteration of a table")
 
 

@@ -17,7 +17,15 @@ from typing import Any
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error, used
 from sparkwave.catalog.lake.ducklake import Cursor
-from sparkwave.catalog.model import NO_COLUMN, Column, Relation, check_column_name, no_column
+from sparkwave.catalog.model import (
+    NO_COLUMN,
+    Column,
+    Relation,
+    check_column_name,
+    constraints_id,
+    lacks_columns,
+    no_column,
+)
 from sparkwave.catalog.names import quote
 from sparkwave.catalog.relation_details import Check, ForeignKey
 from sparkwave.catalog.stores.column_store import (
@@ -285,7 +293,7 @@ def _add(change: _Change, action: AddColumn) -> Relation:
     made_as = free_lake_name(table, definition.name, change.id)
     column = replace(definition.column, made_as=None if made_as == definition.name else made_as, since=change.id)
     add_lake_column(change.cursor, table, column, _stored_value(change, column))
-    if table.lacks_columns:
+    if lacks_columns(table):
         (none,) = table.visible
         drop_lake_column(change.cursor, table, none)
         columns = tuple(each for each in table.columns if each is not none)
@@ -632,7 +640,7 @@ def _drop_constraint(change: _Change, action: DropConstraint) -> Relation:
 def _rename_constraint(change: _Change, action: RenameConstraint) -> Relation:
     """Rename a constraint. Raises the errors of `with_constraint_name`."""
     catalog = change.session.context.store.catalog
-    rename_comment(change.cursor, change.table.constraints_id, action.name, action.new_name)
+    rename_comment(change.cursor, constraints_id(change.table), action.name, action.new_name)
     return with_constraint_name(change.table, catalog, action.name, action.new_name, action.position)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error, not_found
-from sparkwave.catalog.model import KEY_INDEX_IDS
+from sparkwave.catalog.model import KEY_INDEX_IDS, constraints_id, key_index_id
 from sparkwave.catalog.stores.comment_store import put_comment
 from sparkwave.catalog.users import Securable
 from sparkwave.planner.bind.privileges import check_owner
@@ -35,7 +35,7 @@ def _index(session: Session, name: Name) -> Securable:
     for schema in path:
         for relation in catalog.relations:
             if (relation.database, relation.schema, relation.key_index) == (session.database, schema, name.name):
-                return Securable("index", relation.key_index_id, name.name, relation.owner)
+                return Securable("index", key_index_id(relation), name.name, relation.owner)
             for unique in relation.constraints.uniques:
                 if (relation.database, relation.schema, unique.name) == (session.database, schema, name.name):
                     return Securable("index", unique.id + KEY_INDEX_IDS, name.name, relation.owner)
@@ -54,7 +54,7 @@ def _constraint(session: Session, statement: Comment) -> tuple[int, str]:
     if name not in (*table.constraints.names, table.key_index):
         message = f'constraint "{name}" for table "{table.name}" does not exist'
         raise Error(message, errors.UNDEFINED_OBJECT, position=position)
-    return table.constraints_id, "" if name == table.key_index else name
+    return constraints_id(table), "" if name == table.key_index else name
 
 
 def _thing(session: Session, statement: Comment) -> Securable:

@@ -13,7 +13,7 @@ from typing import Protocol
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error, not_found
 from sparkwave.catalog.lake.ducklake import Cursor
-from sparkwave.catalog.model import Catalog, Column, Relation
+from sparkwave.catalog.model import Catalog, Column, Relation, names_others
 from sparkwave.catalog.stores.placing import place
 from sparkwave.catalog.stores.relation_store import already_exists, put_fingerprint
 from sparkwave.executor.backfill.jobs import refuse_altering
@@ -134,7 +134,7 @@ def store_places(session: Session, cursor: Cursor, places: Mapping[int, Place]) 
 def with_shown(relations: Iterable[Relation], catalog: Catalog) -> Iterator[Relation]:
     """Return the relations with their definitions as clients see them."""
     for relation in relations:
-        yield replace(relation, shown=shown(relation, catalog)) if relation.names_others else relation
+        yield replace(relation, shown=shown(relation, catalog)) if names_others(relation) else relation
 
 
 def _checked_plan(relation: Relation, catalog: Catalog) -> StreamPlan:

@@ -14,7 +14,7 @@ from sparkwave.catalog.names import quote
 from sparkwave.catalog.relation_details import NO_CONSTRAINTS, Check, Constraints
 from sparkwave.catalog.stores.relation_store import already_exists, create_relation
 from sparkwave.catalog.stores.source_store import add_source
-from sparkwave.catalog.types import duckdb_type
+from sparkwave.catalog.types import column_type_of, duckdb_type
 from sparkwave.planner.batch.query import plan_query
 from sparkwave.planner.batch.values import condition_text, default_batch, generated_value
 from sparkwave.planner.definitions.counting import draws
@@ -199,4 +199,4 @@ def _table_columns(statement: CreateTableAs, outputs: tuple[ResultColumn, ...]) 
     check_distinct(names)
     for name in names:
         check_column_name(name)
-    return tuple(Column(name, output.type.in_tables) for name, output in zip(names, outputs, strict=True))
+    return tuple(Column(name, column_type_of(output.type)) for name, output in zip(names, outputs, strict=True))

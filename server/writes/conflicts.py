@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from sparkwave.catalog.errors import UNIQUE_VIOLATION, Concerned, Error
 from sparkwave.catalog.lake.ducklake import Cursor
-from sparkwave.catalog.model import IGNORE, REPLACE, UPDATE_IF_NOT_NULL, Relation, Watermark
+from sparkwave.catalog.model import IGNORE, REPLACE, UPDATE_IF_NOT_NULL, Relation, Watermark, same_key
 from sparkwave.catalog.names import quote
 from sparkwave.planner.batch.write import INSERTED
 from sparkwave.server.writes.stores import Store, key_of, listed, names_of
@@ -25,7 +25,7 @@ def refuses(settings: Mapping[str, str], target: Relation) -> bool:
 
 def refuse(cursor: Cursor, store: Store) -> None:
     """Raise Error 23505 if a staged row has the key of another staged or a stored row."""
-    target, key, met = store.target, listed(key_of(store.target)), store.target.same_key("stored", "staged")
+    target, key, met = store.target, listed(key_of(store.target)), same_key(store.target, "stored", "staged")
     texts = ", ".join(f"memory.pg.text_out({quote(name)})" for name in key_of(target))
     found = cursor.execute(
         f"SELECT {texts} FROM (FROM {INSERTED} SELECT {key} GROUP BY {key} HAVING count(*) > 1 UNION ALL "
@@ -64,7 +64,7 @@ def resolve(cursor: Cursor, store: Store, settings: Mapping[str, str]) -> bool:
 
 def meets_stored(cursor: Cursor, store: Store) -> bool:
     """Return whether a staged row has the key of a stored row."""
-    met = store.target.same_key("stored", "staged")
+    met = same_key(store.target, "stored", "staged")
     query = f"SELECT 1 FROM {store.rows} AS stored SEMI JOIN {INSERTED} AS staged ON {met} LIMIT 1"
     return cursor.execute(query).fetchone() is not None
 
@@ -79,7 +79,7 @@ def keep_new(cursor: Cursor, store: Store) -> None:
 
 def drop_stored(cursor: Cursor, store: Store) -> None:
     """Drop the staged rows whose key is stored."""
-    met = store.target.same_key("stored", "staged")
+    met = same_key(store.target, "stored", "staged")
     stored = f"SELECT staged.rowid FROM {INSERTED} AS staged SEMI JOIN {store.rows} AS stored ON {met}"
     cursor.execute(f"DELETE FROM {INSERTED} WHERE rowid IN ({stored})")
 
@@ -106,7 +106,7 @@ def _keep_last(cursor: Cursor, store: Store) -> None:
 
 def _met(store: Store, names: tuple[str, ...]) -> str:
     """SQL of some columns of the staged rows and of stored rows with the same keys; `?place` is their order."""
-    met, columns = store.target.same_key("stored", "staged"), listed(names)
+    met, columns = same_key(store.target, "stored", "staged"), listed(names)
     by_name = {column.lake_name: column for column in store.target.visible}
     stored = ", ".join(by_name[name].from_lake for name in names)
     return (

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import Cursor
-from sparkwave.catalog.model import Catalog, Relation
+from sparkwave.catalog.model import Catalog, Relation, same_key
 from sparkwave.catalog.system.system_views import is_system
 from sparkwave.executor.memory.delta_tables import drop_later
 from sparkwave.executor.sinks.deliveries import Rows, Staged
@@ -55,7 +55,7 @@ class SinkWriter:
         gone = " UNION ".join(f"({part.removed})" for part in parts if part.removed is not None)
         if gone:
             key = listed(key_of(target))
-            met = target.same_key("t", "gone")
+            met = same_key(target, "t", "gone")
             cursor.execute(f"DELETE FROM {target.lake_name} AS t USING ({gone}) AS gone({key}) WHERE {met}")
         if _take_up(cursor, target, parts):
             take_in(_environment(self._catalog(), target), cursor, Stored(target))
@@ -105,7 +105,7 @@ class Delivery:
             store.clear(cursor)
         elif removed is not None:
             key = listed(key_of(target))
-            met = target.same_key("s", "gone")
+            met = same_key(target, "s", "gone")
             store.delete(cursor, f"SELECT s.rowid FROM {store.rows} s SEMI JOIN ({removed}) AS gone({key}) ON {met}")
         take_in(_environment(self._catalog(), target), cursor, store)
 

@@ -9,7 +9,7 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.translation import DuckDBError, translate
-from sparkwave.catalog.model import Column, Relation
+from sparkwave.catalog.model import Column, Relation, lacks_columns
 from sparkwave.catalog.names import ROW
 from sparkwave.catalog.types import duckdb_type
 from sparkwave.planner.batch.merge import plan_merge, resolve_merged
@@ -95,7 +95,7 @@ def returned_columns(
 def _into(session: Session, statement: Insert) -> tuple[Relation, tuple[Column, ...]]:
     """The table of an INSERT, and the columns that it fills."""
     target = resolve_target(statement.table, "INSERT", session.environment, statement.columns)
-    if target.lacks_columns and statement.returning:
+    if lacks_columns(target) and statement.returning:
         raise Error("RETURNING of a table without columns is not supported", errors.FEATURE_NOT_SUPPORTED)
     return target, target_columns(target, statement.columns)
 

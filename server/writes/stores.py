@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.lake_tables import at_version
-from sparkwave.catalog.model import Relation
+from sparkwave.catalog.model import Relation, same_key
 from sparkwave.catalog.names import ROW, quote
 from sparkwave.planner.batch.write import INSERTED
 
@@ -56,7 +56,7 @@ class Stored:
     def merge(self, cursor: Cursor) -> None:
         """Add the staged rows; a row whose key exists replaces the stored row."""
         names, key = names_of(self.target), key_of(self.target)
-        on = self.target.same_key("t", "s")
+        on = same_key(self.target, "t", "s")
         others = [name for name in names if name not in key] or key
         assignments = ", ".join(f"{quote(name)} = s.{quote(name)}" for name in others)
         cursor.execute(
@@ -104,7 +104,7 @@ class Overlay:
         self._add(cursor, f"{_NEW_ROW}, {listed(names_of(self.target))} FROM {INSERTED}")
 
     def merge(self, cursor: Cursor) -> None:
-        names, on = listed(names_of(self.target), "staged."), self.target.same_key("stored", "staged")
+        names, on = listed(names_of(self.target), "staged."), same_key(self.target, "stored", "staged")
         row = f"coalesce(stored.rowid, {_NEW_ROW})"
         self._add(cursor, f"{row}, {names} FROM {INSERTED} AS staged LEFT JOIN {self.rows} AS stored ON {on}")
 

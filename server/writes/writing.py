@@ -11,7 +11,7 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.inlined_writes import Unfit, may_fit, may_fit_places
 from sparkwave.catalog.lake.inlining import INLINED_ROWS
-from sparkwave.catalog.model import Column, Relation
+from sparkwave.catalog.model import Column, Relation, row_shape
 from sparkwave.catalog.names import quote
 from sparkwave.catalog.relation_details import NO_CONSTRAINTS
 from sparkwave.planner.batch.query import Batch, Environment
@@ -87,7 +87,7 @@ def _stored(context: Context, cursor: Cursor, *targets: Relation, deletes: bool 
 def _check_shape(context: Context, target: Relation) -> None:
     """Raise Altered for an altered table. No session alters it while its lock is held."""
     by_id = context.store.catalog.by_id
-    if target.id in by_id and by_id[target.id].row_shape != target.row_shape:
+    if target.id in by_id and row_shape(by_id[target.id]) != row_shape(target):
         raise Altered(
             f'table "{target.name}" has just been altered',
             errors.SERIALIZATION_FAILURE,
