@@ -265,7 +265,7 @@ class Lake:
         return cast(Cursor, GatedCursor(self._connection.cursor(), self._gate))
 
     def cursor_under_lock(self) -> Cursor:
-        """As `cursor`, for a thread that holds the commit lock: its statements do not wait."""
+        """Return a cursor for a thread that holds the commit lock: its statements do not wait."""
         return self._connection.cursor()
 
     def _read_schema(self) -> None:

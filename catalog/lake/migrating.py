@@ -56,7 +56,7 @@ def _tables_without_statistics(connection: Cursor) -> list[tuple[str, str]]:
 
 
 def _empty_tables(connection: Cursor) -> list[tuple[str, str]]:
-    """Those of a new lake, in the transaction that creates them, which DuckLake's own tables do not show yet."""
+    """Return the empty tables of a new lake, each with a column; DuckLake shows none before the transaction ends."""
     columns = connection.execute(
         "SELECT table_name, any_value(column_name) FROM duckdb_columns() "
         f"WHERE database_name = 'lake' AND schema_name = {literal(SYSTEM_SCHEMA)} GROUP BY table_name"

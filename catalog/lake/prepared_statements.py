@@ -106,7 +106,7 @@ def _renew_worn(prepared: _Prepared) -> None:
 
 
 def run_once(cursor: Cursor, *statements: str) -> Cursor:
-    """As `run`, for statements whose texts differ each time."""
+    """Run a statement whose text differs each time."""
     return cursor.execute("; ".join(statements))
 
 

@@ -237,7 +237,7 @@ class Store:
         return id_
 
     def new_id(self, least: int = 0) -> int:
-        """As `next_id`, for an object that is stored later, together with `store_ids`."""
+        """Return the next id for an object that is stored later, together with `store_ids`."""
         with self.lake.exclusive():
             self._next_id = self._next_id or self._first_unused
             id_ = _FIRST_FREE_OID if self._next_id in _CATALOG_OIDS else max(self._next_id, least)

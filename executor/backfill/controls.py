@@ -69,7 +69,7 @@ class Controls:
         return self._step.since
 
     def check_step(self) -> None:
-        """As `check`; also raise ControlsChanged when a limit was set after this thread's step was chosen.
+        """Check as `check` does; also raise ControlsChanged when a limit was set after this thread's step was chosen.
 
         Call it before each call of an engine: an interrupt stops only what runs already.
         """

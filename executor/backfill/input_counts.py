@@ -31,7 +31,7 @@ class InputCounts:
             return sum(self.of(cursor, scan.relation, snapshot) for scan in self._scans())
 
     def of(self, cursor: Cursor, relation: Relation, snapshot: int) -> int:
-        """As `executor.backfill.slicing.row_count`."""
+        """Count rows as `executor.backfill.slicing.row_count` does."""
         counted = relation.lake_table, snapshot
         if counted not in self._counted:
             tables = {scan.relation.lake_table for scan in self._scans()}

@@ -33,7 +33,7 @@ class MachineShare:
 
     @property
     def of_tasks(self) -> Share | None:
-        """What tasks look at; None in a bucket, where each look would be a request."""
+        """The file that tasks look at; None in a bucket, where each look would be a request."""
         return Share(str(self._file)) if self._file is not None else None
 
     @property

@@ -233,7 +233,7 @@ class Work:
         return self.is_created or self.id not in self.store.catalog.by_id
 
     def has_ended(self) -> bool:
-        """As `is_over`, after a failure that may have followed a commit."""
+        """Return what `is_over` is by the stored catalog: a failure may have followed a commit."""
         self.store.reload()
         return self.is_over
 

@@ -232,7 +232,7 @@ class Fill:
         add_errors(cursor, self.view.relation.id, self.errors)
 
     def clean_up(self) -> None:
-        """As `Advance.clean_up`."""
+        """Remove temporary tables as `Advance.clean_up` does."""
         for addition, count in zip(self.additions, self.counts, strict=True):
             addition.clean_up(count)
 

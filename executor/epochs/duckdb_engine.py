@@ -304,7 +304,7 @@ def _failed(execute: Execute, checks: Sequence[Check]) -> ComputeErrors | None:
 
 
 def _make(cursor: Cursor, name: str, query: str, keys: int) -> int:
-    """As `make_table`. With copies in memory, keys are looked up as a list; DuckLake would ask its catalog for each."""
+    """Make a table. With copies in memory keys are looked up as a list; DuckLake would ask its catalog for each."""
     with _listed_keys(cursor, keys > _USUAL_KEYS and not _is_of_lake(query)):
         return make_table(cursor, name, query)
 

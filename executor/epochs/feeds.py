@@ -103,7 +103,7 @@ class Feeds:
         return self._retracts[feed]
 
     def net(self, relation: Relation, columns: frozenset[str], old: int, new: int) -> str | None:
-        """As `feed`, with the net change of each row id: its first state and its last, if they differ."""
+        """Return the feed with the net change of each row id: its first state and its last, if they differ."""
         feed = self._feed(relation, columns, old, new)
         if feed is None or not self.has_deletes(relation, old, new):
             return feed

@@ -48,7 +48,7 @@ def check_directory(directory: Path, views: bool, memory_limit: str | None = Non
 
 
 def check_storage(storage: Storage, views: bool, memory_limit: str | None = None) -> Report:
-    """As `check_directory`, wherever the catalog and the files are.
+    """Check as `check_directory` does, wherever the catalog and the files are.
 
     Raises Error 55006 also while a server writes, 08006 when the catalog is out of reach.
     """

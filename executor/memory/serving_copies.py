@@ -199,7 +199,7 @@ class Serving:
         return rows.find(value, outputs) if rows is not None else None
 
     def _find_in_view(self, id_: int, column: str, value: object, outputs: tuple[str, ...]) -> pa.RecordBatch | None:
-        """As `find`, for a materialized view, which has no copy here but is in the shared buffer."""
+        """Find a materialized view as `find` does: it has no copy here but is in the shared buffer."""
         relation = self._store.catalog.by_id.get(id_)
         if relation is None or not relation.is_streaming:
             return None

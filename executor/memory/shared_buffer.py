@@ -301,7 +301,7 @@ class SharedBuffer:
         self._change(cursor, [*advances], epoch, self._pending_statements)
 
     def follow(self, cursor: Cursor, advances: Iterable[Advance], epoch: Epoch) -> None:
-        """As `apply`, for changes that the lake has already, while no other changes are pending."""
+        """Apply changes that the lake has already, while no other changes are pending."""
         self._change(cursor, [*advances], epoch, self._stored_statements)
 
     def _change(

@@ -258,7 +258,7 @@ class Groups:
         return starting is not None and starting.is_ready
 
     def get_soon(self, name: str) -> Group:
-        """As `get`, for a caller that holds up others.
+        """Return a group as `get` does, for a caller that holds up others.
 
         Also raises Error 53000 for a group that is starting or does not answer.
         """

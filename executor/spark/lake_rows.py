@@ -33,7 +33,7 @@ def as_stored(query: str, types: Mapping[str, Type]) -> str:
 
 
 def in_buckets(query: str, types: Mapping[str, Type], keys: Sequence[str], buckets: int) -> str:
-    """As `as_stored`, with the bucket of each row in BUCKET_COLUMN.
+    """Return the SQL of `as_stored` with the bucket of each row in BUCKET_COLUMN.
 
     Rows with equal `keys`, which are SQL, share a bucket.
     """

@@ -175,14 +175,14 @@ class SparkEngine:
         return self.read_files(cursor, scan, snapshot, rows)
 
     def read_files(self, cursor: Cursor, scan: Scan, snapshot: int, rows: RowIds) -> str:
-        """As `read`, over the files of the lake."""
+        """Read as `read` does, over the files of the lake."""
         key = scan.relation.lake_table, snapshot
         if key not in self._listed:
             self._listed[key] = table_files(cursor, scan.relation, snapshot, self.scratch / uuid.uuid4().hex)
         return table_rows(self._listed[key], scan.relation, scan.columns, rows)
 
     def advance(self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes) -> Advance:
-        """As `executor.epochs.advance.Engine`. The rows that Spark writes become temporary relations of the cursor."""
+        """Advance as `executor.epochs.advance.Engine` says. The rows that Spark writes become temporary relations."""
         made = program(view.plan, changes.inputs, changes.retracts)
         self.times = changes.times
         found = script(view, made, self._bound(cursor, view, versions, changes, made.read))
@@ -221,7 +221,7 @@ class SparkEngine:
         return self.fill_bound(cursor, view, queries, time_us)
 
     def fill_bound(self, cursor: Cursor, view: View, queries: Sequence[Added], time_us: int) -> Fill:
-        """As `fill`, over inputs that are bound."""
+        """Fill as `fill` does, over inputs that are bound."""
         self.times = time_us, time_us
         steps, additions = [], []
         for number, item in enumerate(queries):
@@ -329,7 +329,7 @@ class SparkEngine:
         self.group.interrupt(self.session)
 
     def abandon(self) -> None:
-        """As `interrupt`, where Spark does not answer. The engine cannot be used any more."""
+        """Interrupt where Spark does not answer. The engine cannot be used any more."""
         self.group.abandon(self.session)
 
 

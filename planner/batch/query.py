@@ -856,7 +856,7 @@ def _stored_column(column: Column) -> exp.Expr:
 
 
 def stored_rows(relation: Relation, alias: str, environment: Environment, has_places: bool = False) -> exp.Expr:
-    """As `stored_table`, with the columns under their names, and one or all of PLACES under the names of `place`."""
+    """Return `stored_table` with the columns under their names, and one or all of PLACES under those of `place`."""
     if not relation.is_renamed:
         return stored_table(relation, alias, environment)
     places = PLACES.values() if has_places else [PLACES[ROW]]

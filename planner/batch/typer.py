@@ -61,7 +61,7 @@ class Typer:
         return self._typed(tree.copy())
 
     def _typed(self, tree: exp.Expr) -> exp.Expr:
-        """As `copy_of`; changes the tree."""
+        """Type the tree itself, where `copy_of` types a copy."""
         try:
             query = expand_series(prepare_from(as_query(tree), copy=False))
             if query.find(exp.Star) is not None:

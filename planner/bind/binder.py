@@ -89,7 +89,7 @@ __all__ = [
 
 
 def resolve_readable(catalog: Catalog, scope: Scope, name: Name) -> Relation:
-    """As `resolve`, for a relation that can be read: no sink, no subscription, and not one that is being created."""
+    """Resolve the name of a relation that can be read: no sink, no subscription, and not one that is being created."""
     relation = resolve(catalog, scope, name, is_read=True)
     if relation.is_sink or relation.is_subscription:
         raise not_found("relation", str(name), position=name.position)
@@ -190,7 +190,7 @@ def annotated(
     check: Check = lambda query: None,
     annotate: Callable[[exp.Query, MappingSchema, dict[type[exp.Expr], Any]], exp.Query] = _annotate,
 ) -> BoundQuery:
-    """As `bind`, without expanding rows. `check` gets the query, and that of each view that it reads, as written."""
+    """Bind without expanding rows. `check` gets the query, and that of each view that it reads, as written."""
     query, columns_of = _with_folded_ctes(query.copy()), columns_in(catalog, scope)
     if not scope.is_stored:
         check_left_out(query, columns_of)

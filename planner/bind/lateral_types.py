@@ -37,5 +37,5 @@ class _Annotator(TypeAnnotator):
 
 
 def annotate_with_laterals(tree: E, schema: MappingSchema, metadata: dict[type[exp.Expr], Any]) -> E:
-    """As sqlglot's `annotate_types`, with the types of LATERAL subqueries' columns."""
+    """Annotate types as sqlglot's `annotate_types` does, also those of LATERAL subqueries' columns."""
     return _Annotator(schema=schema, expression_metadata=metadata).annotate(tree)

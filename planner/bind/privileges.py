@@ -51,7 +51,7 @@ def check_relation(
     position: int | None = None,
     columns: Iterable[str] = (),
 ) -> None:
-    """As `check`, for a relation and the schema it is in. The privilege on each of the `columns` is enough."""
+    """Check the privilege on a relation and its schema. The privilege on each of the `columns` is enough."""
     if not relation.is_temporary:  # its schema is the session's, whatever the user
         check(catalog, user, catalog.securables[relation.database, relation.schema], "USAGE", position)
     names = list(columns)

@@ -57,7 +57,7 @@ OF_THE_SYSTEM = ("pg_catalog", "rw_catalog", "information_schema")
 
 
 def find_read(catalog: Catalog, scope: Scope, name: Name) -> Relation | None:
-    """As `find`, for a relation that is only read: it may be in another database, but for the system's relations.
+    """Find a relation that is only read: it may be in another database, but for the system's relations.
 
     Raises Error 3D000 for a database that does not exist.
     """

@@ -234,7 +234,7 @@ def _summed_up(
     place: exp.Expr,
     extremes: tuple[str, ...] = (),
 ) -> tuple[Node, exp.Expr, exp.Expr, list[exp.Expr]]:
-    """As `_counted`, also with the `min` or `max` of `value`, or both."""
+    """Return what `_counted` does, also with the `min` or `max` of `value`, or both."""
     inner, outer, null_safe = _correlation(right, correlated, place)
     keys = [Item(builder.fresh("k"), expression, type_of(expression)) for expression in inner]
     argument = builder.fresh("v")

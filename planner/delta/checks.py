@@ -114,7 +114,7 @@ def _raising(parts: Iterable[exp.Expr]) -> tuple[exp.Expr, ...]:
 
 @lru_cache(maxsize=4096)
 def raising_sides(node: Join) -> Sides:
-    """As `raising`, for a join."""
+    """Return the checks of a join, as `raising` does those of other operators."""
     names = {field.name for field in node.left.fields}
     found: dict[frozenset[bool], list[exp.Expr]] = {}
     for conjunct in node.conjuncts:

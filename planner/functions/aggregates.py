@@ -132,7 +132,7 @@ def _call_of(node: exp.Expr) -> exp.Expr | None:
 
 
 def call_of(node: exp.Expr) -> exp.Expr:
-    """As `_call_of`, for a result of `aggregate_calls`."""
+    """Return what `_call_of` does, for a result of `aggregate_calls`."""
     found = _call_of(node)
     assert found is not None
     return found

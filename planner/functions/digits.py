@@ -106,7 +106,7 @@ def _around(node: exp.Expr) -> tuple[int, int] | None:
 
 
 def narrow_digits(node: exp.Expr) -> tuple[int, int] | None:
-    """As `digits`, where no product is made wider, so that more than 64 bits raise; also for CASE and COALESCE."""
+    """Return the digits where no product is made wider, so that more than 64 bits raise; also for CASE and COALESCE."""
     if isinstance(node, exp.Paren | exp.Neg):
         return narrow_digits(node.this)
     values = chosen(node)

@@ -194,7 +194,7 @@ def _spelled(tree: exp.Expr, divided: _Rule, tried: _Rule) -> exp.Expr:
 
 
 def _divided(node: exp.Expr) -> exp.Expr | None:
-    """As `checked_division`, except for a division too large to copy."""
+    """Return what `checked_division` does, except for a division too large to copy."""
     if len(list(islice(node.walk(), _LARGEST_DIVISION))) == _LARGEST_DIVISION:
         return None
     return checked_division(node)

@@ -145,7 +145,7 @@ def _without_digits(numeric: Type) -> Type:
 
 
 def real_number(types: tuple[Known, ...]) -> Known:
-    """As `number`, for functions whose results have decimal places of their own: sqrt, power."""
+    """Return the type of `number` for functions whose results have decimal places of their own: sqrt, power."""
     return DOUBLE if _numeric(types) is None else QUOTIENT
 
 

@@ -127,7 +127,7 @@ def _fits(node: exp.Expr) -> bool:
 
 
 def _most_digits(node: exp.Expr) -> tuple[int, int] | None:
-    """As `_digits`, for the value of an expression."""
+    """Return the digits of an expression's value, as `_digits` does those of a type."""
     node = node.unnest()
     if isinstance(node, exp.Neg):
         return _most_digits(node.this)

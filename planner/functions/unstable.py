@@ -64,7 +64,7 @@ def unstable(part: exp.Expr) -> Error:
 
 
 def mutable_call(expression: exp.Expr) -> exp.Expr | None:
-    """As `unstable_call`, including calls of the time, except proctime(): the time of a row's change is kept."""
+    """Return what `unstable_call` does, or a call of the time but proctime(): the time of a row's change is kept."""
     return next((p for p in expression.walk() if isinstance(p, _TIME) or (is_unstable(p) and not is_proctime(p))), None)
 
 

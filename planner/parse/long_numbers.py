@@ -23,6 +23,6 @@ def fitted(value: Decimal) -> Decimal:
 
 
 def fitted_text(number: str) -> str:
-    """As `fitted`, for the text of a number without a sign; any other text as it is."""
+    """Return what `fitted` does for the text of a number without a sign; any other text as it is."""
     is_long = len(number) > MOST_DIGITS and number.replace(".", "", 1).isdigit()
     return f"{fitted(Decimal(number)):f}" if is_long else number

@@ -53,7 +53,7 @@ class StrictParser(PostgresParser):
     }
 
     def raise_error(self, message: str, token: Any = None) -> None:
-        """As sqlglot's, with the place of the token in the error: None where the text ends too early."""
+        """Raise sqlglot's error with the start of the token in it: None where the text ends too early."""
         found = token or self._curr
         try:
             super().raise_error(message, found or self._prev)

@@ -14,7 +14,7 @@ _set = exp.Expression.set
 def _set_part(
     self: exp.Expression, arg_key: str, value: object, index: int | None = None, overwrite: bool = True
 ) -> None:
-    """As `Expression.set`, but replacing one part by another updates the place of this one only."""
+    """Set a part as `Expression.set` does, but number only the part that is replaced anew."""
     parts = self.args.get(arg_key)
     is_one_for_one = isinstance(value, exp.Expr) and isinstance(parts, list) and overwrite
     if not is_one_for_one or index is None or not 0 <= index < len(parts or ()):

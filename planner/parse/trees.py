@@ -456,7 +456,7 @@ def column_type(kind: exp.Expr) -> Type:
 
 
 def declared_type(kind: exp.Expr) -> Type:
-    """As `column_type`, for a declared column; a name that may be that of a user's type stays unresolved."""
+    """Return the type of a declared column; a name that may be that of a user's type stays unresolved."""
     try:
         return column_type(kind)
     except Error:

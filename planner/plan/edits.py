@@ -89,7 +89,7 @@ class _Stored:
         return _renamed(expression, {field: f"{STORED}.{name}" for field, name in self.columns.items()})
 
     def item(self, item: Item) -> Item | None:
-        """As `rewritten`, for an item, whose very expression the table may have."""
+        """Rewrite an item as `rewritten` does; the table may have its very expression."""
         for expression, type_, name in self.computed:
             if expression == item.expression and type_ == item.type:
                 return replace(item, expression=column(f"{STORED}.{name}"))

@@ -100,7 +100,7 @@ class Prepared:
 
     @property
     def columns(self) -> tuple[ResultColumn, ...] | None:
-        """As in PostgreSQL, None for a missing cursor or statement: an error only when it runs."""
+        """Return None for a missing cursor or statement: as in PostgreSQL, it is an error only when it runs."""
         names = self.session.names
         if isinstance(self.statement, statements.Query):
             return self._own_columns

@@ -242,7 +242,7 @@ def _moments(array: pa.Array, type_: Type, order: str) -> pa.Array:
 
 
 def _over_items(array: pa.Array, type_: Type, order: str) -> pa.Array:
-    """As `_moments`, for lists of dates or times, or lists of such lists."""
+    """Do for lists of dates or times, or lists of such lists, what `_moments` does for single ones."""
     if not pa.types.is_list(array.type):
         return _moments(array, type_, order)
     items = _over_items(array.values, type_, order)

@@ -143,7 +143,7 @@ _FROM_BINARY: dict[str, Callable[[bytes], object]] = {
 
 
 def _record_binary(data: bytes, type: Type) -> dict[str, object]:
-    """As PostgreSQL's `record_recv`, but a field may be sent in another type than the row's, and is cast later."""
+    """Read a row as PostgreSQL's `record_recv` does; a field of another type than the row's is cast later."""
     reader = Reader(data)
     if reader.int32() != len(type.fields):
         raise Error(f"wrong number of columns for {type}", DATATYPE_MISMATCH)
