@@ -379,7 +379,7 @@ class Type:
         return f"memory.pg.interval_from_lake({stored})"
 
     def _json_from_lake(self, stored: str) -> str:
-        """Read json, or what holds json, as `from_lake` does; DuckDB (1.5.5) casts a NULL to a union that is not NULL."""
+        """Read json, or what holds json, as `from_lake` does; DuckDB (1.5.5) casts NULL to a union that is not NULL."""
         if self.dimensions or self.fields:
             return self.over_parts(stored, Type.from_lake)
         return f"memory.pg.json_from_lake({stored})"

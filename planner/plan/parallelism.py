@@ -39,7 +39,7 @@ def normalise_parallelism(text: str) -> str:
 
 
 def normalise_backfill_parallelism(text: str) -> str:
-    """Return the parallelism of a backfill as `normalise_parallelism` does that of a job. Raises ValueError with the reason."""
+    """Return the parallelism of a backfill, like `normalise_parallelism`. Raises ValueError with the reason."""
     found = normalise_parallelism(text)
     if found != DEFAULT and not found.isdigit():
         raise ValueError(
