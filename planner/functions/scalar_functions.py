@@ -106,6 +106,7 @@ def duckdb_call(name: str, *arguments: exp.Expr) -> exp.Expr:
 # Macros that repeat an argument 30 times or more, with its place.
 _REPEATS = {
     **dict.fromkeys(("quote_literal", "quote_nullable", "text_out", "shown_text", "to_text", "json_key"), 0),
+    **dict.fromkeys(("real_text", "double_text"), 0),
     **dict.fromkeys(("number_in_json", "time_in_json", "key_in_json", "justify_interval", "justify_hours"), 0),
     **dict.fromkeys(("sind", "cosd", "tand", "cotd"), 0),
     **dict.fromkeys(("date_part", "extract"), 1),
