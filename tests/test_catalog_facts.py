@@ -179,7 +179,7 @@ def test_the_functions_that_are_listed_can_be_called(session: Connection) -> Non
 # PostgreSQL.
 _NOT_LISTED = {
     "_avg", "_only", "_real_as_numeric", "_to_modifier", "is_normalized",
-    "all_true", "any_true", "array_contained", "array_contains", "array_overlaps",
+    "all_true", "any_true", "double_text", "real_text", "array_contained", "array_contains", "array_overlaps",
     "array_subscripts", "array_transform", "avg_of_intervals", "divide", "document", "extract", "format_of",
     "join_texts",
     "joined_text", "json_at", "json_element_texts", "json_elements", "json_field", "json_keys", "json_of_fields",
