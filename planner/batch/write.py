@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+import sqlglot
 from sqlglot import exp
 
 from sparkwave.catalog import errors
@@ -266,7 +267,7 @@ def plan_change(
     is_alone = not other_tables(tree) and not environment.overlays
     changes = bool(values) or isinstance(statement, Delete)
     has_places = is_alone and changes and _names_keys(tree, target, most_places)
-    if has_places or statement.returning or not is_alone or target.is_renamed or needs_steps:
+    if has_places or statement.returning or not is_alone or needs_steps or not _suits_ducklake(tree, target):
         query = _changed_rows(statement, tree, target, values, has_places)
         batch = staged_batch(query, target, environment, parameters, has_places)
         return Change(batch, False, whens, assigned, has_places)
@@ -274,9 +275,29 @@ def plan_change(
         columns = ((column, values[column.name]) for column in target.visible if column.name in values)
         items = [exp.EQ(this=identifier(c.name), expression=never_null(v, c, target)) for c, v in columns]
         tree.set("expressions", items)
+    _read_values(tree, target)
     tree.this.replace(stored_table(target, alias_of(tree.this), environment))
     batch = written_batch(resolve_tables(tree, environment), environment, parameters)
     return Change(batch, True, whens, assigned)
+
+
+def _suits_ducklake(tree: exp.Expr, target: Relation) -> bool:
+    """Return whether DuckLake can run an UPDATE or DELETE, whose columns have the lake's names and types."""
+    if any(column.lake_name != column.name or column.type.is_text_in_lake for column in target.columns):
+        return False
+    where = tree.args.get("where")
+    return not target.is_renamed or where is None or where.find(exp.Query) is None
+
+
+def _read_values(tree: exp.Expr, target: Relation) -> None:
+    """Let the condition of an UPDATE or DELETE read columns by `Type.from_lake`."""
+    types = {column.name: column.type for column in target.visible if not column.type.is_read_as_stored}
+    where = tree.args.get("where")
+    for column in [*where.find_all(exp.Column)] if where is not None and types else ():
+        if (type_ := types.get(folded(column.this))) is not None:
+            value = sqlglot.parse_one(type_.from_lake("stored"), read="duckdb")
+            column.replace(value)
+            next(value.find_all(exp.Column)).replace(column)
 
 
 def _names_keys(tree: exp.Expr, target: Relation, most: int) -> bool:
