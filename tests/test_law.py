@@ -58,8 +58,8 @@ def small_tables_indexed() -> AbstractContextManager[object]:
 
 @contextmanager
 def side_by_side_at_once() -> Iterator[None]:
-    """A context in which views have one of three cursors from their second epoch on, whatever the machine's cores."""
-    with mock.patch.object(side_by_side, "_cores", lambda: 3), mock.patch.object(side_by_side, "_FIRST", 1):
+    """A context in which views have one of three cursors, whatever the machine's cores."""
+    with mock.patch.object(side_by_side, "_cores", lambda: 3):
         yield
 
 

@@ -124,7 +124,7 @@ class Engines:
         def finish(computed: _Computed) -> Advance | None:
             advance, seconds = computed.advance, computed.seconds
             self._refresh.took(view, changes.rows, is_full, reading_s + seconds, computed.has_planned)
-            self._sides.took(view.relation.id, ready_s, seconds)
+            self._sides.took(view.relation.id, seconds)
             REFRESHES.labels(FULL if is_full else INCREMENTAL).inc()
             ADVANCE_SECONDS.labels(self._duckdb.name).observe(ready_s + seconds)
             if view.relation.created:
@@ -139,7 +139,8 @@ class Engines:
                 )
             self._store.lake.threads.provide(lambda: self._rows_read(view, changes, reads.names))
             ready = self._duckdb.ready(cursor, view, versions, changes) if not is_full else None
-            side = self._sides.of(view.relation.id) if may_run_beside and ready and ready.suits_all else None
+            is_for_all = may_run_beside and ready is not None and ready.suits_all
+            side = self._sides.of(view.relation, self._store.catalog) if is_for_all else None
             ready_s = time.monotonic() - began
             if ready is None:
                 computed = _compute(lambda by: self._duckdb.recompute(by, view, versions, changes), cursor)

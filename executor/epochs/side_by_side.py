@@ -17,14 +17,13 @@ from typing import Generic, TypeVar
 
 from sparkwave.catalog.lake.ducklake import Lake
 from sparkwave.catalog.lake.prepared_statements import prepare_due
+from sparkwave.catalog.model import Catalog, Relation
 from sparkwave.executor.epochs.time_limit import TimeLimit
 
 T = TypeVar("T")
 R = TypeVar("R")
 # With more cursors, the coordinator's own Python would be the limit.
 _MOST = 4
-# A view gets its place after so many computations.
-_FIRST = 4
 # How much nicer the other threads are than the process.
 _NICENESS = 10
 # The number of the coordinator's own cursor.
@@ -41,18 +40,6 @@ class Running(Generic[T, R]):
     def result(self) -> R:
         """Wait for the computation. Raises its error."""
         return self.finish(self.computation.result())
-
-
-@dataclass(frozen=True)
-class _Times:
-    """How often a view has been computed, and the least seconds that it took to make that ready, and to compute.
-
-    The first computations plan statements and copy what they look up, so they tell nothing of later ones.
-    """
-
-    count: int
-    ready_s: float
-    computing_s: float
 
 
 class Side:
@@ -81,33 +68,34 @@ class Sides:
         self._cursors = min(_cores(), _MOST) if cursors is None else cursors
         self._sides: dict[int, Side] = {}
         self._places: dict[int, int] = {}
-        self._times: dict[int, _Times] = {}
+        self._seconds: dict[int, float] = {}
 
-    def of(self, view_id: int) -> Side | None:
-        """Return a view's cursor; None for the coordinator's own, on which each view begins."""
-        known = self._times.get(view_id)
-        if view_id not in self._places and known is not None and known.count >= _FIRST:
+    def of(self, view: Relation, catalog: Catalog) -> Side | None:
+        """Return a view's cursor; None for the coordinator's own, on which each view begins.
+
+        It is the one on which the views that can be computed meanwhile take the least time.
+        """
+        if view.id not in self._places and view.id in self._seconds:
             busy = dict.fromkeys(range(self._cursors), 0.0)
-            for other, times in self._times.items():
-                busy[_OWN] += times.ready_s
-                busy[self._places.get(other, _OWN)] += times.computing_s if other != view_id else 0.0
-            self._places[view_id] = min(busy, key=busy.__getitem__)
-        place = self._places.get(view_id, _OWN)
+            related = catalog.closure([view.id]) | {reader.id for reader in catalog.readers(view.id)}
+            for other in self._seconds.keys() - related:
+                busy[self._places.get(other, _OWN)] += self._seconds[other]
+            self._places[view.id] = min(busy, key=busy.__getitem__)
+        place = self._places.get(view.id, _OWN)
         if place == _OWN:
             return None
         if place not in self._sides:
             self._sides[place] = Side(self._lake, place)
         return self._sides[place]
 
-    def took(self, view_id: int, ready_s: float, computing_s: float) -> None:
-        """Note how many seconds it took to make a view's computation ready, and to compute."""
-        was = self._times.get(view_id, _Times(0, ready_s, computing_s))
-        self._times[view_id] = _Times(was.count + 1, min(was.ready_s, ready_s), min(was.computing_s, computing_s))
+    def took(self, view_id: int, seconds: float) -> None:
+        """Note how long a computation of a view took. The first one counts, by which the view gets its place."""
+        self._seconds.setdefault(view_id, seconds)
 
     def keep(self, view_ids: Collection[int]) -> None:
         """Forget all other views."""
         self._places = {id_: place for id_, place in self._places.items() if id_ in view_ids}
-        self._times = {id_: times for id_, times in self._times.items() if id_ in view_ids}
+        self._seconds = {id_: seconds for id_, seconds in self._seconds.items() if id_ in view_ids}
 
     def prepare_due(self) -> None:
         """As `catalog.lake.prepared_statements.prepare_due`, for all cursors but the coordinator's own."""
