@@ -1,4 +1,4 @@
-"""Computes views that do not read one another side by side, each on its own one of several cursors.
+"""Computes views that do not read one another side by side, on several cursors.
 
 DuckDB runs the small statements of an epoch on the thread that asks, so each further cursor has a thread, which uses
 another core. A view stays with its cursor, which has prepared the view's statements.
@@ -22,7 +22,7 @@ from sparkwave.executor.epochs.time_limit import TimeLimit
 
 T = TypeVar("T")
 R = TypeVar("R")
-# With more cursors, the coordinator's own Python would be the limit.
+# More cursors have not been measured; Python's lock lets them wait for one another.
 _MOST = 4
 # How much nicer the other threads are than the process.
 _NICENESS = 10
@@ -98,11 +98,12 @@ class Sides:
         self._seconds = {id_: seconds for id_, seconds in self._seconds.items() if id_ in view_ids}
 
     def prepare_due(self) -> None:
-        """As `catalog.lake.prepared_statements.prepare_due`, for all cursors but the coordinator's own."""
+        """Prepare the due statements of all cursors but the coordinator's own. None of them may be computing."""
         for side in self._sides.values():
             prepare_due(side.cursor)
 
     def close(self) -> None:
+        """Close all cursors but the coordinator's own; what they still compute is interrupted."""
         for side in self._sides.values():
             side.close()
         self._sides = {}
