@@ -106,14 +106,17 @@ class Engines:
         with self._engine_for(view, changes.rows, max(version.new for version in versions.values())) as engine:
             EPOCH_ROWS.labels(engine.name).observe(changes.rows)
             if engine is self._duckdb:
-                seconds = self._time_limit_s() * 2**tries if view.relation.created else 0.0
+                limit_s = self._limit_s(view, tries)
                 advance = self._in_process(
-                    cursor, view, versions, changes, feeds, is_full(changes.rows), reading_s, seconds, may_run_beside
+                    cursor, view, versions, changes, feeds, is_full(changes.rows), reading_s, limit_s, may_run_beside
                 )
             else:
                 with ADVANCE_SECONDS.labels(engine.name).time():
                     advance = _if_any(engine.advance(cursor, view, versions, changes))
         return advance, changes.counts
+
+    def _limit_s(self, view: View, tries: int) -> float:
+        return self._time_limit_s() * 2**tries if view.relation.created else 0.0
 
     def _in_process(
         self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes, feeds: Feeds,
@@ -182,7 +185,7 @@ class Engines:
                 hint="Drop it and create it again.",
             )
         changes = Changes(frozenset(versions), 0, True, times)
-        with self._time_limit.of(cursor, self._time_limit_s() * 2**tries if view.relation.created else 0.0):
+        with self._time_limit.of(cursor, self._limit_s(view, tries)):
             advance = self._duckdb.recompute(cursor, view, versions, changes, are_bound=False)
         return advance if advance.has_changes else None
 

@@ -19,6 +19,7 @@ from sparkwave.catalog.lake.ducklake import Lake
 from sparkwave.catalog.lake.prepared_statements import prepare_due
 from sparkwave.catalog.model import Catalog, Relation
 from sparkwave.executor.epochs.time_limit import TimeLimit
+from sparkwave.executor.spark.capacity import of_this_machine
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -116,4 +117,4 @@ def _be_nice() -> None:
 
 
 def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(int(of_this_machine().cores), 1)
