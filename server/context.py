@@ -224,8 +224,14 @@ def _assemble(config: Config, lake: Lake, store: Store) -> Context:
         engine = parameter("streaming_engine")
         return engine == "duckdb" or (engine == "auto" and rows <= int(parameter("streaming_duckdb_max_rows")))
 
+    an_eighth_mib = of_this_machine().memory_mib // 8
+
     def cache_bytes(name: str) -> Callable[[], int]:
-        return lambda: min(int(parameter(name)) << 20, lake.memory_bytes // 4)
+        def size() -> int:
+            given_mib = int(parameter(name))
+            return min((given_mib if given_mib >= 0 else an_eighth_mib) << 20, lake.memory_bytes // 4)
+
+        return size
 
     def intervals() -> list[tuple[int, int]]:
         """The barrier interval and the checkpoint frequency of each database."""

@@ -9,7 +9,7 @@ import random
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -22,7 +22,7 @@ from servers import DUCKDB_THREADS, with_lake
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Relation
 from sparkwave.catalog.types import Type
-from sparkwave.executor.epochs import side_by_side
+from sparkwave.executor.epochs import reductions, side_by_side
 from sparkwave.executor.epochs.behind import Behind, Left
 from sparkwave.executor.memory import copies
 from sparkwave.server.context import Context, open_context
@@ -43,7 +43,7 @@ def opened(directory: Path, **parameters: str) -> Iterator[tuple[Context, Client
     given = {"barrier_interval_ms": "3600000", "refresh_mode": "incremental", **parameters}
     if parameters.get("streaming_engine") == "spark":
         given = {"backfill_engine": "spark", **given}
-    with small_tables_indexed(), side_by_side_at_once():
+    with small_tables_as_large(), side_by_side_at_once():
         context = open_context(config, given)
         try:
             yield context, Client(context, {"user": "root"})
@@ -51,9 +51,11 @@ def opened(directory: Path, **parameters: str) -> Iterator[tuple[Context, Client
             context.close()
 
 
-def small_tables_indexed() -> AbstractContextManager[object]:
-    """A context in which rows are looked up by indexes in tables of any size."""
-    return mock.patch.object(copies, "LARGE_ROWS", 1)
+@contextmanager
+def small_tables_as_large() -> Iterator[None]:
+    """A context in which tables of any size have indexes and reductions."""
+    with mock.patch.object(copies, "LARGE_ROWS", 1), mock.patch.object(reductions, "LEAST_USES", 1):
+        yield
 
 
 @contextmanager

@@ -117,6 +117,37 @@ def test_views_are_spread_by_their_times(tmp_path: Path) -> None:
         sides.close()
 
 
+def test_a_view_moves_to_a_cursor_that_takes_less_time(tmp_path: Path) -> None:
+    """After three uneven epochs, and after the next move only after six."""
+    with opened(tmp_path, **IN_PROCESS) as (context, client):
+        make(client)
+        catalog = context.store.catalog
+        views = {relation.name: relation for relation in catalog.relations if relation.is_streaming}
+        names = ["v0", "v1", "v2", "v3"]
+        sides = Sides(context.lake, 2)
+
+        def epoch(*seconds: float) -> set[str]:
+            own_s = 0.0
+            beside = {name for name in names if sides.of(views[name], catalog) is not None}
+            for name, taken in zip(names, seconds, strict=True):
+                sides.took(views[name].id, taken)
+                own_s += 0.0 if name in beside else taken
+            sides.balance(own_s)
+            return {name for name in names if sides.of(views[name], catalog) is not None}
+
+        placed = epoch(0.1, 0.1, 0.1, 0.1)
+        assert len(placed) == 2
+        large, small = (name for name in names if name not in placed)
+        taken = [{large: 0.3, small: 0.05}.get(name, 0.1) for name in names]
+        assert [epoch(*taken) == placed for _ in range(2)] == [True, True]
+        moved = epoch(*taken)
+        assert moved == placed | {small}
+        assert [epoch(*[0.3 if name in moved else 0.0 for name in names]) == moved for _ in range(6)] == [True] * 5 + [
+            False
+        ]
+        sides.close()
+
+
 def test_a_side_has_a_time_limit(tmp_path: Path) -> None:
     """As the coordinator's own cursor has."""
     lake = Lake(Storage(tmp_path))

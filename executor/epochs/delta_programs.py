@@ -18,7 +18,7 @@ from sparkwave.planner.backfill.fragments import FillQuery, first_rows, more_row
 from sparkwave.planner.delta.checks import Check as PlannedCheck
 from sparkwave.planner.delta.checks import fill_checks
 from sparkwave.planner.delta.compiler import VIEW_CHANGES, compile_delta
-from sparkwave.planner.delta.looked_up import Columns
+from sparkwave.planner.delta.looked_up import Columns, Reduction
 from sparkwave.planner.functions.emit import Sql, to_sql
 from sparkwave.planner.functions.raising import or_raise, raised, unguarded
 from sparkwave.planner.plan.nodes import WEIGHT
@@ -71,8 +71,9 @@ class Check:
 class Program:
     """As `planner.delta.program.DeltaProgram`. Programs of a plan with equal names make tables with equal columns.
 
-    `read` are the names of the relations that it reads. `shared` are the steps that are read more than once, and
-    `apart` those of them that are read by more than one of the tables to make, and those that drive joins.
+    `read` are the names of the relations that it reads, with those for which `reductions` stand. `shared` are the steps
+    that are read more than once, and `apart` those of them that are read by more than one of the tables to make, and
+    those that drive joins.
     """
 
     name: str
@@ -83,6 +84,7 @@ class Program:
     shared: frozenset[str]
     apart: frozenset[str]
     lookups: Mapping[str, tuple[Columns, ...]]
+    reductions: Mapping[str, tuple[str, Reduction]]
 
 
 @dataclass(frozen=True)
@@ -114,10 +116,11 @@ def _kept(made: Callable[Concatenate[StreamPlan, P], T]) -> Callable[Concatenate
 
 @_kept
 def program(
-    plan: StreamPlan, changed: frozenset[str], retracts: bool, without_nulls: frozenset[str] = frozenset()
-) -> Program:
-    """Return the delta program for the inputs that changed; `without_nulls` as in `compile_delta`."""
-    compiled = compile_delta(plan, changed, retracts, has_checks=True, without_nulls=without_nulls)
+    plan: StreamPlan, changed: frozenset[str], retracts: bool, without_nulls: frozenset[str] = frozenset(),
+    reduces: bool = False,
+) -> Program:  # fmt: skip
+    """Return the delta program for the inputs that changed; `without_nulls` and `reduces` as in `compile_delta`."""
+    compiled = compile_delta(plan, changed, retracts, True, without_nulls, reduces)
     steps = tuple(Step(step.name, to_sql(step.query), step.drives_join) for step in compiled.steps)
     applies = tuple(
         Apply(
@@ -134,7 +137,8 @@ def program(
     others = [query for item in applies[:-1] for query in (item.removed, item.added)] + [c.count for c in checks]
     apart = _apart(steps, shared, others) | {step.name for step in steps if step.drives_join}
     name = "_".join([*sorted(changed), *["retracts"] * retracts])
-    return Program(name, steps, applies, checks, frozenset(read), shared, apart, compiled.lookups)
+    names = frozenset(read) | {whole for name, (whole, _) in compiled.reductions.items() if name in read}
+    return Program(name, steps, applies, checks, names, shared, apart, compiled.lookups, compiled.reductions)
 
 
 def _apart(steps: Sequence[Step], shared: Collection[str], others: Sequence[Sql]) -> frozenset[str]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -36,6 +35,7 @@ from sparkwave.executor.epochs.delta_programs import (
     program,
     whole,
 )
+from sparkwave.executor.epochs.lookups import MOST_INDEXED
 from sparkwave.executor.epochs.script import Script, bound_checks, script, script_of_few, within
 from sparkwave.executor.epochs.versions import Version, rows_added, rows_at, rows_new, rows_old
 from sparkwave.executor.faults import error_of, is_nobodys, message_of
@@ -47,30 +47,31 @@ from sparkwave.executor.memory.delta_tables import (
     make_table,
     sum_changes,
 )
+from sparkwave.executor.memory.listed_keys import MOST_KEYS, listed_keys
 from sparkwave.executor.memory.shared_buffer import SharedBuffer
 from sparkwave.executor.spark.kernel import failed_rows, unless_raised
-from sparkwave.planner.delta.looked_up import Columns
+from sparkwave.planner.delta.looked_up import Columns, Reduction
 from sparkwave.planner.plan.nodes import equal_in_files
 
 logger = logging.getLogger(__name__)
 
 Execute = Callable[[str], Cursor]
-# A join with at most this many keys looks rows up by a list of keys, which skips row groups without any of them.
-_USUAL_KEYS, MOST_KEYS = 50, 5000
 # A program for at most this many changed rows is made once and kept as a script (`script_of_few`).
-MOST_FEW = 10_000
-# Rows are looked up by an index for at most this many changed rows.
-MOST_INDEXED = 1000
+MOST_FEW = 50_000
 # A query that reads the lake contains one of these; the views of the shared buffer may read the lake, too.
 _LAKE = ("lake.", f"{BUFFER}.{VIEWS_SCHEMA}.")
 
 
+_NOT_REDUCED: Mapping[str, str] = {}
+
+
 @dataclass(frozen=True)
 class Reads:
-    """The names of the relations that the SQL of a view reads, and the `lookups` of `executor.epochs.lookups`."""
+    """The names of the relations that the SQL of a view reads, and a program's `lookups` and `reductions`."""
 
     names: frozenset[str]
     lookups: Mapping[str, Sequence[Columns]]
+    reductions: Mapping[str, tuple[str, Reduction]]
 
 
 @dataclass(frozen=True)
@@ -95,8 +96,8 @@ class Ready:
         found, row_hash = self.script, hash_of_row(self.view.plan)
         if self.is_for_few:
             execute: Execute = partial(run, by)
-            may_be_many = self.changes.rows > _USUAL_KEYS or any(step.drives_join for step in self.made.steps)
-            with _listed_keys(by, may_be_many):
+            has_joins = any(step.drives_join for step in self.made.steps)
+            with listed_keys(by, MOST_KEYS if has_joins else self.changes.rows):
                 counts, hashes = _fill(self.cursor, found, self.made, row_hash, by)
         else:
             execute = by.execute
@@ -130,18 +131,25 @@ class DuckDBEngine:
             if self._buffer is not None
             and {*state.stored_key} <= self._buffer.present(view.relation, view.state_table(state))
         )
-        return program(view.plan, changes.inputs, changes.retracts, without_nulls)
+        return program(view.plan, changes.inputs, changes.retracts, without_nulls, reduces=True)
 
     def advance(self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes) -> Advance:
         """As `executor.epochs.advance.Engine`."""
         return self.ready(cursor, view, versions, changes).run(cursor)
 
-    def ready(self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes) -> Ready:
-        """Return the computation of `advance`, which is still to run."""
+    def ready(
+        self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes,
+        reduced: Mapping[str, str] = _NOT_REDUCED,
+    ) -> Ready:  # fmt: skip
+        """Return the computation of `advance`, which is still to run.
+
+        `reduced` has SQL of reductions of the program, by their names.
+        """
         made = self._program(view, changes)
         if view.plan.needs_times:
             set_times(cursor, changes.times)
         bound = self._bound(cursor, view, versions, changes, made.read)
+        bound |= {name: reduced.get(name, bound[whole]) for name, (whole, _) in made.reductions.items()}
         is_for_few = _is_for_few(view, changes, made, bound)
         return Ready(
             cursor, view, made, changes, (script_of_few if is_for_few else script)(view, made, bound), is_for_few
@@ -152,9 +160,13 @@ class DuckDBEngine:
         if is_full:
             whole(view.plan)
             self._of_changes(view, changes)
-            return Reads(frozenset(f"{scan.input}_new" for scan in view.plan.scans), {})
+            return Reads(frozenset(f"{scan.input}_new" for scan in view.plan.scans), {}, {})
         made = self._program(view, changes)
-        return Reads(made.read, made.lookups if changes.rows <= MOST_INDEXED else {})
+        return Reads(
+            made.read,
+            made.lookups if changes.rows <= MOST_INDEXED else {},
+            made.reductions if changes.rows <= MOST_FEW else {},
+        )
 
     def looks_through(self, view: View) -> bool:
         """Return whether a view that is computed in full has checks that read the changes."""
@@ -305,20 +317,8 @@ def _failed(execute: Execute, checks: Sequence[Check]) -> ComputeErrors | None:
 
 def _make(cursor: Cursor, name: str, query: str, keys: int) -> int:
     """Make a table. With copies in memory keys are looked up as a list; DuckLake would ask its catalog for each."""
-    with _listed_keys(cursor, keys > _USUAL_KEYS and not _is_of_lake(query)):
+    with listed_keys(cursor, 0 if _is_of_lake(query) else keys):
         return make_table(cursor, name, query)
-
-
-@contextmanager
-def _listed_keys(cursor: Cursor, may_be_many: bool) -> Iterator[None]:
-    """While entered, up to MOST_KEYS keys are looked up as a list if they `may_be_many`."""
-    if may_be_many:
-        cursor.execute(f"SET dynamic_or_filter_threshold = {MOST_KEYS}")
-    try:
-        yield
-    finally:
-        if may_be_many:
-            cursor.execute("RESET dynamic_or_filter_threshold")
 
 
 def _of_state(view: View, item: Added, name: str) -> Application:

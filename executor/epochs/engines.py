@@ -20,6 +20,7 @@ from sparkwave.executor.epochs.advance import Advance, Changes, Engine, View, bi
 from sparkwave.executor.epochs.duckdb_engine import DuckDBEngine
 from sparkwave.executor.epochs.feeds import Feeds
 from sparkwave.executor.epochs.lookups import Lookups, input_owner
+from sparkwave.executor.epochs.reductions import Reductions
 from sparkwave.executor.epochs.refresh import FULL, INCREMENTAL, Refresh
 from sparkwave.executor.epochs.side_by_side import Running, Sides
 from sparkwave.executor.epochs.time_limit import TimeLimit
@@ -62,6 +63,7 @@ class Engines:
         self._groups = groups
         self._duckdb_takes = duckdb_takes
         self._copies, self._lookups, self._buffer = copies, Lookups(copies, buffer), buffer
+        self._reductions = Reductions(self._lookups)
         self._duckdb = DuckDBEngine(buffer)
         self._refresh = Refresh(refresh_mode)
         self._time_limit_s, self._time_limit = time_limit_s, TimeLimit()
@@ -141,7 +143,10 @@ class Engines:
                     cursor, self._store.catalog, view, versions, feeds, reads.names, not is_full, reads.lookups
                 )
             self._store.lake.threads.provide(lambda: self._rows_read(view, changes, reads.names))
-            ready = self._duckdb.ready(cursor, view, versions, changes) if not is_full else None
+            ready = None
+            if not is_full:
+                reduced = self._reductions.of(cursor, view, versions, feeds, reads.reductions)
+                ready = self._duckdb.ready(cursor, view, versions, changes, reduced)
             is_for_all = may_run_beside and ready is not None and ready.suits_all
             side = self._sides.of(view.relation, self._store.catalog) if is_for_all else None
             ready_s = time.monotonic() - began
@@ -162,6 +167,10 @@ class Engines:
         return changes.rows + sum(
             estimates.of_table(table) for table in {tables[name] for name in read & tables.keys()}
         )
+
+    def balance(self, own_s: float) -> None:
+        """As `executor.epochs.side_by_side.Sides`."""
+        self._sides.balance(own_s)
 
     def compile(self, view: View, changes: Changes) -> None:
         """Make the SQL that computes a view by changes, which is kept. May be called from any thread."""
@@ -202,6 +211,7 @@ class Engines:
             inputs = {input_owner(relation) for relation in relations}
             self._copies.keep(inputs | {state_owner(relation.definition_id) for relation in relations})
             self._sides.keep({relation.id for relation in relations})
+            self._reductions.forget()
         self._buffer.tidy(cursor)
         self._copies.drop_left(cursor)
         prepare_due(cursor)

@@ -63,8 +63,8 @@ class EpochWork:
     the view's id. `failed` are views that are known to stay behind. After `compute`, `pending` has the changes of
     relations, `read` the numbers of changed rows of their inputs (`Changes.counts`), `left` the created views that stay
     behind, and `recovered` the views that have caught up. `running` are views that other cursors compute meanwhile,
-    each with its beginning, a monotonic time. `has_computed` tells whether there were changes to compute, even if no
-    view changed in the end.
+    each with its beginning, a monotonic time; the coordinator has waited `waited_s` seconds for them. `has_computed`
+    tells whether there were changes to compute, even if no view changed in the end.
     """
 
     tools: Tools
@@ -84,6 +84,7 @@ class EpochWork:
     left: dict[int, Left] = field(default_factory=dict)
     recovered: list[Job] = field(default_factory=list)
     running: dict[int, tuple[Relation, Beside, float]] = field(default_factory=dict)
+    waited_s: float = 0.0
     has_computed: bool = False
 
     def compute(self) -> None:
@@ -91,7 +92,7 @@ class EpochWork:
 
         Raises Blocked, NotStored, and the error of a job that is to finish.
         """
-        catalog = self.tools.store.catalog
+        catalog, began = self.tools.store.catalog, time.monotonic()
         live = {relation.id for relation in catalog.relations if relation.is_streaming and relation.created}
         self.tools.behind.keep(live)
         try:
@@ -105,6 +106,7 @@ class EpochWork:
             self._take_in_running([*self.running])
         finally:
             wait(beside.computation for _, beside, _ in self.running.values())
+        self.tools.engines.balance(time.monotonic() - began - self.waited_s)
         self._store_left()
 
     def _take_in_running(self, ids: Iterable[int]) -> None:
@@ -112,6 +114,9 @@ class EpochWork:
         for id_ in ids:
             if id_ in self.running:
                 relation, beside, began = self.running.pop(id_)
+                since = time.monotonic()
+                wait([beside.computation])
+                self.waited_s += time.monotonic() - since
                 with logged(job_id=id_), self._or_leave(relation, began):
                     self._take_in(relation, beside.result())
                     self.tools.behind.forget((id_,))

@@ -65,6 +65,11 @@ class Feeds:
         """Return the name of the table with the changes of a scan's relation; None if nothing changed."""
         return self._feed(scan.relation, stored_columns(scan), old, new)
 
+    def made(self, relation: Relation, old: int, new: int) -> str | None:
+        """Return the name of a relation's feed, if it has been made."""
+        name, _ = self._made.get((relation.id, old, new), (None, None))
+        return name
+
     def _feed(self, relation: Relation, columns: frozenset[str], old: int, new: int) -> str | None:
         has_deletes = self._changes(old, new).get(self._key(relation))
         if has_deletes is None:

@@ -29,6 +29,8 @@ from sparkwave.planner.delta.looked_up import Columns
 
 # A copy knows at most this many snapshots whose rows it has; a reader of an older snapshot gets another copy.
 _MOST_SNAPSHOTS = 1000
+# Rows are looked up by an index for at most this many keys.
+MOST_INDEXED = 1000
 _SINCE, _UNTIL = '"?since"', '"?until"'
 
 
@@ -107,6 +109,34 @@ class Lookups:
         if indexed is None:
             return f"(FROM {copy.name}{where})"
         return copy.by(indexed, f"{_SINCE} < {_UNTIL}", where)
+
+    def has_usual(self, version: Version) -> bool:
+        """Return whether a copy has an input's rows at the two snapshots of most views."""
+        copy = self._copies.find((input_owner(version.relation), "rows"))
+        is_usual = (version.old, version.new) == self._moment.snapshots and version.old_copy is not None
+        return copy is not None and is_usual and self._contents[copy].last == version.new
+
+    def matching(
+        self, cursor: Cursor, version: Version, columns: frozenset[str], key: Columns, keys: int, most_rows: int
+    ) -> str | None:
+        """Return SQL of the rows of a copy at either of the snapshots, with some columns, for look-ups by a key.
+
+        None if the copy is small, or if more than about `most_rows` of its rows have one of so many `keys`.
+        """
+        copy = self._copies.get((input_owner(version.relation), "rows"))
+        if copy is None or not columns <= self._contents[copy].columns:
+            return None
+        if self._copies.found(cursor, copy, key, keys) > most_rows:
+            return None
+        indexed = self._copies.index(cursor, copy, [key]) if keys <= MOST_INDEXED else None
+        where = f" WHERE CASE WHEN {_UNTIL} = {NEWEST} THEN true ELSE {_UNTIL} > {OLD} END"
+        rows = f"{copy.name}{where}" if indexed is None else copy.by(indexed, f"{_SINCE} < {_UNTIL}", where)
+        return f"(SELECT {listed(columns)}, {_SINCE}, {_UNTIL} FROM {rows})"
+
+    @staticmethod
+    def present(rows: str, moment: str) -> str:
+        """Return SQL of those of some rows of a copy that it has at a moment."""
+        return f"(FROM {rows} WHERE {_SINCE} <= {moment} AND {_UNTIL} > {moment})"
 
     def _set_moment(self, cursor: Cursor, versions: Iterable[Version], feeds: Feeds) -> None:
         """Set the snapshots from and to which most views advance, so that SQL over copies stays the same."""

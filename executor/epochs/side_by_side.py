@@ -29,6 +29,10 @@ _MOST = 4
 _NICENESS = 10
 # The number of the coordinator's own cursor.
 _OWN = 0
+# A view moves to another cursor where one takes longer than another by this share of its time, and by this many
+# seconds, in so many epochs in a row. Its statements are planned anew there, so each move makes the next one rarer.
+_UNEVEN, _UNEVEN_S = 0.2, 0.005
+_PATIENCE, _MOST_PATIENCE = 3, 1000
 
 
 @dataclass(frozen=True)
@@ -69,7 +73,10 @@ class Sides:
         self._cursors = min(_cores(), _MOST) if cursors is None else cursors
         self._sides: dict[int, Side] = {}
         self._places: dict[int, int] = {}
-        self._seconds: dict[int, float] = {}
+        self._seconds: dict[int, float] = {}  # the first times of views
+        self._now: dict[int, float] = {}  # the times of this epoch
+        self._uneven: tuple[int, int, int] = (0, 0, 0)  # the slowest cursor, the fastest, and in how many epochs
+        self._patience, self._has_new = _PATIENCE, False
 
     def of(self, view: Relation, catalog: Catalog) -> Side | None:
         """Return a view's cursor; None for the coordinator's own, on which each view begins.
@@ -90,11 +97,38 @@ class Sides:
         return self._sides[place]
 
     def took(self, view_id: int, seconds: float) -> None:
-        """Note how long a computation of a view took. The first one counts, by which the view gets its place."""
+        """Note how long a computation of a view took. By the first one the view gets its place."""
+        self._has_new |= view_id not in self._seconds
         self._seconds.setdefault(view_id, seconds)
+        self._now[view_id] = seconds
+
+    def balance(self, own_s: float) -> None:
+        """Move a view, if it is worth it, after an epoch in which the coordinator's cursor worked `own_s` seconds."""
+        now, self._now = self._now, {}
+        if self._has_new:
+            self._has_new = False  # the first epoch of a view says little
+            return
+        busy = dict.fromkeys(range(self._cursors), 0.0)
+        for view_id, seconds in now.items():
+            busy[self._places.get(view_id, _OWN)] += seconds
+        busy[_OWN] = own_s
+        slow, fast = max(busy, key=busy.__getitem__), min(busy, key=busy.__getitem__)
+        gap_s = busy[slow] - busy[fast]
+        *before, epochs = self._uneven
+        if gap_s < max(_UNEVEN * busy[slow], _UNEVEN_S):
+            self._uneven = slow, fast, 0
+            return
+        self._uneven = slow, fast, epochs + 1 if before == [slow, fast] else 1
+        if self._uneven[-1] < self._patience:
+            return
+        self._uneven, self._patience = (slow, fast, 0), min(2 * self._patience, _MOST_PATIENCE)
+        movable = [view_id for view_id, seconds in now.items() if self._places.get(view_id) == slow and seconds < gap_s]
+        if movable:
+            self._places[min(movable, key=lambda view_id: abs(now[view_id] - gap_s / 2))] = fast
 
     def keep(self, view_ids: Collection[int]) -> None:
         """Forget all other views."""
+        self._patience = _PATIENCE
         self._places = {id_: place for id_, place in self._places.items() if id_ in view_ids}
         self._seconds = {id_: seconds for id_, seconds in self._seconds.items() if id_ in view_ids}
 

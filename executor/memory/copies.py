@@ -179,10 +179,7 @@ class Copies:
             group = [name for name in names if _can_be_indexed(copy.columns[name])]
             if not group:
                 continue
-            if unknown := [column for column in group if column not in copy.distinct]:
-                counted = ", ".join(f"approx_count_distinct({quote(column)})" for column in unknown)
-                counts = first_row(cursor.execute(f"SELECT {counted} FROM {copy.name}"))
-                copy.distinct |= zip(unknown, counts or (), strict=True)
+            self._distinct(cursor, copy, group)
             column = max(group, key=copy.distinct.__getitem__)
             if copy.rows > copy.distinct[column] * _MOST_ROWS_A_VALUE:
                 continue
@@ -193,6 +190,25 @@ class Copies:
                 copy.indexed.add(column)
             return column
         return None
+
+    def found(self, cursor: Cursor, copy: Copy, columns: Iterable[str], keys: int) -> float:
+        """Return about how many rows of a copy have one of so many keys in some columns.
+
+        Infinity for a small copy, whose scan takes no longer.
+        """
+        if copy.rows < LARGE_ROWS:
+            return math.inf
+        return keys * copy.rows / max(*self._distinct(cursor, copy, columns), 1)
+
+    @staticmethod
+    def _distinct(cursor: Cursor, copy: Copy, columns: Iterable[str]) -> list[int]:
+        """Return about how many different values each of some columns of a copy has."""
+        columns = [*columns]
+        if unknown := [column for column in columns if column not in copy.distinct]:
+            counted = ", ".join(f"approx_count_distinct({quote(column)})" for column in unknown)
+            counts = first_row(cursor.execute(f"SELECT {counted} FROM {copy.name}"))
+            copy.distinct |= zip(unknown, counts or (), strict=True)
+        return [copy.distinct[column] for column in columns]
 
     def refuse_nulls(self, cursor: Cursor, copy: Copy, key: Iterable[str]) -> None:
         """Let a large copy refuse NULL in the columns of its key that have none, so that `=` can compare them."""

@@ -19,10 +19,10 @@ from sparkwave.catalog.lake.memory_transactions import first_row
 from sparkwave.catalog.lake.prepared_statements import define_shared, run
 from sparkwave.catalog.names import BUFFER, DELTAS_SCHEMA
 
-# A table with more rows is made anew after its epoch, and after as many deleted rows, which DuckDB keeps.
-WORN_ROWS = 50_000
-# With a worn table, those are made anew that are worn by half, because one definition costs as much as several.
-_HALF_WORN_ROWS = WORN_ROWS // 2
+# DuckDB keeps deleted rows. A table is made anew that has more rows with them, unless few epochs have filled it.
+WORN_ROWS, _FEW_EPOCHS = 50_000, 16
+# All tables are made anew when they have more rows together.
+_MOST_ROWS = 2_000_000
 _KEPT = f"{BUFFER}.{DELTAS_SCHEMA}."
 
 
@@ -30,17 +30,24 @@ _KEPT = f"{BUFFER}.{DELTAS_SCHEMA}."
 class _Table:
     """A table may stay while `form`, which identifies its columns, is equal; None for a temporary table.
 
-    `gone` counts its deleted rows. Rows are deleted after their epoch, when clients see it already.
+    `gone` counts its deleted rows. Rows are deleted after their epoch, when clients see it already; `last` is how many
+    the last epoch had that filled it.
     """
 
     form: object
     rows: int
     gone: int = 0
+    last: int = 0
 
     @property
     def written(self) -> int:
         """The rows that DuckDB keeps."""
         return self.rows + self.gone
+
+    @property
+    def wear(self) -> float:
+        """The share of the rows that it may have before it is made anew."""
+        return self.written / max(WORN_ROWS, _FEW_EPOCHS * max(self.rows, self.last))
 
 
 _TABLES: WeakKeyDictionary[Cursor, dict[str, _Table]] = WeakKeyDictionary()
@@ -172,15 +179,17 @@ def drop_tables(cursor: Cursor, may_stay: bool = False) -> None:
         _define_all(cursor, (f"DROP TABLE IF EXISTS {name}" for name in tables))
         tables.clear()
         return
-    if any(table.written > WORN_ROWS for table in tables.values()):
-        worn = [name for name, table in tables.items() if table.written > _HALF_WORN_ROWS]
+    most_worn = max((table.wear for table in tables.values()), default=0.0)
+    if most_worn > 1 or sum(table.written for table in tables.values()) > _MOST_ROWS:
+        # One definition costs as much as several, because all statements are planned anew.
+        worn = [name for name, table in tables.items() if table.wear > min(most_worn, 1) / 2]
         _define_all(cursor, (f"CREATE OR REPLACE TABLE {name} AS FROM {name} LIMIT 0" for name in worn))
         tables |= {name: _Table(tables[name].form, 0) for name in worn}
     if filled := {name: table for name, table in tables.items() if table.rows}:
         for name in filled:
             del tables[name]  # it is made anew if it cannot be emptied
         run(cursor, *(f"DELETE FROM {name}" for name in filled))
-        tables |= {name: _Table(table.form, 0, table.written) for name, table in filled.items()}
+        tables |= {name: _Table(table.form, 0, table.written, table.rows) for name, table in filled.items()}
 
 
 def _define_all(cursor: Cursor, statements: Iterable[str]) -> None:

@@ -21,7 +21,8 @@ steps read.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeGuard
 
@@ -30,8 +31,8 @@ from sqlglot import exp
 from sparkwave.planner.bind.binder import data_type
 from sparkwave.planner.delta import operator_sql
 from sparkwave.planner.delta.checks import NO_SIDES, Check, pairs_of, raising, raising_sides
-from sparkwave.planner.delta.full import Keys, Rows
-from sparkwave.planner.delta.looked_up import Columns, looked_up
+from sparkwave.planner.delta.full import HINT, Keys, Rows
+from sparkwave.planner.delta.looked_up import Columns, Reduction, Source, looked_up, passed_on
 from sparkwave.planner.delta.now import NOW, at_time, flips
 from sparkwave.planner.delta.program import Apply, DeltaProgram, Step
 from sparkwave.planner.delta.stateful import merge_first_rows, merge_groups, merge_log, merge_memo, replaced_groups
@@ -81,14 +82,16 @@ def compile_delta(
     retracts: bool = True,
     has_checks: bool = False,
     without_nulls: Collection[str] = (),
+    reduces: bool = False,
 ) -> DeltaProgram:
     """Return the program that advances a view when the inputs named in `changed` have changed, and no others.
 
     `NOW` among them stands for time that has passed. Without `retracts` rows only arrive, so that min, max and sums of
     floats need not read the input again. With `has_checks` the program also has checks for expressions that may raise.
-    `without_nulls` names states whose stored rows have no NULL in their keys.
+    `without_nulls` names states whose stored rows have no NULL in their keys. A program that `reduces` reads reductions
+    of its inputs.
     """
-    compiler = Compiler(plan, frozenset(changed), retracts, has_checks, frozenset(without_nulls))
+    compiler = Compiler(plan, frozenset(changed), retracts, has_checks, frozenset(without_nulls), reduces)
     changes = compiler.changes(plan.root)
     assert changes is not None, "none of the inputs changed"
     compiler.add(VIEW_CHANGES, changes if _is_net(plan) else operator_sql.consolidated(changes, plan.root.fields))
@@ -96,7 +99,8 @@ def compile_delta(
     removed, added = _signed(VIEW_CHANGES, plan.key, exp.LT), _signed(VIEW_CHANGES, names, exp.GT)
     view = Apply(None, plan.key, equal_in_files(plan.root), removed, added)
     lookups = {name: tuple(columns) for name, columns in compiler.lookups.items()}
-    return DeltaProgram(tuple(compiler.steps), (*compiler.applies, view), tuple(compiler.checks), lookups)
+    applies, checks = (*compiler.applies, view), tuple(compiler.checks)
+    return DeltaProgram(tuple(compiler.steps), applies, checks, lookups, compiler.reductions)
 
 
 def _is_net(plan: StreamPlan) -> bool:
@@ -120,11 +124,13 @@ class Compiler:
     retracts: bool = True
     has_checks: bool = False
     without_nulls: frozenset[str] = frozenset()
+    reduces: bool = False
     steps: list[Step] = field(default_factory=list)
     applies: list[Apply] = field(default_factory=list)
     checks: list[Check] = field(default_factory=list)
     kept: dict[str, exp.Select | None] = field(default_factory=dict)  # changes by state
     lookups: dict[str, dict[Columns, None]] = field(default_factory=dict)
+    reductions: dict[str, tuple[str, Reduction]] = field(default_factory=dict)
 
     def add(self, name: str, query: exp.Select, drives_join: bool = False) -> str:
         self.steps.append(Step(name, query, drives_join))
@@ -140,7 +146,26 @@ class Compiler:
         """
         self._note(node, (part for part, is_null_safe in keys.parts if not is_null_safe) if keys else ())
         merged = frozenset(step.name for step in self.steps)
-        return Rows(self.plan, version, merged=merged).of(node, keys)
+        return Rows(self.plan, version, merged=merged, reduced=self._reduced).of(node, keys)
+
+    def _reduced(self, scan: Scan, version: str, keys: Keys) -> str | None:
+        """Return the name of the reduction of a scan that has its rows with some keys; None if there is none."""
+        reduction = _reduction(scan, keys)
+        if reduction is None:
+            return None
+        numbers = dict.fromkeys(known for _, known in self.reductions.values()) | {reduction: None}
+        name = f"{scan.input}_{version}_{[*numbers].index(reduction)}"
+        self.reductions[name] = f"{scan.input}_{version}", reduction
+        return name
+
+    def _sources(self, node: Node, values: Iterable[exp.Expr]) -> tuple[Source | None, ...]:
+        """Return the columns that have the values of expressions over the changed rows of a node."""
+        changed = _inputs(node) & self.changed
+        is_known = self.reduces and NOW not in self.changed and len(changed) == 1
+        return tuple(
+            _source(node, value.name, changed) if is_known and isinstance(value, exp.Column) else None
+            for value in values
+        )
 
     def _note(self, node: Node, compared: Iterable[exp.Expr]) -> None:
         """Record that rows of a node are looked up by the values of these of its fields, together."""
@@ -236,29 +261,34 @@ class Compiler:
         so far.
         """
         is_right = other is node.right
+        own = node.left if is_right else node.right
         if node.kind == INNER and self.is_taken_apart(other):
-            names = tuple(f.name for f in (node.left if is_right else node.right).fields)
-            found = self._in_turn(changes, (*names, WEIGHT), other, node.conjuncts, version)
+            names = [f.name for f in own.fields]
+            sources = dict(zip(names, self._sources(own, [*map(column, names)]), strict=True))
+            found = self._in_turn(changes, {**sources, WEIGHT: None}, other, node.conjuncts, version)
             if found is not None:
                 return operator_sql.over(found, node.fields, WEIGHT)
-        self._note(other, (right if is_right else left for left, right, is_null_safe in node.pairs if not is_null_safe))
-        rows = self.full(other, version)
+        pairs = [(left, right, safe) if is_right else (right, left, safe) for left, right, safe in node.pairs]
+        parts = tuple((its, is_null_safe) for _, its, is_null_safe in pairs)
+        rows = self.full(other, version, Keys(HINT, parts, sources=self._sources(own, [mine for mine, *_ in pairs])))
         return operator_sql.join(node, *((changes, rows) if is_right else (rows, changes)), WEIGHT)
 
     def _in_turn(
-        self, rows: exp.Select, names: tuple[str, ...], node: Join, on: tuple[exp.Expr, ...], version: str
+        self, rows: exp.Select, sources: Mapping[str, Source | None], node: Join, on: tuple[exp.Expr, ...], version: str
     ) -> exp.Select | None:
-        """Return some rows, with these names, joined with those of a node on all the conditions.
+        """Return some rows, with the names and the sources of these columns, joined with a node on all the conditions.
 
         None if a relation of the node is compared with none before it.
         """
-        order = _in_order(node, frozenset(names), on)
+        order = _in_order(node, frozenset(sources), on)
         for number, (part, conditions) in enumerate(order or ()):
-            rows = self.driving(rows, names) if number else rows
-            self._note(part, _equal_to(part, conditions))
-            names = (*names, *(f.name for f in part.fields))
-            rows = exp.select(*map(column, names)).from_(rows.subquery("l", copy=False))
-            other = self.full(part, version).subquery("r", copy=False)
+            rows = self.driving(rows, sources) if number else rows
+            compared = [*_equal_to(part, conditions)]
+            known = (sources.get(other.name) if isinstance(other, exp.Column) else None for _, other in compared)
+            keys = Keys(HINT, tuple((own, False) for own, _ in compared), sources=tuple(known))
+            sources = {**sources, **_sources_of(part, keys)}
+            rows = exp.select(*map(column, sources)).from_(rows.subquery("l", copy=False))
+            other = self.full(part, version, keys).subquery("r", copy=False)
             rows = rows.join(other, on=exp.and_(*(each.copy() for each in conditions)), copy=False)
         return rows if order else None
 
@@ -295,22 +325,23 @@ class Compiler:
         """Return the changes of a join that is linear in its left side: left, semi, anti, as-of."""
         terms = []
         if left is not None:
-            keys = self._touched(left, node.pairs)
+            keys = self._touched(node.left, left, node.pairs)
             terms.append(operator_sql.join(node, left, self.full(node.right, "new", keys), WEIGHT))
         if right is not None:
-            own = self._touched(right, tuple((other, one, safe) for one, other, safe in node.pairs))
-            other = Keys(own.step, tuple((other, safe) for _, other, safe in node.pairs))
+            own = self._touched(node.right, right, tuple((other, one, safe) for one, other, safe in node.pairs))
+            other = Keys(own.step, tuple((other, safe) for _, other, safe in node.pairs), sources=own.sources)
             kept = self._restricted(node.left, "old", own)
             for version, weight in (("old", -1), ("new", 1)):
                 joined = operator_sql.join(node, kept, self.full(node.right, version, other))
                 terms.append(operator_sql.weighted(joined, node.fields, weight))
         return terms
 
-    def _touched(self, changes: exp.Select, pairs: tuple[tuple[exp.Expr, exp.Expr, bool], ...]) -> Keys:
-        """Add a step with the join keys in some changes, and return it as a restriction of the other side."""
+    def _touched(self, node: Node, changes: exp.Select, pairs: tuple[tuple[exp.Expr, exp.Expr, bool], ...]) -> Keys:
+        """Add a step with the join keys in the changes of a node, and return it as a restriction of the other side."""
         items = [exp.alias_(one.copy(), f"k{number}") for number, (one, _, _) in enumerate(pairs)]
         step = self.add(self._fresh("touched_"), exp.select(*items).distinct().from_(changes.subquery("c", copy=False)))
-        return Keys(step, tuple((other, safe) for _, other, safe in pairs))
+        sources = self._sources(node, [one for one, *_ in pairs])
+        return Keys(step, tuple((other, safe) for _, other, safe in pairs), sources=sources)
 
     def _restricted(self, node: Node, version: str, keys: Keys) -> exp.Select:
         """Return the rows of a node that have the keys, as `full` does."""
@@ -319,7 +350,8 @@ class Compiler:
             names = {f"?{name}": column(name) for *_, name in keys.compared}
             rows = exp.select(*(exp.alias_(key, name, quoted=True) for name, key in names.items())).from_(keys.step)
             on = tuple(operator_sql.same(e.copy(), column(f"?{name}"), safe) for e, safe, name in keys.compared)
-            found = self._in_turn(rows, tuple(names), node, on, version)
+            sources = dict(zip(names, keys.sources or (None,) * len(names), strict=True))
+            found = self._in_turn(rows, sources, node, on, version)
             if found is not None:
                 return self.driving(operator_sql.over(found, node.fields), [f.name for f in node.fields])
         return self.full(node, version, keys)
@@ -424,7 +456,8 @@ class Compiler:
     def _partitions(self, node: OverWindow | TopN, below: exp.Select) -> exp.Select:
         listed = operator_sql.key_items(node.partition) or [exp.alias_(exp.Literal.number(1), "k0")]
         step = self.add(self._fresh("touched_"), exp.select(*listed).distinct().from_(below.subquery("c", copy=False)))
-        keys = Keys.of(step, node.input, node.partition)
+        sources = self._sources(node.input, [*map(column, node.partition)])
+        keys = Keys.of(step, node.input, node.partition, sources)
         old, new = (Rows.over_rows(node, self.full(node.input, version, keys)) for version in ("old", "new"))
         return _replaced(old, new, node.fields)
 
@@ -507,9 +540,73 @@ def _reads(expression: exp.Expr) -> set[str]:
     return {part.name for part in expression.find_all(exp.Column)}
 
 
-def _equal_to(node: Node, conditions: Iterable[exp.Expr]) -> Iterator[exp.Expr]:
-    """Yield the sides of equalities that read fields of a node alone."""
+def _equal_to(node: Node, conditions: Iterable[exp.Expr]) -> Iterator[tuple[exp.Expr, exp.Expr]]:
+    """Yield the sides of equalities that read fields of a node alone, each with the other side."""
     own = {f.name for f in node.fields}
     for condition in conditions:
         if isinstance(condition, exp.EQ):
-            yield from (side for side in (condition.this, condition.expression) if _reads(side) <= own)
+            sides = condition.this, condition.expression
+            yield from ((side, other) for side, other in (sides, sides[::-1]) if _reads(side) <= own)
+
+
+def _inputs(node: Node) -> frozenset[str]:
+    return frozenset(part.input for part in walk(node) if isinstance(part, Scan))
+
+
+def _source(node: Node, name: str, changed: frozenset[str]) -> Source | None:
+    """Return the column that has the values of a field of the rows of a node that change with one input alone."""
+    match node:
+        case Scan():
+            return Source(node.input, name.removeprefix(f"{node.alias}.")) if node.input in changed else None
+        case Project():
+            below = next((item.source for item in node.items if item.name == name), None)
+            return _source(node.input, below, changed) if below is not None else None
+        case Filter():
+            return _source(node.input, name, changed)
+        case OverWindow() if name in node.partition:
+            return _source(node.input, name, changed)
+        case Join():
+            is_left = bool(_inputs(node.left) & changed)
+            own, other = (node.left, node.right) if is_left else (node.right, node.left)
+            if not is_left and node.kind != INNER:
+                return None
+            if any(f.name == name for f in own.fields):
+                return _source(own, name, changed)
+            if node.kind not in (INNER, LEFT):
+                return None
+            pairs = [(right, left, safe) if is_left else (left, right, safe) for left, right, safe in node.pairs]
+            known = (_source(own, one.name, changed) if isinstance(one, exp.Column) else None for _, one, _ in pairs)
+            keys = Keys(HINT, tuple((its, is_null_safe) for its, _, is_null_safe in pairs), sources=tuple(known))
+            return _sources_of(other, keys).get(name)
+    return None
+
+
+def _reduction(scan: Scan, keys: Keys) -> Reduction | None:
+    """Return the reduction of a scan by the sources of keys; by that of most keys, if they have several."""
+    columns: dict[str | Reduction, dict[str, str]] = {}
+    for (expression, is_null_safe), source in zip(keys.parts, keys.sources or (), strict=bool(keys.sources)):
+        if source is not None and not is_null_safe and isinstance(expression, exp.Column):
+            columns.setdefault(source.of, {})[expression.name.removeprefix(f"{scan.alias}.")] = source.column
+    if not columns:
+        return None
+    of, pairs = max(columns.items(), key=lambda item: len(item[1]))
+    return Reduction(scan.input, tuple(pairs), of, tuple(pairs.values()))
+
+
+def _sources_of(node: Node, keys: Keys) -> dict[str, Source | None]:
+    """Return the sources of the fields of a node's rows that have some keys."""
+    inputs = Counter(part.input for part in walk(node) if isinstance(part, Scan))
+    found = {f.name: passed_on(node, f.name) for f in node.fields}
+    at = {name: where for name, where in found.items() if where is not None and inputs[where[0].input] == 1}
+    reductions = {}
+    for scan in {scan.input: scan for scan, _ in at.values()}.values():
+        own = {name: column(f"{scan.alias}.{of}") for name, (at_scan, of) in at.items() if at_scan is scan}
+        below = keys.mapped(own.get(each.name) if isinstance(each, exp.Column) else None for each, _ in keys.parts)
+        reductions[scan.input] = _reduction(scan, below) if below is not None else None
+
+    def source(name: str) -> Source | None:
+        scan, of = at.get(name, (None, ""))
+        reduction = reductions[scan.input] if scan is not None else None
+        return Source(reduction, of) if reduction is not None else None
+
+    return {name: source(name) for name in found}

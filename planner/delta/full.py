@@ -9,6 +9,7 @@ from typing import TypeVar
 from sqlglot import exp
 
 from sparkwave.planner.delta import operator_sql
+from sparkwave.planner.delta.looked_up import Source
 from sparkwave.planner.delta.now import at_time
 from sparkwave.planner.delta.state import alive, state_rows
 from sparkwave.planner.plan.join_types import ANTI, AS_OF, AS_OF_LEFT, DYNAMIC, INNER, LEFT, SEMI, TEMPORAL_LEFT
@@ -34,6 +35,8 @@ from sparkwave.planner.plan.nodes import (
 from sparkwave.planner.plan.stream_plan import StreamPlan
 
 _One = TypeVar("_One", Unnest, OverWindow, TopN, ChangeLog)
+# The step of a restriction that is not written.
+HINT = ""
 _LEFT_KINDS = (INNER, LEFT, SEMI, ANTI, DYNAMIC, TEMPORAL_LEFT, AS_OF, AS_OF_LEFT)
 
 
@@ -42,12 +45,14 @@ class Keys:
     """A restriction to the rows whose expressions equal a row of a step.
 
     `parts` are expressions over the restricted node's fields, each with whether NULL equals NULL. They are compared
-    with the step's `columns`, `k0`, `k1`, … by default.
+    with the step's `columns`, `k0`, `k1`, … by default, whose values have the `sources`, if these are known. With the
+    step HINT the restriction is none: who reads the rows compares the parts with the sources.
     """
 
     step: str
     parts: tuple[tuple[exp.Expr, bool], ...]
     columns: tuple[str, ...] = ()
+    sources: tuple[Source | None, ...] = ()
 
     @property
     def compared(self) -> tuple[tuple[exp.Expr, bool, str], ...]:
@@ -56,17 +61,23 @@ class Keys:
 
     def mapped(self, mapped: Iterable[exp.Expr | None]) -> Keys | None:
         """Return the restriction over other expressions. Parts that map to None are left out; None when all are."""
-        kept = [((to, safe), name) for to, (_, safe, name) in zip(mapped, self.compared, strict=True) if to is not None]
-        made = Keys(self.step, tuple(part for part, _ in kept), tuple(name for _, name in kept))
+        sources = self.sources or (None,) * len(self.parts)
+        kept = [
+            ((to, safe), name, source)
+            for to, (_, safe, name), source in zip(mapped, self.compared, sources, strict=True)
+            if to is not None
+        ]
+        parts, names, known = zip(*kept, strict=True) if kept else ((), (), ())
+        made = Keys(self.step, parts, names, known)
         if made.compared == self.compared:
             return self
         return made if kept else None
 
     @staticmethod
-    def of(step: str, node: Node, names: Iterable[str]) -> Keys:
+    def of(step: str, node: Node, names: Iterable[str], sources: tuple[Source | None, ...] = ()) -> Keys:
         """Return a restriction of fields of a node to the step's `k0`, `k1`, …; NULL equals NULL."""
         present = node.present
-        return Keys(step, tuple((column(name), name not in present) for name in names))
+        return Keys(step, tuple((column(name), name not in present) for name in names), sources=sources)
 
     def found(self) -> exp.Exists:
         """Return the condition that the step has the key of a row `s`; the parts are columns."""
@@ -82,7 +93,7 @@ class Keys:
 
 def restricted(below: exp.Select, fields: Iterable[Field], keys: Keys | None) -> exp.Select:
     """Return the rows that have a key of the step; without parts all rows, if the step has any."""
-    if keys is None:
+    if keys is None or keys.step == HINT:
         return below
     fields = tuple(fields)
     computed = {
@@ -110,7 +121,8 @@ class Rows:
 
     With a `driver` a union keeps only the branches that scan it. `merged` are the steps made so far: an operator with
     state that has changed in this epoch is read from its merged groups instead of its stored ones. `moved` names
-    relations that have the rows of nodes.
+    relations that have the rows of nodes. `reduced` returns the name of a relation that has the rows of a scan with
+    some keys, at a version, if there is one.
     """
 
     plan: StreamPlan
@@ -118,6 +130,7 @@ class Rows:
     driver: str | None = None
     merged: frozenset[str] = frozenset()
     moved: Mapping[Node, str] = field(default_factory=dict)
+    reduced: Callable[[Scan, str, Keys], str | None] = lambda *_: None
 
     def of(self, node: Node, keys: Keys | None = None) -> exp.Select:
         """Return all rows of a node, or those that have the keys."""
@@ -126,7 +139,9 @@ class Rows:
             return restricted(rows, node.fields, keys)
         match node:
             case Scan():
-                return restricted(operator_sql.scan(node, f"{node.input}_{self.version}"), node.fields, keys)
+                reduced = self.reduced(node, self.version, keys) if keys is not None else None
+                rows = operator_sql.scan(node, reduced or f"{node.input}_{self.version}")
+                return restricted(rows, node.fields, keys)
             case Values():
                 return restricted(operator_sql.values(node), node.fields, keys)
             case Filter():

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from sparkwave.planner.delta.checks import Check
-from sparkwave.planner.delta.looked_up import Columns
+from sparkwave.planner.delta.looked_up import Columns, Reduction
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,12 @@ class DeltaProgram:
     """Steps in order, then the tables that they change. `view_changes` stays for the views that read this one.
 
     `checks` find the rows for which an expression may have raised. `lookups` have the columns of inputs by whose values
-    rows are looked up, by the input's name: sets of columns that are compared together.
+    rows are looked up, by the input's name: sets of columns that are compared together. `reductions` are relations
+    that steps read, by name, each with the name of one that may stand for it, which has more rows.
     """
 
     steps: tuple[Step, ...]
     applies: tuple[Apply, ...]
     checks: tuple[Check, ...] = ()
     lookups: Mapping[str, tuple[Columns, ...]] = field(default_factory=dict)
+    reductions: Mapping[str, tuple[str, Reduction]] = field(default_factory=dict)

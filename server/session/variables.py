@@ -222,7 +222,7 @@ SYSTEM: dict[str, Variable] = {
         Variable("backfill_in_process_rows", "1000000", integer(0, 2**62), "Most upstream rows of such a view"),
         Variable("source_rows_per_epoch", "1000000", integer(1, 2**62), "Rows a source may be ahead of the views"),
         Variable("serving_cache_mib", "256", integer(0, 2**31), "Memory for copies of relations read often; 0: none"),
-        Variable("epoch_cache_mib", "1024", integer(0, 2**31), "Memory for copies of what epochs look up; 0: none"),
+        Variable("epoch_cache_mib", "-1", integer(-1, 2**31), "Memory for rows that epochs look up; -1: an eighth"),
         Variable("view_time_limit_ms", "30000", integer(0, 2**31), "Time a view may take in an epoch, in ms; 0: any"),
         Variable("slow_spark_call_secs", "300", integer(0, 86400), "Seconds until a Spark call is warned of; 0: never"),
         Variable(ENABLED, "false", boolean, "Allow functions in Python, whose code runs in processes of its own"),

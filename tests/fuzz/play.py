@@ -22,8 +22,13 @@ _INSERT = re.compile(r"INSERT INTO (\S+) (VALUES|SELECT)")
 _ONLY_HERE = ("ALTER SYSTEM ", "SET ")
 _MOST_ROWS = 3000  # of a view that others may read
 
-# The tables are small, and look-ups by indexes are to be tried, too.
-SMALL_TABLES_INDEXED = "from sparkwave.executor.memory import copies\ncopies.LARGE_ROWS = 1"
+# The tables are small, and look-ups by indexes and reductions are to be tried, too.
+SMALL_TABLES_AS_LARGE = """\
+from sparkwave.executor.epochs import reductions
+from sparkwave.executor.memory import copies
+copies.LARGE_ROWS = 1
+reductions.LEAST_USES = 1
+"""
 
 
 @dataclass(frozen=True)
@@ -53,7 +58,7 @@ class Bench:
     def _start(self) -> None:
         self.server = Server(
             self.directory / "data",
-            patch=SMALL_TABLES_INDEXED,
+            patch=SMALL_TABLES_AS_LARGE,
             spark_cores=2,
             spark_memory_mib=1024,
             duckdb_threads=os.cpu_count(),

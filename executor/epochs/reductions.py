@@ -1,0 +1,156 @@
+"""Semijoin reductions of an epoch: rows of copies that match changed rows, looked up once for all views.
+
+A scan of a large copy by many keys costs much more than its result: some thousand rows. Views over the same tables need
+mostly the same rows, and most of them the old and the new ones. So the first of them stores the rows for all.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from weakref import ref
+
+from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.lake.row_ids import ALL
+from sparkwave.catalog.model import Relation
+from sparkwave.catalog.names import quote
+from sparkwave.executor.epochs.advance import View
+from sparkwave.executor.epochs.feeds import Feeds
+from sparkwave.executor.epochs.lookups import Lookups
+from sparkwave.executor.epochs.versions import Version, rows_at, stored_columns
+from sparkwave.executor.memory.delta_tables import fill_table, is_kept, kept_table
+from sparkwave.executor.memory.listed_keys import listed_keys
+from sparkwave.executor.memory.moment import NEW, OLD
+from sparkwave.planner.delta.looked_up import Columns, Reduction
+
+# Fewer uses than these in an epoch, and the steps of views look the rows up themselves.
+LEAST_USES = 2
+# Reductions with more rows, as estimated, cost more than they save.
+_MOST_ROWS = 50_000
+
+
+@dataclass(frozen=True)
+class _Key:
+    """A reduction by the relations' ids and the lake's names of columns; `of` a relation's changes or another one."""
+
+    relation: int
+    columns: Columns
+    of: int | _Key
+    of_columns: Columns
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """A relation of the cursor with these columns, and its number of rows."""
+
+    name: str
+    columns: frozenset[str]
+    count: int
+
+
+class Reductions:
+    """Makes reductions from the copies of `executor.epochs.lookups`. Only the coordinator's thread uses it.
+
+    What is read of a reduction in one epoch decides what of it is stored in the next one.
+    """
+
+    def __init__(self, lookups: Lookups) -> None:
+        self._lookups = lookups
+        self._epoch: ref[Feeds] | None = None
+        self._stored: dict[_Key, _Rows | None] = {}
+        self._uses: Counter[_Key] = Counter()
+        self._before: dict[_Key, int] = {}  # the uses in the last epoch that had any
+        self._read: dict[_Key, frozenset[str]] = {}
+        self._numbers: dict[_Key, int] = {}
+
+    def forget(self) -> None:
+        """Forget what was read, because the views may be others."""
+        self._before, self._read, self._numbers = {}, {}, {}
+
+    def of(
+        self, cursor: Cursor, view: View, versions: Mapping[str, Version], feeds: Feeds,
+        reductions: Mapping[str, tuple[str, Reduction]],
+    ) -> dict[str, str]:  # fmt: skip
+        """Return SQL of the scanned rows of a program's `reductions` that are stored, by their names."""
+        if self._epoch is None or self._epoch() is not feeds:
+            self._epoch, self._before = ref(feeds), self._before | self._uses
+            self._stored, self._uses = {}, Counter()
+        scans = {scan.input: scan for scan in view.plan.scans}
+        found = {}
+        for name, (stands_for, reduction) in reductions.items():
+            scan = scans[reduction.input]
+            rows = self._rows(cursor, versions, feeds, reduction, stored_columns(scan))
+            if rows is not None:
+                moment = OLD if stands_for == f"{reduction.input}_old" else NEW
+                found[name] = rows_at(scan, 0, copy=self._lookups.present(rows.name, moment))
+        return found
+
+    def _rows(
+        self, cursor: Cursor, versions: Mapping[str, Version], feeds: Feeds, reduction: Reduction, read: frozenset[str]
+    ) -> _Rows | None:
+        """Return a reduction's rows with the columns that are read; None if they are not stored."""
+        version, key = versions[reduction.input], self._key(versions, reduction)
+        if key is None or not self._lookups.has_usual(version):
+            return None
+        self._uses[key] += 1
+        self._read[key] = self._read.get(key, frozenset()) | read
+        if max(self._uses[key], self._before.get(key, 0)) < LEAST_USES:
+            return None
+        if key not in self._stored:
+            self._stored[key] = None  # also if it fails
+            if isinstance(reduction.of, Reduction):
+                by = self._rows(cursor, versions, feeds, reduction.of, frozenset(key.of_columns))
+            else:
+                by = _changes(versions[reduction.of], feeds)
+            if by is not None:
+                self._stored[key] = self._filled(cursor, key, version, by)
+        stored = self._stored[key]
+        return stored if stored is not None and stored.columns >= read else None
+
+    def _filled(self, cursor: Cursor, key: _Key, version: Version, by: _Rows) -> _Rows | None:
+        """Store the rows that equal a row of `by`; None if they are too many."""
+        columns = self._read[key] | {*key.columns}
+        rows = self._lookups.matching(cursor, version, columns, key.columns, by.count, _MOST_ROWS)
+        if rows is None:
+            return None
+        name = kept_table(f"reduction_{self._numbers.setdefault(key, len(self._numbers))}")
+        keys = ", ".join(map(quote, dict.fromkeys(key.of_columns)))
+        pairs = zip(map(quote, key.columns), map(quote, key.of_columns), strict=True)
+        same = " AND ".join(f"r.{own} = d.{its}" for own, its in pairs)
+        matching = f"FROM {rows} AS r SEMI JOIN (SELECT DISTINCT {keys} FROM {by.name}) AS d ON {same}"
+        with listed_keys(cursor, by.count):
+            count = fill_table(cursor, name, matching, (version.relation.columns, columns))
+        return _Rows(name, columns, count)
+
+    def _key(self, versions: Mapping[str, Version], reduction: Reduction) -> _Key | None:
+        """Return the key of a reduction; None if it cannot be stored."""
+        relation = versions[reduction.input].relation
+        by = reduction.of.input if isinstance(reduction.of, Reduction) else reduction.of
+        other = versions[by].relation
+        of = self._key(versions, reduction.of) if isinstance(reduction.of, Reduction) else other.id
+        pairs = zip(reduction.columns, reduction.of_columns, strict=True)
+        stored = sorted(found for own, its in pairs if (found := _stored(relation, own, other, its)) is not None)
+        if of is None or not stored:
+            return None
+        return _Key(relation.id, tuple(own for own, _ in stored), of, tuple(its for _, its in stored))
+
+
+def _changes(version: Version, feeds: Feeds) -> _Rows | None:
+    """Return the changed rows of a table, if they are in a table that stays."""
+    if version.pending is not None or version.old_rows != ALL or version.is_net or not version.relation.is_table:
+        return None
+    feed = feeds.made(version.relation, version.old, version.new)
+    return (
+        _Rows(feed, feeds.columns(version.relation), feeds.rows(feed)) if feed is not None and is_kept(feed) else None
+    )
+
+
+def _stored(relation: Relation, name: str, other: Relation, its_name: str) -> tuple[str, str] | None:
+    """Return the lake's names of two columns; None if the lake does not compare their values as SQL does."""
+    own, its = relation.column(name), other.column(its_name)
+    if own is None or its is None or own.type != its.type:
+        return None
+    if own.from_lake != quote(own.lake_name) or its.from_lake != quote(its.lake_name):
+        return None
+    return own.lake_name, its.lake_name
