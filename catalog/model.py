@@ -714,9 +714,13 @@ class Catalog:
         return self._foreign_keys_to.get(id_, [])
 
     @lazy
-    def functions_by_name(self) -> dict[tuple[str, str, str, int], Function]:
+    def functions_by_name(self) -> dict[tuple[str, str, str, int], tuple[Function, ...]]:
         """The functions by database, schema, name and number of arguments."""
-        return {(f.database, f.schema, f.name, len(f.arguments)): f for f in self.functions}
+        found: dict[tuple[str, str, str, int], tuple[Function, ...]] = {}
+        for f in self.functions:
+            key = f.database, f.schema, f.name, len(f.arguments)
+            found[key] = (*found.get(key, ()), f)
+        return found
 
     @lazy
     def types_by_name(self) -> dict[tuple[str, str, str], UserType]:

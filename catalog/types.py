@@ -438,8 +438,13 @@ _OTHER_NAMES = {"FLOAT": "REAL", "JSON": "JSONB"}
 
 
 def duckdb_type(text: str) -> Type:
-    """Return the type that DuckDB's name means."""
+    """Return the type that DuckDB's name means, whose fields have names in lower case unless they are quoted."""
     return parse_type(_DUCKDB_NAME.sub(_as_in_postgres, text))
+
+
+def described_type(text: str) -> Type:
+    """Return the type that DuckDB says of a column, with the names of fields as they are."""
+    return _parsed(_DUCKDB_NAME.sub(_as_in_postgres, text), folds=False)
 
 
 def _as_in_postgres(match: re.Match[str]) -> str:
@@ -453,24 +458,29 @@ _LABEL = re.compile(r"'((?:[^']|'')*)'")
 _FIELD = re.compile(r"""\s*("(?:[^"]|"")*"|[^\s"<>()]+)\s+(\S.*)$""", re.DOTALL)
 
 
-@lru_cache(maxsize=1024)
 def parse_type(text: str) -> Type:
     """Return the type of a Postgres or DuckDB spelling: `int4[]`, `DECIMAL(10,2)`, `STRUCT<a int>`, `map(int, int)`.
 
     Raises Error 42704 for an unknown type, 42804 for a map whose keys cannot be ones.
     """
+    return _parsed(text, folds=True)
+
+
+@lru_cache(maxsize=1024)
+def _parsed(text: str, folds: bool) -> Type:
+    """Return the type of a spelling. `folds` tells whether names of fields that are not quoted get lower case."""
     if text.startswith(_MARK):
-        return _marked(text)
+        return _marked(text, folds)
     enum = _ENUM.fullmatch(text)
     if enum is not None:
         labels = [label.replace("''", "'") for label in _LABEL.findall(enum[1])]
         return enum_type(labels, enum[2].count("["))
     struct = _STRUCT.match(text)
     if struct is not None:
-        return struct_type(_fields(struct[2]), dimensions=struct[4].count("["))
+        return struct_type(_fields(struct[2], folds), dimensions=struct[4].count("["))
     of_map = _MAP.match(text)
     if of_map is not None and len(parts := list(_split(of_map[1]))) == len(_ENTRY):
-        key, value = map(parse_type, parts)
+        key, value = (_parsed(part, folds) for part in parts)
         return replace(map_type(key, value), dimensions=of_map[2].count("["))
     match = _SPELLING.match(text.lower())
     name = match[1] if match else text.lower()
@@ -501,10 +511,10 @@ def with_names(text: str) -> str:
     return _ENUM.sub(lambda match: str(parse_type(match[0])), text) if _MARK in text else text
 
 
-def _marked(text: str) -> Type:
+def _marked(text: str, folds: bool) -> Type:
     """The type of a text that begins with the mark of a user's type."""
     named, rest = _named(text)
-    return replace(parse_type(rest), named=named)
+    return replace(_parsed(rest, folds), named=named)
 
 
 def _named(text: str) -> tuple[Named, str]:
@@ -533,7 +543,7 @@ def struct_type(fields: Iterable[tuple[str | None, Type]], dimensions: int = 0) 
     folded = [name.lower() for name, _ in named]  # DuckDB ignores case
     for number, name in enumerate(folded):
         if name in folded[:number]:
-            raise Error(f'field "{named[number][0]}" of a struct specified more than once', DUPLICATE_COLUMN)
+            raise Error(f'struct field "{named[number][0]}" specified more than once', DUPLICATE_COLUMN)
     return Type("struct", dimensions=dimensions, fields=named)
 
 
@@ -549,15 +559,16 @@ def map_type(key: Type, value: Type) -> Type:
     return Type("map", fields=entry.fields)
 
 
-def _fields(text: str) -> Iterator[tuple[str | None, Type]]:
+def _fields(text: str, folds: bool) -> Iterator[tuple[str | None, Type]]:
     """The fields between a struct's brackets: a name and a type, or for DuckDB's unnamed fields only a type."""
     for part in _split(text):
         field = _FIELD.match(part)
         if field is None or _is_type(part):
-            yield None, parse_type(part)
+            yield None, _parsed(part, folds)
         else:
             name = field[1]
-            yield name[1:-1].replace('""', '"') if name.startswith('"') else name.lower(), parse_type(field[2])
+            bare = name.lower() if folds else name
+            yield name[1:-1].replace('""', '"') if name.startswith('"') else bare, _parsed(field[2], folds)
 
 
 def _is_type(text: str) -> bool:

@@ -71,8 +71,8 @@ subqueries and clients' catalogs the doubtful parts were copied, and such querie
   beyond 19 digits of decimals;
 - the contents of internal state tables and of the storage's catalogs, `now()` in `generate_series` of a view, structs
   without fields, other fields of a struct that a view reads;
-- functions overloaded by the types of their arguments, the normal form of SHOW CREATE FUNCTION, `rw_vnode`,
-  `pgp_sym_encrypt` of bytea, which is `pgp_sym_encrypt_bytea` as in pgcrypto;
+- the normal form of SHOW CREATE FUNCTION, `rw_vnode`, `pgp_sym_encrypt` of bytea, which is `pgp_sym_encrypt_bytea` as
+  in pgcrypto;
 - REPLACE SINK, `auto.schema.change`, ALTER SINK CONNECTOR WITH, ALTER COMPACTION GROUP, SETTINGS, `GRANT role … WITH
   INHERIT`, audit logs; DROP OWNED drops objects, as in PostgreSQL;
 - accepted, where RisingWave refuses it: `ARRAY[]` without a type, `SET transaction_isolation TO 'read committed'`,

@@ -180,7 +180,7 @@ ERRORS = [
     ("SELECT ROW(g.*) FROM generate_series(1, 2) AS g", "0A000", "g.* in a row is not supported here"),
     ("INSERT INTO s VALUES (9, (1, 2, 3))", "42846", "cannot cast type record"),
     ("INSERT INTO s SELECT 9, many FROM o", "42846", "cannot cast type"),
-    ("CREATE TABLE bad (x STRUCT<a int, A int>)", "42701", 'field "a" of a struct specified more than once'),
+    ("CREATE TABLE bad (x STRUCT<a int, A int>)", "42701", 'struct field "a" specified more than once'),
     ("COPY s FROM STDIN", "0A000", 'COPY into column "x"'),
 ]
 
@@ -202,3 +202,9 @@ def test_error(tables: Connection, statement: str, sqlstate: str, message: str) 
 def test_rows_over_series_are_cast(tables: Connection) -> None:
     query = "SELECT ROW(i, 'x')::STRUCT<a int, b varchar> FROM generate_series(1, 2) AS i ORDER BY i"
     assert texts(tables, query) == [("(1,x)",), ("(2,x)",)]
+
+
+def test_created_from_a_query_fields_keep_their_case(tables: Connection) -> None:
+    value = """ROW(1, ROW(2, 'x'))::STRUCT<a bigint, "B" STRUCT<"C" int, D varchar>>"""
+    tables.execute(f"CREATE TABLE cased AS SELECT {value} AS s, ARRAY[{value}] AS l")
+    assert texts(tables, 'SELECT ((s)."B")."C", ((l[1])."B").d FROM cased') == [("2", "x")]

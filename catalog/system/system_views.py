@@ -22,7 +22,7 @@ from sparkwave.catalog.names import COPIES, SYSTEM_SCHEMA, literal
 from sparkwave.catalog.stores.migrations import MIGRATIONS
 from sparkwave.catalog.system.definitions_file import open_definitions, path_of
 from sparkwave.catalog.text_functions import QUOTED_WORDS
-from sparkwave.catalog.types import BASES, Type, duckdb_type
+from sparkwave.catalog.types import BASES, Type, described_type
 
 # The DuckDB schema of each system schema, and its OID.
 SCHEMAS: dict[str, tuple[str, int]] = {
@@ -240,7 +240,7 @@ def columns(cursor: Cursor) -> dict[tuple[str, str], dict[str, Type]]:
     for schema, table, column, kind in rows:
         if schema in schemas:
             with contextlib.suppress(Error):  # a type that Sparkwave does not have
-                found.setdefault((schemas[schema], table), {})[column] = duckdb_type(kind)
+                found.setdefault((schemas[schema], table), {})[column] = described_type(kind)
     return found
 
 

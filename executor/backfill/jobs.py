@@ -39,7 +39,7 @@ from sparkwave.executor.maintenance.orphan_removal import delete_own_temporary
 from sparkwave.executor.sinks.deliveries import log_columns, log_name
 from sparkwave.executor.spark.groups import Groups
 from sparkwave.planner.definitions.sinks import circular_dependency
-from sparkwave.planner.definitions.stored_definitions import callers
+from sparkwave.planner.definitions.stored_definitions import calls_others
 from sparkwave.planner.definitions.table_definition import with_text, without_foreign_keys
 from sparkwave.planner.plan.stream_plan import StreamPlan
 
@@ -309,8 +309,7 @@ class Jobs:
         now = self._store.catalog
         written = [id_ for id_ in (relation.target, relation.replaces) if id_ is not None]
         has_changed = any(now.by_id.get(id_) != catalog.by_id.get(id_) for id_ in (*relation.upstreams, *written))
-        dropped = set(catalog.functions) - set(now.functions)
-        if has_changed or (dropped and callers(replace(catalog, relations=(relation,)), dropped)):
+        if has_changed or (now.functions != catalog.functions and calls_others(relation, catalog, now)):
             raise PlanOutdated(
                 "a relation or a function that the query reads has just been dropped or altered",
                 errors.NOT_IN_PREREQUISITE_STATE,

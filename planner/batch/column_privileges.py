@@ -11,7 +11,7 @@ from sqlglot.optimizer.scope import traverse_scope
 from sqlglot.schema import MappingSchema
 
 from sparkwave.catalog.errors import Error
-from sparkwave.planner.batch.row_structs import as_query
+from sparkwave.planner.batch.whole_queries import as_query
 from sparkwave.planner.bind.merged_columns import is_natural
 from sparkwave.planner.build.time_windows import prepare_from
 from sparkwave.planner.parse.identifiers import folded

@@ -20,6 +20,7 @@ from sparkwave.planner.batch.query import (
     row_id,
     typed_for_writing,
     typer,
+    with_given_types,
 )
 from sparkwave.planner.batch.values import (
     as_column,
@@ -52,6 +53,7 @@ def resolve_merged(statement: Merge, environment: Environment) -> Relation:
 
 def plan_merge(statement: Merge, target: Relation, environment: Environment, oids: tuple[int, ...] = ()) -> Change:
     """Return the change. The first WHEN whose condition holds applies to a pair. Raises Error 42703, 42601, 0A000."""
+    environment = with_given_types(environment, oids)
     check_reads(statement.tree, environment, statement.tree.this)
     tree = typed_for_writing(prepared(statement.tree, environment, typer(environment)), environment)
     parameters = infer(tree, environment, oids)

@@ -27,7 +27,7 @@ from sparkwave.catalog.model import (
 )
 from sparkwave.catalog.names import BUFFER, COPIES, PLACES, ROW, VIEWS_SCHEMA, LakeTable, name_in_memory
 from sparkwave.catalog.relation_details import SEQUENCE
-from sparkwave.catalog.types import TEXT, Type
+from sparkwave.catalog.types import TEXT, Type, type_of_oid
 from sparkwave.catalog.users import User
 from sparkwave.planner.batch import pg_compat
 from sparkwave.planner.batch.accepted import check_statement
@@ -87,7 +87,7 @@ from sparkwave.planner.bind.output_references import check_outputs_named
 from sparkwave.planner.bind.privileges import check, check_relation, holds, holds_any, permission_denied
 from sparkwave.planner.bind.row_stars import expand_row_stars
 from sparkwave.planner.bind.session_rows import with_session_rows
-from sparkwave.planner.bind.sql_functions import calls, with_functions
+from sparkwave.planner.bind.sql_functions import body_of, calls, scope_within, with_functions
 from sparkwave.planner.bind.table_references import resolve_references
 from sparkwave.planner.bind.time_zones import with_zones
 from sparkwave.planner.bind.typed_rows import with_typed_rows
@@ -119,7 +119,7 @@ from sparkwave.planner.parse.named_windows import expand_named_windows
 from sparkwave.planner.parse.parameter_runs import ParameterRun, SqlRun, expanded, is_row_of_runs, parameter_numbers
 from sparkwave.planner.parse.set_returning import ROW_FUNCTIONS
 from sparkwave.planner.parse.strict import check_joins
-from sparkwave.planner.parse.trees import is_cte, name_of, parse_tree, position_of
+from sparkwave.planner.parse.trees import is_cte, name_of, position_of
 from sparkwave.planner.statements import Name
 
 SystemColumns = Callable[[str, str], Columns]
@@ -219,6 +219,7 @@ def plan_query(
 
     `parameters` are the parameters' types where they are known, `values` those of parameters that have to be constants.
     """
+    environment = with_given_types(environment, oids)
     check_reads(tree, environment)
     typed = typer(environment)
     tree = hash_lists(prepared(named_query(tree), environment, typed), typed)
@@ -251,6 +252,15 @@ def plan_query(
     if copies is None:
         return batch
     return replace(batch, served=replace(copies, lookup=find_lookup(client_tree, relations, parameters)))
+
+
+def with_given_types(environment: Environment, oids: tuple[int, ...]) -> Environment:
+    """Return the environment of a statement with the types that the client gives its parameters, by their OIDs."""
+    catalog = environment.catalog
+    if not any(oids) or not catalog.functions:
+        return environment
+    types = tuple(type_of_oid(oid) or catalog.types_by_oid.get(oid) for oid in oids)
+    return replace(environment, scope=replace(environment.scope, parameters=types))
 
 
 def _is_null(value: exp.Expr) -> bool:
@@ -681,8 +691,8 @@ def _check_calls(tree: exp.Expr, environment: Environment, position: int | None 
         check(catalog, environment.user, function.securable, "EXECUTE", place)
         if function.is_python:
             continue
-        body = parse_tree(f"SELECT {function.body}")
-        _check_calls(body, inner := replace(environment, scope=Scope(function.database, (function.schema,))), place)
+        body = body_of(function, catalog)
+        _check_calls(body, inner := replace(environment, scope=scope_within(function)), place)
         if body.find(exp.Table) is not None:
             check_reads(body, inner)
 

@@ -16,6 +16,7 @@ from sparkwave.catalog.errors import CANNOT_COERCE, Error
 from sparkwave.catalog.model import Catalog, Relation
 from sparkwave.catalog.names import literal
 from sparkwave.catalog.types import INTEGER, INTERVAL, JSONB, REAL, TIME, TIMESTAMP, TIMESTAMPTZ, Type
+from sparkwave.planner.batch.whole_queries import as_query
 from sparkwave.planner.bind.binder import Scope, annotated, expand_rows, resolve
 from sparkwave.planner.bind.lateral_types import annotate_with_laterals
 from sparkwave.planner.functions.documents import makes_document
@@ -28,7 +29,7 @@ from sparkwave.planner.functions.scalar_functions import FUNCTIONS
 from sparkwave.planner.functions.structs import check_structs
 from sparkwave.planner.functions.typed import data_type, sql_type
 from sparkwave.planner.parse.row_values import is_row
-from sparkwave.planner.parse.trees import name_of, other_tables
+from sparkwave.planner.parse.trees import name_of
 
 _MARK = "statement_node"
 # UNION is json.
@@ -159,37 +160,6 @@ def _relations(tree: exp.Expr, catalog: Catalog, scope: Scope) -> Iterator[Relat
                 yield resolve(catalog, scope, name_of(table), is_read=True)
             except Error:
                 continue  # a CTE, or a name that is looked up later
-
-
-def as_query(tree: exp.Expr) -> exp.Query:
-    """Return a query with the same expressions over the same tables."""
-    if isinstance(tree, exp.Query):
-        return tree
-    if isinstance(tree, exp.Values):
-        return exp.select("*").from_(exp.alias_(tree.copy(), "v", table=True))
-    listed = [part.copy() for part in _computed(tree)]
-    items = [exp.alias_(value, f"_{number}") for number, value in enumerate(listed)]
-    query = exp.select(*(items or [exp.Literal.number(1)])).from_(tree.this.copy())
-    for other in other_tables(tree):
-        query = query.join(other.copy(), join_type="cross")
-    query.set("with_", tree.args.get("with_"))
-    where = tree.args["on"] if isinstance(tree, exp.Merge) else tree.args.get("where")
-    return query.where(where.unnest().copy() if isinstance(tree, exp.Merge) else where.this.copy()) if where else query
-
-
-def _computed(tree: exp.Expr) -> Iterator[exp.Expr]:
-    """Yield the values that an UPDATE or MERGE assigns, and the conditions of a MERGE."""
-    if not isinstance(tree, exp.Merge):
-        yield from (part.expression for part in tree.expressions)
-        return
-    for when in tree.args["whens"].expressions:
-        then = when.args["then"]
-        if when.args.get("condition") is not None:
-            yield when.args["condition"]
-        if isinstance(then, exp.Update):
-            yield from (part.expression for part in then.expressions)
-        elif isinstance(then, exp.Insert) and isinstance(then.expression, exp.Tuple):
-            yield from (value for value in then.expression.expressions if not isinstance(value, exp.Var))
 
 
 def aligned(sql: str, sources: tuple[Type, ...], targets: tuple[Type, ...]) -> str:

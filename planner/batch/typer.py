@@ -16,7 +16,7 @@ from sqlglot.schema import MappingSchema
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.types import DATE, TIMESTAMPTZ, Type
 from sparkwave.planner.batch.row_functions import expand_series
-from sparkwave.planner.batch.row_structs import as_query
+from sparkwave.planner.batch.whole_queries import as_query
 from sparkwave.planner.bind.lateral_types import annotate_with_laterals
 from sparkwave.planner.bind.sort_columns import without_positions
 from sparkwave.planner.build.time_windows import prepare_from

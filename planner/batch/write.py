@@ -39,6 +39,7 @@ from sparkwave.planner.batch.query import (
     stored_table,
     typed_for_writing,
     typer,
+    with_given_types,
     written_batch,
 )
 from sparkwave.planner.batch.row_structs import with_row_types
@@ -142,6 +143,7 @@ def plan_insert(
     `others` are trees with more parameters.
     """
     source = statement.source or exp.select(*(default_of(column) for column in columns))
+    environment = with_given_types(environment, oids)
     check_reads(source, environment)
     if statement.returning:
         check_relation(environment.catalog, environment.user, target, "SELECT", statement.table.position)
@@ -238,6 +240,7 @@ def plan_change(
     Raises Error 0A000 for an append-only table or a column of the key, 42703.
     """
     refuse_append_only(target, statement.table)
+    environment = with_given_types(environment, oids)
     check_reads(statement.tree, environment, statement.tree.this)
     if statement.returning:
         check_relation(environment.catalog, environment.user, target, "SELECT", statement.table.position)

@@ -10,6 +10,7 @@ from sparkwave.catalog.errors import Error, not_found
 from sparkwave.catalog.model import Catalog, Relation
 from sparkwave.catalog.moment_texts import MDY
 from sparkwave.catalog.names import DEFAULT_SCHEMA, TEMPORARY_SCHEMA, is_temporary_schema
+from sparkwave.catalog.types import Type
 from sparkwave.planner.since import PLANNER
 from sparkwave.planner.statements import Name
 
@@ -22,6 +23,7 @@ class Scope:
     id of the definition that contains the names: tables are as they were when it was made. With `is_stored` the names
     are of a stored definition, in which earlier versions took names that are ambiguous. `planner` is the version of the
     planner by whose rules a definition is read. `order` is the session's order of day, month and year in dates.
+    `parameters` are the types of $1, $2, … where they are known.
     """
 
     database: str
@@ -31,6 +33,7 @@ class Scope:
     is_stored: bool = False
     planner: int = PLANNER
     order: str = MDY
+    parameters: tuple[Type | None, ...] = ()
 
 
 def scope_of(relation: Relation) -> Scope:

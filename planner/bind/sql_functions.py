@@ -26,6 +26,7 @@ from sparkwave.planner.bind.function_queries import (
     with_types,
 )
 from sparkwave.planner.bind.merged_columns import columns_in
+from sparkwave.planner.bind.overloads import Call, resolved
 from sparkwave.planner.bind.python_functions import called, put_elements, whole_call
 from sparkwave.planner.bind.scopes import Scope
 from sparkwave.planner.bind.user_types import with_user_types
@@ -48,22 +49,26 @@ def with_functions(tree: T, catalog: Catalog, scope: Scope) -> T:
 
     Raises Error 42883 for a number of arguments that no function of the name takes, 54000 for too large a result.
     """
-    if not catalog.functions or next(calls(tree, catalog, scope), None) is None:
+    if not catalog.functions or next(_found(tree, catalog, scope), None) is None:
         return tree
     copied = tree.copy()
     _inlined(copied, catalog, scope, [MOST_NODES])
     return copied
 
 
-def find_function(catalog: Catalog, scope: Scope, schema: str | None, name: str, arguments: int) -> Function | None:
-    """Return the function of a name with this number of arguments, within the scope."""
-    places = (schema,) if schema is not None else scope.path
-    found = (catalog.functions_by_name.get((scope.database, place, name, arguments)) for place in places)
-    return next((function for function in found if function is not None), None)
-
-
 def calls(tree: exp.Expr, catalog: Catalog, scope: Scope) -> Iterator[tuple[exp.Expr, Function]]:
-    """Yield the calls of SQL functions, inner ones first, each as the node to replace, with its schema."""
+    """Yield the calls of SQL functions, inner ones first, each as the node to replace, with its schema.
+
+    Raises the errors of `overloads.resolved`.
+    """
+    found = list(_found(tree, catalog, scope))
+    if any(len(functions) > 1 for _, _, functions in found):
+        return resolved(tree, found, catalog, scope)
+    return ((node, functions[0]) for node, _, functions in found)
+
+
+def _found(tree: exp.Expr, catalog: Catalog, scope: Scope) -> Iterator[Call]:
+    """Yield the calls with all functions of their names and numbers of arguments."""
     names = {function.name for function in catalog.functions}
     for call in reversed(list(tree.find_all(exp.Anonymous, bfs=False))):
         name = _name(call)
@@ -72,15 +77,22 @@ def calls(tree: exp.Expr, catalog: Catalog, scope: Scope) -> Iterator[tuple[exp.
         if name not in names:
             continue
         schema, node = _place(call, scope)
-        function = find_function(catalog, scope, schema, name, len(call.expressions))
-        if function is not None:
-            yield node, function
+        functions = _functions(catalog, scope, schema, name, len(call.expressions))
+        if functions:
+            yield node, call, functions
         elif not is_source(call) and not is_known(call) and _is_there(catalog, scope, schema, name):
             raise Error(
                 f"function {name} does not take {len(call.expressions)} arguments",
                 errors.UNDEFINED_FUNCTION,
                 position=position_of(call),
             )
+
+
+def _functions(catalog: Catalog, scope: Scope, schema: str | None, name: str, arguments: int) -> tuple[Function, ...]:
+    """Return the functions of a name with this number of arguments, in the first schema of the scope that has any."""
+    places = (schema,) if schema is not None else scope.path
+    found = (catalog.functions_by_name.get((scope.database, place, name, arguments), ()) for place in places)
+    return next(filter(None, found), ())
 
 
 def _is_there(catalog: Catalog, scope: Scope, schema: str | None, name: str) -> bool:
@@ -105,6 +117,19 @@ def _place(call: exp.Anonymous, scope: Scope) -> tuple[str | None, exp.Expr]:
     if len(parts) == 2 and folded(parts[0]) == scope.database:
         parts = parts[1:]
     return (folded(parts[0]) if len(parts) == 1 else ""), dot
+
+
+def scope_within(function: Function) -> Scope:
+    """Return the scope of the names in a function's body."""
+    types = tuple(type_ for _, type_ in function.arguments)
+    return Scope(function.database, (function.schema,), parameters=types)
+
+
+def body_of(function: Function, catalog: Catalog) -> exp.Expr:
+    """Return a copy of a function's query, or expression, with its arguments as parameters."""
+    if _is_query(function.body):
+        return with_parameters(_parsed(function.body).copy(), function, catalog)
+    return exp.select(_body(function.body, function.name, function.arguments).copy())
 
 
 def _inlined(tree: exp.Expr, catalog: Catalog, scope: Scope, left: list[int]) -> exp.Expr:
@@ -135,7 +160,7 @@ def _value(function: Function, call: exp.Anonymous, catalog: Catalog, scope: Sco
         query = _query(function, call, catalog, scope, left)
         return exp.cast(first_value(query), data_type(function.result))
     body = _body(function.body, function.name, function.arguments).copy()
-    inner = Scope(function.database, (function.schema,))
+    inner = scope_within(function)
     body = with_user_types(_inlined(body, catalog, inner, left), catalog, inner)
     places = _places(body, function, call, left)
     for place in places:
@@ -146,7 +171,20 @@ def _value(function: Function, call: exp.Anonymous, catalog: Catalog, scope: Sco
             body = value
         else:
             place.replace(value)
+    used = {int(place.name) for place in places}
+    for number, argument in enumerate(call.expressions, start=1):
+        if number not in used and _is_kept(argument):  # the rows of the query depend on it, or the client sends it
+            is_null = exp.Is(this=argument.copy(), expression=exp.null())
+            body = exp.Case(ifs=[exp.If(this=is_null, true=body)], default=body.copy())
     return exp.cast(exp.Paren(this=body), data_type(function.result))
+
+
+def _is_kept(argument: exp.Expr) -> bool:
+    """Return whether an argument has a part that a statement needs where the function does not use it."""
+    return any(isinstance(node, _KEPT) or is_aggregate(node) for node in argument.walk())
+
+
+_KEPT = (exp.AggFunc, exp.Parameter, exp.Explode, exp.ExplodingGenerateSeries)
 
 
 def _elements(function: Function, call: exp.Anonymous, catalog: Catalog, scope: Scope, left: list[int]) -> exp.Expr:
@@ -170,7 +208,7 @@ def _elements(function: Function, call: exp.Anonymous, catalog: Catalog, scope: 
 
 def _query(function: Function, call: exp.Anonymous, catalog: Catalog, scope: Scope, left: list[int]) -> exp.Query:
     """Return the query of a function with the arguments of a call."""
-    inner = Scope(function.database, (function.schema,))
+    inner = scope_within(function)
     body = with_parameters(_parsed(function.body).copy(), function, catalog)
     query = with_user_types(_inlined(body, catalog, inner, left), catalog, inner)
     assert isinstance(query, exp.Query)
@@ -305,6 +343,18 @@ def check_name(statement: CreateFunction) -> None:
         )
 
 
+def with_function(catalog: Catalog, function: Function) -> Catalog:
+    """Return a catalog that has a function, in the place of one with the same id or signature."""
+    database, name, signature = function.database, function.qualified_name, function.signature
+    others = (
+        each
+        for each in catalog.functions
+        if each.id != function.id
+        and (each.database, each.qualified_name, each.signature) != (database, name, signature)
+    )
+    return replace(catalog, functions=(*others, function))
+
+
 def check_function(statement: CreateFunction, catalog: Catalog, scope: Scope) -> Probe:
     """Return queries that show every fault of a new SQL function's expression when they are planned.
 
@@ -316,10 +366,10 @@ def check_function(statement: CreateFunction, catalog: Catalog, scope: Scope) ->
             0, scope.database, scope.path[0], name, statement.arguments, statement.result, statement.body, "",
             columns=statement.columns,
         )  # fmt: skip
-        for call in _parsed(statement.body).find_all(exp.Anonymous):
-            if _name(call) == name and len(call.expressions) == len(statement.arguments):
-                message = "recursive function is not supported"
-                raise Error(message, errors.INVALID_FUNCTION_DEFINITION)
+        if any(
+            callee is own for _, callee in calls(body_of(own, catalog), with_function(catalog, own), scope_within(own))
+        ):
+            raise Error("recursive function is not supported", errors.INVALID_FUNCTION_DEFINITION)
         nulls = [exp.null() for _ in statement.arguments]
         call = exp.Anonymous(this=exp.to_identifier(name, quoted=True), expressions=nulls)
         if not _is_query(statement.body) and statement.columns is None:

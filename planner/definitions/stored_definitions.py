@@ -13,13 +13,14 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 from sqlglot.tokens import Token
 
+from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Catalog, Function, Relation, UserType, names_others
 from sparkwave.catalog.names import quote_if_needed
 from sparkwave.planner.batch.pg_names import system_schema
 from sparkwave.planner.batch.query import Environment
 from sparkwave.planner.bind.binder import find
 from sparkwave.planner.bind.scopes import Scope, find_read, scope_of
-from sparkwave.planner.bind.sql_functions import calls
+from sparkwave.planner.bind.sql_functions import body_of, calls, scope_within
 from sparkwave.planner.bind.user_types import named_types
 from sparkwave.planner.build.time_windows import windowed_table
 from sparkwave.planner.definitions.sinks import written_columns
@@ -30,7 +31,7 @@ from sparkwave.planner.parse.identifiers import folded
 from sparkwave.planner.parse.normal_text import normalised
 from sparkwave.planner.parse.statement import parse_statement
 from sparkwave.planner.parse.tokens import TokenReader, tokenize
-from sparkwave.planner.parse.trees import is_cte, name_of, parse_tree
+from sparkwave.planner.parse.trees import is_cte, name_of
 from sparkwave.planner.statements import CreateIndex, CreateSink, CreateStreaming, CreateSubscription, CreateView, Name
 
 Place = tuple[str, str]  # schema and name of a relation
@@ -106,6 +107,30 @@ def calling(catalog: Catalog, functions: Iterable[Function]) -> list[Relation | 
     return list(found.values())
 
 
+def calling_others(catalog: Catalog, after: Catalog) -> list[str]:
+    """Return the relations and functions whose calls mean other functions in a catalog with another one of a name."""
+    stored = _stored(catalog)
+    found = [
+        _what(owner) for owner, tree, scope in stored if _callees(tree, catalog, scope) != _callees(tree, after, scope)
+    ]
+    return list(dict.fromkeys(found))
+
+
+def calls_others(relation: Relation, catalog: Catalog, after: Catalog) -> bool:
+    """Return whether a relation's calls mean other functions in a later catalog."""
+    scope = scope_of(relation)
+    trees = _expressions(relation, catalog)
+    return any(_callees(tree, catalog, scope) != _callees(tree, after, scope) for tree in trees)
+
+
+def _callees(tree: exp.Expr, catalog: Catalog, scope: Scope) -> list[int]:
+    """Return the ids of the functions that a query calls; none where it is not known of a call which one is meant."""
+    try:
+        return [function.id for _, function in calls(tree, catalog, scope)]
+    except Error:
+        return []
+
+
 def users_of_type(catalog: Catalog, made: UserType, apart: Collection[int] = ()) -> list[str]:
     """Return the users of a user's type, without types with the ids `apart`: `table public.t`, `function public.f`."""
     found = [_what(r) for r in catalog.relations if any(column.type.holds(made.id) for column in r.columns)]
@@ -135,19 +160,29 @@ def _what(owner: Relation | Function | UserType) -> str:
 def _stored(catalog: Catalog) -> Iterator[tuple[Relation | Function, exp.Expr, Scope]]:
     """Yield the stored expressions of relations and functions, each with its owner and the scope of its names."""
     for relation in catalog.relations:
-        scope = scope_of(relation)
-        statement = parse_statement(relation.definition) if relation.is_view or relation.is_streaming else None
-        query = _query(statement) if isinstance(statement, CreateView | CreateStreaming) else None
-        if query is not None:
-            yield relation, query, scope
-        for key in (*statement.keys, *statement.distributed_by) if isinstance(statement, CreateIndex) else ():
-            yield relation, key, scope
-        for text in relation.expressions:
-            yield relation, expression_of(text), scope
+        for tree in _expressions(relation, catalog):
+            yield relation, tree, scope_of(relation)
     for function in catalog.functions:
-        if function.is_python:
-            continue
-        yield function, parse_tree(f"SELECT {function.body}"), Scope(function.database, (function.schema,))
+        if not function.is_python:
+            yield function, body_of(function, catalog), scope_within(function)
+
+
+def _expressions(relation: Relation, catalog: Catalog) -> Iterator[exp.Expr]:
+    """Yield the stored expressions of a relation, each as a query."""
+    statement = parse_statement(relation.definition) if relation.is_view or relation.is_streaming else None
+    query = _query(statement) if isinstance(statement, CreateView | CreateStreaming) else None
+    if query is not None:
+        yield query
+    for key in (*statement.keys, *statement.distributed_by) if isinstance(statement, CreateIndex) else ():
+        yield _over(catalog.by_id[relation.upstreams[0]], key)
+    for text in relation.expressions:
+        yield _over(relation, expression_of(text))
+
+
+def _over(relation: Relation, expression: exp.Expr) -> exp.Select:
+    """Return a query of an expression, or of a key of an index, over the rows of a relation."""
+    value = expression.this if isinstance(expression, exp.Ordered) else expression
+    return exp.select(value.copy()).from_(exp.table_(relation.name, relation.schema, quoted=True))
 
 
 def placed(catalog: Catalog, places: Mapping[int, Place]) -> list[Relation]:

@@ -13,7 +13,6 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Catalog, Relation
 from sparkwave.planner.batch.index_selection import select_indexes
-from sparkwave.planner.batch.row_structs import other_tables
 from sparkwave.planner.bind.binder import BoundQuery, Scope, bind, resolve
 from sparkwave.planner.bind.scopes import find_read
 from sparkwave.planner.bind.table_references import resolve_references
@@ -23,7 +22,7 @@ from sparkwave.planner.build.view_query import build
 from sparkwave.planner.explain.expressions import show, show_order
 from sparkwave.planner.explain.operator_tree import BATCH, LOGICAL, Operator, exchange
 from sparkwave.planner.explain.plan_tree import Printer
-from sparkwave.planner.parse.trees import is_cte, name_of
+from sparkwave.planner.parse.trees import is_cte, name_of, other_tables
 from sparkwave.planner.plan.distribution import SINGLE, Distribution, distribution
 from sparkwave.planner.plan.nodes import Aggregate, Node, Order, OverWindow, Project, TopN, walk
 from sparkwave.planner.plan.outputs import limit_outputs

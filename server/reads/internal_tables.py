@@ -14,7 +14,7 @@ from sparkwave.catalog.column_names import unescaped
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.model import INTERNAL_TABLE, Catalog, Column, Relation
-from sparkwave.catalog.types import BIGINT, BOOLEAN, INTEGER, VARCHAR, Type, duckdb_type
+from sparkwave.catalog.types import BIGINT, BOOLEAN, INTEGER, VARCHAR, Type, described_type
 from sparkwave.planner.batch.query import Environment
 from sparkwave.server.session.session import Session
 
@@ -91,6 +91,6 @@ def _backfills(cursor: Cursor, catalog: Catalog) -> Iterator[Relation]:
 def _type(text: str) -> Type:
     """The type of a stored column; types that only states have are shown as text."""
     try:
-        return duckdb_type(text)
+        return described_type(text)
     except Error:
         return VARCHAR

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.model import NO_COLUMN
-from sparkwave.catalog.types import DEFAULT_NUMERIC, Type, duckdb_type
+from sparkwave.catalog.types import DEFAULT_NUMERIC, Type, described_type
 from sparkwave.planner.batch.origins import Origin
 from sparkwave.server.wire.result import Result, ResultColumn
 
@@ -32,7 +32,7 @@ def described_columns(
         return ()
     known = origins if len(origins) == len(described) else (None,) * len(described)
     return tuple(
-        _column(_UNNAMED.sub(r"\1", name), duckdb_type(kind), origin)
+        _column(_UNNAMED.sub(r"\1", name), described_type(kind), origin)
         for (name, kind), origin in zip(described, known, strict=True)
     )
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error, used
 from sparkwave.catalog.lake.ducklake import Cursor
-from sparkwave.catalog.model import PYTHON, Function, Relation
+from sparkwave.catalog.model import PYTHON, Catalog, Function, Relation
 from sparkwave.catalog.python_failures import ENABLED, disabled
 from sparkwave.catalog.stores.function_store import add_function, move_function, replace_function
 from sparkwave.catalog.stores.function_store import drop_function as remove_function
@@ -15,10 +15,11 @@ from sparkwave.catalog.stores.relation_store import grant_first
 from sparkwave.catalog.types import JSON, JSONB, Type
 from sparkwave.executor.functions.python_registry import python_functions
 from sparkwave.planner.batch.query import plan_query
+from sparkwave.planner.bind.overloads import key_of
 from sparkwave.planner.bind.privileges import check_owner
 from sparkwave.planner.bind.scopes import Scope
-from sparkwave.planner.bind.sql_functions import Probe, check_function, check_name
-from sparkwave.planner.definitions.stored_definitions import callers, calling
+from sparkwave.planner.bind.sql_functions import Probe, check_function, check_name, with_function
+from sparkwave.planner.definitions.stored_definitions import callers, calling, calling_others
 from sparkwave.planner.parse.statement import parse_statement
 from sparkwave.planner.statements import AlterFunction, CreateFunction, DropFunction, Name
 from sparkwave.server.reads import execution
@@ -59,7 +60,9 @@ def create_function(session: Session, statement: CreateFunction) -> Result:
             statement.columns,
             statement.is_aggregate,
         )
-        taken = catalog.functions_by_name.get((session.database, schema, function.name, len(function.arguments)))
+        same = _same_name(catalog, function)
+        key = key_of(type_ for _, type_ in function.arguments)
+        taken = next((each for each in same if key_of(type_ for _, type_ in each.arguments) == key), None)
         if taken is not None and not _is_replaced(session, statement, function, taken):
             skipped = [Notice(f'function "{function.name}" already exists, skipping')]
             return Result("CREATE_FUNCTION", notices=skipped if statement.if_not_exists else [])
@@ -68,18 +71,41 @@ def create_function(session: Session, statement: CreateFunction) -> Result:
         if taken is not None:
             replace_function(cursor, replace(function, id=taken.id))
         else:
+            _check_calls(catalog, function, same, statement.name.position)
             add_function(cursor, function)
             grant_first(store, cursor, function.securable, function.database, function.schema)
     return Result("CREATE_FUNCTION")
+
+
+def _same_name(catalog: Catalog, function: Function) -> tuple[Function, ...]:
+    """Return the functions of a function's name and number of arguments in its schema, of which it may be one."""
+    key = function.database, function.schema, function.name, len(function.arguments)
+    return catalog.functions_by_name.get(key, ())
+
+
+def _check_calls(catalog: Catalog, function: Function, same: tuple[Function, ...], position: int) -> None:
+    """Raise Error 2BP01 where what is stored would call a new function instead of one of those of the `same` name."""
+    found = calling_others(catalog, with_function(catalog, function)) if same else []
+    if found:
+        message = f"function {function.signature} would be called instead of {same[0].signature}"
+        if len(same) > 1:
+            message = f"function {function.signature} would be called instead of another one of its name"
+        raise Error(
+            message,
+            errors.DEPENDENT_OBJECTS_STILL_EXIST,
+            detail=f"It would change what is called by {', '.join(found)}.",
+            hint="DROP the dependent objects first, or cast the arguments in their calls.",
+            position=position,
+        )
 
 
 def _is_replaced(session: Session, statement: CreateFunction, function: Function, taken: Function) -> bool:
     """Whether the existing function gets a new body. Raises Error when it can neither be replaced nor kept."""
     if taken.signature != function.signature:
         raise Error(
-            f"another function {function.name} takes {len(function.arguments)} arguments",
+            f"another function {function.name} takes these arguments",
             errors.FEATURE_NOT_SUPPORTED,
-            detail=f"It is {taken.signature}; functions are told apart by the number of their arguments.",
+            detail=f"It is {taken.signature}; text and character varying, and digits, tell no functions apart.",
             position=statement.name.position,
         )
     if not statement.replaces:
@@ -209,14 +235,16 @@ def alter_function(session: Session, statement: AlterFunction) -> Result:
         elif statement.schema is not None and statement.schema != function.schema:
             schema = schema_of_move(session, statement.schema, position).name
             _check_unused(session, function, statement.name)
-            if (function.database, schema, function.name, len(function.arguments)) in catalog.functions_by_name:
+            moved = replace(function, schema=schema)
+            if any(each.signature == moved.signature for each in _same_name(catalog, moved)):
                 message = f'function {function.signature} already exists in schema "{schema}"'
                 raise Error(message, errors.DUPLICATE_FUNCTION, position=position)
             if not function.is_python:  # the functions that it calls are found from its schema
                 made = parse_statement(function.definition)
                 assert isinstance(made, CreateFunction)
                 _check_type(session, made, check_function(made, catalog, Scope(function.database, (schema,))))
-            move_function(cursor, replace(function, schema=schema))
+            _check_calls(catalog, moved, _same_name(catalog, moved), position)
+            move_function(cursor, moved)
     return Result("ALTER_FUNCTION")
 
 
@@ -292,7 +320,8 @@ def find_function(session: Session, name: Name, types: tuple[Type, ...] | None) 
     """
     found = find_functions(session, name)
     if types is not None:
-        found = [function for function in found if tuple(type_ for _, type_ in function.arguments) == types]
+        key = key_of(types)
+        found = [function for function in found if key_of(type_ for _, type_ in function.arguments) == key]
     if len(found) > 1:
         raise Error(
             f'function name "{name}" is not unique',

@@ -11,7 +11,7 @@ from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.translation import DuckDBError, translate
 from sparkwave.catalog.model import Column, Relation, lacks_columns
 from sparkwave.catalog.names import ROW
-from sparkwave.catalog.types import duckdb_type
+from sparkwave.catalog.types import described_type
 from sparkwave.planner.batch.merge import plan_merge, resolve_merged
 from sparkwave.planner.batch.query import Batch, Environment
 from sparkwave.planner.batch.row_structs import aligned
@@ -173,7 +173,7 @@ def insert(session: Session, statement: Insert, oids: tuple[int, ...], values: t
         if planned.types is None:
             describe_with(cursor, batch.draws)
             described = cursor.execute(f"DESCRIBE {batch.sql}", given and dict.fromkeys(given)).fetchall()
-            planned.types = tuple(duckdb_type(type_) for _, type_, *_ in described)
+            planned.types = tuple(described_type(type_) for _, type_, *_ in described)
         width = len(planned.types)
         if width > len(columns):
             raise Error("INSERT has more expressions than target columns", errors.SYNTAX_ERROR)
