@@ -243,6 +243,12 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str]], Error]], ...] = (
         r"Cannot subtract infinite timestamps",
         _says("cannot subtract infinite timestamps", errors.DATETIME_FIELD_OVERFLOW),
     ),
+    (r"Could not convert (?:Month|Day|Interval)\w* to Microseconds", _says(
+        "interval out of range", errors.DATETIME_FIELD_OVERFLOW)),
+    (r"Unrecognized Regex option (?P<option>.)", _says(
+        'invalid regular expression option: "{option}"', errors.INVALID_PARAMETER_VALUE)),
+    (r"Cannot create a string of size", _says(
+        "requested length too large", errors.PROGRAM_LIMIT_EXCEEDED)),
     # Numerics have at most 38 digits here.
     (
         r"Overflow in (HUGEINT \w+|\w+ of DECIMAL)|Needed scale \d+ to accurately represent the multiplication",

@@ -142,7 +142,7 @@ ERRORS = [
     ("CREATE TABLE x (a int, a int)", "42701", 'column "a" specified more than once'),
     ("CREATE TABLE x (a nonsense)", "42704", 'type "nonsense" does not exist'),
     ("CREATE TABLE x (a int, PRIMARY KEY (b))", "42703", 'column "b" named in key does not exist'),
-    ("CREATE TABLE x (a int PRIMARY KEY, b int PRIMARY KEY)", "42611", "multiple primary keys"),
+    ("CREATE TABLE x (a int PRIMARY KEY, b int PRIMARY KEY)", "42P16", "multiple primary keys"),
     ("CREATE TABLE x (_row_id int)", "42611", "_row_id"),
     ("CREATE OR «REPLACE» MATERIALIZED VIEW m AS SELECT k FROM t", "0A000", "OR REPLACE"),
     ("ALTER TABLE t «CLUSTER» ON x", "0A000", "ALTER TABLE is not supported"),

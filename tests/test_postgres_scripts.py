@@ -15,6 +15,7 @@ Connection = psycopg.Connection[Any]
 # Scripts of tests/data, each with the statements whose errors have other words here.
 SCRIPTS: dict[str, tuple[str, ...]] = {
     "like": ("INSERT INTO like_domain VALUES (9)", "INSERT INTO all_of_domain VALUES (9)"),
+    "edges": (),
     "everyday": (),
     "on_commit": (),
     "jsonpath": (),

@@ -810,13 +810,24 @@ def test_rollback_says_what_stays(module_server: Server) -> None:
             (["BEGIN", "INSERT INTO stays VALUES (1)", "COMMIT", "BEGIN", "ROLLBACK"], False),
             (["BEGIN", "INSERT INTO stays VALUES (2)", "ROLLBACK"], True),
             (["INSERT INTO stays VALUES (3)", "ROLLBACK"], False),
+            (["BEGIN", "SAVEPOINT a", "INSERT INTO stays VALUES (5)", "ROLLBACK TO a", "COMMIT"], True),
             (["SET atomic_transactions = on", "BEGIN", "INSERT INTO stays VALUES (4)", "ROLLBACK"], False),
         ]:
             said.clear()
             for statement in statements:
                 own.execute(statement)
             assert [sqlstate for sqlstate, message in said if "undoes nothing" in (message or "")] == ["01000"] * warns
-        assert own.execute("SELECT a FROM stays ORDER BY a").fetchall() == [(1,), (2,), (3,)]
+        assert own.execute("SELECT a FROM stays ORDER BY a").fetchall() == [(1,), (2,), (3,), (5,)]
+
+
+def test_warnings_of_begin_commit_and_rollback(module_server: Server) -> None:
+    said: list[tuple[str | None, str | None]] = []
+    with module_server.connect() as own:
+        own.add_notice_handler(lambda notice: said.append((notice.sqlstate, notice.message_primary)))
+        for statement in ("COMMIT", "BEGIN", "SAVEPOINT a", "RELEASE a", "BEGIN", "ROLLBACK", "ROLLBACK"):
+            own.execute(statement)
+    already, none = "there is already a transaction in progress", "there is no transaction in progress"
+    assert said == [("25P01", none), ("25001", already), ("25P01", none)]
 
 
 # As Grafana finds the schemas that are searched for names.

@@ -115,9 +115,13 @@ FROM pgc._functions;
 CREATE OR REPLACE MACRO pgf._identifiers(s) AS
     list_transform(regexp_extract_all(s, '"(?:[^"]|"")*"|[^".\s]+'),
                    lambda p: if(p LIKE '"%', replace(p[2:-2], '""', '"'), lower(p)));
-CREATE OR REPLACE MACRO pgf.parse_ident(s, strict := true) AS
-    if(s IS NULL OR NOT strict OR regexp_full_match(s, '\s*("(?:[^"]|"")+"|[a-zA-Z_][\w$]*)(\s*\.\s*("(?:[^"]|"")+"|[a-zA-Z_][\w$]*))*\s*'),
-       pgf._identifiers(s), error('string is not a valid identifier: "' || s || '"'));
+-- The name that a text begins with: parts with points between them.
+CREATE OR REPLACE MACRO pgf._leading_name(s) AS regexp_extract(s, replace('^\s*(?:part)(?:\s*\.\s*(?:part))*\s*', 'part',
+    '"(?:[^"]|"")+"|(?:[a-zA-Z_]|[^\x00-\x7F])(?:[\w$]|[^\x00-\x7F])*'));
+CREATE OR REPLACE MACRO pgf._name_of(s, name, strict) AS CASE WHEN s IS NOT NULL AND strict IS NOT NULL THEN
+    if(name = '' OR (strict AND name <> s) OR starts_with(s[length(name) + 1:], '.'),
+       error('string is not a valid identifier: "' || s || '"'), pgf._identifiers(name)) END;
+CREATE OR REPLACE MACRO pgf.parse_ident(s, strict := true) AS pgf._name_of(s, pgf._leading_name(s), strict);
 
 -- The session's database; the server sets the variable when a session uses another one.
 CREATE OR REPLACE MACRO pgf.session_database() AS coalesce(getvariable('database'), 'dev');

@@ -79,10 +79,12 @@ CREATE OR REPLACE MACRO pg.power
 -- Numerics as integers in units of 10^-10: the quotient of two such integers is that of the numerics.
 CREATE OR REPLACE MACRO pg._unscaled(x) AS replace(x::DECIMAL(38,10)::VARCHAR, '.', '')::HUGEINT;
 CREATE OR REPLACE MACRO pg.div(x, y) AS
-    (pg._unscaled(x) // if(y = 0, pg.raise('22012', 'division by zero'), pg._unscaled(y)))::DECIMAL(38,10);
+    (pg._unscaled(x) // if(y = 0 AND x IS NOT NULL, pg.raise('22012', 'division by zero'), pg._unscaled(y)))
+    ::DECIMAL(38,10);
 CREATE OR REPLACE MACRO pg._unscaled_quotient(x) AS replace(x::DECIMAL(38,19)::VARCHAR, '.', '')::HUGEINT;
 CREATE OR REPLACE MACRO pg.div_quotients(x, y) AS
-    (pg._unscaled_quotient(x) // if(y = 0, pg.raise('22012', 'division by zero'), pg._unscaled_quotient(y)))
+    (pg._unscaled_quotient(x)
+     // if(y = 0 AND x IS NOT NULL, pg.raise('22012', 'division by zero'), pg._unscaled_quotient(y)))
     ::DECIMAL(38,10);
 CREATE OR REPLACE MACRO pg._gcd_of_units(x, y) AS
     gcd(replace(x::DECIMAL(38,19)::VARCHAR, '.', '')::HUGEINT, replace(y::DECIMAL(38,19)::VARCHAR, '.', '')::HUGEINT);
@@ -266,13 +268,17 @@ CREATE OR REPLACE MACRO pg.divide_once_by_integer(x, n, s) AS
 -- remainder r within 128 bits: one step for divisors below 10^18, two below 10^28. For larger divisors the digits are a
 -- double's.
 CREATE OR REPLACE MACRO pg._digits_of(x) AS ltrim(replace(x::DECIMAL(38,19)::VARCHAR, '.', ''), '0');
+-- The digits up to the 19th after the point of a numeric that has more before the point than DECIMAL(38,19); NULL for a
+-- float, which longer constants are.
+CREATE OR REPLACE MACRO pg._long_digits_of(x) AS if(contains(x::VARCHAR, 'e'), NULL, ltrim(
+    split_part(x::VARCHAR, '.', 1) || rpad(left(split_part(x::VARCHAR, '.', 2), 19), 19, '0'), '0'));
 CREATE OR REPLACE MACRO pg._zeros_behind(d) AS length(d) - length(rtrim(d, '0'));
-CREATE OR REPLACE MACRO pg._exact_quotient(x, y) AS
+CREATE OR REPLACE MACRO pg._exact_quotient(digits, other_digits) AS
     list_transform(list_transform(list_transform(list_transform(list_transform([{
-        d: pg._digits_of(x), e: pg._digits_of(y)}],
+        d: digits, e: other_digits}],
     lambda _v: {d: _v['d'] || '0', e: _v['e'] || '0', z: least(pg._zeros_behind(_v['d']), pg._zeros_behind(_v['e']))}),
-    lambda _v: {a: ('0' || left(_v['d'], length(_v['d']) - _v['z'] - 1))::HUGEINT, z: _v['z'],
-                b: ('0' || left(_v['e'], length(_v['e']) - _v['z'] - 1))::HUGEINT,
+    lambda _v: {a: try_cast('0' || left(_v['d'], length(_v['d']) - _v['z'] - 1) AS HUGEINT), z: _v['z'],
+                b: try_cast('0' || left(_v['e'], length(_v['e']) - _v['z'] - 1) AS HUGEINT),
                 qw: pg._long_quotient_weight(_v['d'], _v['e'])}),
     lambda _v: {q: _v['a'] // _v['b'], r: _v['a'] % _v['b'], b: _v['b'], p: pg._places(_v['qw'], 19 - _v['z'], 0)}),
     lambda _v: {q: _v['q'], p: _v['p'], f:
@@ -286,8 +292,10 @@ CREATE OR REPLACE MACRO pg._exact_quotient(x, y) AS
                                        ELSE pg._up(_v['f'], pow(10, 20 - _v['p'])::HUGEINT) // 10 END))[1];
 CREATE OR REPLACE MACRO pg.divide_numerics(x, y) AS
     coalesce(sign(x) * sign(y)
-             * pg._exact_quotient(abs(try_cast(x AS DECIMAL(38,19))), abs(try_cast(y AS DECIMAL(38,19)))),
-             (x::DOUBLE / y::DOUBLE)::DECIMAL(38,19));
+             * pg._exact_quotient(pg._digits_of(abs(try_cast(x AS DECIMAL(38,19)))),
+                                  pg._digits_of(abs(try_cast(y AS DECIMAL(38,19))))),
+             sign(x) * sign(y) * pg._exact_quotient(pg._long_digits_of(abs(x)), pg._long_digits_of(abs(y))),
+             format('{:.16g}', x::DOUBLE / y::DOUBLE)::DECIMAL(38,19));
 -- Quotients for views that were planned before the functions above existed.
 CREATE OR REPLACE MACRO pg.divide_integers(x, y) AS
     ((x::HUGEINT * 10000000000000000000 + sign(x)::HUGEINT * (abs(y::HUGEINT) // 2)) // y::HUGEINT)::DECIMAL(38,0)
@@ -346,7 +354,9 @@ CREATE OR REPLACE MACRO pg._places_of(type) AS coalesce(try_cast(regexp_extract(
 CREATE OR REPLACE MACRO pg._nearest_double(x) AS
     if(pg._places_of(typeof(x)) > 12 OR abs(x::DOUBLE) >= 9e15 / 10 ** pg._places_of(typeof(x)), x::VARCHAR::DOUBLE, x::DOUBLE);
 CREATE OR REPLACE MACRO pg._nearest_real(x) AS x::VARCHAR::FLOAT;
-CREATE OR REPLACE MACRO pg.subtract(x DATE, y DATE) AS (x - y)::INTEGER,
+CREATE OR REPLACE MACRO pg._days_between(x, y) AS if((isinf(x) AND y IS NOT NULL) OR (isinf(y) AND x IS NOT NULL),
+    pg.raise('22008', 'cannot subtract infinite dates')::INTEGER, (x - y)::INTEGER);
+CREATE OR REPLACE MACRO pg.subtract(x DATE, y DATE) AS pg._days_between(x, y),
     (x TIME, y TIME) AS to_microseconds(epoch_us(x) - epoch_us(y)), (x, y) AS x - y;
 
 -- The reals and doubles whose shortest digits DuckDB (1.5.5) does not find are printed in Python: reals that are equal to
@@ -1092,7 +1102,7 @@ CREATE OR REPLACE MACRO pg.add_literal
     (x DECIMAL(38,10), y) AS x + y::DECIMAL(38,10), (x, y) AS x + y;
 CREATE OR REPLACE MACRO pg.subtract_literal
     (x INTERVAL, y) AS x - pg._read_interval(y), (x TIMESTAMP, y) AS x - y::TIMESTAMP, (x TIMESTAMPTZ, y) AS x - y::TIMESTAMPTZ,
-    (x DATE, y) AS (x - y::DATE)::INTEGER, (x SMALLINT, y) AS x - y::SMALLINT,
+    (x DATE, y) AS pg._days_between(x, y::DATE), (x SMALLINT, y) AS x - y::SMALLINT,
     (x INTEGER, y) AS x - y::INTEGER, (x BIGINT, y) AS x - y::BIGINT, (x FLOAT, y) AS x - y::FLOAT,
     (x DOUBLE, y) AS x - y::DOUBLE, (x DECIMAL(38,10), y) AS x - y::DECIMAL(38,10), (x, y) AS x - y;
 -- The text of a date or timestamp, or of a time, in the form that DuckDB reads. What is plainly ISO stays. The usual
@@ -1589,8 +1599,8 @@ CREATE OR REPLACE MACRO pg.array_slice(a, l, h) AS
     if(l IS NULL OR h IS NULL, NULL, a[if(l < 1, 1, l):if(h < 1, 0, h)]);
 -- The length of a dimension: that of the first array in it.
 CREATE OR REPLACE MACRO pg._depth(a) AS len(regexp_extract_all(typeof(a), '\[\]'))::INTEGER;
-CREATE OR REPLACE MACRO pg.array_length(a) AS len(a)::INTEGER, (a, n) AS nullif(CASE WHEN n = 1 THEN len(a) WHEN n BETWEEN 2 AND pg._depth(a)
-    THEN json_array_length(to_json(a), '$' || repeat('[0]', n - 1)) END, 0)::INTEGER;
+CREATE OR REPLACE MACRO pg.array_length(a) AS len(a)::INTEGER, (a, n) AS nullif(CASE WHEN n = 1 THEN len(a)
+    WHEN n BETWEEN 2 AND pg._depth(a) THEN json_array_length(to_json(a), '$' || repeat('[0]', least(greatest(n, 1), 9) - 1)) END, 0)::INTEGER;
 CREATE OR REPLACE MACRO pg.array_upper(a, n) AS pg.array_length(a, n);
 CREATE OR REPLACE MACRO pg.array_lower(a, n) AS if(pg.array_length(a, n) > 0, 1, NULL);
 CREATE OR REPLACE MACRO pg._null_count(are_null, is_null) AS len(list_filter(are_null, lambda e: e = is_null))::INTEGER;
@@ -1601,11 +1611,20 @@ CREATE OR REPLACE MACRO pg.array_subscripts
     (a, n) AS list_transform(range(1, pg.array_length(a, n) + 1), lambda i: i::INTEGER),
     (a, n, is_reverse) AS list_transform(range(1, pg.array_length(a, n) + 1), lambda i:
         if(is_reverse, pg.array_length(a, n) + 1 - i, i)::INTEGER);
+-- The end of a series in a select list, whose rows DuckDB makes all at once.
+CREATE OR REPLACE MACRO pg._too_long(way, step) AS if(way / nullif(step, 0) > 1e7, pg.raise_with(
+    '54000', 'series too long', '', 'generate_series in FROM has no limit.'), 0) <> 0;
+CREATE OR REPLACE MACRO pg._end_within(a, b, step) AS if(pg._too_long(b::DOUBLE - a::DOUBLE, step::DOUBLE), NULL, b);
+CREATE OR REPLACE MACRO pg._end_of_times(a, b, step) AS if(pg._too_long(epoch(b) - epoch(a), epoch(step)), NULL, b);
+CREATE OR REPLACE MACRO pg._series_end
+    (a BIGINT, b BIGINT) AS pg._end_within(a, b, 1), (a BIGINT, b BIGINT, step BIGINT) AS pg._end_within(a, b, step),
+    (a TIMESTAMP, b TIMESTAMP, step INTERVAL) AS pg._end_of_times(a, b, step),
+    (a TIMESTAMPTZ, b TIMESTAMPTZ, step INTERVAL) AS pg._end_of_times(a, b, step), (a, b) AS b, (a, b, step) AS b;
 CREATE OR REPLACE MACRO pg.series_of_numerics(a, b, step) AS
     list_transform([{a: a::DECIMAL(38,19), step: if(step = 0, pg.raise('22023', 'step size cannot equal zero'), step)::DECIMAL(38,19),
                      n: (pg._unscaled_quotient(b) - pg._unscaled_quotient(a)) // pg._unscaled_quotient(step),
                      is_empty: if(step > 0, a > b, a < b)}], lambda _v:
-        list_transform(range(0, if(_v['is_empty'], 0, _v['n'] + 1)::BIGINT), lambda i: _v['a'] + pg.multiply_quotients(_v['step'], i)))[1];
+        list_transform(range(0, if(_v['is_empty'] OR pg._too_long(_v['n'], 1), 0, _v['n'] + 1)::BIGINT), lambda i: _v['a'] + pg.multiply_quotients(_v['step'], i)))[1];
 CREATE OR REPLACE MACRO pg.side_by_side(lists, is_all) AS list_transform(
     range(1, if(is_all OR len(lists[1]) = 0, len(lists[1]), if(lists[1] IS NULL, NULL, 1)) + 1), lambda n: list_transform(lists, lambda l: l[n]));
 CREATE OR REPLACE MACRO pg.cardinality(a) AS len(a)::INTEGER;

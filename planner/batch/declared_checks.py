@@ -58,6 +58,17 @@ _OFFSETS = (exp.Lag, exp.Lead, exp.NthValue)
 _LISTS: dict[type[exp.Expr], str] = {
     exp.Array: "ARRAY", exp.Coalesce: "COALESCE", exp.Greatest: "GREATEST", exp.Least: "LEAST", exp.Case: "CASE",
 }  # fmt: skip
+# Functions of the elements of an array of one dimension, with PostgreSQL's errors for any other.
+_NO_SEARCH = "searching for elements in multidimensional arrays is not supported", errors.FEATURE_NOT_SUPPORTED
+_NO_END = "argument must be empty or one-dimensional array", errors.DATA_EXCEPTION
+_OF_ELEMENTS = {
+    "array_position": _NO_SEARCH,
+    "array_positions": _NO_SEARCH,
+    "array_remove": ("removing elements from multidimensional arrays is not supported", errors.FEATURE_NOT_SUPPORTED),
+    "array_replace": ("array_replace of arrays of arrays is not supported", errors.FEATURE_NOT_SUPPORTED),
+    "array_append": _NO_END,
+    "array_prepend": _NO_END,
+}
 _OPERATORS = tuple(kind for kind in (*SPELLINGS, exp.Nullif) if kind not in _OTHERS)
 _KINDS = (
     exp.Cast, *_OPERATORS, *_AGGREGATES, *_OFFSETS, *_LISTS, exp.Anonymous, exp.WithinGroup, exp.GroupConcat,
@@ -182,6 +193,8 @@ def _uses(node: exp.Expr, text: str | None) -> Iterator[_Use]:
             yield _call(node, list(node.iter_expressions()), text, _takes_texts)
         case exp.Anonymous() if (found := called(node)) is not None and found[0] in OF_DOCUMENTS:
             yield _call(node, found[1], text, takes_documents, found[0])
+        case exp.Anonymous() if node.name.lower() in _OF_ELEMENTS:
+            yield _of_elements(node)
         case exp.Anonymous() if node.name.lower() != "every":
             return
         case _ if isinstance(node, (*_AGGREGATES, exp.Anonymous)):
@@ -305,6 +318,16 @@ def _call(
         return Error(message, errors.UNDEFINED_FUNCTION, hint=errors.NO_FUNCTION, position=position_of(node))
 
     return _Use(tuple(map(_argument, arguments)), lambda *types: takes(name, types), refused, name in OF_DOCUMENTS)
+
+
+def _of_elements(node: exp.Anonymous) -> _Use:
+    def fits(*types: Known) -> bool:
+        depths = [0 if type_ is None else type_.dimensions for type_ in types[:2]]
+        return max(depths) < 2 or min(depths) > 0  # elements that are arrays, as in RisingWave
+
+    told, sqlstate = _OF_ELEMENTS[node.name.lower()]
+    arguments = tuple(map(_argument, node.expressions))
+    return _Use(arguments, fits, lambda types, names: Error(told, sqlstate), decides=True)
 
 
 def _takes_each(name: str, types: Sequence[Known]) -> bool:

@@ -211,6 +211,10 @@ def _added(parent: exp.Expr, child: exp.Expr, seen: Seen) -> Known:
     return other
 
 
+def _shifted(parent: exp.Expr, child: exp.Expr, seen: Seen) -> Known:
+    return INTEGER if child is parent.expression else type_of_value(parent.expression)
+
+
 def _joined(parent: exp.Expr, child: exp.Expr, seen: Seen) -> Known:
     other = type_of_value(parent.expression if child is parent.this else parent.this)
     return other if other is not None and (other.dimensions or other.name in ("json", "jsonb", "bytea")) else TEXT
@@ -328,12 +332,13 @@ _RULES: tuple[tuple[tuple[type[exp.Expr], ...], _Rule], ...] = (
     ((exp.Cast,), _cast),
     ((exp.Any, exp.All), _array_beside),
     ((exp.Limit, exp.Offset, exp.Fetch), _fixed(BIGINT)),
+    ((exp.BitwiseLeftShift, exp.BitwiseRightShift), _shifted),
     ((exp.Like, exp.ILike, exp.SimilarTo, exp.Escape, exp.RegexpLike, exp.RegexpILike), _fixed(TEXT)),
     ((exp.JSONExtract, exp.JSONExtractScalar, exp.JSONBExtract, exp.JSONBExtractScalar), _fixed(TEXT)),
     ((exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ), _compared),
     ((exp.Nullif, exp.ArrayContainsAll, exp.ArrayContainedBy, exp.ArrayOverlaps), _compared),
     ((exp.In,), _listed),
-    ((exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod), _added),
+    ((exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor), _added),
     ((exp.DPipe,), _joined),
     ((exp.And, exp.Or, exp.Not, exp.Where, exp.Having, exp.Join), _fixed(BOOLEAN)),
     ((exp.Case, exp.If), _of_case),

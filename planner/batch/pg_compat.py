@@ -218,12 +218,19 @@ def _series(node: exp.ExplodingGenerateSeries, context: Context) -> exp.Expr | N
     """Rewrite `generate_series(..)` in a select list."""
     if isinstance(node.parent, exp.Table | exp.Lateral):
         return None
-    _check_step(node, context)
-    return bigint_as_integer(node) if is_of_integers(node) else with_numeric_series(node)
+    of_integers = is_of_integers(node)
+    _check_series(node, context)
+    return bigint_as_integer(node) if of_integers else with_numeric_series(node)
 
 
-def _check_step(series: exp.Expr, context: Context) -> None:
-    """Let a series in a select list, or the array of one, raise for a step of zero: DuckDB gives no rows for it."""
+def _check_series(series: exp.Expr, context: Context) -> None:
+    """Let a series in a select list, or the array of one, raise for a step of zero: DuckDB gives no rows for it.
+
+    One that is so long that its array would take the server's memory raises, too.
+    """
+    parts = list(series.iter_expressions())
+    if not any(part.is_string for part in parts):
+        series.set("end", ours("_series_end", *(part.copy() for part in parts)))
     step = written = series.args.get("step")
     while isinstance(written, exp.Neg | exp.Cast | exp.Interval | exp.Paren):
         written = written.this
@@ -454,7 +461,7 @@ _RULES: dict[type[exp.Expr], Callable[..., exp.Expr | None]] = {
     exp.Group: _group,
     exp.Unnest: _unnest,
     exp.ExplodingGenerateSeries: _series,
-    exp.GenerateSeries: _check_step,
+    exp.GenerateSeries: _check_series,
     exp.Offset: _offset,
     exp.Lateral: _lateral_function,
     exp.Grouping: _grouping,

@@ -108,6 +108,7 @@ from sparkwave.planner.functions.narrow import narrow_totals
 from sparkwave.planner.functions.operators import check_subscripts, with_document_subscripts
 from sparkwave.planner.functions.range_frames import sort_keys_of_offsets, widened
 from sparkwave.planner.functions.result_types import Known
+from sparkwave.planner.functions.scalar_functions import ours
 from sparkwave.planner.functions.typed import is_quotient, type_of_part, with_written_numerics
 from sparkwave.planner.functions.undefined import check_counts
 from sparkwave.planner.functions.written_json import with_json
@@ -525,6 +526,9 @@ def finished_tree(tree: exp.Expr, environment: Environment, parameters: tuple[Ty
             isinstance(node.expression, exp.Literal) and node.expression.name.strip("0.") != ""
         ):
             return _checked_division(node) if is_strict else _divided_or_null(node)
+        if isinstance(node, exp.NthValue) and is_strict:
+            node.set("offset", _from_one(node.args["offset"]))
+            return node
         number = parameter_number(node)
         if number is None:
             return node
@@ -592,14 +596,42 @@ def _cast_around(type_: Type) -> tuple[str, str]:
     return before, behind
 
 
+# NULL where one of their parts is.
+_STRICT = (
+    exp.Column, exp.Identifier, exp.Literal, exp.Parameter, exp.Paren, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Div,
+    exp.Mod, exp.Cast, exp.DataType, exp.DataTypeParam,
+)  # fmt: skip
+_MOST_COLUMNS = 4
+
+
 def _checked_division(node: exp.Binary) -> exp.Expr:
-    """Return a division that raises an error for zero, as in Postgres; DuckDB gives NULL or infinity."""
-    divisor = node.expression
+    """Return a division that raises an error for zero, as in Postgres; DuckDB gives NULL or infinity.
+
+    A dividend that is NULL raises none, where it is computed from few columns or is one aggregate.
+    """
+    divisor, dividend = node.expression, node.this
+    while isinstance(dividend, exp.Paren | exp.Cast):
+        dividend = dividend.this
     raised = exp.Anonymous(this="error", expressions=[exp.Literal.string("division by zero")])
-    checked = exp.Case().when(exp.EQ(this=divisor.copy(), expression=exp.Literal.number(0)), raised).else_(divisor)
+    is_zero: exp.Expr = exp.EQ(this=divisor.copy(), expression=exp.Literal.number(0))
+    parts: list[exp.Expr] = [dividend] if isinstance(dividend, exp.AggFunc | exp.Null) else []
+    if not parts and all(isinstance(part, _STRICT) for part in dividend.walk()):
+        parts = list(dict.fromkeys(dividend.find_all(exp.Column, exp.Parameter)))
+    for part in parts if len(parts) <= _MOST_COLUMNS else ():
+        is_zero = exp.And(this=is_zero, expression=exp.Not(this=exp.Is(this=part.copy(), expression=exp.null())))
+    checked = exp.Case().when(is_zero, raised).else_(divisor)
     checked.type = divisor.type
     node.set("expression", checked)
     return node
+
+
+def _from_one(offset: exp.Expr) -> exp.Expr:
+    """Return the offset of nth_value with an error for one below 1; DuckDB gives NULL."""
+    if isinstance(offset, exp.Literal) and offset.name.strip("0"):
+        return offset
+    told = "22016", "argument of nth_value must be greater than zero"
+    raised = ours("raise", *map(exp.Literal.string, told))
+    return exp.Case().when(exp.LTE(this=offset.copy(), expression=exp.Literal.number(0)), raised).else_(offset)
 
 
 def _divided_or_null(node: exp.Binary) -> exp.Expr:

@@ -15,7 +15,7 @@ from sparkwave.planner.functions.scalar_functions import duckdb_call, of_each
 from sparkwave.planner.functions.typed import data_type, type_of_part
 from sparkwave.planner.parse.identifiers import folded
 from sparkwave.planner.parse.parameter_runs import parameter_numbers
-from sparkwave.planner.parse.set_returning import ORDINALITY, put_into_from, series_array
+from sparkwave.planner.parse.set_returning import ORDINALITY, ROW_FUNCTIONS, put_into_from, series_array
 
 # The name of an element in expressions over it; lambdas in these have other names.
 _ROW = "_row"
@@ -40,6 +40,8 @@ def expand_around_rows(tree: exp.Expr) -> exp.Expr:
     """
     if tree.find(exp.Explode, exp.ExplodingGenerateSeries) is None:
         return tree
+    for select in tree.find_all(exp.Select):
+        _put_series_into_from(select)
     for item in [item for select in tree.find_all(exp.Select) for item in select.selects]:
         value = item.unalias()
         series = _of_query(value, exp.ExplodingGenerateSeries)
@@ -60,6 +62,32 @@ def expand_around_rows(tree: exp.Expr) -> exp.Expr:
             made = exp.Explode(this=of_each(array, value.copy(), _ROW))
             value.replace(made if isinstance(item, exp.Alias) else exp.alias_(made, name, quoted=True))
     return tree
+
+
+_ROWS_OF_ITS_OWN = ("from_", "joins", "laterals", "group", "having", "distinct", "windows")
+
+
+def _put_series_into_from(select: exp.Select) -> None:
+    """Let a series of constants be one in FROM, where there is none: DuckDB makes its rows one after the other there,
+    but in a select list all of them at once, in memory that it does not count."""
+    sets = [
+        part
+        for item in select.selects
+        for part in item.find_all(*ROW_FUNCTIONS)
+        if part.find_ancestor(exp.Query) is select
+    ]
+    if len(sets) != 1 or any(select.args.get(key) for key in _ROWS_OF_ITS_OWN) or not is_of_integers(sets[0]):
+        return
+    if sets[0].find(exp.Column, exp.Query) or any(part.find(exp.AggFunc, exp.Window) for part in select.selects):
+        return
+    for item in select.selects:
+        if not isinstance(item, exp.Alias):
+            item.replace(exp.alias_(item.copy(), output_name(item), quoted=True))
+    series = next(part for item in select.selects for part in _of_query(item, exp.ExplodingGenerateSeries))
+    number = exp.column("generate_series", table="generate_series")
+    number.type = data_type(INTEGER)
+    series.replace(number)
+    select.set("from_", exp.From(this=exp.Table(this=series)))
 
 
 def _expand_around_series(item: exp.Expr, series: exp.Expr) -> None:

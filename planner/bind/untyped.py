@@ -51,6 +51,8 @@ _PLACES = (
     exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Nullif, exp.In, exp.Between,
     exp.Coalesce, exp.Greatest, exp.Least, exp.Case, exp.If,
 )  # fmt: skip
+_COUNTS = (exp.Limit, exp.Offset, exp.Fetch, exp.BitwiseLeftShift, exp.BitwiseRightShift)
+_BITS = (exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor)
 _FACTORS = (exp.Mul, exp.Div, exp.Mod)
 _OUTPUTS = (exp.Select, exp.Alias, exp.Tuple)
 _SUMS = (exp.Add, exp.Sub)
@@ -139,9 +141,9 @@ def _untyped(tree: exp.Expr, has_checked: bool, has_typed_outputs: bool) -> Iter
         is_assigned = isinstance(parent, exp.EQ) and isinstance(parent.parent, exp.Update)
         is_placed = isinstance(parent, _PLACES) and not is_assigned and (has_checked or _may_be_misread(literal.name))
         is_argument = isinstance(parent, exp.Func | exp.Paren) and not isinstance(parent, exp.Cast)
-        is_summed = isinstance(parent, _SUMS) and _NO_INTEGER.fullmatch(literal.name) is not None
+        is_whole = isinstance(parent, (*_SUMS, *_COUNTS, *_BITS)) and _NO_INTEGER.fullmatch(literal.name) is not None
         is_bytes = isinstance(parent, exp.DPipe) and literal.name.startswith("\\")
-        is_value = is_placed or is_argument or is_summed or is_bytes or isinstance(parent, _FACTORS)
+        is_value = is_placed or is_argument or is_whole or is_bytes or isinstance(parent, _FACTORS)
         if literal.is_string and (is_value or _is_output(literal, has_checked or has_typed_outputs)):
             yield literal
 

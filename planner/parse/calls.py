@@ -163,6 +163,18 @@ def _matches_path(parser: Any, document: Any) -> exp.Expr:
     return call
 
 
+def _arrow(build: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a parser of `->` or `->>` that keeps a number with a fraction, of which sqlglot makes a key."""
+
+    def built(parser: Any, document: Any, path: Any) -> Any:
+        found = build(parser, document, path)
+        if isinstance(path, exp.Literal) and not path.is_string and not path.is_int:
+            found.set("expression", path)
+        return found
+
+    return built
+
+
 # Functions of any number of arguments.
 _VARIADIC = frozenset({
     "concat", "concat_ws", "format", "num_nulls", "num_nonnulls",
@@ -356,6 +368,10 @@ class CallParser(StrictParser):
         body = self._parse_disjunction() if self._match(TokenType.PIPE) else None
         return element_lambda(parameters, body, number) if parameters and body else self._stop()
 
+    JSON_OPERATORS: ClassVar = {
+        token: _arrow(build) if token in (TokenType.ARROW, TokenType.DARROW) else build
+        for token, build in StrictParser.JSON_OPERATORS.items()
+    }
     RANGE_PARSERS: ClassVar = {
         **StrictParser.RANGE_PARSERS,
         TokenType.AT_QMARK: _has_path,

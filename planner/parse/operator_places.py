@@ -33,6 +33,8 @@ def operator_position(node: exp.Expr, text: str | None) -> int | None:
     if text is None or written is None:
         return None
     parts = [part for part in node.iter_expressions() if _starts(part)]
+    if not parts:
+        return None
     first, rest = (parts[0], parts[1:]) if isinstance(node.this, exp.Expr) and not _is_unary(node) else (None, parts)
     after = (
         max((part.meta["end"] for part in first.find_all(exp.Expr) if "end" in part.meta), default=-1) if first else -1

@@ -203,7 +203,7 @@ def _columns(added: _Additions, name: Name, included: Sequence[str] = ()) -> Cre
         elif isinstance(part, exp.ColumnDef):
             column, is_key = column_definition(part, identities, name.name)
             if key and is_key:
-                raise Error("multiple primary keys are not allowed", errors.INVALID_COLUMN_DEFINITION)
+                raise several_keys(name.name)
             columns.append(column)
             checks += column.checks
             keys += column.keys
@@ -211,7 +211,7 @@ def _columns(added: _Additions, name: Name, included: Sequence[str] = ()) -> Cre
             key_name = _key_name(part) if is_key else key_name
         elif isinstance(part, exp.PrimaryKey):
             if key:
-                raise Error("multiple primary keys are not allowed", errors.INVALID_COLUMN_DEFINITION)
+                raise several_keys(name.name)
             key, key_name = [folded(identifier) for identifier in part.find_all(exp.Identifier)], name_
         elif isinstance(part, exp.LikeProperty):
             likes.append(_like(part, len(columns), added.sql))
@@ -374,10 +374,19 @@ def shown_default(interval: exp.Expr) -> str:
     return exp.Literal.string(re.sub(r"\b0 (?:months|days|microseconds) ?", "", interval.name).strip() or "0").sql()
 
 
+def several_keys(table: str) -> Error:
+    """Return the error for a second primary key."""
+    return Error(f'multiple primary keys for table "{table}" are not allowed', errors.INVALID_TABLE_DEFINITION)
+
+
 def default_text(value: exp.Expr) -> str | None:
     """Return the text of an expression without inputs. Raises Error 0A000 for a column or a query in it, 42803."""
     for part in value.find_all(exp.Column, exp.Query, exp.Parameter):
-        raise unsupported(f"{part.sql(dialect='postgres')} in a DEFAULT expression", part)
+        what = "column reference" if isinstance(part, exp.Column) else "subquery"
+        if isinstance(part, exp.Parameter):
+            raise unsupported(f"{part.sql(dialect='postgres')} in a DEFAULT expression", part)
+        message = f"cannot use {what} in DEFAULT expression"
+        raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=position_of(part))
     if value.find(exp.AggFunc, exp.Window):
         raise Error("aggregate functions are not allowed in DEFAULT expressions", errors.GROUPING_ERROR)
     written = value.transform(_as_called)

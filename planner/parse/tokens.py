@@ -29,9 +29,24 @@ def tokenize(sql: str) -> list[Token]:
     try:
         return _Tokenizer().tokenize(sql)
     except TokenError as error:
-        raise Error(
-            "unterminated quoted string or comment", errors.SYNTAX_ERROR, position=max(len(sql.rstrip()), 1)
-        ) from error
+        raise _unterminated(sql, str(error.__cause__)) from error
+
+
+_MISSING = re.compile(r"Missing (?P<mark>\S+) from \d+:(?P<start>\d+)")
+
+
+def _unterminated(sql: str, message: str) -> Error:
+    """Return the error for a text whose last token has no end, from the tokenizer's message about it."""
+    found = _MISSING.match(message)
+    start = int(found["start"]) if found is not None else sql.rfind("/*")
+    kind = "/* comment" if found is None else _UNTERMINATED.get(found["mark"], "dollar-quoted string")
+    if start < 0 or (found is None and not sql.startswith("/*", start)):
+        return Error("unterminated quoted string or comment", errors.SYNTAX_ERROR, position=max(len(sql.rstrip()), 1))
+    told = f'unterminated {kind} at or near "{sql[start:]}"'
+    return Error(told, errors.SYNTAX_ERROR, position=start + 1)
+
+
+_UNTERMINATED = {"'": "quoted string", '"': "quoted identifier"}
 
 
 _COMMENT_MARK = re.compile(r"/\*|\*/")

@@ -117,7 +117,7 @@ def _set_sequences(session: Session, draws: Draws, rows: pa.Table) -> None:
         for number in rows.column(setting.output).drop_null().to_pylist():
             session.context.sequence_numbers.set(setting.sequence, Position(number, setting.is_called))
             if setting.is_called:
-                session.numbers.by_id[setting.sequence] = number
+                session.numbers.set(setting.sequence, number)
 
 
 def run_indexed(
@@ -167,7 +167,7 @@ def drawing(session: Session, cursor: Cursor, draws: Draws) -> Iterator[None]:
         raise Error(message, errors.READ_ONLY_TRANSACTION)
     catalog = session.context.store.catalog
     for id_ in (*draws.lasts, *((None,) if draws.reads_last_of_all else ())):
-        last = session.numbers.by_id.get(id_)
+        last = session.numbers.of(id_)
         if last is None:
             what = "lastval" if id_ is None else f'currval of sequence "{catalog.by_id[id_].name}"'
             raise Error(f"{what} is not yet defined in this session", errors.NOT_IN_PREREQUISITE_STATE)

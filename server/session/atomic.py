@@ -143,6 +143,16 @@ def check_failed(session: Session, statement: Statement) -> None:
         raise Error(message, errors.IN_FAILED_TRANSACTION)
 
 
+ALREADY = Notice("there is already a transaction in progress", "WARNING", errors.ACTIVE_TRANSACTION)
+NONE = Notice("there is no transaction in progress", "WARNING", errors.NO_ACTIVE_TRANSACTION)
+
+
+def no_block(statement: Transaction) -> Error:
+    """Return the error for a statement about savepoints outside a block."""
+    what = f"{statement.action.upper()}{' SAVEPOINT' if statement.action != 'savepoint' else ''}"
+    return Error(f"{what} can only be used in transaction blocks", errors.NO_ACTIVE_TRANSACTION)
+
+
 def transaction(session: Session, statement: Transaction) -> Result:
     """Run a transaction statement (BEGIN, COMMIT, SAVEPOINT, ...) in atomic mode. Raises Error 40001, 25P01, 3B001."""
     block = session.transaction.block
@@ -153,17 +163,14 @@ def transaction(session: Session, statement: Transaction) -> Result:
             if statement.read_only is not None:
                 session.transaction.may_write = not statement.read_only
             if already:
-                message = "there is already a transaction in progress"
-                return Result(statement.tag, notices=[Notice(message, "WARNING", errors.ACTIVE_TRANSACTION)])
+                return Result(statement.tag, notices=[ALREADY])
         case "set" if block is not None and statement.read_only is not None:
             session.transaction.may_write = not statement.read_only
         case "commit" | "rollback":
             return _end(session, statement)
         case "savepoint" | "release" | "rollback to":
             if block is None or block.is_implicit:
-                what = f"{statement.action.upper()}{' SAVEPOINT' if statement.action != 'savepoint' else ''}"
-                message = f"{what} can only be used in transaction blocks"
-                raise Error(message, errors.NO_ACTIVE_TRANSACTION)
+                raise no_block(statement)
             _savepoint(session, block, statement)
     return Result(statement.tag)
 
@@ -210,8 +217,7 @@ def _restore(session: Session, mark: Mark) -> None:
 def _end(session: Session, statement: Transaction) -> Result:
     block = session.transaction.block
     if block is None:
-        message = "there is no transaction in progress"
-        return Result(statement.tag, notices=[Notice(message, "WARNING", errors.NO_ACTIVE_TRANSACTION)])
+        return Result(statement.tag, notices=[NONE])
     may_write, commits = session.transaction.may_write, statement.action == "commit" and not block.has_failed
     if commits:
         commit(session)

@@ -6,16 +6,27 @@ from collections.abc import Mapping
 
 
 class LastNumbers:
-    """`by_id` has the last number of each sequence by its id; None: the last number of any sequence."""
+    """The last number of each sequence by its id, and which sequence the session has drawn from last."""
 
     def __init__(self) -> None:
-        self.by_id: dict[int | None, int] = {}
+        self._by_id: dict[int, int] = {}
+        self._drawn: int | None = None
 
-    def note(self, last: Mapping[int, int]) -> None:
-        """Keep the last number that a statement has taken of each sequence, by id."""
-        for id_, number in last.items():
-            self.by_id[id_] = self.by_id[None] = number
+    def of(self, sequence: int | None) -> int | None:
+        """Return the last number of a sequence, for None of the one that was drawn from last; None if there is none."""
+        id_ = self._drawn if sequence is None else sequence
+        return None if id_ is None else self._by_id.get(id_)
+
+    def note(self, drawn: Mapping[int, int]) -> None:
+        """Keep the last number that a statement has drawn of each sequence, by id, the latest last."""
+        for id_, number in drawn.items():
+            self._by_id[id_], self._drawn = number, id_
+
+    def set(self, sequence: int, number: int) -> None:
+        """Keep the number that a sequence was set to."""
+        self._by_id[sequence] = number
 
     def forget(self) -> None:
         """Forget all numbers (DISCARD SEQUENCES)."""
-        self.by_id.clear()
+        self._by_id.clear()
+        self._drawn = None

@@ -43,10 +43,14 @@ def _show_modes(session: Session, statement: Transaction) -> None:
 
 
 def _transaction(session: Session, statement: Transaction) -> Result:
+    """Run a transaction statement where each statement commits by itself. Raises Error 25P01."""
+    in_block = session.names.in_block
+    undone = [_STAYS] if session.transaction.has_committed else []
     match statement.action:
         case "begin":
             session.names.in_block = True
             _set_mode(session, statement.read_only)
+            return Result(statement.tag, notices=[atomic.ALREADY] if in_block else [])
         case "set" if session.names.in_block and statement.read_only is not None:
             _set_mode(session, statement.read_only)
         case "commit":
@@ -55,12 +59,16 @@ def _transaction(session: Session, statement: Transaction) -> Result:
             finally:
                 session.transaction.unpin()
                 session.end_block()
+            return Result(statement.tag, notices=[] if in_block else [atomic.NONE])
         case "rollback":
-            notices = [_STAYS] if session.transaction.has_committed else []
             session.names.rollback()
             session.transaction.unpin()
             session.end_block()
-            return Result(statement.tag, notices=notices)
+            return Result(statement.tag, notices=undone if in_block else [atomic.NONE])
+        case "savepoint" | "release" | "rollback to":
+            if not in_block:
+                raise atomic.no_block(statement)
+            return Result(statement.tag, notices=undone if statement.action == "rollback to" else [])
     return Result(statement.tag)
 
 
