@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import os
 import pwd
 import shutil
@@ -34,13 +36,10 @@ class Postgres:
             if not shutil.which("setpriv") or _USER not in {entry.pw_name for entry in pwd.getpwall()}:
                 pytest.skip(f"PostgreSQL does not run as root, and there is no user {_USER} or no setpriv")
             self._as_other = ["setpriv", f"--reuid={_USER}", f"--regid={_USER}", "--clear-groups"]
-        # Not below pytest's directory, which only its own user may look into.
-        self.directory = directory = Path(tempfile.mkdtemp(prefix="sparkwave-postgres-"))
-        if self._as_other:
-            shutil.chown(directory, _USER, _USER)
+        as_other = tuple(self._as_other)
+        self.directory = directory = _directory(as_other)
         data = directory / "pg"
-        options = ["-D", str(data), "-U", "root", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync"]
-        self._run([str(binaries[-1] / "initdb"), *options], directory)
+        _run([*as_other, "cp", "-r", str(_new_data(binaries[-1], as_other)), str(data)], directory)
         settings = [
             f"port={self.port}",
             "listen_addresses=127.0.0.1",
@@ -63,13 +62,6 @@ class Postgres:
         if not wait_until(self._is_ready, timeout=60):
             self.stop()
             raise RuntimeError("PostgreSQL was not ready within 60 s")
-        with self.connect("postgres") as connection:
-            connection.execute("CREATE DATABASE dev")
-
-    def _run(self, command: list[str], directory: Path) -> None:
-        done = subprocess.run([*self._as_other, *command], cwd=directory, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise RuntimeError(f"{command[0]} failed:\n{done.stdout}{done.stderr}")
 
     def _is_ready(self) -> bool:
         try:
@@ -90,6 +82,33 @@ class Postgres:
         self.process.kill()
         self.process.wait(30)
         shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def _directory(as_other: tuple[str, ...]) -> Path:
+    """A directory of PostgreSQL's user; not below pytest's directory, which only its own user may look into."""
+    directory = Path(tempfile.mkdtemp(prefix="sparkwave-postgres-"))
+    if as_other:
+        shutil.chown(directory, _USER, _USER)
+    return directory
+
+
+@functools.cache
+def _new_data(binaries: Path, as_other: tuple[str, ...]) -> Path:
+    """A new data directory with the user and the database, made once and copied for each server."""
+    directory = _directory(as_other)
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    data = directory / "pg"
+    options = ["-D", str(data), "-U", "root", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync"]
+    _run([*as_other, str(binaries / "initdb"), *options], directory)
+    single = [str(binaries / "postgres"), "--single", "-D", str(data), "-c", "fsync=off", "postgres"]
+    _run([*as_other, *single], directory, "CREATE DATABASE dev\n")
+    return data
+
+
+def _run(command: list[str], directory: Path, stdin: str = "") -> None:
+    done = subprocess.run(command, cwd=directory, input=stdin, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)} failed:\n{done.stdout}{done.stderr}")
 
 
 class PostgresCatalogs:
