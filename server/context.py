@@ -128,16 +128,18 @@ class Context:
 
 
 class SystemViews:
-    """The system catalogs, updated when a query reads them."""
+    """The system catalogs, whose copies are made and updated when a query reads them."""
 
     def __init__(self, store: Store, backends: Backends) -> None:
         self._store = store
         self._cursor: Cursor = store.lake.cursor()
         system_views.define_python_functions(self._cursor, backends.signal)
         self._lock = RankedLock(Rank.SYSTEM_VIEWS)
-        self._version = store.version
+        self._version: int | None = None  # of the copies; None before the first
         system_views.install(self._cursor, store.lake.read_only)
         self._columns = system_views.columns(self._cursor)
+        if any(relation.expressions for relation in store.catalog.relations):
+            self.refresh()  # such an expression may call a function that reads a copy, and no query's text tells
 
     def columns(self, schema: str, name: str) -> Mapping[str, Type]:
         """Return the columns of a system relation; none for an unknown one."""
@@ -146,10 +148,16 @@ class SystemViews:
     def refresh(self) -> None:
         """Apply the catalog's changes since the last refresh."""
         with self._lock:
-            if self._version != self._store.version:
-                version = self._store.version
-                system_views.refresh(self._cursor, self._store.changed_since(self._version))
+            version, known = self._store.version, self._version
+            if version != known:
+                changed = None if known is None else self._store.changed_since(known)
+                system_views.refresh(self._cursor, changed)
                 self._version = version
+
+    def cursor(self) -> Cursor:
+        """Return a new cursor that sees the system catalogs with the catalog's changes."""
+        self.refresh()
+        return self._store.lake.cursor()
 
 
 def open_context(config: Config, parameters: dict[str, str], lease: Lease | None = None) -> Context:

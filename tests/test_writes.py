@@ -255,3 +255,30 @@ def test_privileges_of_writes_that_return(module_server: Server, tables: Connect
         tables.execute("GRANT SELECT ON stock TO writer")
         assert rows(writer, "DELETE FROM stock WHERE id = 70 RETURNING id") == [(70,)]
         assert refused(writer, "TRUNCATE news").sqlstate == "42501"
+
+
+def test_writes_read_the_system_catalogs_as_they_are_now(connection: psycopg.Connection[Any]) -> None:
+    """Also the parts that show the running server, and the expressions stored with tables."""
+    connection.execute("CREATE TABLE seen (id bigint PRIMARY KEY, name varchar)")
+    connection.execute("CREATE TABLE new_one (a int)")
+    connection.execute("INSERT INTO seen SELECT oid::bigint, relname FROM pg_class WHERE relname = 'new_one'")
+    assert rows(connection, "SELECT name FROM seen WHERE id = 'new_one'::regclass::bigint") == [("new_one",)]
+    connection.execute("CREATE TABLE new_two (a int)")
+    connection.execute("INSERT INTO seen VALUES ('new_two'::regclass::bigint, 'two')")
+    connection.execute("CREATE TABLE new_three (a int)")
+    connection.execute("UPDATE seen SET name = 'new_three'::regclass::text WHERE name = 'two'")
+    assert rows(connection, "SELECT name FROM seen ORDER BY 1") == [("new_one",), ("new_three",)]
+    connection.execute("ALTER TABLE new_three RENAME TO new_four")
+    connection.execute("DELETE FROM seen WHERE EXISTS (SELECT 1 FROM pg_class WHERE relname = 'new_four')")
+    connection.execute("INSERT INTO seen SELECT pid, datname FROM pg_stat_activity WHERE pid = pg_backend_pid()")
+    assert rows(connection, "SELECT id, name FROM seen") == [(connection.info.backend_pid, "dev")]
+    connection.execute("CREATE TABLE new_five (a int)")
+    connection.execute(
+        "CREATE TABLE kept (a int, b int DEFAULT 'new_five'::regclass::int, CHECK (a <> 'kept'::regclass::int))"
+    )
+    connection.execute("CREATE TABLE new_six (a int)")
+    connection.execute(
+        "MERGE INTO seen USING (SELECT 'new_six'::regclass::bigint AS o) AS s ON seen.id = s.o "
+        "WHEN NOT MATCHED THEN INSERT VALUES (s.o, 'six')"
+    )
+    assert rows(connection, "SELECT count(*) FROM seen WHERE id = 'new_six'::regclass::bigint") == [(1,)]

@@ -175,14 +175,16 @@ def define_python_functions(cursor: Cursor, signal: Callable[[str, int, str], bo
 
 
 def install(cursor: Cursor, is_standby: bool = False) -> None:
-    """Create the system catalogs, or creates them again. Call it once when the lake is open and not yet in use."""
+    """Create the system catalogs, or create them again, without the copies: call `refresh` before a query reads them.
+
+    Call it once when the lake is open and not yet in use.
+    """
     schemas = ("pgc", "pgf")
     cursor.execute("; ".join(f"CREATE SCHEMA IF NOT EXISTS {COPIES}.{schema}" for schema in schemas))
     _execute(cursor, f"CREATE OR REPLACE TABLE pgc._server AS SELECT {is_standby} AS __is_standby")
     fixed = _fixed_tables()
     path = path_of((*map(_qualified, (fixed, *_SCRIPTS.values())), *MIGRATIONS))
     open_definitions(cursor, path, lambda: _define(cursor, fixed))
-    refresh(cursor)
 
 
 def _define(cursor: Cursor, fixed: str) -> None:

@@ -68,14 +68,11 @@ def query(
     With `keeps`, the query's snapshot stays pinned until the client has read the rows. `columns` are the query's
     columns if known, `oldest` is the oldest snapshot that the query names.
     """
-    if batch.reads_system:
-        session.context.system_views.refresh()
     cursor = session.cursor()
     kept = session.context.lake.pin(oldest) if keeps else None
     try:
         with session.interrupting(cursor, batch.sql):
-            if batch.reads_system:
-                _set_variables(session, cursor, batch.sql)
+            show_system(session, cursor, batch)
             bound = given(cursor, batch, values)
             sql = batch.sql
             with drawing(session, cursor, batch.draws):
@@ -199,6 +196,13 @@ def run_again(cursor: Cursor, sql: str, values: list[object] | dict[str, object]
     return cursor.to_arrow_reader(BATCH_ROWS)
 
 
+def show_system(session: Session, cursor: Cursor, batch: Batch) -> None:
+    """Let a cursor see the system catalogs as they are now, if a query reads them."""
+    if batch.reads_system:
+        session.context.system_views.refresh()
+        _set_variables(session, cursor, batch.sql)
+
+
 def _set_variables(session: Session, cursor: Cursor, sql: str) -> None:
     """Set the DuckDB variables of the live system catalogs, about this and other sessions."""
     if session.database != DEFAULT_DATABASE:
@@ -219,6 +223,8 @@ def describe(session: Session, plan: Plan) -> tuple[ResultColumn, ...]:
 
 def describe_batch(session: Session, batch: Batch) -> tuple[ResultColumn, ...]:
     """Return the columns of a query without running it."""
+    if batch.reads_system:
+        session.context.system_views.refresh()
     cursor = session.context.lake.cursor()
     describe_with(cursor, batch.draws)
     samples = tuple(map(_sample, batch.parameters))

@@ -160,6 +160,7 @@ def _duckdb_plan(session: Session, batch: Batch, options: ExplainOptions) -> lis
         raise Error("EXPLAIN ANALYZE of a query with parameters is not supported", errors.FEATURE_NOT_SUPPORTED)
     cursor = session.context.lake.cursor()
     with session.interrupting(cursor):
+        execution.show_system(session, cursor, batch)
         describe_with(cursor, batch.draws)
         found = json.loads(_explained(cursor, "ANALYZE, ", batch)) if options.analyze else {}
         if "children" in found:

@@ -80,6 +80,7 @@ from sparkwave.planner.statements import (
     SetType,
     SetWatermark,
 )
+from sparkwave.server.reads import execution
 from sparkwave.server.session.session import Session
 from sparkwave.server.statements.alter_constraints import (
     add_check,
@@ -328,6 +329,7 @@ def _stored_value(change: _Change, column: Column) -> str | None:
 def _evaluated(change: _Change, column: Column) -> str | None:
     with contextlib.closing(change.session.cursor()) as cursor:
         batch = default_batch(column, change.session.environment)
+        execution.show_system(change.session, cursor, batch)
         describe_with(cursor, batch.draws)
         row = cursor.execute(f"SELECT CAST({batch.sql} AS VARCHAR)").fetchone()
     return row[0] if row else None

@@ -263,7 +263,7 @@ def _secrets(session: Session, statement: Show) -> _Rows:
 def _connections(session: Session, statement: Show) -> _Rows:
     """The connections with their types and options, as rw_connections has them."""
     found = connections_in(session, (statement.schema,) if statement.schema else session.scope.path)
-    with closing(session.context.lake.cursor()) as cursor:
+    with closing(session.context.system_views.cursor()) as cursor:
         rows = cursor.execute("SELECT id, connection_params FROM memory.rwc._connection_params").fetchall()
     shown = dict(rows)
     return [(each.name, f"CONNECTION_TYPE_{each.kind.upper()}", shown.get(each.id)) for each in found]

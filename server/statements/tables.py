@@ -15,7 +15,7 @@ from sparkwave.catalog.relation_details import NO_CONSTRAINTS, Check, Constraint
 from sparkwave.catalog.stores.relation_store import already_exists, create_relation
 from sparkwave.catalog.stores.source_store import add_source
 from sparkwave.catalog.types import column_type_of, duckdb_type
-from sparkwave.planner.batch.query import plan_query
+from sparkwave.planner.batch.query import Batch, plan_query
 from sparkwave.planner.batch.values import condition_text, default_batch, generated_value
 from sparkwave.planner.definitions.counting import draws
 from sparkwave.planner.definitions.table_definition import table_text, with_parents
@@ -130,12 +130,13 @@ def try_expressions(session: Session, columns: tuple[Column, ...], checks: tuple
     for column in columns:
         if column.default is not None:
             batch = default_batch(column, session.environment)
+            execution.show_system(session, cursor, batch)
             describe_with(cursor, batch.draws)
             cursor.execute(f"SELECT {batch.sql}")
         if column.generated is not None:
-            cursor.execute(
-                f"SELECT {generated_value(column, columns, session.environment)} FROM (SELECT {rows}) AS stored"
-            )
+            value = generated_value(column, columns, session.environment)
+            execution.show_system(session, cursor, Batch(value, ()))
+            cursor.execute(f"SELECT {value} FROM (SELECT {rows}) AS stored")
     for check in checks:
         try_check(session, cursor, check, columns, f"(SELECT {rows}) AS stored")
 
@@ -145,6 +146,7 @@ def try_check(session: Session, cursor: Cursor, check: Check, columns: tuple[Col
     if draws(check.condition):
         raise Error("nextval in a check constraint is not supported", errors.FEATURE_NOT_SUPPORTED)
     condition = condition_text(check.condition, columns, session.environment)
+    execution.show_system(session, cursor, Batch(condition, ()))
     [(_, found, *_)] = cursor.execute(f"DESCRIBE SELECT {condition} FROM {rows}").fetchall()
     if found != "BOOLEAN":
         message = f"argument of CHECK must be type boolean, not type {duckdb_type(found)}"

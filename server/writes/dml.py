@@ -169,6 +169,7 @@ def insert(session: Session, statement: Insert, oids: tuple[int, ...], values: t
     batch = planned.batch
     cursor = session.cursor()
     with session.interrupting(cursor, batch.sql):
+        execution.show_system(session, cursor, batch)
         given = bindings(cursor, batch.sql, values)
         if planned.types is None:
             describe_with(cursor, batch.draws)
@@ -231,6 +232,7 @@ def _change(
     batch = planned.batch
     cursor = session.cursor()
     with session.interrupting(cursor, batch.sql):
+        execution.show_system(session, cursor, batch)
         given = bindings(cursor, batch.sql, values)
         returned: tuple[ResultColumn, ...] = ()
         pace(session, target, 0)
@@ -302,6 +304,7 @@ def _keep_returned(
     if not statement.returning:
         return ()
     returned = plan_returning(statement, target, session.environment, batch.parameters, is_staged=True)
+    execution.show_system(session, cursor, returned)
     given = bindings(cursor, returned.sql, values)
     with execution.drawing(session, cursor, returned.draws):
         described = cursor.execute(f"DESCRIBE {returned.sql}", given and dict.fromkeys(given)).fetchall()

@@ -48,6 +48,7 @@ def upsert(
             "values.",
         )
     batch = plan_upsert(statement, target, session.environment, parameters)
+    execution.show_system(session, cursor, batch)
     given = bindings(cursor, batch.sql, values)
     with execution.drawing(session, cursor, batch.draws):
         cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE {CHANGED} AS {batch.sql}", given)

@@ -243,8 +243,7 @@ def change_places(
 
 def stage_query(session: Session, cursor: Cursor, target: Relation, batch: Batch, with_rows: bool) -> None:
     """Run a query and stage its rows for a table that is created afterwards."""
-    if batch.reads_system:
-        session.context.system_views.refresh()
+    execution.show_system(session, cursor, batch)
     create_staging(cursor, target)
     if with_rows:
         with execution.drawing(session, cursor, batch.draws):
