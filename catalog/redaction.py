@@ -25,6 +25,7 @@ _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 _BARE = re.compile(r"""(?![\s$'"({]|secret\s)[^\s,;)'"&}]++""", re.IGNORECASE)
 _EQUALS = re.compile(r"=>?|:")
 _BLANK = re.compile(r"\s*+")
+_COMMENT_MARK = re.compile(r"/\*|\*/")
 
 # An option's name may contain dashes, but a comment may follow it.
 _CHARACTER = r"(?:[\w.]|-(?!-))"
@@ -59,7 +60,8 @@ class _Redaction:
         self._done: list[str] = []  # the output for the text up to `_at`
         self._at = 0
         self._skipped: dict[int, int] = {}
-        self._ends = {"*/": (0, -1), "\n": (0, -1)}  # a position, and the next mark from there on
+        self._line_end = (0, -1)  # a position, and the next end of a line from there on
+        self._comments: dict[int, int] | None = None  # the end of each comment by its beginning, once they are known
         self._in_secret = False  # after SECRET and before its literal
         self._in_parentheses = False
 
@@ -135,12 +137,27 @@ class _Redaction:
 
     def _comment_end(self, start: int) -> int | None:
         """The end of the comment that begins here; None if none begins, or if it has no end."""
-        end = {"/*": "*/", "--": "\n"}.get(self._text[start : start + 2])
-        if end is None:
+        if self._text.startswith("/*", start):
+            if self._comments is None:
+                self._comments = _comments(self._text)
+            return self._comments.get(start)
+        if not self._text.startswith("--", start):
             return None
-        asked, place = self._ends[end]
+        asked, place = self._line_end
         if not asked <= start <= place:
-            place = self._text.find(end, start + 2)
+            place = self._text.find("\n", start + 2)
             place = len(self._text) if place < 0 else place
-            self._ends[end] = start, place
-        return place + len(end) if place < len(self._text) else None
+            self._line_end = start, place
+        return place + 1 if place < len(self._text) else None
+
+
+def _comments(text: str) -> dict[int, int]:
+    """The end of each comment that has one, by its beginning; comments contain comments, as in PostgreSQL."""
+    ends: dict[int, int] = {}
+    begun: list[int] = []
+    for mark in _COMMENT_MARK.finditer(text):
+        if mark[0] == "/*":
+            begun.append(mark.start())
+        elif begun:
+            ends[begun.pop()] = mark.end()
+    return ends

@@ -206,6 +206,11 @@ def test_the_key(tmp_path: Path) -> None:
         ("a (properties.sasl.password = E'x')", "a (properties.sasl.password = '***')"),
         ("ALTER USER a PASSWORD--why\n'x'", "ALTER USER a PASSWORD--why\n'***'"),
         ("a (password /* 'of' */ = /**/ 'x'; b)", "a (password /* 'of' */ = /**/ '***'; b)"),
+        ("a (password /* a /* 'b' */ c */ = /*/**/*/ 'x')", "a (password /* a /* 'b' */ c */ = /*/**/*/ '***')"),
+        (
+            "ALTER USER a PASSWORD /* not /* 'this' */ one */ 'x'",
+            "ALTER USER a PASSWORD /* not /* 'this' */ one */ '***'",
+        ),
         ("password = /*x", "password = ***"),
         (
             "CREATE SECRET s WITH (a = 'b;c') AS 'x'; SELECT 'y' AS 'z'",
@@ -228,7 +233,8 @@ def test_options_that_are_secrets() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "'{}'", "password ", "password/*", "/*password ", "password --", "password /**/ ", "secret ", "secret (",
+        "'{}'", "password ", "password/*", "/*password ", "password --", "password /**/ ", "password /*/**/",
+        "/* password */ ", "secret ", "secret (",
         "a.a.", "secret as ", "a://", "a://b:", "$a$", "passwordpassword", "password $a$ ", "''a", "password = ''a",
         '"password"', "password = ",
     ],
