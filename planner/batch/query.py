@@ -109,7 +109,7 @@ from sparkwave.planner.functions.operators import check_subscripts, with_documen
 from sparkwave.planner.functions.range_frames import sort_keys_of_offsets, widened
 from sparkwave.planner.functions.result_types import Known
 from sparkwave.planner.functions.scalar_functions import ours
-from sparkwave.planner.functions.typed import is_quotient, type_of_part, with_written_numerics
+from sparkwave.planner.functions.typed import is_quotient, stored_value, type_of_part, with_written_numerics
 from sparkwave.planner.functions.undefined import check_counts
 from sparkwave.planner.functions.written_json import with_json
 from sparkwave.planner.parse.calls import CAST_POSITION
@@ -888,12 +888,12 @@ def _stored_values(relation: Relation, table: exp.Table) -> exp.Subquery:
 
 def _stored_column(column: Column) -> exp.Expr:
     """Return a column of a lake table, under its name."""
+    stored = exp.column(exp.to_identifier(column.lake_name, quoted=True))
     if not column.type.is_read_as_stored:
-        value = sqlglot.parse_one(column.from_lake, read="duckdb")
+        value = stored_value(column.type, stored)
         if isinstance(value, exp.Cast):
             value.this.type = exp.DataType.build(column.type.in_lake(), dialect="duckdb")
         return exp.alias_(value, column.name, quoted=True)
-    stored = exp.column(exp.to_identifier(column.lake_name, quoted=True))
     return stored if column.lake_name == column.name else exp.alias_(stored, column.name, quoted=True)
 
 

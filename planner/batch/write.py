@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-import sqlglot
 from sqlglot import exp
 
 from sparkwave.catalog import errors
@@ -60,7 +59,7 @@ from sparkwave.planner.bind.binder import data_type, resolve
 from sparkwave.planner.bind.privileges import check_relation
 from sparkwave.planner.bind.table_references import resolve_references
 from sparkwave.planner.bind.user_types import check_label
-from sparkwave.planner.functions.typed import has_exponent, in_float_text
+from sparkwave.planner.functions.typed import has_exponent, in_float_text, stored_value
 from sparkwave.planner.parse.generated import columns_read
 from sparkwave.planner.parse.identifiers import folded
 from sparkwave.planner.parse.literals import engine_text, moment_value
@@ -298,9 +297,7 @@ def _read_values(tree: exp.Expr, target: Relation) -> None:
     where = tree.args.get("where")
     for column in [*where.find_all(exp.Column)] if where is not None and types else ():
         if (type_ := types.get(folded(column.this))) is not None:
-            value = sqlglot.parse_one(type_.from_lake("stored"), read="duckdb")
-            column.replace(value)
-            next(value.find_all(exp.Column)).replace(column)
+            column.replace(stored_value(type_, column))
 
 
 def _names_keys(tree: exp.Expr, target: Relation, most: int) -> bool:

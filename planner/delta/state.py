@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import sqlglot
 from sqlglot import exp
 
-from sparkwave.catalog.names import quote
-from sparkwave.catalog.types import Type
+from sparkwave.planner.functions.typed import stored_value
 from sparkwave.planner.plan.nodes import COUNT, Aggregate, column
 
 if TYPE_CHECKING:
@@ -18,14 +16,10 @@ if TYPE_CHECKING:
 def state_rows(state: State) -> exp.Select:
     """Return the stored rows under the node's field names."""
     types = {f.name: f.type for f in state.node.fields}
-    listed = (exp.alias_(_stored_value(stored, types[name]), name, quoted=True) for name, stored in state.columns)
+    listed = (
+        exp.alias_(stored_value(types[name], column(stored)), name, quoted=True) for name, stored in state.columns
+    )
     return exp.select(*listed).from_(f"{state.name}_state")
-
-
-def _stored_value(name: str, type_: Type) -> exp.Expr:
-    if type_.is_read_as_stored:
-        return column(name)
-    return sqlglot.parse_one(type_.from_lake(quote(name)), read="duckdb")
 
 
 def alive(node: Aggregate, relation: str) -> exp.Select:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from decimal import Decimal
 from functools import lru_cache
 
+import sqlglot
 from sqlglot import exp
 
 from sparkwave.catalog.errors import NUMERIC_VALUE_OUT_OF_RANGE, Error
@@ -50,6 +51,24 @@ def _data_type(type_: Type) -> exp.DataType:
         if kind.this == exp.DType.JSON:
             kind.meta[IS_JSONB] = True
     return made
+
+
+def stored_value(type_: Type, stored: exp.Expr) -> exp.Expr:
+    """Return the value of a lake column, as `Type.from_lake`. `stored` is part of the result or copied into it."""
+    if type_.is_read_as_stored:
+        return stored
+    value = _stored_value(type_).copy()
+    for place in [found for found in value.find_all(exp.Column) if found.name == _STORED and not found.this.quoted]:
+        place.replace(stored.copy())
+    return value
+
+
+_STORED = "stored"  # users' names are quoted
+
+
+@lru_cache(maxsize=1000)
+def _stored_value(type_: Type) -> exp.Expr:
+    return sqlglot.parse_one(type_.from_lake(_STORED), read="duckdb")
 
 
 def sql_type(kind: exp.DataType | None) -> Type | None:
