@@ -92,8 +92,9 @@ def _moment(session: Session, relation: Relation) -> _Moment:
     context = session.context
     now = context.store.catalog.by_id.get(relation.id)
     backfilled: dict[int, int] = {}
-    with closing(context.system_views.cursor()) as cursor:
+    with closing(context.lake.cursor()) as cursor:
         if now is not None and not now.created:
+            context.system_views.refresh()
             cursor.execute(f"SET VARIABLE backfill_rows = {literal(backfill_rows(context))}")
             backfilled = dict(cursor.execute(_BACKFILLED, [relation.id]).fetchall())
         snapshot = context.lake.newest(cursor)
