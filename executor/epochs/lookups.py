@@ -16,6 +16,7 @@ from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.lake_tables import NEWEST, at_version
 from sparkwave.catalog.lake.memory_transactions import in_transaction
 from sparkwave.catalog.lake.prepared_statements import run
+from sparkwave.catalog.lake.row_ids import ALL
 from sparkwave.catalog.lake.snapshot_changes import is_kept
 from sparkwave.catalog.model import Catalog, Relation
 from sparkwave.executor.epochs.advance import View
@@ -110,11 +111,20 @@ class Lookups:
             return f"(FROM {copy.name}{where})"
         return copy.by(indexed, f"{_SINCE} < {_UNTIL}", where)
 
-    def has_usual(self, version: Version) -> bool:
-        """Return whether a copy has an input's rows at the two snapshots of most views."""
+    @property
+    def snapshots(self) -> tuple[int, int] | None:
+        """The snapshots from and to which most views advance."""
+        return self._moment.snapshots
+
+    def is_usual(self, version: Version) -> bool:
+        """Return whether a version has these snapshots, and all rows."""
+        return (version.old, version.new) == self.snapshots and version.old_rows == version.new_rows == ALL
+
+    def has_rows(self, version: Version) -> bool:
+        """Return whether a copy has the rows of an input at these snapshots."""
         copy = self._copies.find((input_owner(version.relation), "rows"))
-        is_usual = (version.old, version.new) == self._moment.snapshots and version.old_copy is not None
-        return copy is not None and is_usual and self._contents[copy].last == version.new
+        is_read = copy is not None and version.old_copy is not None and self._contents[copy].last == version.new
+        return is_read and self.is_usual(version)
 
     def matching(
         self, cursor: Cursor, version: Version, columns: frozenset[str], key: Columns, keys: int, most_rows: int

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from weakref import ref
 
 from sparkwave.catalog.lake.ducklake import Cursor
-from sparkwave.catalog.lake.row_ids import ALL
 from sparkwave.catalog.model import Relation
 from sparkwave.catalog.names import quote
 from sparkwave.executor.epochs.advance import View
@@ -57,7 +56,7 @@ class Reductions:
 
     def __init__(self, lookups: Lookups) -> None:
         self._lookups = lookups
-        self._epoch: ref[Feeds] | None = None
+        self._epoch: tuple[ref[Feeds], object] | None = None  # whose feeds and snapshots they are
         self._stored: dict[_Key, _Rows | None] = {}
         self._uses: Counter[_Key] = Counter()
         self._before: dict[_Key, int] = {}  # the uses in the last epoch that had any
@@ -73,8 +72,9 @@ class Reductions:
         reductions: Mapping[str, tuple[str, Reduction]],
     ) -> dict[str, str]:  # fmt: skip
         """Return SQL of the scanned rows of a program's `reductions` that are stored, by their names."""
-        if self._epoch is None or self._epoch() is not feeds:
-            self._epoch, self._before = ref(feeds), self._before | self._uses
+        epoch = ref(feeds), self._lookups.snapshots
+        if self._epoch != epoch:
+            self._epoch, self._before = epoch, self._before | self._uses
             self._stored, self._uses = {}, Counter()
         scans = {scan.input: scan for scan in view.plan.scans}
         found = {}
@@ -91,7 +91,7 @@ class Reductions:
     ) -> _Rows | None:
         """Return a reduction's rows with the columns that are read; None if they are not stored."""
         version, key = versions[reduction.input], self._key(versions, reduction)
-        if key is None or not self._lookups.has_usual(version):
+        if key is None or not self._lookups.has_rows(version):
             return None
         self._uses[key] += 1
         self._read[key] = self._read.get(key, frozenset()) | read
@@ -102,7 +102,7 @@ class Reductions:
             if isinstance(reduction.of, Reduction):
                 by = self._rows(cursor, versions, feeds, reduction.of, frozenset(key.of_columns))
             else:
-                by = _changes(versions[reduction.of], feeds)
+                by = _changed_rows(versions[reduction.of], feeds)
             if by is not None:
                 self._stored[key] = self._filled(cursor, key, version, by)
         stored = self._stored[key]
@@ -128,7 +128,11 @@ class Reductions:
         relation = versions[reduction.input].relation
         by = reduction.of.input if isinstance(reduction.of, Reduction) else reduction.of
         other = versions[by].relation
-        of = self._key(versions, reduction.of) if isinstance(reduction.of, Reduction) else other.id
+        of: int | _Key | None
+        if isinstance(reduction.of, Reduction):
+            of = self._key(versions, reduction.of)
+        else:
+            of = other.id if other.is_table and self._lookups.is_usual(versions[by]) else None
         pairs = zip(reduction.columns, reduction.of_columns, strict=True)
         stored = sorted(found for own, its in pairs if (found := _stored(relation, own, other, its)) is not None)
         if of is None or not stored:
@@ -136,14 +140,12 @@ class Reductions:
         return _Key(relation.id, tuple(own for own, _ in stored), of, tuple(its for _, its in stored))
 
 
-def _changes(version: Version, feeds: Feeds) -> _Rows | None:
+def _changed_rows(version: Version, feeds: Feeds) -> _Rows | None:
     """Return the changed rows of a table, if they are in a table that stays."""
-    if version.pending is not None or version.old_rows != ALL or version.is_net or not version.relation.is_table:
-        return None
     feed = feeds.made(version.relation, version.old, version.new)
-    return (
-        _Rows(feed, feeds.columns(version.relation), feeds.rows(feed)) if feed is not None and is_kept(feed) else None
-    )
+    if feed is None or not is_kept(feed):
+        return None
+    return _Rows(feed, feeds.columns(version.relation), feeds.rows(feed))
 
 
 def _stored(relation: Relation, name: str, other: Relation, its_name: str) -> tuple[str, str] | None:
