@@ -218,9 +218,12 @@ def _series(node: exp.ExplodingGenerateSeries, context: Context) -> exp.Expr | N
     """Rewrite `generate_series(..)` in a select list."""
     if isinstance(node.parent, exp.Table | exp.Lateral):
         return None
+    of_numerics = with_numeric_series(node)
+    if of_numerics is not node:
+        return of_numerics  # which has the same checks
     of_integers = is_of_integers(node)
     _check_series(node, context)
-    return bigint_as_integer(node) if of_integers else with_numeric_series(node)
+    return bigint_as_integer(node) if of_integers else node
 
 
 def _check_series(series: exp.Expr, context: Context) -> None:

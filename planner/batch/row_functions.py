@@ -78,7 +78,9 @@ def _put_series_into_from(select: exp.Select) -> None:
     ]
     if len(sets) != 1 or any(select.args.get(key) for key in _ROWS_OF_ITS_OWN) or not is_of_integers(sets[0]):
         return
-    if sets[0].find(exp.Column, exp.Query, exp.Parameter) or any(part.find(exp.AggFunc, exp.Window) for part in select.selects):
+    if sets[0].find(exp.Column, exp.Query, exp.Parameter):
+        return
+    if any(part.find(exp.AggFunc, exp.Window) for part in select.selects):
         return
     for item in select.selects:
         if not isinstance(item, exp.Alias):
