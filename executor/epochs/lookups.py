@@ -121,9 +121,9 @@ class Lookups:
         return (version.old, version.new) == self.snapshots and version.old_rows == version.new_rows == ALL
 
     def has_rows(self, version: Version) -> bool:
-        """Return whether a copy has the rows of an input at these snapshots."""
-        copy = self._copies.find((input_owner(version.relation), "rows"))
-        is_read = copy is not None and version.old_copy is not None and self._contents[copy].last == version.new
+        """Return whether a large copy has the rows of an input at these snapshots."""
+        copy = self._copies.find((input_owner(version.relation), "rows")) if version.old_copy is not None else None
+        is_read = copy is not None and copy.is_large and self._contents[copy].last == version.new
         return is_read and self.is_usual(version)
 
     def matching(
@@ -131,7 +131,7 @@ class Lookups:
     ) -> str | None:
         """Return SQL of the rows of a copy at either of the snapshots, with some columns, for look-ups by a key.
 
-        None if the copy is small, or if more than about `most_rows` of its rows have one of so many `keys`.
+        None if more than about `most_rows` rows have one of so many `keys`.
         """
         copy = self._copies.get((input_owner(version.relation), "rows"))
         if copy is None or not columns <= self._contents[copy].columns:

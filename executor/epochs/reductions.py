@@ -90,8 +90,9 @@ class Reductions:
         self, cursor: Cursor, versions: Mapping[str, Version], feeds: Feeds, reduction: Reduction, read: frozenset[str]
     ) -> _Rows | None:
         """Return a reduction's rows with the columns that are read; None if they are not stored."""
-        version, key = versions[reduction.input], self._key(versions, reduction)
-        if key is None or not self._lookups.has_rows(version):
+        version = versions[reduction.input]
+        key = self._key(versions, reduction) if self._lookups.has_rows(version) else None
+        if key is None:
             return None
         self._uses[key] += 1
         self._read[key] = self._read.get(key, frozenset()) | read

@@ -72,6 +72,11 @@ class Copy:
         return int(self.rows * (self.width + _INDEX_BYTES * len(self.indexed)))
 
     @property
+    def is_large(self) -> bool:
+        """Whether a look-up takes less time than a scan."""
+        return self.rows >= LARGE_ROWS
+
+    @property
     def is_worn(self) -> bool:
         """Whether so many rows have changed that the copy should be made anew, because DuckDB keeps deleted rows."""
         return self.changed > max(self.rows, MANY_ROWS)
@@ -175,7 +180,7 @@ class Copies:
         It is the one of its group that tells rows apart best. None if the copy is small, if the columns have few values
         or types without an index, or if there is no room.
         """
-        for names in groups if copy.rows >= LARGE_ROWS else ():
+        for names in groups if copy.is_large else ():
             group = [name for name in names if _can_be_indexed(copy.columns[name])]
             if not group:
                 continue
@@ -192,12 +197,7 @@ class Copies:
         return None
 
     def found(self, cursor: Cursor, copy: Copy, columns: Iterable[str], keys: int) -> float:
-        """Return about how many rows of a copy have one of so many keys in some columns.
-
-        Infinity for a small copy, whose scan takes no longer.
-        """
-        if copy.rows < LARGE_ROWS:
-            return math.inf
+        """Return about how many rows of a copy have one of so many keys in some columns."""
         return keys * copy.rows / max(*self._distinct(cursor, copy, columns), 1)
 
     @staticmethod
@@ -213,7 +213,7 @@ class Copies:
     def refuse_nulls(self, cursor: Cursor, copy: Copy, key: Iterable[str]) -> None:
         """Let a large copy refuse NULL in the columns of its key that have none, so that `=` can compare them."""
         names = [name for name in key if copy.columns[name] == "VARCHAR" or _can_be_indexed(copy.columns[name])]
-        if copy.present is not None or copy.rows < LARGE_ROWS or not names:
+        if copy.present is not None or not copy.is_large or not names:
             return
         counted = ", ".join(f"count(*) - count({quote(name)}), min({quote(name)})::VARCHAR" for name in names)
         found = first_row(cursor.execute(f"SELECT {counted} FROM {copy.name}")) or ()
