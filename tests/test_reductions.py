@@ -92,6 +92,16 @@ QUERIES = {
 }
 
 
+def names_filled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A list that gets the name of each reduction that is stored."""
+    filled: list[str] = []
+    usually = reductions.fill_table
+    monkeypatch.setattr(
+        reductions, "fill_table", lambda of, name, *rest: filled.append(name) or usually(of, name, *rest)
+    )
+    return filled
+
+
 def test_views_share_what_changed_rows_find(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(copies, "LARGE_ROWS", 3)
     with opened(tmp_path, refresh_mode="incremental") as (context, client):
@@ -104,11 +114,7 @@ def test_views_share_what_changed_rows_find(tmp_path: Path, monkeypatch: pytest.
             *(f"CREATE MATERIALIZED VIEW {name} AS {query}" for name, query in QUERIES.items()),
         )
         cursor = context.coordinator._cursor
-        filled: list[str] = []
-        usually = reductions.fill_table
-        monkeypatch.setattr(
-            reductions, "fill_table", lambda of, name, *rest: filled.append(name) or usually(of, name, *rest)
-        )
+        filled = names_filled(monkeypatch)
 
         def change(*statements: str) -> None:
             filled.clear()
@@ -148,11 +154,7 @@ def test_few_uses_are_not_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     """Nor rows of a key that would find too many."""
     monkeypatch.setattr(copies, "LARGE_ROWS", 3)
     monkeypatch.setattr(reductions, "_MOST_ROWS", 5)
-    filled: list[str] = []
-    usually = reductions.fill_table
-    monkeypatch.setattr(
-        reductions, "fill_table", lambda of, name, *rest: filled.append(name) or usually(of, name, *rest)
-    )
+    filled = names_filled(monkeypatch)
     with opened(tmp_path, refresh_mode="incremental") as (_, client):
         run(
             client,

@@ -60,8 +60,6 @@ Execute = Callable[[str], Cursor]
 MOST_FEW = 50_000
 # A query that reads the lake contains one of these; the views of the shared buffer may read the lake, too.
 _LAKE = ("lake.", f"{BUFFER}.{VIEWS_SCHEMA}.")
-
-
 _NOT_REDUCED: Mapping[str, str] = {}
 
 

@@ -65,7 +65,7 @@ from sparkwave.planner.batch.serving import RELATION, Served, find_lookup, over_
 from sparkwave.planner.batch.system_types import system_type
 from sparkwave.planner.batch.ties import expand_ties
 from sparkwave.planner.batch.time_travel import SNAPSHOT, at_versions
-from sparkwave.planner.batch.typer import Columns, NameTables, Typer, types_in
+from sparkwave.planner.batch.typer import Columns, NameTables, Typer, name_apart, types_in
 from sparkwave.planner.bind.binder import (
     Scope,
     check_database,
@@ -965,13 +965,7 @@ def _name_tables(environment: Environment) -> NameTables:
                 table.replace(subquery)
                 continue
             columns = _typed_columns(relation, hidden) if relation else _system_columns(table, environment)
-            unique = f"_{len(tables)}"
-            tables[unique] = columns
-            if not table.alias:
-                table.set("alias", exp.TableAlias(this=exp.to_identifier(folded(table.this), quoted=True)))
-            table.set("this", exp.to_identifier(unique, quoted=True))
-            table.set("db", None)
-            table.set("catalog", None)
+            name_apart(table, columns, tables)
 
     return name_tables
 

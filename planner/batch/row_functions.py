@@ -68,8 +68,10 @@ _ROWS_OF_ITS_OWN = ("from_", "joins", "laterals", "group", "having", "distinct",
 
 
 def _put_series_into_from(select: exp.Select) -> None:
-    """Let a series of constants be one in FROM, where there is none: DuckDB makes its rows one after the other there,
-    but in a select list all of them at once, in memory that it does not count."""
+    """Let a series of constants be the FROM of a query without one.
+
+    There DuckDB makes its rows one after the other; in a select list all at once, in memory that it does not count.
+    """
     sets = [
         part
         for item in select.selects

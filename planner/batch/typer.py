@@ -23,6 +23,7 @@ from sparkwave.planner.build.time_windows import prepare_from
 from sparkwave.planner.functions.operators import METADATA
 from sparkwave.planner.functions.result_types import Known, common
 from sparkwave.planner.functions.typed import type_of_part
+from sparkwave.planner.parse.identifiers import folded
 
 # The types of a relation's columns by name.
 Columns = Mapping[str, Type]
@@ -30,6 +31,17 @@ Columns = Mapping[str, Type]
 NameTables = Callable[[exp.Expr, dict[str, Columns]], None]
 # Identifies a node in a copy of its tree.
 _MARK = "number"
+
+
+def name_apart(table: exp.Table, columns: Columns, tables: dict[str, Columns]) -> None:
+    """Give a table a unique name, under which `tables` gets its columns; its alias is the name that it had."""
+    unique = f"_{len(tables)}"
+    tables[unique] = columns
+    if not table.alias:
+        table.set("alias", exp.TableAlias(this=exp.to_identifier(folded(table.this), quoted=True)))
+    table.set("this", exp.to_identifier(unique, quoted=True))
+    table.set("db", None)
+    table.set("catalog", None)
 
 
 class Typer:

@@ -14,13 +14,12 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Catalog, Function
 from sparkwave.catalog.types import Type
-from sparkwave.planner.batch.typer import Columns, Typer, type_of_value
+from sparkwave.planner.batch.typer import Columns, NameTables, Typer, name_apart, type_of_value
 from sparkwave.planner.bind.python_functions import whole_call
 from sparkwave.planner.bind.scopes import Scope, find_read
 from sparkwave.planner.functions.result_types import NUMBERS, Known
 from sparkwave.planner.functions.typed import data_type, with_written_numerics
 from sparkwave.planner.functions.written_json import with_json
-from sparkwave.planner.parse.identifiers import folded
 from sparkwave.planner.parse.trees import is_cte, name_of, position_of
 
 # A call's node with all that belongs to it, the call, and the functions that it may mean.
@@ -88,7 +87,7 @@ def _type(argument: exp.Expr, place: exp.Expr | None) -> Known:
     return _plain(found)
 
 
-def _naming(catalog: Catalog, scope: Scope) -> Callable[[exp.Expr, dict[str, Columns]], None]:
+def _naming(catalog: Catalog, scope: Scope) -> NameTables:
     """Return what names the tables of a tree for a `Typer`. Of the system's relations no types are known."""
 
     def name_tables(tree: exp.Expr, tables: dict[str, Columns]) -> None:
@@ -96,13 +95,8 @@ def _naming(catalog: Catalog, scope: Scope) -> Callable[[exp.Expr, dict[str, Col
             if not isinstance(table.this, exp.Identifier) or is_cte(table):
                 continue
             relation = find_read(catalog, scope, name_of(table))
-            unique = f"_{len(tables)}"
-            tables[unique] = {column.name: column.type for column in relation.visible} if relation is not None else {}
-            if not table.alias:
-                table.set("alias", exp.TableAlias(this=exp.to_identifier(folded(table.this), quoted=True)))
-            table.set("this", exp.to_identifier(unique, quoted=True))
-            table.set("db", None)
-            table.set("catalog", None)
+            columns = {column.name: column.type for column in relation.visible} if relation is not None else {}
+            name_apart(table, columns, tables)
 
     return name_tables
 

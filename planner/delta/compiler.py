@@ -32,7 +32,7 @@ from sparkwave.planner.bind.binder import data_type
 from sparkwave.planner.delta import operator_sql
 from sparkwave.planner.delta.checks import NO_SIDES, Check, pairs_of, raising, raising_sides
 from sparkwave.planner.delta.full import HINT, Keys, Rows
-from sparkwave.planner.delta.looked_up import Columns, Reduction, Source, looked_up, passed_on
+from sparkwave.planner.delta.looked_up import Columns, Reduction, Source, field_below, looked_up, passed_on
 from sparkwave.planner.delta.now import NOW, at_time, flips
 from sparkwave.planner.delta.program import Apply, DeltaProgram, Step
 from sparkwave.planner.delta.stateful import merge_first_rows, merge_groups, merge_log, merge_memo, replaced_groups
@@ -558,13 +558,6 @@ def _source(node: Node, name: str, changed: frozenset[str]) -> Source | None:
     match node:
         case Scan():
             return Source(node.input, name.removeprefix(f"{node.alias}.")) if node.input in changed else None
-        case Project():
-            below = next((item.source for item in node.items if item.name == name), None)
-            return _source(node.input, below, changed) if below is not None else None
-        case Filter():
-            return _source(node.input, name, changed)
-        case OverWindow() if name in node.partition:
-            return _source(node.input, name, changed)
         case Join():
             is_left = bool(_inputs(node.left) & changed)
             own, other = (node.left, node.right) if is_left else (node.right, node.left)
@@ -578,7 +571,8 @@ def _source(node: Node, name: str, changed: frozenset[str]) -> Source | None:
             known = (_source(own, one.name, changed) if isinstance(one, exp.Column) else None for _, one, _ in pairs)
             keys = Keys(HINT, tuple((its, is_null_safe) for its, _, is_null_safe in pairs), sources=tuple(known))
             return _sources_of(other, keys).get(name)
-    return None
+    below = field_below(node, name)
+    return _source(*below, changed) if below is not None else None
 
 
 def _reduction(scan: Scan, keys: Keys) -> Reduction | None:

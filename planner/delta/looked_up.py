@@ -64,16 +64,23 @@ def passed_on(node: Node, name: str) -> tuple[Scan, str] | None:
     match node:
         case Scan():
             return node, name.removeprefix(f"{node.alias}.")
-        case Project():
-            source = next((item.source for item in node.items if item.name == name), None)
-            return passed_on(node.input, source) if source is not None else None
-        case Filter():
-            return passed_on(node.input, name)
-        case OverWindow() if name in node.partition:
-            return passed_on(node.input, name)
-        case Unnest() if any(field.name == name for field in node.input.fields):
-            return passed_on(node.input, name)
         case Join():
             sides = node.inputs if node.kind == INNER else (node.left,)
             return next((passed_on(side, name) for side in sides if any(f.name == name for f in side.fields)), None)
+    below = field_below(node, name)
+    return passed_on(*below) if below is not None else None
+
+
+def field_below(node: Node, name: str) -> tuple[Node, str] | None:
+    """Return the input of an operator with one input, and its field that a field of the operator passes on."""
+    match node:
+        case Project():
+            source = next((item.source for item in node.items if item.name == name), None)
+            return (node.input, source) if source is not None else None
+        case Filter():
+            return node.input, name
+        case OverWindow() if name in node.partition:
+            return node.input, name
+        case Unnest() if any(field.name == name for field in node.input.fields):
+            return node.input, name
     return None
