@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-PLANNER = 16  # that of new definitions
+PLANNER = 17  # that of new definitions
 
 ESCAPED_NAMES = 3  # columns of any name; before, a few names were refused
 EXACT_AVERAGES = 4  # avg() of integers and numerics is a numeric; before, it was of double precision

@@ -54,6 +54,11 @@ def test_a_temporal_join_whose_left_side_loses_rows_was_not_stored(nexmark: Cata
     assert [len(made_by(planner, query, nexmark).states) for planner in (5, PLANNER)] == [0, 1]
 
 
+def test_groups_were_not_restricted(nexmark: Catalog) -> None:
+    query = "SELECT id FROM auction WHERE category = 1 AND reserve > (SELECT avg(price) FROM bid WHERE auction = id)"
+    assert [len(made_by(planner, query, nexmark).scans) for planner in (16, PLANNER)] == [2, 3]
+
+
 AVERAGES = "SELECT auction, avg(price) AS x, avg(DISTINCT price) AS y, avg(price) / 2 AS z FROM bid GROUP BY auction"
 AVERAGES_OVER = "SELECT auction, avg(price) OVER (PARTITION BY auction) AS x FROM bid"
 

@@ -36,6 +36,7 @@ from sparkwave.planner.delta.looked_up import Columns, Reduction, Source, field_
 from sparkwave.planner.delta.now import NOW, at_time, flips
 from sparkwave.planner.delta.program import Apply, DeltaProgram, Step
 from sparkwave.planner.delta.stateful import merge_first_rows, merge_groups, merge_log, merge_memo, replaced_groups
+from sparkwave.planner.plan.filter_sets import selectivity
 from sparkwave.planner.plan.join_types import (
     ANTI,
     AS_OF,
@@ -500,7 +501,8 @@ def _in_order(
 ) -> list[tuple[Node, tuple[exp.Expr, ...]]] | None:
     """Return the relations of inner joins, each with the conditions on it and those before it, beside some fields.
 
-    Each is compared by equality with fields before it; None if there is no such order.
+    Each is compared by equality with fields before it; None if there is no such order. Filtered relations come as early
+    as they can, because they leave fewer rows to look up in the others.
     """
     parts = [*_taken_apart(node)]
     relations = [part for part in parts if not _is_inner(part)]
@@ -509,10 +511,11 @@ def _in_order(
     rest = [(each, _reads(each)) for each in conditions]
     order: dict[int, tuple[exp.Expr, ...]] = {}
     while len(order) < len(relations):
-        sides = ({owners[name] for name in side} for each, _ in rest for side in _compared_with(have, each))
-        number = next((number for side in sides if len(side) == 1 for number in side), None)
-        if number is None:
+        sides = [{owners[name] for name in side} for each, _ in rest for side in _compared_with(have, each)]
+        next_ones = [number for side in sides if len(side) == 1 for number in side]
+        if not next_ones:
             return None
+        number = min(next_ones, key=lambda number: selectivity(relations[number]))
         have |= {f.name for f in relations[number].fields}
         order[number] = tuple(each for each, names in rest if names <= have)
         rest = [(each, names) for each, names in rest if not names <= have]

@@ -13,6 +13,7 @@ from sparkwave.planner import since
 from sparkwave.planner.bind.binder import data_type
 from sparkwave.planner.build.builder import columns_in, names_of, typed_column
 from sparkwave.planner.plan.distinct_counts import split_distinct_counts
+from sparkwave.planner.plan.filter_sets import restrict_groups
 from sparkwave.planner.plan.join_types import ANTI, DYNAMIC, FULL, INNER, LEFT, SEMI
 from sparkwave.planner.plan.nodes import (
     COUNT,
@@ -455,6 +456,7 @@ RULES: tuple[Callable[[Node], Node], ...] = (
     merge_projects,
     limit_windows,
     drop_known_places,
+    restrict_groups,  # when filters are at the relations that they are about, and top-ns are known
     store_temporal_joins,
     prune_columns,  # before keys are carried: it keeps the keys of scans by itself
     place_rows,  # where an operator reads them
@@ -471,4 +473,5 @@ _SINCE: dict[Callable[[Node], Node], int] = {
     share_states: 2,
     store_temporal_joins: 6,
     split_distinct_counts: 7,
+    restrict_groups: 17,
 }
