@@ -12,7 +12,7 @@ from test_retention import check, forget, opened, run
 from sparkwave.catalog.counters import EPOCH_CACHE_BYTES
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.names import DELTAS_SCHEMA, EPOCHS_SCHEMA, METADATA
-from sparkwave.executor.epochs import checkpoints
+from sparkwave.executor.epochs import checkpoints, duckdb_engine
 from sparkwave.executor.memory import copies, shared_buffer
 from sparkwave.executor.memory.delta_tables import WORN_ROWS, kept_table
 from sparkwave.server.context import Context
@@ -117,6 +117,36 @@ def test_few_rows_of_many_are_looked_up_by_an_index(tmp_path: Path) -> None:
         for number in range(3):
             change(f"UPDATE few SET one = {number} WHERE id = {number + 50}")
         assert {name.rpartition("_")[2] for name in indexes(cursor)} == {"id"} and index not in indexes(cursor)
+
+
+def test_few_rows_that_many_changes_meet_are_looked_up_by_an_index(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    """Of many changed lines few are of parts that the view reads, so that few others are looked up."""
+    filled: dict[str, str] = {}
+    usually = duckdb_engine.fill_table
+
+    def fill(cursor: Cursor, name: str, query: str, *rest: Any, **named: Any) -> int:
+        filled[name.rpartition("_retracts_")[2]] = query
+        return usually(cursor, name, query, *rest, **named)
+
+    monkeypatch.setattr(duckdb_engine, "fill_table", fill)
+    query = """SELECT l.id, l.v, s.most FROM part p JOIN line l ON l.part = p.id
+               JOIN (SELECT part, max(v) AS most FROM line GROUP BY part) s ON s.part = p.id WHERE p.brand = 'x'"""
+    with opened(tmp_path, refresh_mode="incremental") as (_, client):
+        run(
+            client,
+            "CREATE TABLE part (id int PRIMARY KEY, brand varchar)",
+            "CREATE TABLE line (id int PRIMARY KEY, part int, v int)",
+            "INSERT INTO part SELECT i, CASE WHEN i % 100 = 0 THEN 'x' ELSE 'y' END FROM generate_series(1, 4000) r(i)",
+            "INSERT INTO line SELECT i, i % 4000, i FROM generate_series(1, 30000) r(i)",
+            f"CREATE MATERIALIZED VIEW shown AS {query}",
+        )
+        for number, rows in enumerate((10, 10, 10, 2000, 2000, 4000)):
+            filled.clear()
+            run(client, f"UPDATE line SET v = v + 1 WHERE id BETWEEN {1000 * number + 1} AND {1000 * number + rows}")
+            check(client, "shown", query)
+        assert any('"?since" < "?until"' in text for text in filled.values())
 
 
 def test_an_index_is_used(tmp_path: Path) -> None:

@@ -60,8 +60,9 @@ def test_view_equals_its_query(maintained: Maintained, name: str) -> None:
     assert outcome.has_followed
 
 
+# A query has no temporal join.
 @pytest.mark.long
-@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize("name", [name for name in QUERIES if name != "q13"])
 def test_view_has_the_types_of_its_query(maintained: Maintained, name: str) -> None:
     assert types(maintained.client, f"SELECT * FROM {name}") == types(maintained.client, QUERIES[name])
 
@@ -73,7 +74,7 @@ def check_append_only(directory: Path, names: tuple[str, ...], batches: int, **p
             f"batch {number}": partial(generator.insert, client, 300) for number in range(batches)
         }
         outcomes = maintain(context, client, {name: QUERIES[name] for name in names}, epochs)
-    assert wrong(outcomes, {}) == {}
+    assert wrong(outcomes) == {}
 
 
 @pytest.mark.long

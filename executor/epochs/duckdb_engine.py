@@ -96,7 +96,7 @@ class Ready:
             execute: Execute = partial(run, by)
             has_joins = any(step.drives_join for step in self.made.steps)
             with listed_keys(by, MOST_KEYS if has_joins else self.changes.rows):
-                counts, hashes = _fill(self.cursor, found, self.made, row_hash, by)
+                counts, hashes = _fill(self.cursor, found, self.made, self.changes, row_hash, by)
         else:
             execute = by.execute
             rows = {name: _make(by, name, query, self.changes.rows) for name, query in found.tables}
@@ -147,11 +147,16 @@ class DuckDBEngine:
         if view.plan.needs_times:
             set_times(cursor, changes.times)
         bound = self._bound(cursor, view, versions, changes, made.read)
-        bound |= {name: reduced.get(name, bound[whole]) for name, (whole, _) in made.reductions.items()}
+        indexed = _indexed(view, versions, made.read)
+        for name, (stands_for, _) in made.reductions.items():
+            bound[name] = reduced.get(name, bound[stands_for])
+            if stands_for in indexed and name not in reduced:
+                indexed[name] = indexed[stands_for]
         is_for_few = _is_for_few(view, changes, made, bound)
-        return Ready(
-            cursor, view, made, changes, (script_of_few if is_for_few else script)(view, made, bound), is_for_few
-        )
+        if is_for_few:
+            return Ready(cursor, view, made, changes, script_of_few(view, made, bound, indexed), is_for_few)
+        found = script(view, made, bound | indexed if changes.rows <= MOST_INDEXED else bound)
+        return Ready(cursor, view, made, changes, found, is_for_few)
 
     def compile(self, view: View, changes: Changes, is_full: bool) -> Reads:
         """Prepare the SQL that computes a view, in full or by changes. It is kept, because to prepare it takes long."""
@@ -162,7 +167,7 @@ class DuckDBEngine:
         made = self._program(view, changes)
         return Reads(
             made.read,
-            made.lookups if changes.rows <= MOST_INDEXED else {},
+            made.lookups if changes.rows <= MOST_FEW else {},
             made.reductions if changes.rows <= MOST_FEW else {},
         )
 
@@ -244,14 +249,17 @@ class DuckDBEngine:
 
 
 def _fill(
-    cursor: Cursor, found: Script, form: object, row_hash: str, by: Cursor
+    cursor: Cursor, found: Script, form: object, changes: Changes, row_hash: str, by: Cursor
 ) -> tuple[tuple[tuple[int, int], ...], int]:
     """Fill the tables of a kept script again, which a cursor has, by a cursor.
 
     Returns the rows removed and added, by application, and the sum of the hashes of the view's changed rows.
     """
-    rows, own, hashes = {}, (0, 0), 0
+    rows, own, hashes = {f"{name}_changes": count or 0 for name, count in changes.counts.items()}, (0, 0), 0
     for name, query in found.tables:
+        other = found.indexed.get(name)
+        if other is not None and max(map(rows.__getitem__, other.by), default=MOST_INDEXED + 1) <= MOST_INDEXED:
+            query = other.query
         if name == found.changes:
             own, hashes = fill_changes(cursor, name, query, form, row_hash, by)
         else:
@@ -272,6 +280,17 @@ def _is_for_few(view: View, changes: Changes, made: Program, bound: Mapping[str,
 
 def _is_of_lake(query: str) -> bool:
     return any(name in query for name in _LAKE)
+
+
+def _indexed(view: View, versions: Mapping[str, Version], read: Collection[str]) -> dict[str, str]:
+    """Return SQL of the rows of inputs that steps can look up by an index, by name."""
+    found = {}
+    for scan in view.plan.scans:
+        version = versions[scan.input].by_index
+        for name, rows in ((f"{scan.input}_old", rows_old), (f"{scan.input}_new", rows_new)):
+            if name in read and version is not None:
+                found[name] = rows(scan, version)
+    return found
 
 
 def _bound_changes(changes: Changes) -> dict[str, str]:

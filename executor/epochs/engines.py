@@ -19,7 +19,7 @@ from sparkwave.executor.backfill.slicing import row_count
 from sparkwave.executor.epochs.advance import Advance, Changes, Engine, View, bind_changes, counted_rows, expected_rows
 from sparkwave.executor.epochs.duckdb_engine import DuckDBEngine
 from sparkwave.executor.epochs.feeds import Feeds
-from sparkwave.executor.epochs.lookups import Lookups, input_owner
+from sparkwave.executor.epochs.lookups import MOST_INDEXED, Lookups, input_owner
 from sparkwave.executor.epochs.reductions import Reductions
 from sparkwave.executor.epochs.refresh import FULL, INCREMENTAL, Refresh
 from sparkwave.executor.epochs.side_by_side import Running, Sides
@@ -140,7 +140,15 @@ class Engines:
             reads = self._duckdb.compile(view, changes, is_full)  # done once, so its time does not count for either way
             if view.relation.created:
                 versions = self._lookups.versions(
-                    cursor, self._store.catalog, view, versions, feeds, reads.names, not is_full, reads.lookups
+                    cursor,
+                    self._store.catalog,
+                    view,
+                    versions,
+                    feeds,
+                    reads.names,
+                    not is_full,
+                    reads.lookups,
+                    changes.rows <= MOST_INDEXED,
                 )
             self._store.lake.threads.provide(lambda: self._rows_read(view, changes, reads.names))
             ready = None

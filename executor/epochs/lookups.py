@@ -67,12 +67,12 @@ class Lookups:
 
     def versions(
         self, cursor: Cursor, catalog: Catalog, view: View, versions: Mapping[str, Version], feeds: Feeds,
-        read: Collection[str], reads_feeds: bool, lookups: Mapping[str, Sequence[Columns]],
+        read: Collection[str], reads_feeds: bool, lookups: Mapping[str, Sequence[Columns]], are_few: bool,
     ) -> dict[str, Version]:  # fmt: skip
         """Return a created view's versions, with copies for the inputs whose old or new rows are among `read`.
 
         Without `reads_feeds`, copies are used only for inputs that have not changed. `lookups` are as in
-        `planner.delta.program.DeltaProgram`, if few rows are looked up.
+        `planner.delta.program.DeltaProgram`. If the changed rows `are_few`, missing indexes for look-ups are made.
         """
         found = dict(versions)
         self._set_moment(cursor, versions.values(), feeds)
@@ -89,17 +89,22 @@ class Lookups:
             copy = self._copy(cursor, relation, stored_columns(scan), version, feeds, reads_feeds)
             if copy is not None:
                 is_usual = (version.old, version.new) == self._moment.snapshots
-                indexed = self._indexed(cursor, copy, relation, lookups.get(scan.input, ()))
                 moments = (OLD, NEW) if is_usual else (str(version.old), str(version.new))
-                old, new = (self._at(copy, at, indexed) for at in moments)
-                found[scan.input] = replace(version, old_copy=old, new_copy=new)
+                old, new = (self._at(copy, at, None) for at in moments)
+                found[scan.input] = version = replace(version, old_copy=old, new_copy=new)
+                indexed = self._indexed(cursor, copy, relation, lookups.get(scan.input, ()), are_few)
+                if indexed is not None:
+                    old, new = (self._at(copy, at, indexed) for at in moments)
+                    found[scan.input] = replace(version, old_indexed=old, new_indexed=new)
         return found
 
-    def _indexed(self, cursor: Cursor, copy: Copy, relation: Relation, lookups: Iterable[Columns]) -> str | None:
-        """Return a column of a copy by whose index rows are looked up; None if there is none."""
+    def _indexed(
+        self, cursor: Cursor, copy: Copy, relation: Relation, lookups: Iterable[Columns], is_made: bool
+    ) -> str | None:
+        """Return a column of a copy by whose index rows are looked up; None if there is none, and none `is_made`."""
         has = self._contents[copy].columns
         groups = ([name for name in stored_names(relation, columns) if name in has] for columns in lookups)
-        return self._copies.index(cursor, copy, filter(None, groups))
+        return self._copies.index(cursor, copy, filter(None, groups), is_made)
 
     def _at(self, copy: Copy, snapshot: str, indexed: str | None) -> str:
         """Return SQL of a copy's rows at a snapshot, for look-ups by the column `indexed` if it is given."""

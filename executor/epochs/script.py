@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from weakref import WeakKeyDictionary
 
 from sparkwave.catalog.model import Relation
@@ -19,60 +19,78 @@ Bound = Mapping[str, str]
 
 
 @dataclass(frozen=True)
+class Indexed:
+    """Another query of a table's rows, which is faster if each of the relations named in `by` has few rows."""
+
+    query: str
+    by: frozenset[str]
+
+
+@dataclass(frozen=True)
 class Script:
     """Tables to make in this order, as names with SQL; each may read the tables before it.
 
     `applications` are those of the states and then of the view, over some of these tables. `changes` is the table of
-    the view's changes. `checks` find the rows for which an expression failed.
+    the view's changes. `checks` find the rows for which an expression failed. `indexed` has queries that look rows up
+    by indexes, by the names of tables.
     """
 
     tables: tuple[tuple[str, str], ...]
     applications: tuple[Application, ...]
     changes: str
     checks: tuple[Check, ...]
+    indexed: Mapping[str, Indexed] = field(default_factory=dict)
 
 
 # The last script of few changes by plan and program's name, with what it was made from.
-_LAST: WeakKeyDictionary[StreamPlan, dict[str, tuple[Relation, Program, Bound, Script]]] = WeakKeyDictionary()
+_LAST: WeakKeyDictionary[StreamPlan, dict[str, tuple[Relation, Program, Bound, Bound, Script]]] = WeakKeyDictionary()
 
 
 def script(view: View, made: Program, bound: Bound) -> Script:
     """Return the script of a program over bound relations. A step that only one other reads becomes a part of it."""
-    return _script(view, made, bound, made.shared | {VIEW_CHANGES}, f"j{view.relation.id}", "")
+    return _script(view, made, bound, {}, made.shared | {VIEW_CHANGES}, f"j{view.relation.id}", "")
 
 
-def script_of_few(view: View, made: Program, bound: Bound) -> Script:
+def script_of_few(view: View, made: Program, bound: Bound, indexed: Bound) -> Script:
     """Return the script of a program for few changes, with fewer statements, because each statement has a fixed cost.
 
     A step that only one table reads becomes a part of its query. The names of the tables contain the view's id and the
-    program's name. It is kept, because most epochs run the script of the epoch before.
+    program's name. `indexed` has other SQL of some of the bound relations, for look-ups by indexes. The script is kept,
+    because most epochs run the script of the epoch before.
     """
     last = _LAST.setdefault(view.plan, {})
     if made.name in last:
-        relation, program, was_bound, found = last[made.name]
-        if relation is view.relation and program is made and was_bound == bound:
+        relation, program, was_bound, was_indexed, found = last[made.name]
+        if relation is view.relation and program is made and was_bound == bound and was_indexed == indexed:
             return found
     name = kept_table(f"j{view.relation.id}_{made.name}")
-    found = _script(view, made, bound, made.apart, name, f"{name}_")
-    last[made.name] = view.relation, made, bound, found
+    found = _script(view, made, bound, indexed, made.apart, name, f"{name}_")
+    last[made.name] = view.relation, made, bound, indexed, found
     return found
 
 
-def _script(view: View, made: Program, bound: Bound, are_tables: frozenset[str], name: str, prefix: str) -> Script:
-    changes, parts, tables = f"{name}_changes", _parts(bound), []
+def _script(
+    view: View, made: Program, bound: Bound, indexed: Bound, are_tables: frozenset[str], name: str, prefix: str
+) -> Script:
+    changes, parts, tables, by_index = f"{name}_changes", _parts(bound), [], {}
+    changed = {f"{scan.input}_changes" for scan in view.plan.scans}
     for step in made.steps:
         if step.name not in are_tables:
             parts[step.name] = _once(step.query) if step.name in made.shared else _inlined(step.query)
             continue
         table = changes if step.name == VIEW_CHANGES else f"{prefix}{step.name}"
         tables.append((table, _with(step.query, parts)))
+        read = _read(step.query, parts)
+        if read & indexed.keys():
+            by = {f"{prefix}{each}" for each in read & are_tables} | (read & changed)
+            by_index[table] = Indexed(_with(step.query, parts | _parts(indexed)), frozenset(by))
         parts[step.name] = _inlined(Sql(f"FROM {table}"))
     *states, _ = applications(view, made, name)
     for item, apply in zip(states, made.applies[:-1], strict=True):
         tables.append((item.removed, _with(apply.removed, parts)))
         tables.append((item.added.rows, _with(apply.added, parts)))
     applied = (*states, own_application(view, changes))
-    return Script(tuple(tables), applied, changes, _checks(made.checks, parts))
+    return Script(tuple(tables), applied, changes, _checks(made.checks, parts), by_index)
 
 
 def bound_checks(checks: Iterable[Check], bound: Bound) -> tuple[Check, ...]:
@@ -104,12 +122,17 @@ def _once(query: Sql) -> Sql:
     return Sql(f"AS MATERIALIZED ({query})", query.reads)
 
 
+def _read(query: Sql, parts: Mapping[str, Sql]) -> frozenset[str]:
+    """Return the names that a query reads, itself or within parts that it reads."""
+    names = set(query.reads)
+    for name in reversed(list(parts)):
+        if name in names:
+            names.update(parts[name].reads)
+    return frozenset(names)
+
+
 def _with(query: Sql, parts: Mapping[str, Sql]) -> str:
     """Return the query with those parts as CTEs that it reads; each part may read those before it."""
-    used: list[str] = []
-    names = set(query.reads)
-    for name, part in reversed(list(parts.items())):
-        if name in names:
-            names.update(part.reads)
-            used.insert(0, f"{name} {part}")
+    read = _read(query, parts)
+    used = [f"{name} {part}" for name, part in parts.items() if name in read]
     return f"WITH {', '.join(used)} FROM ({query})" if used else str(query)

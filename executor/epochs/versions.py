@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sparkwave.catalog.lake.lake_tables import at_version
 from sparkwave.catalog.lake.row_ids import ALL, RowIds
@@ -35,7 +35,8 @@ class Version:
     A created view, or one that has read its whole upstream, has ALL rows. A view that is still reading either reads
     more rows or applies changes in one step: either the rows or the snapshot differ. `pending` are the changes of this
     epoch. With `is_net` each row counts with its first and its last state only. `old_copy` and `new_copy` are SQL of
-    relations of the cursor that have all rows at the two snapshots under the lake's column names, with `rowid`.
+    relations of the cursor that have all rows at the two snapshots under the lake's column names, with `rowid`;
+    `old_indexed` and `new_indexed` have the same rows, in a form in which few keys are looked up by an index.
     """
 
     relation: Relation
@@ -46,7 +47,16 @@ class Version:
     new_rows: RowIds = ALL
     old_copy: str | None = None
     new_copy: str | None = None
+    old_indexed: str | None = None
+    new_indexed: str | None = None
     is_net: bool = False
+
+    @property
+    def by_index(self) -> Version | None:
+        """The same step, with rows that are looked up by an index; None without an index."""
+        if self.old_indexed is None or self.new_indexed is None:
+            return None
+        return replace(self, old_copy=self.old_indexed, new_copy=self.new_indexed)
 
     @property
     def added_rows(self) -> RowIds:

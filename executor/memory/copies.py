@@ -174,11 +174,11 @@ class Copies:
         define_shared(cursor, f"CREATE OR REPLACE TABLE {copy.name} AS {query}")
         return copy
 
-    def index(self, cursor: Cursor, copy: Copy, groups: Iterable[Sequence[str]]) -> str | None:
-        """Return a column with an index, made if need be, of columns that are looked up together in one of the groups.
+    def index(self, cursor: Cursor, copy: Copy, groups: Iterable[Sequence[str]], is_made: bool = True) -> str | None:
+        """Return a column with an index of columns that are looked up together in one of the groups.
 
         It is the one of its group that tells rows apart best. None if the copy is small, if the columns have few values
-        or types without an index, or if there is no room.
+        or types without an index, or if there is no room. A missing index `is_made`, or there is none.
         """
         for names in groups if copy.is_large else ():
             group = [name for name in names if _can_be_indexed(copy.columns[name])]
@@ -189,6 +189,8 @@ class Copies:
             if copy.rows > copy.distinct[column] * _MOST_ROWS_A_VALUE:
                 continue
             if column not in copy.indexed:
+                if not is_made:
+                    return None
                 if self._bytes + self._others() + copy.rows * _INDEX_BYTES > self._budget() * _INDEXED_PART:
                     return None
                 define_shared(cursor, f"CREATE INDEX {_index_name(copy, column)} ON {copy.name} ({quote(column)})")
