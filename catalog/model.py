@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from graphlib import TopologicalSorter
@@ -634,6 +634,13 @@ class Job:
         return Epoch(self.snapshot, self.time_us)
 
 
+SystemColumns = Callable[[str, str], Mapping[str, Type]]
+
+
+def _no_columns(schema: str, name: str) -> Mapping[str, Type]:
+    return {}
+
+
 @dataclass(frozen=True)
 class Catalog:
     """All objects at one moment. Planning reads no other state.
@@ -641,7 +648,8 @@ class Catalog:
     `schemas` are pairs of database and schema; `databases` maps a database to its resource group, `barriers` to its
     intervals. `securables` has the databases under `(name,)` and the schemas under (database, schema). `users` are by
     name, `sources` by the id of the relation that gets their rows. `internal_tables` are the names of the tables with
-    the states of jobs, each with the job's id; they are no relations, and only a query finds them.
+    the states of jobs, each with the job's id; they are no relations, and only a query finds them. `system_columns` has
+    the columns of a system relation by schema and name, none for another name.
     """
 
     relations: tuple[Relation, ...] = ()
@@ -662,6 +670,7 @@ class Catalog:
     secrets: dict[int, Secret] = field(default_factory=dict)  # by id
     connections: dict[int, Connection] = field(default_factory=dict)  # by id
     internal_tables: Mapping[str, int] = field(default_factory=dict)
+    system_columns: SystemColumns = field(default=_no_columns, compare=False, repr=False)
 
     @lazy
     def _by_name(self) -> dict[tuple[str, str, str], Relation]:

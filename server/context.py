@@ -309,6 +309,7 @@ def _assemble(config: Config, lake: Lake, store: Store) -> Context:
     serving.start()
     backends = Backends(lambda: store.catalog.users)
     views = SystemViews(store, backends)
+    store.show_system(views.columns)
     most_rows = lambda: int(parameter("source_rows_per_epoch"))  # noqa: E731
     delivery = Delivery(lambda: store.catalog)
     sources = Sources(store, delivery, coordinator.notify, lambda: coordinator.snapshot, most_rows)

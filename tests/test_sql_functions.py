@@ -117,7 +117,7 @@ def test_what_is_shown(own: Connection) -> None:
     query = "SELECT proname, pronargs, prorettype, proargnames, prosrc FROM pg_proc WHERE proname IN ('add2', 'twice')"
     assert sorted(rows(own, query)) == [("add2", 2, 23, ["a", "b"], "a + b"), ("twice", 1, 20, None, "add2($1, $1)")]
     assert rows(own, "SHOW CREATE FUNCTION seven") == [
-        ("public.seven", "CREATE FUNCTION seven() RETURNS int AS 'select 7' LANGUAGE sql IMMUTABLE")
+        ("public.seven", "CREATE FUNCTION seven() RETURNS integer LANGUAGE sql AS $$select 7$$")
     ]
 
 

@@ -23,6 +23,7 @@ from sparkwave.catalog.model import (
     Column,
     Conflict,
     Relation,
+    SystemColumns,
     Watermark,
 )
 from sparkwave.catalog.names import SYSTEM_SCHEMA, LakeTable, system_table
@@ -91,6 +92,11 @@ class Store:
         with self.lake.exclusive():
             watcher(self.catalog)
             self._watchers.append(watcher)
+
+    def show_system(self, columns: SystemColumns) -> None:
+        """Let the catalog, and each later one, have the columns of system relations."""
+        with self.lake.exclusive():
+            self.catalog = replace(self.catalog, system_columns=columns)
 
     @property
     def snapshot(self) -> int:

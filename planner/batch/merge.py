@@ -66,7 +66,7 @@ def plan_merge(statement: Merge, target: Relation, environment: Environment, oid
         action = _action(when)
         if action is not None:
             actions.append(action)
-            values.append(_values(when.args["then"], action, target, environment.scope.order))
+            values.append(_values(when.args["then"], action, target, environment))
         choice = choice.when(_condition(when, row), exp.Literal.number(len(actions) if action else 0))
     items = [named(choice.else_(exp.Literal.number(0)), WHEN_NAME), named(row, ROW)]
     for column in target.visible:
@@ -118,10 +118,10 @@ def _see_source_only(when: exp.When, source: str) -> None:
                 column.set("table", exp.to_identifier(source, quoted=True))
 
 
-def _values(then: exp.Expr, action: str, target: Relation, order: str) -> dict[str, exp.Expr]:
+def _values(then: exp.Expr, action: str, target: Relation, environment: Environment) -> dict[str, exp.Expr]:
     """Return the values of the columns in a WHEN; for an INSERT those of all columns."""
     if action == "UPDATE":
-        return assignments(then.expressions, target, order)
+        return assignments(then.expressions, target, environment)
     if action == "DELETE":
         return {}
     places = then.this.expressions if then.this is not None else []
@@ -137,4 +137,4 @@ def _values(then: exp.Expr, action: str, target: Relation, order: str) -> dict[s
     if places and len(given) < len(columns):
         raise Error("INSERT has more target columns than expressions", errors.SYNTAX_ERROR)
     by_name = {column.name: in_fields(value, column, target) for column, value in zip(columns, given, strict=False)}
-    return {c.name: as_column(by_name.get(c.name, exp.var("DEFAULT")), c, order) for c in target.visible}
+    return {c.name: as_column(by_name.get(c.name, exp.var("DEFAULT")), c, environment) for c in target.visible}

@@ -65,8 +65,8 @@ def upsert_query(statement: Insert, target: Relation, environment: Environment, 
     alias = alias_of(table)
     excluded = staged_rows(INSERTED, target).subquery() if is_staged else table.copy()
     excluded.set("alias", exp.TableAlias(this=exp.to_identifier(EXCLUDED, quoted=True)))
-    assigned, order = upsert.tree.copy().expressions, environment.scope.order
-    values = assignments(assigned, target, order, lambda c, value: _keeps_key(c, value, target))
+    assigned = upsert.tree.copy().expressions
+    values = assignments(assigned, target, environment, lambda c, value: _keeps_key(c, value, target))
     chosen = (values.get(column.name, column_of(column.name, alias)) for column in target.visible)
     query = exp.select(*(named(value, column.lake_name) for value, column in zip(chosen, target.visible, strict=True)))
     query = query.from_(excluded)

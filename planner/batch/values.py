@@ -17,6 +17,7 @@ from sparkwave.planner.batch.interval_fields import in_fields
 from sparkwave.planner.batch.query import Batch, Environment, finish, written_batch
 from sparkwave.planner.batch.sequence_calls import Draws, call_of, check_use
 from sparkwave.planner.bind.binder import data_type
+from sparkwave.planner.bind.stored_calls import with_calls
 from sparkwave.planner.bind.untyped import with_literals_of_enums
 from sparkwave.planner.bind.user_types import with_user_types
 from sparkwave.planner.definitions.counting import NEXT, drawn_by
@@ -24,20 +25,18 @@ from sparkwave.planner.functions.duckdb_spelling import for_duckdb
 from sparkwave.planner.functions.json_checks import check_json
 from sparkwave.planner.functions.operators import METADATA
 from sparkwave.planner.functions.scalar_functions import ELEMENT
-from sparkwave.planner.functions.typed import with_written_numerics
-from sparkwave.planner.functions.written_json import with_json
-from sparkwave.planner.parse.generated import columns_read, expression_of
+from sparkwave.planner.parse.generated import columns_read
 from sparkwave.planner.parse.identifiers import folded
 from sparkwave.planner.parse.literals import array_value, moment_value
 from sparkwave.planner.parse.text_values import MOMENTS, moment_text
-from sparkwave.planner.parse.trees import at, parse_tree, position_of, unsupported
+from sparkwave.planner.parse.trees import at, position_of, unsupported
 from sparkwave.planner.parse.type_text import user_type_name
 
 
 def assignments(
     items: list[exp.Expr],
     target: Relation,
-    order: str,
+    environment: Environment,
     keeps: Callable[[Column, exp.Expr], bool] = lambda column, value: False,
 ) -> dict[str, exp.Expr]:
     """Return the value of each column in SET, cast to the column's type, without values that a column `keeps`.
@@ -66,7 +65,7 @@ def assignments(
                     "not allowed"
                 )
                 raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=position_of(place))
-            found[column.name] = as_column(in_fields(value, column, target), column, order)
+            found[column.name] = as_column(in_fields(value, column, target), column, environment)
     return found
 
 
@@ -104,14 +103,14 @@ def _output(query: exp.Query, number: int) -> exp.Expr:
     return exp.select(exp.Column(this=names[number].copy())).from_(rows).subquery()
 
 
-def as_column(value: exp.Expr, column: Column, order: str) -> exp.Expr:
-    """Return a value cast to a column's type; DEFAULT is the column's default. `order` is that of dates in texts.
+def as_column(value: exp.Expr, column: Column, environment: Environment) -> exp.Expr:
+    """Return a value cast to a column's type; DEFAULT is the column's default.
 
     Raises Error 22007, 22008, 22009, 22023 for a text that is no date or time.
     """
-    text = value.unnest()
+    text, order = value.unnest(), environment.scope.order
     if is_default(value):
-        value = default_of(column)
+        value = default_of(column, environment)
     elif text.is_string and column.type in MOMENTS:
         with at(text):
             value = moment_value(text.name, column.type, order)
@@ -142,9 +141,9 @@ def is_default(value: exp.Expr) -> bool:
     return isinstance(value, exp.Column | exp.Var) and value.sql().upper() == "DEFAULT"
 
 
-def default_of(column: Column) -> exp.Expr:
+def default_of(column: Column, environment: Environment) -> exp.Expr:
     """Return the value of a column without a given one."""
-    default = with_json(with_written_numerics(parse_tree(f"SELECT {column.default or 'NULL'}"))).expressions[0]
+    default = with_calls(column.default or "NULL", (), environment.catalog, environment.scope)
     if isinstance(default, exp.Cast) and column.type.named is not None and user_type_name(default.to) is not None:
         default = default.this  # the cast to the column's type does the same
     if default.is_string and column.type in MOMENTS and not is_relative(default.name):
@@ -156,7 +155,7 @@ def default_batch(column: Column, environment: Environment) -> Batch:
     """Plan a column's default, an expression of DuckDB. Raises Error 42501 for a sequence that the user may not use."""
     sequence = drawn_by(column.default)
     if sequence is None:
-        return written_batch(default_of(column), environment, ())
+        return written_batch(default_of(column, environment), environment, ())
     check_use(environment.catalog, environment.user, environment.catalog.by_id[sequence], NEXT)
     return Batch(f"CAST({call_of(NEXT, sequence)} AS {column.type.duckdb()})", (), draws=Draws((sequence,)))
 
@@ -225,8 +224,10 @@ def condition_text(
 
 def _over(text: str, columns: Iterable[Column], environment: Environment, names: Mapping[str, str]) -> exp.Expr:
     """Return an expression over columns, which `names` may rename."""
-    value = with_user_types(expression_of(text).copy(), environment.catalog, environment.scope)
-    types = {column.name: column.type for column in columns}
+    listed = tuple(columns)
+    value = with_calls(text, listed, environment.catalog, environment.scope)
+    value = with_user_types(value, environment.catalog, environment.scope)
+    types = {column.name: column.type for column in listed}
     enums = {name: type_ for name, type_ in types.items() if type_.labels}
     if enums:
         with_literals_of_enums(value, enums)

@@ -141,7 +141,7 @@ def plan_insert(
 
     `others` are trees with more parameters.
     """
-    source = statement.source or exp.select(*(default_of(column) for column in columns))
+    source = statement.source or exp.select(*(default_of(column, environment) for column in columns))
     environment = with_given_types(environment, oids)
     check_reads(source, environment)
     if statement.returning:
@@ -171,7 +171,7 @@ def plan_insert(
     for row in source.find_all(exp.Tuple) if isinstance(source, exp.Values) else ():
         for value, column in zip(row.expressions, columns, strict=False):
             if is_default(value):
-                value.replace(default_of(column))
+                value.replace(default_of(column, environment))
             elif value.is_string and column.type != VARCHAR:
                 if not column.type.dimensions:
                     check_label(value.name, column.type, position_of(value))
@@ -256,7 +256,7 @@ def plan_change(
     types = {column.name: column.type for column in target.visible}
     assigned_types = assigned_values(tree, lambda name, place: types.get(name)) if isinstance(statement, Update) else {}
     parameters = _parameters(tree, statement, target, environment, oids, assigned_types)
-    values = assignments(tree.expressions, target, environment.scope.order) if isinstance(statement, Update) else {}
+    values = assignments(tree.expressions, target, environment) if isinstance(statement, Update) else {}
     defaults = {folded(item.this.this) for item in tree.expressions if is_default(item.expression)} if values else set()
     for name in (values.keys() - defaults) & always_identity(target, environment):
         detail = f'Column "{name}" is an identity column defined as GENERATED ALWAYS.'

@@ -14,6 +14,7 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Catalog, Function
 from sparkwave.catalog.types import Type
+from sparkwave.planner.batch.pg_names import IMPLICIT_SCHEMAS
 from sparkwave.planner.batch.typer import Columns, NameTables, Typer, name_apart, type_of_value
 from sparkwave.planner.bind.python_functions import whole_call
 from sparkwave.planner.bind.scopes import Scope, find_read
@@ -88,14 +89,19 @@ def _type(argument: exp.Expr, place: exp.Expr | None) -> Known:
 
 
 def _naming(catalog: Catalog, scope: Scope) -> NameTables:
-    """Return what names the tables of a tree for a `Typer`. Of the system's relations no types are known."""
+    """Return what names the tables of a tree for a `Typer`."""
 
     def name_tables(tree: exp.Expr, tables: dict[str, Columns]) -> None:
         for table in list(tree.find_all(exp.Table)):
             if not isinstance(table.this, exp.Identifier) or is_cte(table):
                 continue
-            relation = find_read(catalog, scope, name_of(table))
-            columns = {column.name: column.type for column in relation.visible} if relation is not None else {}
+            name = name_of(table)
+            relation = find_read(catalog, scope, name)
+            if relation is not None:
+                columns: Columns = {column.name: column.type for column in relation.visible}
+            else:
+                schemas = (name.schema,) if name.schema else (*IMPLICIT_SCHEMAS, *scope.path)
+                columns = next(filter(None, (catalog.system_columns(schema, name.name) for schema in schemas)), {})
             name_apart(table, columns, tables)
 
     return name_tables

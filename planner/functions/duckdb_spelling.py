@@ -33,6 +33,7 @@ from sparkwave.catalog.types import (
     QUOTIENT,
     REAL,
     SMALLINT,
+    TEXT,
     TIME,
     TIMESTAMP,
     TIMESTAMPTZ,
@@ -347,6 +348,8 @@ def _concatenation(node: exp.DPipe, lenient: bool) -> exp.Expr | None:
         for side in list(node.iter_expressions()):
             if (text := BESIDE_TEXTS.get(type_of_part(side))) is not None:
                 side.replace(ours(text, side.copy()))
+        if type_ in (None, TEXT, VARCHAR) and any(map(_is_null_text, node.iter_expressions())):
+            return exp.cast(exp.paren(node.copy()), data_type(VARCHAR))  # DuckDB takes it for an integer
         return node
     sides = [_as_array(side, type_, lenient) for side in (node.this, node.expression)]
     if None in map(_dimensions, sides):
@@ -1265,6 +1268,16 @@ def _is_place(argument: exp.Expr) -> bool:
 def _is_null(argument: exp.Expr) -> bool:
     value = argument.unnest()
     return isinstance(value.this if isinstance(value, exp.Cast) else value, exp.Null)
+
+
+def _is_null_text(side: exp.Expr) -> bool:
+    """Return whether a text is NULL whatever the rows are."""
+    value = side.unnest()
+    while isinstance(value, exp.Cast) and value.to.is_type(*exp.DataType.TEXT_TYPES):
+        value = value.this.unnest()
+    if isinstance(value, exp.DPipe):
+        return _is_null_text(value.this) or _is_null_text(value.expression)
+    return isinstance(value, exp.Null)
 
 
 def _regexp_match(arguments: _Args) -> exp.Expr:

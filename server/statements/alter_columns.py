@@ -44,7 +44,7 @@ from sparkwave.catalog.stores.user_store import move_column_grants
 from sparkwave.catalog.types import Type
 from sparkwave.executor.epochs.standstill import standing_still
 from sparkwave.planner.batch.interval_fields import in_fields, modifier_of_column
-from sparkwave.planner.batch.values import cast_text, default_batch
+from sparkwave.planner.batch.values import cast_text, default_batch, default_of
 from sparkwave.planner.bind.key_resolution import check_types
 from sparkwave.planner.bind.privileges import check_owner
 from sparkwave.planner.definitions.counting import draws
@@ -59,7 +59,7 @@ from sparkwave.planner.definitions.table_definition import (
 )
 from sparkwave.planner.functions.unstable import random_call
 from sparkwave.planner.parse.constraints import no_padded_type
-from sparkwave.planner.parse.generated import columns_read, expression_of
+from sparkwave.planner.parse.generated import columns_read
 from sparkwave.planner.parse.statement import parse_statement
 from sparkwave.planner.parse.table import check_watermark_type, shown_default
 from sparkwave.planner.parse.trees import parse_tree
@@ -292,7 +292,10 @@ def _add(change: _Change, action: AddColumn) -> Relation:
         message = "adding a column of times with digits and a default is not supported"
         raise Error(message, errors.FEATURE_NOT_SUPPORTED, hint="Set the default afterwards.")
     made_as = free_lake_name(table, definition.name, change.id)
-    column = replace(definition.column, made_as=None if made_as == definition.name else made_as, since=change.id)
+    default = definition.default
+    default = default if draws(default) else settled_default(change.session, default)
+    made_as_ = None if made_as == definition.name else made_as
+    column = replace(definition.column, default=default, made_as=made_as_, since=change.id)
     add_lake_column(change.cursor, table, column, _stored_value(change, column))
     if lacks_columns(table):
         (none,) = table.visible
@@ -313,7 +316,7 @@ def _stored_value(change: _Change, column: Column) -> str | None:
     """
     if column.default is None:
         return None
-    if random_call(expression_of(column.default)) is not None or draws(column.default):
+    if random_call(default_of(column, change.session.environment)) is not None or draws(column.default):
         raise Error(
             f"adding a column with the default {column.default} is not supported",
             errors.FEATURE_NOT_SUPPORTED,

@@ -17,7 +17,7 @@ from sparkwave.planner.definitions.table_definition import with_constraints
 from sparkwave.planner.parse.constraints import named_checks
 from sparkwave.planner.parse.generated import columns_read
 from sparkwave.server.session.session import Session
-from sparkwave.server.statements.tables import try_check
+from sparkwave.server.statements.tables import settled_check, try_check
 from sparkwave.server.writes.row_checks import too_long
 
 
@@ -26,6 +26,7 @@ def add_check(session: Session, cursor: Cursor, table: Relation, check: Check) -
     there = table.constraints
     taken = [*there.names, table.key_index or ""]
     check_free(table, check.name, taken)
+    check = settled_check(session, check, table.visible)
     [made] = named_checks(table.name, [check], [column.name for column in table.visible], taken)
     listed = ", ".join(f"{quote(column.lake_name)} AS {quote(column.name)}" for column in table.visible)
     rows = f"(SELECT {listed} FROM {table.lake_name}) AS stored"

@@ -19,6 +19,7 @@ from sparkwave.catalog.relation_details import Check, Domain
 from sparkwave.catalog.stores.relation_store import alter_columns
 from sparkwave.catalog.stores.type_store import replace_type
 from sparkwave.executor.epochs.standstill import standing_still
+from sparkwave.planner.bind.stored_calls import refuse_calls
 from sparkwave.planner.definitions.stored_definitions import namers_of_type
 from sparkwave.planner.definitions.table_definition import with_constraints, with_text
 from sparkwave.planner.parse.generated import renamed
@@ -177,6 +178,7 @@ class _Change:
             self._check_free(check.name)
         [*_, made] = with_names((*self.before.checks, check), self.made.name)
         value = Column(_VALUE, replace(self.made.type, named=None))
+        refuse_calls([made.condition], self.session.context.store.catalog, "conditions of domains")
         try_expressions(self.session, (value,), (made,))
         for table, column in self._columns():
             own = Check("", renamed(made.condition, {_VALUE: column.name}))

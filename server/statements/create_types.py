@@ -12,6 +12,7 @@ from sparkwave.catalog.relation_details import Check, Domain
 from sparkwave.catalog.stores.type_store import add_type, drop_type
 from sparkwave.catalog.types import Named, enum_type, struct_type
 from sparkwave.planner.bind.privileges import check_owner
+from sparkwave.planner.bind.stored_calls import refuse_calls
 from sparkwave.planner.bind.user_types import find_type
 from sparkwave.planner.definitions.object_names import object_name
 from sparkwave.planner.definitions.stored_definitions import users_of_type
@@ -20,6 +21,7 @@ from sparkwave.planner.parse.generated import renamed
 from sparkwave.planner.statements import ColumnDefinition, CreateDomain, CreateType, DropType, Name
 from sparkwave.server.session.session import Session
 from sparkwave.server.statements.new_relations import target_schema
+from sparkwave.server.statements.sequences import settled_default
 from sparkwave.server.statements.tables import try_expressions
 from sparkwave.server.wire.result import Notice, Result
 
@@ -62,6 +64,8 @@ def create_domain(session: Session, statement: CreateDomain) -> Result:
             message = f"a domain over {value.type.shown} is not supported"
             raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=name.position)
         checks = named_checks(name.name, with_names(value.checks, name.name), ["value"])
+        refuse_calls((check.condition for check in checks), store.catalog, "conditions of domains")
+        value = replace(value, default=settled_default(session, value.default))
         try_expressions(session, (value.column,), checks)
         id_ = store.next_type_id(cursor)
         type_ = replace(value.type, named=Named(id_, schema, name.name))

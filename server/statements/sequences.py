@@ -16,6 +16,7 @@ from sparkwave.catalog.stores.relation_store import create_relation, put_details
 from sparkwave.catalog.stores.sequence_store import Position, add_position, put_position
 from sparkwave.planner.bind.binder import resolve
 from sparkwave.planner.bind.privileges import check_owner
+from sparkwave.planner.bind.stored_calls import DEFAULT, stored_text
 from sparkwave.planner.definitions.counting import check_within, drawn_by, draws, made_sequence, next_of, settled
 from sparkwave.planner.definitions.object_names import object_name
 from sparkwave.planner.definitions.table_definition import without_foreign_keys
@@ -185,7 +186,18 @@ def left_without_default(session: Session, dropped: list[Relation], cascade: boo
 
 
 def settled_default(session: Session, default: str | None) -> str | None:
-    """Return a default with sequences named by their ids, so that it survives their renames."""
-    if default is None or not draws(default):
+    """Return a default with sequences named by their ids, so that it survives their renames, and functions by schemas.
+
+    Raises Error as `find_sequence` and `stored_text` do.
+    """
+    if default is None:
+        return None
+    default = settled_expression(session, default, DEFAULT)
+    if not draws(default):
         return default
     return settled(default, session.context.store.catalog, session.scope)
+
+
+def settled_expression(session: Session, text: str, place: str, columns: Iterable[Column] = ()) -> str:
+    """Return an expression over columns for a place, with the schemas of its functions. Raises as `stored_text`."""
+    return stored_text(text, place, columns, session.context.store.catalog, session.scope, session.user)

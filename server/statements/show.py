@@ -20,6 +20,7 @@ from sparkwave.planner.batch.query import Batch
 from sparkwave.planner.bind.binder import resolve
 from sparkwave.planner.bind.privileges import holds_any, permission_denied
 from sparkwave.planner.definitions.counting import drawn_by, next_of
+from sparkwave.planner.definitions.function_definition import function_text
 from sparkwave.planner.parse.describe import FRAGMENT, FRAGMENTS
 from sparkwave.planner.statements import Name, SetVariable, Show, ShowCreate, ShowVariable
 from sparkwave.server.reads import execution
@@ -311,7 +312,8 @@ def show_create(session: Session, statement: ShowCreate) -> Result:
         functions = find_functions(session, statement.name)
         if not functions:
             raise not_found("function", str(statement.name), position=statement.name.position)
-        rows: _Rows = [(function.qualified_name, function.definition) for function in functions]
+        ordered = sorted(functions, key=lambda function: function.signature)
+        rows: _Rows = [(function.qualified_name, function_text(function)) for function in ordered]
         return rows_result("SHOW_COMMAND", CREATE_COLUMNS, rows, (VARCHAR, VARCHAR))
     relation = resolve(session.context.store.catalog, session.scope, statement.name, statement.kind)
     if relation.kind != statement.kind:

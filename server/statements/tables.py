@@ -17,6 +17,7 @@ from sparkwave.catalog.stores.source_store import add_source
 from sparkwave.catalog.types import column_type_of, duckdb_type
 from sparkwave.planner.batch.query import Batch, plan_query
 from sparkwave.planner.batch.values import condition_text, default_batch, generated_value
+from sparkwave.planner.bind.stored_calls import CHECK, GENERATED
 from sparkwave.planner.definitions.counting import draws
 from sparkwave.planner.definitions.table_definition import table_text, with_parents
 from sparkwave.planner.functions.json_checks import check_key
@@ -24,7 +25,12 @@ from sparkwave.planner.statements import ColumnDefinition, CreateSource, CreateT
 from sparkwave.server.reads import execution
 from sparkwave.server.session.session import Session
 from sparkwave.server.statements.new_relations import existing_notice, made_schema, refuse_padded, take_temporary
-from sparkwave.server.statements.sequences import add_sequence, counting_columns, settled_default
+from sparkwave.server.statements.sequences import (
+    add_sequence,
+    counting_columns,
+    settled_default,
+    settled_expression,
+)
 from sparkwave.server.statements.sources import refuse_constraints, upstreams, with_source
 from sparkwave.server.statements.streaming_settings import new_settings
 from sparkwave.server.statements.table_keys import unenforced, with_keys, with_table
@@ -54,8 +60,15 @@ def _create(session: Session, statement: CreateTable, kind: str) -> Result:
     source = None
     if statement.connector is not None:
         statement, source = with_source(session, statement, statement.connector)
-    given = [replace(column, default=settled_default(session, column.default)) for column in statement.columns]
-    try_expressions(session, tuple(column.column for column in given), statement.checks)
+    given = [
+        replace(
+            column, default=settled_default(session, column.default), generated=_generated(session, column, statement)
+        )
+        for column in statement.columns
+    ]
+    columns = tuple(column.column for column in given)
+    statement = replace(statement, checks=tuple(settled_check(session, check, columns) for check in statement.checks))
+    try_expressions(session, columns, statement.checks)
     key = statement.primary_key
     for column in given:
         check_column_name(column.name)
@@ -97,6 +110,18 @@ def _create(session: Session, statement: CreateTable, kind: str) -> Result:
     session.context.sources.changed()
     take_temporary(session, relation, statement.on_commit)
     return Result(tag, notices=[*_implicit(relation, given, sequences), *unenforced(statement.keys)])
+
+
+def _generated(session: Session, column: ColumnDefinition, statement: CreateTable) -> str | None:
+    """Return the expression of a generated column with the schemas of the functions that it calls."""
+    if column.generated is None:
+        return None
+    return settled_expression(session, column.generated, GENERATED, [each.column for each in statement.columns])
+
+
+def settled_check(session: Session, check: Check, columns: tuple[Column, ...]) -> Check:
+    """Return a CHECK with the schemas of the functions that it calls. Raises Error as `stored_text` does."""
+    return replace(check, condition=settled_expression(session, check.condition, CHECK, columns))
 
 
 def _implicit(
