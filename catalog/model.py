@@ -67,6 +67,9 @@ class Column:
     - `made_as`: the name of the lake table's column, which a rename does not change; None if it equals `name`.
     - `since`: the id of the change that added the column. Definitions with a lower id do not see the column.
     - `former`: earlier names, each with the id of the rename that ended it. Definitions with a lower id use that name.
+
+    A hidden column with the name `former_name` has a column's values of an earlier type, for the definitions that read
+    them; `generated` is the name of the column with the present type, from which writes cast them.
     """
 
     name: str
@@ -88,9 +91,19 @@ class Column:
         """SQL of the column's values in rows of the lake table."""
         return self.type.from_lake(quote(self.lake_name))
 
+    @property
+    def is_former(self) -> bool:
+        """Whether it has the values of an earlier type of a column."""
+        return self.generated is not None and bool(self.former) and self.name == former_name(*self.former[-1])
+
     def name_for(self, reader: int) -> str:
         """Return the column's name in a definition with the id `reader`."""
         return next((name for name, until in self.former if reader < until), self.name)
+
+
+def former_name(name: str, until: int) -> str:
+    """Return the name of the hidden column with the values of a type that a column had until the change with an id."""
+    return f"?{name} {until}"
 
 
 @dataclass(frozen=True)
@@ -312,18 +325,32 @@ class Relation:
         """Return the relation as the definition with the id `reader` sees it; for None, as it is now.
 
         The result has no later columns, and the names of that time, so that a definition's meaning never changes. A
-        later column of the key is hidden.
+        later column of the key is hidden. A column whose type has changed since has its values of that time's type.
         """
         if reader is None or all(c.since < reader and c.name_for(reader) == c.name for c in self.columns):
             return self
         names = {column.name: column.name_for(reader) for column in self.columns}
         watermark = self.watermark and replace(self.watermark, column=names[self.watermark.column])
         columns = tuple(
-            replace(c, name=names[c.name], made_as=c.lake_name, is_hidden=c.is_hidden or c.since >= reader)
+            replace(
+                c,
+                name=names[c.name],
+                made_as=c.lake_name,
+                is_hidden=(c.is_hidden and not c.is_former) or c.since >= reader,
+                generated=None if c.is_former else c.generated,
+            )
             for c in self.columns
-            if c.since < reader or c.name in self.key
+            if (c.since < reader or c.name in self.key) and not (c.is_former and names[c.name] == c.name)
         )
         return replace(self, columns=columns, key=tuple(names.get(k, k) for k in self.key), watermark=watermark)
+
+
+def for_writing(table: Relation) -> Relation:
+    """Return the table with the columns that writes compute: those of earlier types are visible generated columns."""
+    if not any(column.is_former for column in table.columns):
+        return table
+    columns = tuple(replace(column, is_hidden=False) if column.is_former else column for column in table.columns)
+    return replace(table, columns=columns)
 
 
 def lacks_columns(relation: Relation) -> bool:

@@ -72,7 +72,7 @@ mostly newer ones (EMIT ON WINDOW CLOSE over first rows, functions of one name, 
 - types that are not there: int256, uint256, vector, variant, nanoseconds of timestamps; NaN, infinity and numbers
   beyond 19 digits of decimals;
 - the contents of internal state tables and of the storage's catalogs, `now()` in `generate_series` of a view, structs
-  without fields, fields whose names differ only in case, other fields of a struct that a view reads;
+  without fields, fields whose names differ only in case;
 - `rw_vnode`, `pgp_sym_encrypt` of bytea, which is `pgp_sym_encrypt_bytea` as in pgcrypto;
 - REPLACE SINK, `auto.schema.change`, ALTER SINK CONNECTOR WITH, ALTER COMPACTION GROUP, SETTINGS, `GRANT role … WITH
   INHERIT`, audit logs; DROP OWNED drops objects, as in PostgreSQL;

@@ -238,7 +238,8 @@ LEFT JOIN (SELECT object_id, column_name, list(entry ORDER BY grantee, grantor) 
 LEFT JOIN pgc._sequences q ON c.column_default = format('nextval(''{}''::regclass)', q.id)
 LEFT JOIN pgf._struct s ON s.__type = c.type
 LEFT JOIN pgc._types t ON t.name = regexp_replace(c.type, '([(<].*[)>])?(\[\])*$', '')
-LEFT JOIN pgc._user_types u ON u.oid = pg._user_type_in(c.type);
+LEFT JOIN pgc._user_types u ON u.oid = pg._user_type_in(c.type)
+WHERE NOT (c.is_hidden AND c.generated IS NOT NULL);  -- those have values of earlier types, for views alone
 
 -- CHECK constraints; those that an earlier version has stored do not tell their columns.
 CREATE OR REPLACE TABLE pgc._checks AS
@@ -263,8 +264,9 @@ FROM pgc._grants LEFT JOIN pgc._columns c ON c.relation_id = object_id AND c.nam
 
 -- Created indexes: `keys` has the numbers of their columns, 0 for expressions; the texts are PostgreSQL's.
 CREATE OR REPLACE TABLE pgc._created_indexes AS
-WITH shaped AS (
-    SELECT *, upstreams[1]::UINTEGER AS relation_id, from_json(details, '{"distributed": "INTEGER",
+WITH shaped AS (  -- columns of earlier types have their plain names
+    SELECT *, upstreams[1]::UINTEGER AS relation_id,
+           from_json(regexp_replace(details, '\\"\?([^"\\]*) \d+\\"', '\1', 'g'), '{"distributed": "INTEGER",
            "includes_all": "BOOLEAN", "is_unique": "BOOLEAN", "keys": [{"name": "VARCHAR", "source": "VARCHAR", "is_expression": "BOOLEAN",
            "descending": "BOOLEAN", "nulls_first": "BOOLEAN"}]}') AS shape
     FROM pgc._created_relations WHERE kind = 'index'

@@ -18,7 +18,7 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.places import flush
 from sparkwave.catalog.lake.translation import DuckDBError
-from sparkwave.catalog.model import CREATING, IGNORE, Catalog, Column, Relation
+from sparkwave.catalog.model import CREATING, IGNORE, Catalog, Column, Relation, for_writing
 from sparkwave.catalog.names import INTERNAL_PREFIX, LakeTable, literal, quote
 from sparkwave.catalog.relation_details import APPEND_ONLY, TABLE
 from sparkwave.catalog.types import BIGINT, INTEGER, Type
@@ -105,7 +105,7 @@ class Sinks:
         file = _write_file(cursor, relation, changes, snapshot) if sink.is_local else None
         staged = None
         if sink.connector == TABLE:
-            target = catalog.by_id[sink.target or 0]
+            target = for_writing(catalog.by_id[sink.target or 0])
             staged = self._writer.stage(cursor, target, _rows(target, relation, changes), f"sink_rows_{relation.id}")
         return Delivery(relation, changes, snapshot, file, staged)
 
@@ -121,7 +121,7 @@ class Sinks:
             if delivery.relation.target is not None:
                 by_table.setdefault(delivery.relation.target, []).append(delivery)
         for target_id, group in by_table.items():
-            target = catalog.by_id[target_id]
+            target = for_writing(catalog.by_id[target_id])
             try:
                 self._writer.write(cursor, target, [delivery.staged for delivery in group if delivery.staged])
             except Error as error:

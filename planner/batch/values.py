@@ -12,6 +12,7 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Column, Relation
 from sparkwave.catalog.moment_words import is_relative
+from sparkwave.catalog.names import quote
 from sparkwave.catalog.types import Type
 from sparkwave.planner.batch.interval_fields import in_fields
 from sparkwave.planner.batch.query import Batch, Environment, finish, written_batch
@@ -211,6 +212,9 @@ def generated_value(
 ) -> str:
     """Return DuckDB's text of a generated column's value, over the columns of its row; `names` may rename these."""
     assert column.generated is not None
+    if column.is_former:  # DuckDB's cast takes fields by their names, and gives NULL for those that are not there
+        [name] = read_by(column)
+        return f"CAST({quote(names.get(name, name))} AS {column.type.duckdb()})"
     value = _over(column.generated, columns, environment, names)
     return finish(exp.cast(value, data_type(column.type)), environment, ())
 

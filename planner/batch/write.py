@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
-from sparkwave.catalog.model import Column, Relation, lacks_columns
+from sparkwave.catalog.model import Column, Relation, for_writing, lacks_columns
 from sparkwave.catalog.names import PLACES, ROW
 from sparkwave.catalog.relation_details import ALWAYS
 from sparkwave.catalog.types import VARCHAR, Type
@@ -108,7 +108,7 @@ def resolve_target(name: Name, privilege: str, environment: Environment, columns
     if privilege == "INSERT" and not columns:
         columns = [column.name for column in relation.visible]
     check_relation(environment.catalog, environment.user, relation, privilege, name.position, columns)
-    return relation
+    return for_writing(relation)
 
 
 def written_columns(statement: Insert | Update | Delete) -> tuple[str, ...]:
@@ -424,7 +424,8 @@ def _read_staged(query: exp.Expr, statement: Insert | Update | Delete, target: R
 
 def staged_rows(staged: str, target: Relation) -> exp.Select:
     """Return the rows of a temporary table under the table's column names; the temporary table has the lake's."""
-    columns = (named(column_of(column.lake_name), column.name) for column in target.visible)
+    shown = (column for column in target.visible if not column.is_former)
+    columns = (named(column_of(column.lake_name), column.name) for column in shown)
     return exp.select(*columns).from_(staged_table(staged))
 
 

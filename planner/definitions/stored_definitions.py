@@ -265,7 +265,10 @@ def shown(relation: Relation, catalog: Catalog) -> str | None:
         is_name = _is_table_command(tokens, reference.start) or _end_of_source(tokens, stop, False) != stop
         if table is None or table is catalog.by_id[table.id] or reference.in_function or is_name:
             continue
-        names = {column.lake_name: column.name for column in catalog.by_id[table.id].columns}
+        names = {c.lake_name: c.former[-1][0] if c.is_former else c.name for c in catalog.by_id[table.id].columns}
+        shown = [column.name for column in catalog.by_id[table.id].visible]
+        if shown == [c.name for c in table.visible] == [names[c.lake_name] for c in table.visible]:
+            continue  # only types differ
         listed = ", ".join(_as(names[column.lake_name], column.name) for column in table.visible)
         alias = f" AS {quote_if_needed(reference.name.name)}" if reference.names_source else ""
         edits.append((reference.start, stop, f"(SELECT {listed} FROM {reference.name.sql}){alias}"))

@@ -10,7 +10,7 @@ or makes a view over it, after all views have applied the table's changes, in on
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,10 +23,11 @@ from sparkwave.catalog.model import (
     Relation,
     check_column_name,
     constraints_id,
+    former_name,
     lacks_columns,
     no_column,
 )
-from sparkwave.catalog.names import quote
+from sparkwave.catalog.names import quote, quote_if_needed
 from sparkwave.catalog.relation_details import Check, ForeignKey
 from sparkwave.catalog.stores.column_store import (
     add_lake_column,
@@ -351,7 +352,10 @@ def _drop(change: _Change, action: DropColumn) -> Relation:
         change.notices.append(Notice(f"{error.message}, skipping"))
         return change.table
     _refuse_drop(change, column, action.position)
+    _without_unread(change)
+    formers = [c for c in change.table.columns if c.is_former and column.name in columns_read(c.generated or "")]
     readers, computed = change.readers(column), change.computed_from(column)
+    readers += [reader for former in formers for reader in change.readers(former)]
     keys = [(t, key) for t, key in change.foreign_keys() if _references(key, change.table, column)]
     if (readers or computed or keys) and not action.cascade:
         _refuse_written(readers, change.table, action.position)
@@ -364,6 +368,7 @@ def _drop(change: _Change, action: DropColumn) -> Relation:
     for each in computed:
         change.table = _drop(change, DropColumn(each.name, action.position, cascade=True))
     _drop_views(change, readers)
+    _without_unread(change)
     if change.table.visible == (column,):
         change.table = _with_no_column(change)
     drop_lake_column(change.cursor, change.table, column)
@@ -450,7 +455,7 @@ def _set_type(change: _Change, action: SetType) -> Relation:
     if action.is_padded:
         raise no_padded_type(action.position)
     readers, computed = change.readers(column), change.computed_from(column)
-    if readers:
+    if readers and not _keeps_former(column.type, action.type, readers):
         raise Error(
             "cannot alter type of a column used by a view or rule",
             errors.FEATURE_NOT_SUPPORTED,
@@ -461,8 +466,8 @@ def _set_type(change: _Change, action: SetType) -> Relation:
         detail = f'Column "{column.name}" is used by generated column "{computed[0].name}".'
         message = "cannot alter type of a column used by a generated column"
         raise Error(message, errors.FEATURE_NOT_SUPPORTED, detail=detail, position=action.position)
-    if action.type != column.type and not holds(action.type, column.type):
-        return _rewrite(change, column, action)
+    if readers or (action.type != column.type and not holds(action.type, column.type)):
+        return _rewrite(change, column, action, bool(readers))
     if action.type.duckdb() != column.type.duckdb():
         widen_lake_column(change.cursor, change.table, column, action.type)
     table = with_length(change.replaced(column, replace(column, type=action.type)), column, action.length)
@@ -516,13 +521,50 @@ def _is_relied_on(change: _Change, column: Column) -> bool:
     return column.name in names or column.default is not None or column.generated is not None or is_target
 
 
-def _rewrite(change: _Change, column: Column, action: SetType) -> Relation:
+def _keeps_former(source: Type, target: Type, readers: Iterable[Relation]) -> bool:
+    """Return whether a column's values of an earlier type can be kept, and computed by writes, for those who read them.
+
+    The fields of its structs alone may change, as in RisingWave.
+    """
+    is_read = all(reader.kind in ("view", "materialized view", "index", "sink") for reader in readers)
+    return (
+        is_read and _holds_struct(source) and _has_other_fields(source, target) and source.in_lake() == source.duckdb()
+    )
+
+
+def _holds_struct(type_: Type) -> bool:
+    return type_.name == "struct" or any(_holds_struct(field) for _, field in type_.fields)
+
+
+def _without_unread(change: _Change) -> None:
+    """Drop the columns of earlier types that no definition reads any more."""
+    unread = [column for column in change.table.columns if column.is_former and not change.readers(column)]
+    for column in unread:
+        drop_lake_column(change.cursor, change.table, column)
+        columns = tuple(each for each in change.table.columns if each is not column)
+        change.table = replace(change.table, columns=columns, dropped=(*change.table.dropped, column.lake_name))
+
+
+def _rewrite(change: _Change, column: Column, action: SetType, is_read: bool = False) -> Relation:
     """Give a column another type: its values are cast into a new column of the lake table, which takes its place.
+
+    If the column `is_read`, its old values stay in a hidden column, which later writes compute.
 
     Raises Error 0A000 for a type that has no such values, or a column on which others rely, and the cast's errors.
     """
+    _without_unread(change)
     table, target = change.table, action.type
     restructures = _has_other_fields(column.type, target)
+    formers = [each for each in table.columns if each.is_former and column.name in columns_read(each.generated or "")]
+    for each in formers:
+        if not _has_other_fields(target, each.type):
+            readers = change.readers(each)
+            raise Error(
+                "cannot alter type of a column used by a view or rule",
+                errors.FEATURE_NOT_SUPPORTED,
+                detail="\n".join(f"{r.kind} {r.qualified_name} reads it as {each.type}" for r in readers),
+                position=action.position,
+            )
     if not (restructures or _becomes(column.type, target)) or _is_relied_on(change, column):
         error = cannot_widen(column, target)
         error.position = action.position
@@ -535,7 +577,7 @@ def _rewrite(change: _Change, column: Column, action: SetType) -> Relation:
     in_lake = f"CAST({quote(column.lake_name)} AS {target.duckdb()})"
     values = in_lake if restructures else cast_text(column.from_lake, column.type, target)
     with change.session.context.lake.inlining.off([target]):
-        altered, made = rewritten_column(change.cursor, table, column, target, values, change.id)
+        altered, made = rewritten_column(change.cursor, table, column, target, values, change.id, is_read)
     for other in {other.id: other for other, _ in change.foreign_keys()}.values():
         change.put_referencing(with_lake_column(other, table.id, column.lake_name, made.lake_name))
     altered = with_length(with_lake_column(altered, table.id, column.lake_name, made.lake_name), made, action.length)
@@ -545,16 +587,29 @@ def _rewrite(change: _Change, column: Column, action: SetType) -> Relation:
 
 
 def rewritten_column(
-    cursor: Cursor, table: Relation, column: Column, target: Type, values: str, change: int
+    cursor: Cursor, table: Relation, column: Column, target: Type, values: str, change: int, keeps_former: bool = False
 ) -> tuple[Relation, Column]:
     """Write a column of a table's rows anew, as another type, from SQL over its lake table.
 
-    Returns the table and the column that takes the place, from the change with this id on.
+    Returns the table and the column that takes the place, from the change with this id on. `keeps_former` keeps the
+    values of the former type in a hidden column.
     """
     made_as = free_lake_name(table, column.name, change)
     made = replace(column, type=target, made_as=None if made_as == column.name else made_as, since=change, former=())
     add_lake_column(cursor, table, made, None)
     cursor.execute(f"UPDATE {table.lake_name} SET {quote(made.lake_name)} = {values}")
+    if keeps_former:
+        former = replace(
+            column,
+            name=former_name(column.name, change),
+            is_hidden=True,
+            not_null=False,
+            generated=quote_if_needed(column.name),
+            made_as=column.lake_name,
+            former=(*column.former, (column.name, change)),
+        )
+        columns = tuple(new for c in table.columns for new in ((former, made) if c.name == column.name else (c,)))
+        return replace(table, columns=columns), made
     drop_lake_column(cursor, table, column)
     columns = tuple(made if each.name == column.name else each for each in table.columns)
     return replace(table, columns=columns, dropped=(*table.dropped, column.lake_name)), made

@@ -117,7 +117,7 @@ def _value(column: Column, origin: str) -> str:
 
 def _failed(error: Error, cursor: Cursor, target: Relation, rows: str, condition: str, stored: str | None) -> Error:
     """The error with the first row for which a condition is true, in PostgreSQL's words."""
-    columns = target.visible
+    columns = [column for column in target.visible if not column.is_former]
     failing = f"(FROM {rows} SELECT rowid AS {_NUMBER}, * WHERE {condition} ORDER BY rowid LIMIT 1) AS failing"
     origin = dict.fromkeys((column.lake_name for column in columns), "failing")
     if stored is not None:
