@@ -51,6 +51,28 @@ def test_checks_and_case_folding(connection: Connection) -> None:
     )
 
 
+def test_bytes_of_bigints(connection: Connection) -> None:
+    query = "SELECT int8recv(int8send(n)) - n, encode(int8send(n), 'hex') FROM"
+    values = "(VALUES (0::bigint), (-5), (2147483647), (9223372036854775807), (-9223372036854775808)) AS v (n)"
+    expected = [(0, f"{n % 2**64:016x}") for n in (0, -5, 2**31 - 1, 2**63 - 1, -(2**63))]
+    assert connection.execute(f"{query} {values}".encode()).fetchall() == expected
+    connection.execute("CREATE TABLE bigints (n bigint)")
+    connection.execute(
+        "CREATE MATERIALIZED VIEW sent AS SELECT n, int8recv(int8send(n)) AS m, int8recv('x') AS x FROM bigints"
+    )
+    connection.execute("INSERT INTO bigints VALUES (-9223372036854775808), (NULL)")
+    connection.execute("FLUSH")
+    found = connection.execute("SELECT m, x FROM sent ORDER BY n").fetchall()
+    assert found == [(-9223372036854775808, None), (None, None)]
+    assert connection.execute("SELECT int8recv(NULL), int8recv('       a')").fetchone() == (None, 2314885530818453601)
+    for value in ("x", "012345678"):
+        with pytest.raises(psycopg.Error) as raised:
+            connection.execute("SELECT int8recv(%s::bytea)", (value,))
+        assert raised.value.sqlstate == "22P03"
+    with pytest.raises(psycopg.errors.UndefinedFunction):
+        connection.execute("SELECT int8recv(to_hex(1))")
+
+
 # Of texts as json, whether they are a value, an object, an array, a scalar, and an object of unique keys.
 KINDS = {
     '{"a": 1, "a": [NaN]}': (False,) * 5, '{"a": 1, "a": 2}': (True, True, False, False, False),

@@ -646,6 +646,12 @@ CREATE OR REPLACE MACRO pg.unistr(s) AS CAST(pg._told(sparkwave_unistr(s, '')) A
 CREATE OR REPLACE MACRO pg.is_normalized(s, form) AS CAST(sparkwave_is_normalized(s, form) AS BOOLEAN);
 CREATE OR REPLACE MACRO pg.format_of(template, texts) AS
     CAST(pg._told(sparkwave_format(template, coalesce(texts, []))) AS VARCHAR);
+CREATE OR REPLACE MACRO pg.int8send(n) AS unhex(lpad(hex(n::BIGINT), 16, '0'));
+CREATE OR REPLACE MACRO pg.int8recv(b) AS CASE
+    WHEN octet_length(b) < 8 THEN pg.raise('22P03', 'insufficient data left in message')
+    WHEN octet_length(b) > 8 THEN pg.raise('22P03', 'incorrect binary data format')
+    WHEN hex(b) < '8' THEN ('0x' || hex(b))::BIGINT
+    ELSE -1 - ('0x' || translate(hex(b), '0123456789ABCDEF', 'FEDCBA9876543210'))::BIGINT END;
 CREATE OR REPLACE MACRO pg.sha256(s) AS unhex(sha256(s));
 CREATE OR REPLACE MACRO pg.sha1(s) AS unhex(sha1(s));
 -- Cyclic redundancy checks of 32 bits, by four bits at a time, the lower four of each byte first.

@@ -28,7 +28,7 @@ _SIGNATURES = {
     "encrypt": "bytea bytea text", "decrypt": "bytea bytea text", "encrypt_iv": "bytea bytea bytea text",
     "decrypt_iv": "bytea bytea bytea text", "pgp_sym_encrypt": "text", "pgp_sym_encrypt_bytea": "bytea text",
     "pgp_sym_decrypt": "bytea text", "pgp_sym_decrypt_bytea": "bytea text",
-    "crc32": "bytea", "crc32c": "bytea",
+    "crc32": "bytea", "crc32c": "bytea", "int8send": "int8", "int8recv": "bytea",
     "casefold": "text", "convert_from": "bytea text", "convert": "bytea text text",
     "get_byte": "bytea int", "get_bit": "bytea int",
     "set_byte": "bytea int int", "set_bit": "bytea int int",

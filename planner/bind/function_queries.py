@@ -125,6 +125,8 @@ def without_ordinality(function: Function, call: exp.Expr) -> Error:
 
 def with_types(query: exp.Query, function: Function) -> exp.Select:
     """Return a query whose columns have the declared types."""
+    if gives_rows(query, function):
+        return _of_fields(query, function)
     names = [f"c{place}" for place in range(1, len(function.outputs) + 1)]
     items = [
         exp.alias_(exp.cast(exp.column(name, "rows", quoted=True), data_type(type_)), name, quoted=True)
@@ -135,6 +137,31 @@ def with_types(query: exp.Query, function: Function) -> exp.Select:
     rows = query.subquery(copy=False)
     rows.set("alias", alias)
     return exp.select(*items).from_(rows)
+
+
+def gives_rows(query: exp.Query, function: Function) -> bool:
+    """Return whether a query has one column, a row with the columns of a function of several."""
+    return len(function.outputs) > 1 and len(query.selects) == 1 and not query.is_star
+
+
+def _of_fields(query: exp.Query, function: Function) -> exp.Select:
+    """Return the fields of the rows in a query's one column, as columns with the declared types."""
+    name = exp.to_identifier("row", quoted=True)
+    rows = query.subquery(copy=False)
+    rows.set("alias", exp.TableAlias(this=exp.to_identifier("rows", quoted=True), columns=[name]))
+    typed = exp.select(exp.alias_(exp.cast(exp.column(name, "rows"), data_type(function.result)), name)).from_(rows)
+    items = [
+        exp.alias_(
+            exp.Dot(
+                this=exp.paren(exp.column(name.copy(), "typed", quoted=True)),
+                expression=exp.to_identifier(field, quoted=True),
+            ),
+            f"c{place}",
+            quoted=True,
+        )
+        for place, (field, _) in enumerate(function.outputs, start=1)
+    ]
+    return exp.select(*items).from_(typed.subquery("typed"))
 
 
 def _has_one_row(query: exp.Query) -> bool:

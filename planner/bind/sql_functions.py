@@ -19,6 +19,7 @@ from sparkwave.catalog.model import PYTHON_PREFIX, Catalog, Function
 from sparkwave.catalog.types import Type
 from sparkwave.planner.bind.function_queries import (
     first_value,
+    gives_rows,
     is_source,
     place_arguments,
     put_rows,
@@ -244,7 +245,7 @@ def _put_rows(function: Function, call: exp.Anonymous, catalog: Catalog, scope: 
         raise Error(message, errors.WRONG_OBJECT_TYPE, position=position_of(call))
     if function.is_python:
         put_elements(function, call)
-    elif _is_query(function.body):
+    elif _is_query(function.body) or len(function.outputs) > 1:
         put_rows(call, _query(function, call, catalog, scope, left), function)
     else:
         one = replace(function, columns=None)
@@ -382,6 +383,8 @@ def check_function(statement: CreateFunction, catalog: Catalog, scope: Scope) ->
         _put_rows(own, call, catalog, scope, [MOST_NODES])
         untyped = [_is_untyped(item.unalias()) for item in body.selects]
         columns: tuple[tuple[str, Type] | None, ...] = own.outputs
+        if gives_rows(body, own):
+            columns = (("", own.result),)
         if len(untyped) == len(columns):
             columns = tuple(None if is_untyped else each for is_untyped, each in zip(untyped, columns, strict=True))
         return Probe(query, _beside_arguments(own, body), columns)
@@ -408,7 +411,7 @@ def _beside_arguments(function: Function, body: exp.Query) -> exp.Select:
 
 def _bare_rows(function: Function, call: exp.Anonymous, catalog: Catalog, scope: Scope) -> exp.Query:
     """Return the rows of a body before they get the declared types."""
-    if _is_query(function.body):
+    if _is_query(function.body) or len(function.outputs) > 1:
         return _query(function, call, catalog, scope, [MOST_NODES])
     value = _value(replace(function, columns=None), call, catalog, scope, [MOST_NODES])
     return exp.select(value.this.unnest().copy())

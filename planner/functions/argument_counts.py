@@ -21,7 +21,7 @@ _NAMES = {
     "jsonb_array_length jsonb_each jsonb_each_text jsonb_object_keys jsonb_pretty jsonb_typeof justify_days "
     "justify_hours justify_interval last_value lgamma ln log10 lower max md5 min min_scale ntile octet_length "
     "pg_typeof quote_ident quote_literal quote_nullable radians reverse scale sha1 sha224 sha256 sha384 "
-    "sha512 sign sin sind sinh "
+    "sha512 sign sin sind sinh int8recv int8send "
     "map_entries map_from_entries map_keys map_length map_values "
     "sqrt stddev stddev_pop stddev_samp sum tan tand tanh to_hex to_json to_jsonb trim_scale unistr upper var_pop "
     "var_samp variance",

@@ -1528,7 +1528,13 @@ def _in_order(parts: _Args) -> _Args:
 
 def _of_bytes(name: str) -> Callable[[_Args], exp.Expr]:
     """Return a function of bytes, which may be given as text."""
-    return lambda arguments: ours(name, *(bytea(a) if not n and a.is_string else a for n, a in enumerate(arguments)))
+
+    def of(value: exp.Expr) -> exp.Expr:
+        if isinstance(value, exp.Null):
+            return exp.cast(exp.null(), data_type(BYTEA))
+        return bytea(value) if value.is_string else value
+
+    return lambda arguments: ours(name, of(arguments[0]), *arguments[1:])
 
 
 def _make_interval(arguments: _Args) -> exp.Expr:
@@ -1634,7 +1640,7 @@ _BUILDERS: dict[str, Callable[[_Args], exp.Expr]] = {
     "json_object": lambda arguments: ours("json_from_lake", _object_of_texts("json_object", arguments)),
     "jsonb_object": lambda arguments: _object_of_texts("jsonb_object", arguments),
     "normalize": _normalize,
-    **{name: _of_bytes(name) for name in ("get_byte", "set_byte", "get_bit", "set_bit", "bit_count")},
+    **{name: _of_bytes(name) for name in ("get_byte", "set_byte", "get_bit", "set_bit", "bit_count", "int8recv")},
     "make_interval": _make_interval,
     "make_timestamptz": _make_timestamptz,
     "overlaps": _overlaps,

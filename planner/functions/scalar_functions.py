@@ -228,6 +228,8 @@ FUNCTIONS: dict[str, Function] = {
     "md5": F(VARCHAR),
     **dict.fromkeys(("sha224", "sha256", "sha384", "sha512"), F(BYTEA)),
     "sha1": F(BYTEA),
+    "int8send": F(BYTEA),
+    "int8recv": F(BIGINT),
     "hmac": F(BYTEA, reads_types=True),
     **dict.fromkeys(("encrypt", "decrypt", "encrypt_iv", "decrypt_iv"), F(BYTEA, reads_types=True)),
     **dict.fromkeys(("pgp_sym_encrypt", "pgp_sym_encrypt_bytea", "pgp_sym_decrypt_bytea"), F(BYTEA, reads_types=True)),

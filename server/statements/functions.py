@@ -186,8 +186,11 @@ def _is_carried(type_: Type) -> bool:
 def _check_type(session: Session, statement: CreateFunction, probe: Probe) -> None:
     """Raise Error 42P13 for a body of another type than declared, and DuckDB's errors for the body."""
     try:
-        execution.describe_batch(session, plan_query(probe.call, session.environment))
         found = execution.describe_batch(session, plan_query(probe.body, session.environment))
+        is_row = len(found) == 1 and found[0].type.is_struct
+        if len(found) != len(statement.columns or ("",)) and not is_row:
+            raise _mismatch(statement, f"The query has {len(found)} columns, not {len(statement.columns or ('',))}.")
+        execution.describe_batch(session, plan_query(probe.call, session.environment))
     except Error as error:
         error.position = statement.body_position
         raise
