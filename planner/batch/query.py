@@ -106,7 +106,7 @@ from sparkwave.planner.functions.duckdb_spelling import for_duckdb
 from sparkwave.planner.functions.flat_unnest import flat_arrays, flatten
 from sparkwave.planner.functions.narrow import narrow_totals
 from sparkwave.planner.functions.operators import check_subscripts, with_document_subscripts
-from sparkwave.planner.functions.range_frames import sort_keys_of_offsets, widened
+from sparkwave.planner.functions.range_frames import give_room, has_offset, sort_keys_of_offsets
 from sparkwave.planner.functions.result_types import Known
 from sparkwave.planner.functions.scalar_functions import ours
 from sparkwave.planner.functions.typed import is_quotient, stored_value, type_of_part, with_written_numerics
@@ -418,10 +418,11 @@ def _with_types(tree: exp.Expr, environment: Environment, typed: Typer) -> exp.E
     if may_make_floats(tree, read):
         with_nearest_floats(tree, _type_of(tree, typed))
     tree = with_literals_of(with_removals(tree, typed), typed, has_checked, environment.scope.order)
-    if keys := sort_keys_of_offsets(tree):
+    if any(has_offset(spec) for spec in tree.find_all(exp.WindowSpec)):
+        tree = expand_named_windows(tree)
         type_of = _type_of(tree, typed)
-        for key in keys:
-            key.replace(widened(key, type_of(key)))
+        for key in sort_keys_of_offsets(tree):
+            give_room(key, type_of(key))
     if may_need_keys(tree, read):
         compare_by_keys(tree, lambda nodes: typed(tree, nodes))
     return with_averages(tree, typed, has_places)

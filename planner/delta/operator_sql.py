@@ -13,7 +13,7 @@ from sqlglot import exp
 from sparkwave.catalog.types import BIGINT, DATE, INTEGER, SMALLINT, TIMESTAMP, TIMESTAMPTZ, Type
 from sparkwave.planner.bind.binder import data_type
 from sparkwave.planner.functions.aggregates import canonical
-from sparkwave.planner.functions.range_frames import sort_keys_of_offsets, widened
+from sparkwave.planner.functions.range_frames import give_room, sort_keys_of_offsets
 from sparkwave.planner.functions.scalar_functions import IN_RANGE
 from sparkwave.planner.plan.join_types import ANTI, AS_OF, AS_OF_LEFT, DYNAMIC, FULL, LEFT, SEMI, TEMPORAL_LEFT
 from sparkwave.planner.plan.nodes import (
@@ -226,7 +226,7 @@ def over_window(node: OverWindow, below: exp.Select, *extra: str) -> exp.Select:
     for call in node.calls:
         window = _window(call.expression.copy(), node.partition, _sorts(node, call), call.frame)
         for key in sort_keys_of_offsets(window):
-            key.replace(widened(key, types[key.name]))
+            give_room(key, types[key.name])
         calls.append(exp.alias_(exp.cast(canonical(window), data_type(call.type)), call.name, quoted=True))
     own = (column(f.name) for f in node.input.fields)
     return exp.select(*own, *calls, *map(column, extra)).from_(below.subquery("s", copy=False))

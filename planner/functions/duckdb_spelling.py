@@ -54,6 +54,7 @@ from sparkwave.planner.functions.digits import (
     has_many_places,
 )
 from sparkwave.planner.functions.documents import in_document
+from sparkwave.planner.functions.equal_intervals import apart
 from sparkwave.planner.functions.interval_patterns import interval_chars
 from sparkwave.planner.functions.json_spelling import (
     cast_of_json,
@@ -128,10 +129,11 @@ def for_duckdb(tree: exp.Expr, lenient: bool, copy: bool = True, tries: bool = F
     Without a `copy` the tree itself is changed. `tries` is for a query in which an expression that fails for a row is
     NULL: beside aggregates and subqueries it fails as ever.
     """
+    tree = apart(tree.copy() if copy else tree)
     if tries:
-        return rewrite_leaves_first(tree, _tried(), copy)
+        return rewrite_leaves_first(tree, _tried(), copy=False)
     if not lenient:
-        return rewrite_leaves_first(tree, lambda node: _for_duckdb(node, lenient), copy)
+        return rewrite_leaves_first(tree, lambda node: _for_duckdb(node, lenient), copy=False)
     rows = Rows()
 
     def spell(node: exp.Expr) -> exp.Expr | None:
@@ -144,7 +146,7 @@ def for_duckdb(tree: exp.Expr, lenient: bool, copy: bool = True, tries: bool = F
         new = _for_duckdb(node, lenient)
         return duckdb_call("try", new or node) if raises or _is_seen_through(new) else new
 
-    return rewrite_leaves_first(tree, spell, copy)
+    return rewrite_leaves_first(tree, spell, copy=False)
 
 
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Neg)

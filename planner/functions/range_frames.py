@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from sparkwave.catalog.types import Type
+from sparkwave.catalog.types import INTERVAL, Type
+from sparkwave.planner.functions.scalar_functions import ours
 
 _INTEGERS = ("smallint", "integer", "bigint")
 
@@ -22,7 +23,20 @@ def sort_keys_of_offsets(tree: exp.Expr) -> list[exp.Expr]:
     return [order.expressions[0].this for window in windows if (order := window.args.get("order")) is not None]
 
 
-def widened(key: exp.Expr, type_: Type | None) -> exp.Expr:
-    """Return a sort key in a type that has room for the bounds, if it is an integer; any other key as it is."""
-    is_integer = type_ is not None and not type_.dimensions and type_.name in _INTEGERS
-    return exp.cast(key.copy(), exp.DType.INT128) if is_integer else key
+def give_room(key: exp.Expr, type_: Type | None) -> None:
+    """Give a sort key, in its window, a type that has room for the bounds, if it is an integer or an interval.
+
+    Intervals, and their offsets, become their lengths: DuckDB misses equal ones of other days.
+    """
+    if type_ is None or type_.dimensions:
+        return
+    if type_.name in _INTEGERS:
+        key.replace(exp.cast(key.copy(), exp.DType.INT128))
+    elif type_ == INTERVAL:
+        window = key.find_ancestor(exp.Window)
+        assert window is not None
+        spec = window.args["spec"]
+        key.replace(ours("interval_key", key.copy()))
+        for bound in ("start", "end"):
+            if isinstance(offset := spec.args.get(bound), exp.Expr):
+                spec.set(bound, ours("interval_key", offset))

@@ -17,10 +17,12 @@ from enum import Enum
 from sqlglot import exp
 
 from sparkwave.catalog.types import DATE, INTERVAL, JSONB, TIME, TIMESTAMP, TIMESTAMPTZ, VARCHAR, Type
+from sparkwave.planner.functions.equal_intervals import found_alike
 from sparkwave.planner.functions.operators import as_call
+from sparkwave.planner.functions.range_frames import has_offset
 from sparkwave.planner.functions.scalar_functions import has_varying_places
 from sparkwave.planner.functions.typed import sql_type, type_of_part
-from sparkwave.planner.plan.nodes import Field, Memo, Scan, TopN, walk
+from sparkwave.planner.plan.nodes import Field, Memo, OverWindow, Scan, TopN, walk
 from sparkwave.planner.plan.stream_plan import State, StreamPlan
 
 # The form of a fingerprint. Of two with different forms, only the stored tables are compared.
@@ -71,6 +73,8 @@ def _stored(columns: list[list[str]], key: list[str]) -> Stored:
 
 # Versions without this mark could leave states with partitions stale, so that views with such states are made anew.
 _PARTITIONS = "partitions"
+# Without this mark, intervals of equal length in windows were taken for one another, and frames over them missed rows.
+_INTERVALS = "intervals"
 
 
 def fingerprint(plan: StreamPlan) -> Fingerprint:
@@ -80,8 +84,18 @@ def fingerprint(plan: StreamPlan) -> Fingerprint:
     parts = [_form(plan.root), [[s.name, s.in_view, s.columns] for s in plan.states], plan.width]
     if any(not state.in_view and isinstance(state.node, TopN | Memo) for state in plan.states):
         parts.append(_PARTITIONS)
+    if any(isinstance(node, OverWindow) and _has_intervals(node) for node in walk(plan.root)):
+        parts.append(_INTERVALS)
     form = json.dumps(parts)
     return Fingerprint(rows, states, operators, hashlib.sha256(form.encode()).hexdigest())
+
+
+def _has_intervals(node: OverWindow) -> bool:
+    """Return whether frames are over intervals, or some intervals in the calls are of equal length."""
+    frames = [call.frame for call in node.calls if call.frame is not None]
+    types = {field.name: field.type for field in node.input.fields}
+    keys = [types[call.order[0].name] for call in node.calls if call.order and has_offset(call.frame)]
+    return INTERVAL in keys or bool(found_alike([*(call.expression for call in node.calls), *frames]))
 
 
 def _columns(listed: tuple[Field, ...]) -> Columns:
