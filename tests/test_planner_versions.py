@@ -172,6 +172,16 @@ def test_series_of_dates_and_joined_arrays_keep_their_types(nexmark: Catalog) ->
     assert types == ["bigint[]", "numeric(38,1)[]"]
 
 
+def test_series_of_numbers_keep_their_types(nexmark: Catalog) -> None:
+    query = (
+        "SELECT auction, ARRAY(SELECT generate_series(1, auction)) AS x, generate_series(1, price) + 1 AS y FROM bid"
+    )
+    types = [
+        [str(column.type) for column in made_by(version, query, nexmark).columns[1:3]] for version in (16, PLANNER)
+    ]
+    assert types == [["text[]", "integer"], ["bigint[]", "bigint"]]
+
+
 def test_views_that_emit_on_window_close_keep_what_closes_them(nexmark: Catalog) -> None:
     relations = tuple(
         replace(relation, watermark=Watermark("date_time", 0)) if relation.name in ("bid", "auction") else relation

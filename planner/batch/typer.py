@@ -24,6 +24,7 @@ from sparkwave.planner.functions.operators import METADATA
 from sparkwave.planner.functions.result_types import Known, common
 from sparkwave.planner.functions.typed import type_of_part
 from sparkwave.planner.parse.identifiers import folded
+from sparkwave.planner.parse.set_returning import WRITTEN_UNNEST
 
 # The types of a relation's columns by name.
 Columns = Mapping[str, Type]
@@ -135,11 +136,16 @@ def _series(annotator: TypeAnnotator, node: exp.Expr) -> exp.Expr:
 
 
 def _unnested(annotator: TypeAnnotator, node: exp.Expr) -> exp.Expr:
-    """Annotate unnest: it gives the elements of inner arrays. Those of several arrays have no one type."""
+    """Annotate unnest: it gives the elements of inner arrays. Those of several arrays have no one type.
+
+    A function that is written otherwise, such as regexp_matches, gives inner arrays.
+    """
     arrays = node.expressions if isinstance(node, exp.Unnest) else [node.this, *node.expressions]
     found = type_of_value(arrays[0]) if len(arrays) == 1 else None
     is_array = found is not None and found.dimensions > 0
-    annotator._set_type(node, _data_type(replace(found, dimensions=0)) if found is not None and is_array else None)
+    dimensions = 0 if found is None or WRITTEN_UNNEST in node.meta else found.dimensions - 1
+    of_element = _data_type(replace(found, dimensions=dimensions)) if found is not None and is_array else None
+    annotator._set_type(node, of_element)
     return node
 
 

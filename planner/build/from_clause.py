@@ -28,12 +28,14 @@ from sparkwave.planner.build.builder import (
 )
 from sparkwave.planner.build.correlation import outer_columns
 from sparkwave.planner.build.time_windows import EVENT_TIME, is_temporal
+from sparkwave.planner.functions.operators import type_of_series
 from sparkwave.planner.functions.result_types import array_type, rows_of_elements
 from sparkwave.planner.functions.typed import data_type
 from sparkwave.planner.parse.set_returning import series_array
 from sparkwave.planner.parse.trees import is_comma, position_of
 from sparkwave.planner.plan.join_types import ANTI, AS_OF, AS_OF_LEFT, FULL, LEFT, SEMI, TEMPORAL, TEMPORAL_LEFT
 from sparkwave.planner.plan.nodes import Field, Filter, Item, Join, Node, Project, Scan, Unnest, Values, conjuncts
+from sparkwave.planner.since import TYPED_SERIES, is_since
 
 _NESTED_LOOP_HINT = (
     "Add an equality between the two sides to the condition. "
@@ -252,6 +254,8 @@ def element_type(array: exp.Expr) -> Type:
     if _is_of_numerics(array):
         return QUOTIENT
     if isinstance(array, exp.GenerateSeries):
+        if is_since(TYPED_SERIES) and (typed_ := type_of_series(array, type_of)) is not None:
+            return typed_
         found = type_of(array.args["start"])
         return BIGINT if found.name == "bigint" or type_of(array.args["end"]).name == "bigint" else found
     return type_of(array).element

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from sparkwave.catalog.types import BIGINT
+from sparkwave.catalog.types import BIGINT, Type
 from sparkwave.planner.batch.ties import has_ties
 from sparkwave.planner.bind.binder import data_type, type_of
 from sparkwave.planner.build.aggregate import grouping_sets, is_grouped
@@ -234,8 +234,16 @@ def _first_of_each(select: exp.Select, keys: Sequence[exp.Expr], named: Sequence
     number = exp.Window(this=exp.Rank() if has_ties(select) else exp.RowNumber(), partition_by=[k.copy() for k in keys])
     number.set("order", exp.Order(expressions=sorts) if sorts else None)
     outputs = [(item.alias_or_name, type_of(item)) for item in (*select.selects, *named)]
+    gives_rows = any(
+        call.parent_select is select
+        for item in [*select.selects, *([order] if order is not None else [])]
+        for call in item.find_all(*ROW_FUNCTIONS)
+    )
     for part in ("limit", "offset", "order"):
         select.set(part, None)
+    if gives_rows:
+        select, number = _over_rows(select, named, outputs, number)
+        named = []
     numbered = exp.alias_(typed(number, BIGINT), "_number", quoted=True)
     select.set("expressions", [*select.expressions, *named, numbered])
     rows = exp.Subquery(this=select, alias=exp.TableAlias(this=exp.to_identifier("_numbered", quoted=True)))
@@ -248,3 +256,22 @@ def _first_of_each(select: exp.Select, keys: Sequence[exp.Expr], named: Sequence
         bounds.append(exp.GT(this=place.copy(), expression=typed(exp.Literal.number(offset), BIGINT)))
     listed = [exp.alias_(typed_output("_numbered", name, type_), name, quoted=True) for name, type_ in outputs]
     return exp.Select(expressions=listed, from_=exp.From(this=rows), where=exp.Where(this=exp.and_(*bounds)))
+
+
+def _over_rows(
+    select: exp.Select, named: Sequence[exp.Expr], outputs: Sequence[tuple[str, Type]], number: exp.Window
+) -> tuple[exp.Select, exp.Window]:
+    """Return a query over the rows that set-returning functions make, which are made after a SELECT's windows."""
+    name = "_rows"
+    order = number.args.get("order")
+    sorts = [ordered.this for ordered in order.expressions] if order is not None else []
+    made = [exp.alias_(sort.copy(), f"_sort{place}", quoted=True) for place, sort in enumerate(sorts)]
+    for place, sort in enumerate(sorts):
+        sort.replace(typed_output(name, f"_sort{place}", type_of(made[place])))
+    keys = [typed_output(name, key.alias, type_of(key)) for key in named]
+    number.set("partition_by", keys)
+    inner = select.copy()
+    inner.set("expressions", [*inner.expressions, *named, *made])
+    rows = exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier(name, quoted=True)))
+    listed = [exp.alias_(typed_output(name, output, type_), output, quoted=True) for output, type_ in outputs]
+    return exp.Select(expressions=listed, from_=exp.From(this=rows)), number

@@ -133,7 +133,12 @@ def _plain_select(query: exp.Expr) -> exp.Select | None:
     select = query_of(query)
     if not isinstance(select, exp.Select) or any(map(select.args.get, _CLAUSES)):
         return None
-    return None if any(aggregate_calls(item) for item in select.selects) else select
+    return None if any(aggregate_calls(item) or _gives_rows(item, select) for item in select.selects) else select
+
+
+def _gives_rows(item: exp.Expr, select: exp.Select) -> bool:
+    """Return whether a set-returning function in the select list makes several rows of one, or none."""
+    return any(call.parent_select is select for call in item.find_all(*ROW_FUNCTIONS))
 
 
 def _is_joined_by_outer(node: Node, query: exp.Expr) -> bool:
@@ -198,7 +203,7 @@ def _rows_and_outputs(builder: Builder, query: exp.Expr) -> tuple[Node, list[exp
     if body is not None:
         select = query_of(query)
         assert isinstance(select, exp.Select)
-        if not any(item.find(exp.Window, exp.Query, exp.Explode) for item in select.selects):
+        if not any(item.find(exp.Window, exp.Query) for item in select.selects):
             return body.node, [scalar(item.unalias()) for item in select.selects], body.correlated
     node = builder.query(builder, query, True)
     alias = builder.fresh("s")
@@ -437,7 +442,11 @@ def _named_rows(query: exp.Query, name: str) -> exp.Subquery:
 
 
 def _exists_value(builder: Builder, node: Node, exists: exp.Exists) -> tuple[Node, exp.Expr]:
-    if _is_joined_by_outer(node, exists.this):
+    query = query_of(exists.this)
+    if isinstance(query, exp.Select) and any(_gives_rows(item, query) for item in query.selects):
+        rows_of = exp.Select(from_=exp.From(this=_named_rows(query.copy(), builder.fresh("s"))))
+        node, rows = _scalar_value(builder, node, _count_of(rows_of))
+    elif _is_joined_by_outer(node, exists.this):
         node, rows = _scalar_value(builder, node, _count_of(exists.this))
     else:
         right, _, correlated = _rows_and_outputs(builder, exists.this)

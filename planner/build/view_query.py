@@ -6,7 +6,7 @@ set-returning functions, DISTINCT, ORDER BY with LIMIT.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -262,7 +262,7 @@ def _outputs(
     ]
     node, replacements = with_change_log(builder, select, node, replacements)
     node, replacements = build_windows(builder, select, node, parts, replacements)
-    node, replacements = _series(builder, select, node, replacements)
+    node, replacements = _series(builder, select, node, replacements, [s for s in on if isinstance(s, exp.Expr)])
 
     def value(source: exp.Expr) -> exp.Expr:
         nonlocal node
@@ -346,11 +346,13 @@ _SET_RETURNING = (exp.Explode, exp.ExplodingGenerateSeries, exp.Unnest)
 
 
 def _series(
-    builder: Builder, select: exp.Select, node: Node, replacements: dict[str, exp.Expr]
+    builder: Builder, select: exp.Select, node: Node, replacements: dict[str, exp.Expr], on: Sequence[exp.Expr]
 ) -> tuple[Node, dict[str, exp.Expr]]:
-    """Build the set-returning functions in the select list: a row for each of their elements, side by side."""
+    """Build the set-returning functions of the select list, ORDER BY and DISTINCT ON: rows of elements side by side."""
+    order = select.args.get("order")
+    places = [*select.selects, *((o.this for o in order.expressions) if order is not None else ()), *on]
     found: list[exp.Expr] = [
-        call for item in select.selects for call in item.find_all(*_SET_RETURNING) if call.parent_select is select
+        call for item in places for call in item.find_all(*_SET_RETURNING) if call.parent_select is select
     ]
     if not found:
         return node, replacements

@@ -25,6 +25,7 @@ from sparkwave.catalog.types import (
     JSONB,
     NUMERIC,
     QUOTIENT,
+    SMALLINT,
     TIMESTAMP,
     TIMESTAMPTZ,
     VARCHAR,
@@ -46,6 +47,7 @@ from sparkwave.planner.functions.result_types import (
     division,
     field_place,
     first,
+    is_numeric,
     keeps_digits,
     multiplication,
     part_of_document,
@@ -57,7 +59,7 @@ from sparkwave.planner.parse.constant_runs import ConstantRun
 from sparkwave.planner.parse.lambdas import ElementLambda
 from sparkwave.planner.parse.long_numbers import fitted_text
 from sparkwave.planner.parse.trees import position_of
-from sparkwave.planner.since import EXACT_ROUNDS, is_since
+from sparkwave.planner.since import EXACT_ROUNDS, TYPED_SERIES, is_since
 
 Call = tuple[str, list[exp.Expr]]
 
@@ -265,7 +267,7 @@ _RULES: dict[type[exp.Expr], Callable[[exp.Expr], Known]] = {
     exp.Bracket: _bracket,
     exp.Interval: _Of(INTERVAL),
     exp.Grouping: _Of(INTEGER),
-    exp.ExplodingGenerateSeries: lambda node: times_of_series(type_of_part(node.args[end]) for end in ("start", "end")),
+    exp.ExplodingGenerateSeries: lambda node: type_of_series(node, type_of_part),
     exp.AtTimeZone: lambda node: TIMESTAMP if type_of_part(node.this) == TIMESTAMPTZ else TIMESTAMPTZ,
     exp.Uuid: _Of(Type("uuid")),
     exp.CurrentDate: _Of(DATE),
@@ -278,6 +280,19 @@ def times_of_series(ends: Iterable[Known]) -> Known:
     """Return the type of a series of times; None for one of numbers or dates."""
     types = set(ends)
     return TIMESTAMPTZ if TIMESTAMPTZ in types else TIMESTAMP if TIMESTAMP in types else None
+
+
+def type_of_series(series: exp.Expr, type_of: Callable[[exp.Expr], Known]) -> Known:
+    """Return the type of a series; None for one of dates, and for one of numbers in definitions of earlier versions."""
+    parts = [part for key in ("start", "end", "step") if isinstance(part := series.args.get(key), exp.Expr)]
+    types = {type_of(part) for part in parts}
+    if (found := times_of_series(map(type_of, parts[:2]))) is not None or not is_since(TYPED_SERIES):
+        return found
+    if None in types or not all(map(is_numeric, types)):
+        return None
+    if any(type_ is not None and type_.name == NUMERIC.name for type_ in types):
+        return QUOTIENT
+    return BIGINT if BIGINT in types else INTEGER if types <= {SMALLINT, INTEGER} else None
 
 
 def result_type(node: exp.Expr) -> Known:
