@@ -31,6 +31,7 @@ WIDE_ARRAYS = 15  # int[] || 3.5 is numeric[]; before, it was int[], and the ele
 TIMES_OF_SERIES = 15  # a series of dates is one of times with time zone; before, its times were cut to dates
 FINAL_JOINS = 16  # EMIT ON WINDOW CLOSE waits for both sides of a join; before, for one alone
 TEMPORAL_VIEWS = 16  # a temporal join with a view that stores nothing is refused; before, it was any other join
+NUMERIC_LOGARITHMS = 17  # log(2, 8), of integers, is a numeric; before, of double precision
 TYPED_SERIES = 17  # a series of numbers has a type within an expression; before, none, or that of its first number
 WIDE_BITS = 14  # the same as WIDE_LITERALS for & | #
 

@@ -182,6 +182,14 @@ def test_series_of_numbers_keep_their_types(nexmark: Catalog) -> None:
     assert types == [["text[]", "integer"], ["bigint[]", "bigint"]]
 
 
+def test_logarithms_keep_their_types(nexmark: Catalog) -> None:
+    query = "SELECT auction, log(2, price) AS x, log(price) AS y FROM bid"
+    types = [
+        [str(column.type) for column in made_by(version, query, nexmark).columns[1:3]] for version in (16, PLANNER)
+    ]
+    assert types == [["double precision"] * 2, ["numeric(38,19)", "double precision"]]
+
+
 def test_views_that_emit_on_window_close_keep_what_closes_them(nexmark: Catalog) -> None:
     relations = tuple(
         replace(relation, watermark=Watermark("date_time", 0)) if relation.name in ("bid", "auction") else relation

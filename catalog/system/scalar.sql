@@ -62,7 +62,7 @@ CREATE OR REPLACE MACRO pg.log10
     (x DECIMAL(38,10)) AS log10(x::DOUBLE)::DECIMAL(38,10);
 CREATE OR REPLACE MACRO pg.log
     (x BIGINT) AS log10(x::DOUBLE), (x DOUBLE) AS log10(x), (x DECIMAL(38,10)) AS log10(x::DOUBLE)::DECIMAL(38,10),
-    (b, x) AS (ln(x::DOUBLE) / ln(b::DOUBLE))::DECIMAL(38,10);
+    (b, x) AS format('{:.16g}', ln(x::DOUBLE) / ln(b::DOUBLE))::DECIMAL(38,19);
 CREATE OR REPLACE MACRO pg.log_of_numeric (x) AS log10(x), (b, x) AS ln(x) / ln(b);
 CREATE OR REPLACE MACRO pg._raised(x, y, power) AS
     CASE WHEN x = 0 AND y < 0 THEN pg.raise('2201F', 'zero raised to a negative power is undefined')::DOUBLE
@@ -112,6 +112,8 @@ CREATE OR REPLACE MACRO pg._lgamma(x) AS
          WHEN isinf(lgamma(x)) THEN pg._overflow() ELSE lgamma(x) END;
 CREATE OR REPLACE MACRO pg.gamma(x DOUBLE) AS pg._gamma(x);
 CREATE OR REPLACE MACRO pg.lgamma(x DOUBLE) AS pg._lgamma(x);
+-- DuckDB multiplies by another constant, which gives another last digit.
+CREATE OR REPLACE MACRO pg.degrees(x) AS x::DOUBLE / 0.017453292519943295::DOUBLE;
 -- Trigonometry in degrees, exact where the result is, as in PostgreSQL: by the angle within the first quarter.
 CREATE OR REPLACE MACRO pg._sind_to_30(x) AS sin(radians(x)) / sin(radians(30)) / 2;
 CREATE OR REPLACE MACRO pg._cosd_to_60(x) AS 1 - (1 - cos(radians(x))) / (1 - cos(radians(60))) / 2;

@@ -31,7 +31,7 @@ from sparkwave.catalog.types import (
     Type,
     struct_type,
 )
-from sparkwave.planner.since import EXACT_DIGITS, WIDE_ARRAYS, is_since
+from sparkwave.planner.since import EXACT_DIGITS, NUMERIC_LOGARITHMS, WIDE_ARRAYS, is_since
 
 Known = Type | None
 
@@ -151,6 +151,13 @@ def real_number(types: tuple[Known, ...]) -> Known:
 
 def real_number_of_first(types: tuple[Known, ...]) -> Known:
     return real_number(types[:1])
+
+
+def logarithm(types: tuple[Known, ...]) -> Known:
+    """Return the type of log: with a base it is a numeric, unless an argument is a float."""
+    if len(types) < 2 or not is_since(NUMERIC_LOGARITHMS):
+        return real_number(types)
+    return DOUBLE if any(type_ in (REAL, DOUBLE) for type_ in types) else QUOTIENT
 
 
 def _numeric(types: tuple[Known, ...]) -> Known:

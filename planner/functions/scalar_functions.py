@@ -57,6 +57,7 @@ from sparkwave.planner.functions.result_types import (
     common,
     element_of_first,
     first,
+    logarithm,
     number_of_first,
     of_arrays,
     part_of_document,
@@ -175,14 +176,14 @@ FUNCTIONS: dict[str, Function] = {
     "cbrt": F(DOUBLE, SAME),
     "exp": F(real_number_of_first),
     "ln": F(real_number_of_first),
-    "log": F(real_number),
+    "log": F(logarithm),
     "log10": F(real_number_of_first),
     "power": F(real_number),
     "div": F(NUMERIC),
     "gcd": F(common),
     "lcm": F(common),
     "pi": F(DOUBLE, SAME),
-    "degrees": F(DOUBLE, SAME),
+    "degrees": F(DOUBLE),
     "radians": F(DOUBLE, SAME),
     **{
         name: F(DOUBLE, SAME)
@@ -465,7 +466,7 @@ OF_FLOATS = frozenset({
 })  # fmt: skip
 # Those whose results have decimal places of their own.
 REAL_FUNCTIONS = frozenset(
-    name for name, function in FUNCTIONS.items() if function.result in (real_number, real_number_of_first)
+    name for name, function in FUNCTIONS.items() if function.result in (real_number, real_number_of_first, logarithm)
 )
 # Functions of json, with those of jsonb for definitions in which json is another name of it
 # (`planner.functions.written_json`).

@@ -165,7 +165,8 @@ def _meaning(node: exp.Expr) -> str:
 
     The text of a JSON document had no spaces after `:` and `,`; then a cast to text had the keys as they were written.
     `format` had no widths. `round(34.5, -1)` rounded twice. Texts of dates, times and intervals had few forms, of which
-    some were misread. Texts of some floats had other digits.
+    some were misread. Texts of some floats had other digits. `log(2, 3)`
+    had ten digits, and degrees another last one.
     """
     kind = type(node).__name__
     if _prints_floats(node):
@@ -176,6 +177,8 @@ def _meaning(node: exp.Expr) -> str:
         return f"{kind}, sorted"
     if _rounds_before_point(node):
         return f"{kind}, once"
+    if (call := as_call(node)) is not None and (call[0] == "degrees" or (call[0] == "log" and len(call[1]) == 2)):
+        return f"{kind}, to the last digit"
     if isinstance(node, exp.Anonymous) and node.name == "format" and _PADDED.search(node.expressions[0].name):
         return f"{kind}, padded"
     is_call = isinstance(node, exp.Anonymous) and node.name == "jsonb_extract_path_text"
