@@ -397,8 +397,20 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str]], Error]], ...] = (
         "grouping operations are not allowed here", errors.GROUPING_ERROR)),
     (r"WHERE clause cannot contain aggregates", _says(
         "aggregate functions are not allowed in WHERE", errors.GROUPING_ERROR)),
-    (r"WHERE clause cannot contain window functions", _says(
-        "window functions are not allowed in WHERE", errors.WINDOWING_ERROR)),
+    (r"(?P<clause>WHERE|HAVING) clause cannot contain window functions", _says(
+        "window functions are not allowed in {clause}", errors.WINDOWING_ERROR)),
+    (r"The combining JOIN type must be INNER or LEFT for a LATERAL reference", _says(
+        "a subquery of an outer join cannot read the tables before it", errors.INVALID_COLUMN_REFERENCE)),
+    (r"Cannot extract field '(?P<name>.*?)' from expression", _says(
+        "column notation .{name} applied to a value that is not of a composite type", errors.WRONG_OBJECT_TYPE)),
+    (r"window function calls cannot be nested", _says(
+        "window function calls cannot be nested", errors.WINDOWING_ERROR)),
+    (r"INSERT statement cannot contain window functions", _says(
+        "window functions are not allowed in VALUES", errors.WINDOWING_ERROR)),
+    (r"DISTINCT ON non-integer literal has no effect", _says(
+        "non-integer constant in DISTINCT ON", errors.SYNTAX_ERROR)),
+    (r"ARRAY_SLICE can only operate on LISTs", _says(
+        "cannot subscript a value that is no array", errors.DATATYPE_MISMATCH)),
     (r"aggregate function calls cannot be nested", _says(
         "aggregate function calls cannot be nested", errors.GROUPING_ERROR)),
     (r"\* expression without FROM clause", _says(

@@ -322,7 +322,7 @@ def _call(
 
 def _of_elements(node: exp.Anonymous) -> _Use:
     def fits(*types: Known) -> bool:
-        depths = [0 if type_ is None else type_.dimensions for type_ in types[:2]]
+        depths = [0 if type_ is None else type_.dimensions for type_ in types[:2]] or [0]
         return max(depths) < 2 or min(depths) > 0  # elements that are arrays, as in RisingWave
 
     told, sqlstate = _OF_ELEMENTS[node.name.lower()]

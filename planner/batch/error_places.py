@@ -103,7 +103,10 @@ def located(error: Error, trees: Sequence[exp.Expr], environment: Environment) -
     if error.sqlstate in (errors.UNDEFINED_FUNCTION, errors.AMBIGUOUS_FUNCTION, errors.DATATYPE_MISMATCH) or (
         error.sqlstate == errors.INTERNAL_ERROR and "template type" in error.message
     ):
-        return _of_types(error, written)
+        found_error = _of_types(error, written)
+        if found_error.sqlstate == errors.INTERNAL_ERROR:
+            return Error("ARRAY types of the elements cannot be matched", errors.DATATYPE_MISMATCH)
+        return found_error
     return _of_name(error, written)
 
 
@@ -252,9 +255,9 @@ def _misplaced_aggregate(written: _Written, found: re.Match[str], error: Error) 
 
 
 def _misplaced_window(written: _Written, found: re.Match[str], error: Error) -> _Place | None:
-    inner = (
-        node for node in written.all(exp.Window) if isinstance(node.find_ancestor(exp.Where, exp.Query), exp.Where)
-    )
+    kinds = {"WHERE": exp.Where, "HAVING": exp.Having, "VALUES": exp.Values}
+    kind = kinds[found["clause"]]
+    inner = (node for node in written.all(exp.Window) if isinstance(node.find_ancestor(kind, exp.Select), kind))
     return _Place(next(inner, None))
 
 
@@ -378,7 +381,7 @@ _RULES: tuple[tuple[str, Callable[[_Written, re.Match[str], Error], _Place | Non
     (r"a position in (?P<clause>GROUP|ORDER) BY is not in the select list", _no_output),
     (r"aggregate function calls cannot be nested", _nested),
     (r"aggregate functions are not allowed in (?P<clause>WHERE|GROUP BY|UPDATE)", _misplaced_aggregate),
-    (r"window functions are not allowed in WHERE", _misplaced_window),
+    (r"window functions are not allowed in (?P<clause>WHERE|HAVING|VALUES)", _misplaced_window),
     (r"set-returning functions are not allowed here", _misplaced_rows),
     (r"window function (?P<name>\w+) requires an OVER clause", _without_window),
     (r'window "(?P<name>.*)" does not exist', _missing_window),

@@ -17,6 +17,7 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.types import DATE, TIMESTAMPTZ, Type
 from sparkwave.planner.batch.row_functions import expand_series
 from sparkwave.planner.batch.whole_queries import as_query
+from sparkwave.planner.bind.grouped_queries import with_grouped_queries
 from sparkwave.planner.bind.lateral_types import annotate_with_laterals
 from sparkwave.planner.bind.sort_columns import without_positions
 from sparkwave.planner.build.time_windows import prepare_from
@@ -77,6 +78,7 @@ class Typer:
         """Type the tree itself, where `copy_of` types a copy."""
         try:
             query = expand_series(prepare_from(as_query(tree), copy=False))
+            with_grouped_queries(query)
             if query.find(exp.Star) is not None:
                 without_positions(query)
             tables: dict[str, Columns] = {}

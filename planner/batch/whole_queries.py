@@ -15,6 +15,8 @@ def as_query(tree: exp.Expr) -> exp.Query:
         return tree
     if isinstance(tree, exp.Values):
         return exp.select("*").from_(exp.alias_(tree.copy(), "v", table=True))
+    if not isinstance(tree, exp.DML):
+        return exp.select(tree.copy())  # of RETURNING
     listed = [part.copy() for part in _computed(tree)]
     items = [exp.alias_(value, f"_{number}") for number, value in enumerate(listed)]
     query = exp.select(*(items or [exp.Literal.number(1)])).from_(tree.this.copy())

@@ -24,6 +24,7 @@ from sparkwave.planner.bind.collations import check_collated, without_collations
 from sparkwave.planner.bind.column_hints import column_hint
 from sparkwave.planner.bind.cte_columns import check_named_columns
 from sparkwave.planner.bind.dependent_columns import group_by_dependents
+from sparkwave.planner.bind.grouped_queries import with_grouped_queries
 from sparkwave.planner.bind.merged_columns import (
     ColumnsOf,
     check_left_out,
@@ -235,6 +236,7 @@ def annotated(
             if as_call(node) is not None:
                 node.meta[INEXACT] = True
     schema = _schema(tables)
+    with_grouped_queries(tree)
     mark_merges(tree)
     bare = bare_columns(tree)
     if any(map(_has_unknown_columns, tree.find_all(exp.Table, exp.Lateral))):

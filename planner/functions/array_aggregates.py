@@ -9,10 +9,12 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
+from sparkwave.catalog.errors import FEATURE_NOT_SUPPORTED, Error
 from sparkwave.catalog.types import DOUBLE, INTERVAL, JSON, JSONB, VARCHAR, Type
 from sparkwave.planner.functions.result_types import array_type
 from sparkwave.planner.functions.typed import data_type, sql_type
 from sparkwave.planner.functions.written_json import IS_OF_JSONB
+from sparkwave.planner.parse.trees import position_of
 
 _AROUND = (exp.Filter, exp.Window, exp.WithinGroup)
 # The relative error of approx_percentile without a second argument (RisingWave, "Aggregate functions").
@@ -46,11 +48,14 @@ def over_array(node: exp.Expr) -> exp.Expr | None:
 
 
 def argument(call: exp.Expr) -> exp.Expr:
-    """Return the first argument of a call, without its DISTINCT and ORDER BY."""
+    """Return the first argument of a call, without its DISTINCT and ORDER BY. Raises Error 0A000 if it has none."""
     found = call.expressions[0] if isinstance(call, exp.Anonymous) else call.this
     while isinstance(found, exp.Order | exp.Distinct):
         found = found.this if isinstance(found, exp.Order) else found.expressions[0]
-    assert isinstance(found, exp.Expr)
+    if not isinstance(found, exp.Expr):
+        raise Error(
+            f"{call.key} with these arguments is not supported", FEATURE_NOT_SUPPORTED, position=position_of(call)
+        )
     return found
 
 

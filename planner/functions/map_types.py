@@ -23,7 +23,7 @@ def map_of_arrays(types: tuple[Known, ...]) -> Known:
 
 def map_of_entries(types: tuple[Known, ...]) -> Known:
     """Return the map of an array of rows of a key and a value."""
-    [entries] = types
+    entries = types[0] if len(types) == 1 else None
     is_of_rows = entries is not None and entries.dimensions == 1 and entries.name == "struct"
     fields = [type_ for _, type_ in entries.fields] if entries is not None and is_of_rows else []
     return _map(*fields) if len(fields) == 2 else None
