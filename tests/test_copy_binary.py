@@ -64,6 +64,7 @@ def test_binary_rows_whatever_the_pieces(monkeypatch: pytest.MonkeyPatch, step: 
         (HEADER + END + ROW_1, "22P04", "received copy data after EOF marker"),
         (HEADER + b"\0\2\0\0\0\1x\0\0\0\0", "22P03", "incorrect binary data format for type integer"),
         (HEADER + ROW_2[:6] + b"\0\0\0\1\xff", "22021", 'invalid byte sequence for encoding "UTF8": 0xff'),
+        (HEADER + ROW_2[:6] + b"\0\0\0\3a\0b", "22021", 'invalid byte sequence for encoding "UTF8": 0x00'),
     ],
 )
 @pytest.mark.parametrize("step", [1, 1 << 20])

@@ -111,9 +111,10 @@ def test_lines_are_counted_over_several_parses(monkeypatch: pytest.MonkeyPatch) 
     assert 'line 100: "oops"' in (caught.value.context or "")
 
 
-def test_invalid_utf8() -> None:
+@pytest.mark.parametrize("wrong", [b"\xff", b"a\0b"])
+def test_invalid_utf8(wrong: bytes) -> None:
     with pytest.raises(Error) as caught:
-        read(b"1,2\n\xff,3\n", csv_copy())
+        read(b"1,2\n" + wrong + b",3\n", csv_copy())
     assert caught.value.sqlstate == "22021"
     assert "line 2" in (caught.value.context or "")
 

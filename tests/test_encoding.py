@@ -349,6 +349,8 @@ def test_text_parameters(type: str, text: str, value: object) -> None:
         ("int[]", b"{1,x}", 0, "22P02"),
         ("int[]", b"{1}{", 0, "22P02"),
         ("text", b"\xff", 0, "22021"),
+        ("text", b"a\0b", 0, "22021"),
+        ("text", b"a\0b", 1, "22021"),
         ("struct<a int, b int>", b"(1,2", 0, "22P02"),
         ("struct<a int, b int>", b"1,2", 0, "22P02"),
         ("struct<a int, b int>", b"(1,2)x", 0, "22P02"),

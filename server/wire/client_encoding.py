@@ -41,8 +41,11 @@ class Encoding:
     def decode(self, data: bytes) -> str:
         """Return the text of `data`.
 
-        Raises Error 22021 for bytes that are no text in the encoding, 22P05 for a character that UTF-8 does not have.
+        Raises Error 22021 for bytes that are no text in the encoding, and for a zero byte, which is in no text; 22P05
+        for a character that UTF-8 does not have.
         """
+        if b"\0" in data:
+            raise Error(f'invalid byte sequence for encoding "{self.name}": 0x00', CHARACTER_NOT_IN_REPERTOIRE)
         try:
             return data.decode(self.codec)
         except UnicodeDecodeError as error:

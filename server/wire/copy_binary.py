@@ -251,6 +251,8 @@ def _times(cells: Cells, type: Type) -> pa.Array:
 
 def _strings(cells: Cells, _type: Type) -> pa.Array:
     try:
+        if any(b"\0" in cell for cell in cells if cell is not None):
+            raise pa.ArrowInvalid("zero byte")
         return pa.array(cells, pa.binary()).cast(pa.string())
     except pa.ArrowInvalid:
         return pa.array([None if cell is None else UTF8.decode(cell) for cell in cells], pa.string())

@@ -172,7 +172,7 @@ class CopyParser:
         """The columns as pyarrow reads them; None where pyarrow fails or would read other values than Postgres."""
         is_text = self.options.format == "text"
         is_plain = (_is_plain_text if is_text else _is_plain_csv)(rows, self.options)
-        if not is_plain or (len(self.columns) > 1 and _has_empty_row(rows, self._row_ends(rows))):
+        if not is_plain or b"\0" in rows or (len(self.columns) > 1 and _has_empty_row(rows, self._row_ends(rows))):
             return None
         try:
             table = _read_csv(rows, len(self.columns), self.options)
