@@ -234,6 +234,25 @@ def test_a_function_comes_with_what_it_calls(first: int) -> None:
             assert found.fetchall() != [(0,)], name
 
 
+@pytest.mark.parametrize("call", ["jsonb_record", "jsonb_array_of_texts", "jsonb_array_of_documents", "number_in_json"])
+def test_functions_that_contain_one_another_plan_their_argument_once(call: str) -> None:
+    """A field of a record calls several, so that a column would be planned thousands of times."""
+
+    def count(function: str) -> int:
+        query = f'SELECT 1 FROM t WHERE "memory"."pg".{function}(argument) IS NOT NULL'
+        for statement in needed_functions([query]):
+            database.execute(statement)
+        [(_, plan)] = database.execute(f"EXPLAIN (FORMAT JSON) {query}").fetchall()
+        return int(plan.count("argument"))
+
+    of_numbers = call == "number_in_json"
+    with duckdb.connect() as database:
+        define_functions(database)
+        database.execute(TASK_SCRIPT)
+        database.execute(f"CREATE TABLE t (argument {'DOUBLE' if of_numbers else 'JSON'})")
+        assert count(call) == (count("to_text") if of_numbers else 1)
+
+
 def test_tasks_are_sent_whole(tmp_path: Path) -> None:
     """A Python with duckdb and pyarrow and nothing of ours runs tables, files that later steps read, and `now`."""
     steps = (

@@ -1246,7 +1246,7 @@ CREATE OR REPLACE MACRO pg._pointer(path) AS
     array_to_string(list_transform(path, lambda k: '/' || replace(replace(k::VARCHAR, '~', '~0'), '/', '~1')), '');
 -- Numbers and times in jsonb: numbers that JSON lacks become strings.
 CREATE OR REPLACE MACRO pg.number_in_json(x) AS
-    if(pg.to_text(x) IN ('NaN', 'Infinity', '-Infinity'), to_json(pg.to_text(x)), pg.to_text(x)::JSON);
+    list_transform([pg.to_text(x)], lambda _t: if(_t IN ('NaN', 'Infinity', '-Infinity'), to_json(_t), _t::JSON))[1];
 CREATE OR REPLACE MACRO pg.time_in_json(x) AS
     regexp_replace(replace(pg.to_text(x), ' ', 'T'), '([+-][0-9]{2})(TBC)?$', '\1:00\2').replace('TBC', ' BC');
 -- A date in to_char's form YYYY-MM-DD. From year 1 on it equals the date's text, which takes half as long.
@@ -1439,8 +1439,10 @@ CREATE OR REPLACE MACRO pg.jsonb_values(j) AS
 CREATE OR REPLACE MACRO pg.jsonb_value_texts(j) AS
     list_transform(pg._sorted_keys(j), lambda k: pg._unquoted(json_extract(j, pg._pointer([k]))));
 -- An object, and the objects of an array, whose fields are columns.
-CREATE OR REPLACE MACRO pg.jsonb_record(j) AS pg._of_kind(j, 'OBJECT', 'cannot call populate_composite on ' ||
-    if(json_type(j) = 'ARRAY', 'an array', 'a scalar'));
+-- A lambda names what it is of once: DuckDB plans an argument anew wherever a macro names it, and those of records
+-- contain one another.
+CREATE OR REPLACE MACRO pg.jsonb_record(j) AS list_transform([j], lambda _j:
+    pg._of_kind(_j, 'OBJECT', 'cannot call populate_composite on ' || if(json_type(_j) = 'ARRAY', 'an array', 'a scalar')))[1];
 CREATE OR REPLACE MACRO pg._objects(documents, called) AS
     if(len(list_filter(documents, lambda e: json_type(e) <> 'OBJECT')) > 0,
        [pg.raise('22023', 'argument of ' || called || ' must be an array of objects')::VARCHAR::JSON], documents);
@@ -1450,15 +1452,15 @@ CREATE OR REPLACE MACRO pg.jsonb_records(j, called) AS pg._objects(json_extract(
 -- Values of such fields: JSON's null is NULL; an array of texts is the text of such an array.
 CREATE OR REPLACE MACRO pg.jsonb_value(j) AS if(json_type(j) = 'NULL', NULL, j);
 CREATE OR REPLACE MACRO pg._texts_in(j) AS pg.jsonb_element_texts(if(json_type(j) = 'ARRAY', j, NULL));
-CREATE OR REPLACE MACRO pg.jsonb_array_of_texts(j) AS CASE
-    WHEN json_type(j) = 'VARCHAR' THEN json_extract_string(j, '$')
-    WHEN json_type(j) = 'NULL' THEN NULL
-    WHEN json_type(j) <> 'ARRAY' THEN pg.raise('22P02', 'expected JSON array')::VARCHAR
-    WHEN json_type(j, '$[0]') = 'ARRAY' THEN pg.raise('0A000', 'arrays of arrays of a document are not supported')::VARCHAR
-    WHEN j IS NOT NULL THEN '{' || array_to_string(list_transform(pg._texts_in(j), lambda e: coalesce(
-        '"' || replace(replace(e, '\', '\\'), '"', '\"') || '"', 'NULL')), ',') || '}' END;
-CREATE OR REPLACE MACRO pg.jsonb_array_of_documents(j) AS
-    list_transform(pg.jsonb_elements(pg.jsonb_value(j)), lambda e: pg.jsonb_value(e));
+CREATE OR REPLACE MACRO pg.jsonb_array_of_texts(j) AS list_transform([j], lambda _j: CASE
+    WHEN json_type(_j) = 'VARCHAR' THEN json_extract_string(_j, '$')
+    WHEN json_type(_j) = 'NULL' THEN NULL
+    WHEN json_type(_j) <> 'ARRAY' THEN pg.raise('22P02', 'expected JSON array')::VARCHAR
+    WHEN json_type(_j, '$[0]') = 'ARRAY' THEN pg.raise('0A000', 'arrays of arrays of a document are not supported')::VARCHAR
+    WHEN _j IS NOT NULL THEN '{' || array_to_string(list_transform(pg._texts_in(_j), lambda e: coalesce(
+        '"' || replace(replace(e, '\', '\\'), '"', '\"') || '"', 'NULL')), ',') || '}' END)[1];
+CREATE OR REPLACE MACRO pg.jsonb_array_of_documents(j) AS list_transform([j], lambda _j:
+    list_transform(pg.jsonb_elements(pg.jsonb_value(_j)), lambda e: pg.jsonb_value(e)))[1];
 CREATE OR REPLACE MACRO pg.text_within(x, n) AS if(length(rtrim(x, ' ')) > n,
     pg.raise('22001', 'value too long for type character varying(' || n || ')')::VARCHAR, x);
 -- The document without fields, elements, or the element at a place, counted from 0 or, if negative, from the end.
