@@ -127,20 +127,21 @@ def refreshing(connection: psycopg.Connection[Any], path: Path) -> Execute:
 
     def execute(sql: bytes) -> pq.abc.PGresult:
         if sql == b"FLUSH":
-            found = connection.execute(views, (_schema(path),)).fetchall()
+            found = connection.execute(views, (schema_of(path),)).fetchall()
             sql = ";".join(f"REFRESH MATERIALIZED VIEW {name}" for (name,) in found).encode()
         return connection.pgconn.exec_(sql)
 
     return execute
 
 
-def _schema(path: Path) -> str:
+def schema_of(path: Path) -> str:
+    """The schema that a script is run in."""
     return f"script_{path.stem}"
 
 
 def run(path: Path, execute: Execute) -> None:
     """Run a script in a schema of its own. Raises AssertionError with the line of what is not as it says."""
-    schema = _schema(path)
+    schema = schema_of(path)
     for sql in (f"DROP SCHEMA IF EXISTS {schema} CASCADE", f"CREATE SCHEMA {schema}", f"SET search_path = {schema}"):
         _check(path, Record(0, sql, "ok"), execute(sql.encode()))
     for feature in read(path).features:

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from postgres import Postgres
 from servers import Server
-from sql_scripts import DIFFERS, REFUSED, SCRIPTS, WORKS, Execute, extended, read, refreshing, run, simple
+from sql_scripts import DIFFERS, REFUSED, SCRIPTS, WORKS, Execute, extended, read, refreshing, run, schema_of, simple
 
 PAGE = Path(__file__).parent.parent / "docs" / "compatibility.md"
 
@@ -110,6 +110,8 @@ scripts = pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
 def test_script(in_process_server: Server, path: Path, protocol: Callable[[psycopg.Connection[Any]], Execute]) -> None:
     with in_process_server.connect() as connection:
         run(path, protocol(connection))
+        # Each change of the schema takes the longer the more relations there are.
+        connection.execute(f"RESET ALL; DROP SCHEMA {schema_of(path)} CASCADE".encode())
 
 
 @pytest.fixture(scope="module")
