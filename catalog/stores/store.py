@@ -75,6 +75,7 @@ class Store:
         self._cursor = lake.cursor_under_lock()
         self._rows = SystemRows(("relations", "columns", "jobs"))  # those that each CREATE changes
         self._columns: dict[int, tuple[Column, ...]] = {}
+        self._relations: dict[int, tuple[tuple[Any, ...], Relation]] = {}  # with the rows that they are made of
         self.commented: frozenset[int] = frozenset()  # the ids of objects with comments
         self.states: dict[int, list[str]] = {}  # the internal tables of jobs
         self._next_id = 0  # the least that this server may give, once it has given an id
@@ -176,17 +177,26 @@ class Store:
             f"FROM {self._rows.relation(self._cursor, 'relations')} ORDER BY id"
         ).fetchall()
         self._load_columns({row[0] for row in rows})
-        relations = tuple(
-            Relation(id_, database, schema, name, kind, self._columns[id_], tuple(key), definition, created,
-                     tuple(upstreams), initialized_at, append_only, Watermark(column, delay) if column else None,
-                     owner, LakeTable(lake_schema_, lake_name), Conflict(conflict, tuple(versions)), tuple(dropped),
-                     shown, load_details(kind, details), replaces, defined_by, planner, fingerprint,
-                     load_settings(streaming))
-            for id_, database, schema, name, kind, definition, key, upstreams, created, initialized_at, append_only,
-                column, delay, owner, lake_schema_, lake_name, conflict, versions, dropped, shown, details, replaces,
-                defined_by, planner, fingerprint, streaming in rows
+        self._relations = {row[0]: (row, self._relation(row)) for row in rows}
+        return {"relations": tuple(relation for _, relation in self._relations.values())}
+
+    def _relation(self, row: tuple[Any, ...]) -> Relation:
+        """Return the relation of a row of `relations`: the present one, unless the row or the columns have changed."""
+        columns = self._columns[row[0]]
+        before, relation = self._relations.get(row[0], ((), None))
+        if relation is not None and before == row and relation.columns is columns:
+            return relation
+        (
+            id_, database, schema, name, kind, definition, key, upstreams, created, initialized_at, append_only,
+            column, delay, owner, lake_schema, lake_name, conflict, versions, dropped, shown, details, replaces,
+            defined_by, planner, fingerprint, streaming,
+        ) = row  # fmt: skip
+        return Relation(
+            id_, database, schema, name, kind, columns, tuple(key), definition, created, tuple(upstreams),
+            initialized_at, append_only, Watermark(column, delay) if column else None, owner,
+            LakeTable(lake_schema, lake_name), Conflict(conflict, tuple(versions)), tuple(dropped), shown,
+            load_details(kind, details), replaces, defined_by, planner, fingerprint, load_settings(streaming),
         )  # fmt: skip
-        return {"relations": relations}
 
     def _load_databases(self) -> dict[str, Any]:
         schemas = self._cursor.execute(f"SELECT database, name, id, owner FROM {system_table('schemas')}").fetchall()
