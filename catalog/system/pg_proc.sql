@@ -217,8 +217,6 @@ FROM (VALUES
     (2197, 'inet_client_port', 'f', 's', false, false, false, 'int4', ''),
     (2199, 'inet_server_port', 'f', 's', false, false, false, 'int4', ''),
     (872, 'initcap', 'f', 'i', true, false, false, 'text', 'text'),
-    (15930, 'int8recv', 'f', 'i', true, false, false, 'int8', 'bytea'),
-    (2409, 'int8send', 'f', 'i', true, false, false, 'bytea', 'int8'),
     (1373, 'isfinite', 'f', 'i', true, false, false, 'bool', 'date'),
     (1389, 'isfinite', 'f', 'i', true, false, false, 'bool', 'timestamptz'),
     (1390, 'isfinite', 'f', 'i', true, false, false, 'bool', 'interval'),
