@@ -256,6 +256,12 @@ class Changes:
     counts: Mapping[str, int | None] = field(default_factory=dict)
     are_kept: bool = False
 
+    @property
+    def most_rows(self) -> int:
+        """The number of changed rows of the input that has the most; of all inputs, if one is an estimate."""
+        counts = [self.counts.get(name) for name in self.inputs if name != NOW]
+        return self.rows if not counts or None in counts else max(count or 0 for count in counts)
+
     def query(self, name: str) -> str:
         """Return SQL of the changed rows of an input."""
         return self.queries.get(name, f"FROM {name}_changes")

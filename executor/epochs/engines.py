@@ -148,7 +148,7 @@ class Engines:
                     reads.names,
                     not is_full,
                     reads.lookups,
-                    changes.rows <= MOST_INDEXED,
+                    changes.most_rows <= MOST_INDEXED,
                 )
             self._store.lake.threads.provide(lambda: self._rows_read(view, changes, reads.names))
             ready = None
