@@ -6,6 +6,7 @@ from sqlglot import exp
 
 from sparkwave.catalog.types import INTERVAL, Type
 from sparkwave.planner.functions.scalar_functions import ours
+from sparkwave.planner.functions.typed import data_type
 
 _INTEGERS = ("smallint", "integer", "bigint")
 
@@ -39,4 +40,5 @@ def give_room(key: exp.Expr, type_: Type | None) -> None:
         key.replace(ours("interval_key", key.copy()))
         for bound in ("start", "end"):
             if isinstance(offset := spec.args.get(bound), exp.Expr):
-                spec.set(bound, ours("interval_key", offset))
+                typed = exp.cast(offset, data_type(INTERVAL))  # a text may have no type yet
+                spec.set(bound, ours("interval_key", typed))
