@@ -17,7 +17,7 @@ from sparkwave.planner.functions.aggregates import AROUND, aggregate_calls
 from sparkwave.planner.parse.from_items import from_items
 from sparkwave.planner.parse.identifiers import folded
 from sparkwave.planner.parse.named_windows import expand_named_windows
-from sparkwave.planner.parse.set_returning import ROW_FUNCTIONS
+from sparkwave.planner.parse.set_returning import ROW_FUNCTIONS, makes_rows
 from sparkwave.planner.parse.trees import alias_of, position_of
 
 _ROWS = "_rows"
@@ -108,7 +108,7 @@ def _is_before_windows(node: exp.Expr, select: exp.Select) -> bool:
         return False
     if isinstance(node, exp.If) and node.arg_key == "ifs":
         return False
-    if any(rows.parent_select is select for rows in node.find_all(*ROW_FUNCTIONS)):
+    if makes_rows(node, select):
         return False
     return isinstance(node, exp.Condition | exp.Subquery | exp.AtTimeZone) or node in aggregate_calls(node)
 

@@ -35,7 +35,7 @@ from sparkwave.planner.build.from_clause import aliased, outer_join, rows_beside
 from sparkwave.planner.build.sort_keys import sort_source
 from sparkwave.planner.build.subqueries import build_body, equalities, lift, query_of
 from sparkwave.planner.functions.result_types import array_type
-from sparkwave.planner.parse.set_returning import ROW_FUNCTIONS
+from sparkwave.planner.parse.set_returning import ROW_FUNCTIONS, makes_rows
 from sparkwave.planner.plan.join_types import INNER, LEFT
 from sparkwave.planner.plan.nodes import Aggregate, Field, Filter, Item, Node, Project, count_rows_call
 
@@ -234,14 +234,10 @@ def _first_of_each(select: exp.Select, keys: Sequence[exp.Expr], named: Sequence
     number = exp.Window(this=exp.Rank() if has_ties(select) else exp.RowNumber(), partition_by=[k.copy() for k in keys])
     number.set("order", exp.Order(expressions=sorts) if sorts else None)
     outputs = [(item.alias_or_name, type_of(item)) for item in (*select.selects, *named)]
-    gives_rows = any(
-        call.parent_select is select
-        for item in [*select.selects, *([order] if order is not None else [])]
-        for call in item.find_all(*ROW_FUNCTIONS)
-    )
+    is_over_rows = any(makes_rows(part, select) for part in (*select.selects, order) if part is not None)
     for part in ("limit", "offset", "order"):
         select.set(part, None)
-    if gives_rows:
+    if is_over_rows:
         select, number = _over_rows(select, named, outputs, number)
         named = []
     numbered = exp.alias_(typed(number, BIGINT), "_number", quoted=True)

@@ -31,7 +31,7 @@ from sparkwave.planner.build.sort_keys import order_of, sort_source
 from sparkwave.planner.functions.aggregates import aggregate_calls
 from sparkwave.planner.functions.result_types import array_type
 from sparkwave.planner.parse.row_comparisons import check_columns
-from sparkwave.planner.parse.set_returning import ROW_FUNCTIONS, series_array
+from sparkwave.planner.parse.set_returning import ROW_FUNCTIONS, makes_rows, series_array
 from sparkwave.planner.plan.join_types import ANTI, LEFT, SEMI
 from sparkwave.planner.plan.nodes import (
     COUNT,
@@ -133,12 +133,7 @@ def _plain_select(query: exp.Expr) -> exp.Select | None:
     select = query_of(query)
     if not isinstance(select, exp.Select) or any(map(select.args.get, _CLAUSES)):
         return None
-    return None if any(aggregate_calls(item) or _gives_rows(item, select) for item in select.selects) else select
-
-
-def _gives_rows(item: exp.Expr, select: exp.Select) -> bool:
-    """Return whether a set-returning function in the select list makes several rows of one, or none."""
-    return any(call.parent_select is select for call in item.find_all(*ROW_FUNCTIONS))
+    return None if any(aggregate_calls(item) or makes_rows(item, select) for item in select.selects) else select
 
 
 def _is_joined_by_outer(node: Node, query: exp.Expr) -> bool:
@@ -443,7 +438,7 @@ def _named_rows(query: exp.Query, name: str) -> exp.Subquery:
 
 def _exists_value(builder: Builder, node: Node, exists: exp.Exists) -> tuple[Node, exp.Expr]:
     query = query_of(exists.this)
-    if isinstance(query, exp.Select) and any(_gives_rows(item, query) for item in query.selects):
+    if isinstance(query, exp.Select) and any(makes_rows(item, query) for item in query.selects):
         rows_of = exp.Select(from_=exp.From(this=_named_rows(query.copy(), builder.fresh("s"))))
         node, rows = _scalar_value(builder, node, _count_of(rows_of))
     elif _is_joined_by_outer(node, exists.this):

@@ -50,7 +50,7 @@ def _sources(node: Node, name: str) -> Iterator[tuple[Scan, str]]:
         case Scan():
             yield node, name.removeprefix(f"{node.alias}.")
         case Project():
-            source = next((item.source for item in node.items if item.name == name), None)
+            source = node.source_of(name)
             if source is not None:
                 yield from _sources(node.input, source)
         case Filter() | Unnest() | OverWindow() | Join() | UnionAll():
@@ -75,7 +75,7 @@ def field_below(node: Node, name: str) -> tuple[Node, str] | None:
     """Return the input of an operator with one input, and its field that a field of the operator passes on."""
     match node:
         case Project():
-            source = next((item.source for item in node.items if item.name == name), None)
+            source = node.source_of(name)
             return (node.input, source) if source is not None else None
         case Filter():
             return node.input, name

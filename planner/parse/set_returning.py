@@ -57,6 +57,11 @@ BEFORE = "before"
 WRITTEN_UNNEST = "unnest"
 
 
+def makes_rows(part: exp.Expr, select: exp.Select) -> bool:
+    """Return whether a part of a SELECT has a set-returning function of this SELECT: several rows of one, or none."""
+    return any(call.parent_select is select for call in part.find_all(*ROW_FUNCTIONS))
+
+
 def with_unnests(tree: exp.Expr) -> exp.Expr:
     """The tree, changed in place. In a select list a function of a key and a value gives rows of the two."""
     for unnest in tree.find_all(exp.Unnest, exp.Explode):

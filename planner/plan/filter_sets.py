@@ -105,7 +105,7 @@ def _filter_sets(node: Node, field: str) -> Iterator[tuple[Filter, str]]:
         case Filter():
             yield from _filter_sets(node.input, field)
         case Project():
-            if (source := _source(node, field)) is not None:
+            if (source := node.source_of(field)) is not None:
                 yield from _filter_sets(node.input, source)
         case Aggregate(keys=keys):
             if field in keys:
@@ -162,17 +162,13 @@ def _within(node: Node, field: str, by: _FilterSet, is_grouped: bool) -> Node | 
         case Filter():
             below = _within(node.input, field, by, is_grouped)
         case Project():
-            source = _source(node, field)
+            source = node.source_of(field)
             below = _within(node.input, source, by, is_grouped) if source is not None else None
         case Aggregate(keys=keys) | TopN(partition=keys):
             below = _within(node.input, field, by, True) if field in keys and not _reads(node, by) else None
         case _:
             return None
     return replace(node, input=below) if below is not None else None
-
-
-def _source(node: Project, field: str) -> str | None:
-    return next((item.source for item in node.items if item.name == field), None)
 
 
 def _reads(node: Node, by: _FilterSet) -> bool:

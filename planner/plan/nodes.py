@@ -308,6 +308,10 @@ class Project(_Map):
                 found.setdefault(item.source, item.name)
         return found
 
+    def source_of(self, name: str) -> str | None:
+        """Return the input field that an output passes on unchanged; None if it is computed, or none of the outputs."""
+        return next((item.source for item in self.items if item.name == name), None)
+
     @property
     def key(self) -> tuple[str, ...]:
         return tuple(self.passed_on.get(name, name) for name in self.input.key)
