@@ -140,6 +140,27 @@ def test_the_same_as_ducklake(lake: Lake, table: LakeTable, outcomes: list[bool]
         assert all(outcomes) == is_net
 
 
+def test_each_change_as_it_comes(lake: Lake, table: LakeTable) -> None:
+    """By one cursor, which keeps what it knows of the table while its shape is the same."""
+    rows = ["INSERT INTO {t} (k, v, w) VALUES (-1, 2, 'x')", "UPDATE {t} SET v = v + 1 WHERE k < 5"]
+    many = ["INSERT INTO {t} (k, v, w) SELECT -range, 3, 'y' FROM range(2, 90)", "DELETE FROM {t} WHERE k % 3 = 0"]
+    shapes = [
+        "ALTER TABLE {t} ADD COLUMN n INTEGER DEFAULT 5",
+        "ALTER TABLE {t} ALTER v TYPE BIGINT",
+        "DROP TABLE {t}; CREATE TABLE {t} (w VARCHAR, v INTEGER, k INTEGER)",
+        "DROP TABLE {t}; CREATE TABLE {t} (x INTEGER, k INTEGER, v INTEGER, w VARCHAR)",
+    ]
+    cursor = lake.cursor()
+    for shape in ["SELECT 1", *shapes]:
+        cursor.execute(shape.format(t=table.sql))
+        for statement in [*rows, *many, *rows]:
+            after = lake.snapshot(cursor)
+            cursor.execute(statement.format(t=table.sql))
+            upto = lake.snapshot(cursor)
+            keep_changes(cursor, "kept", table, after, upto, True, "rowid, k, v, w")
+            assert net(cursor, "FROM kept") == difference(cursor, table, after, upto)
+
+
 @pytest.mark.parametrize("gone", [5, 50])  # told by the catalog, and by a file
 def test_of_a_file_that_has_its_row_ids(lake: Lake, table: LakeTable, outcomes: list[bool], gone: int) -> None:
     """Compaction takes the number of the first row from it, and may not come to merge it."""

@@ -15,7 +15,7 @@ from servers import Server, rows
 from sparkwave.catalog.lake.ducklake import Cursor, Lake
 from sparkwave.catalog.lake.inlined_writes import InlinedWrites, Unfit, may_fit, may_fit_places
 from sparkwave.catalog.lake.inlining import INLINED_ROWS
-from sparkwave.catalog.lake.lake_tables import inlined_deletes, inlined_tables, locate
+from sparkwave.catalog.lake.lake_tables import inlined_deletes, locate
 from sparkwave.catalog.lake.storage import Storage
 from sparkwave.catalog.model import Column, Relation
 from sparkwave.catalog.names import METADATA, PLACES
@@ -123,7 +123,8 @@ def catalog(cursor: Cursor, target: Relation) -> dict[str, list[tuple[Any, ...]]
         queries[name] = f"SELECT {columns} FROM {METADATA}.{name} WHERE table_id = {located[0]}"
     if (deletes := inlined_deletes(cursor, located[0])) is not None:
         queries[deletes] = f"SELECT * FROM {METADATA}.{deletes}"
-    for name in inlined_tables(cursor, located[0]):
+    inlined = f"SELECT table_name FROM {METADATA}.ducklake_inlined_data_tables WHERE table_id = {located[0]}"
+    for (name,) in cursor.execute(inlined).fetchall():
         queries[name] = f"SELECT COLUMNS(*)::VARCHAR FROM {METADATA}.{name}"
     return {name: cursor.execute(f"{query} ORDER BY ALL").fetchall() for name, query in queries.items()}
 

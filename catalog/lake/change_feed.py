@@ -7,11 +7,12 @@ rows of a file in one statement and the rest in another, DuckLake lists the firs
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 
 from sparkwave.catalog.lake.ducklake import Cursor
-from sparkwave.catalog.lake.lake_tables import inlined_tables, locate
+from sparkwave.catalog.lake.lake_tables import locate
 from sparkwave.catalog.lake.memory_transactions import first_row, in_transaction
+from sparkwave.catalog.lake.snapshot_changes import Change
 from sparkwave.catalog.lake.stored_changes import VIRTUAL, StoredChanges, stored_changes
 from sparkwave.catalog.names import METADATA, LakeTable, literal, quote
 
@@ -91,21 +92,36 @@ def _tells_twice(cursor: Cursor, table: LakeTable, after: int, upto: int) -> boo
     return row != (0,)
 
 
-def count_inserted(cursor: Cursor, table: LakeTable, after: int, upto: int) -> int:
-    """Return the number of rows inserted in snapshots `after < s <= upto`, updates included, without reading files."""
-    located = locate(cursor, table, upto)
-    if located is None:
-        return 0
+def count_inserted(cursor: Cursor, changes: Collection[Change], after: int, upto: int) -> dict[int, int]:
+    """Return the number of rows inserted in snapshots `after < s <= upto`, updates included, without reading files.
+
+    Keys are the lake's numbers of tables. `changes` are those of the snapshots.
+    """
     came = f"begin_snapshot > {after} AND begin_snapshot <= {upto}"
-    files = f"SELECT sum(record_count) AS n FROM {METADATA}.ducklake_data_file WHERE table_id = {located[0]} AND {came}"
-    inlined = (
-        f"SELECT count(*) FROM {METADATA}.{quote(name)} WHERE {came}" for name in inlined_tables(cursor, located[0])
-    )
-    row = first_row(
-        cursor.execute(f"SELECT coalesce(sum(n), 0)::BIGINT FROM ({' UNION ALL '.join([files, *inlined])})")
-    )
-    assert row is not None
-    return row[0]
+    parts = []
+    if filed := _numbers(changes, "inserted_into_table"):
+        parts.append(
+            f"SELECT table_id, record_count AS n FROM {METADATA}.ducklake_data_file "
+            f"WHERE table_id IN ({_listed(filed)}) AND {came}"
+        )
+    if inlined := _numbers(changes, "inlined_insert"):
+        tables = cursor.execute(
+            f"SELECT table_id, table_name FROM {METADATA}.ducklake_inlined_data_tables "
+            f"WHERE table_id IN ({_listed(inlined)})"
+        ).fetchall()
+        parts += (f"SELECT {id_}, count(*) FROM {METADATA}.{quote(name)} WHERE {came}" for id_, name in tables)
+    if not parts:
+        return {}
+    counted = f"SELECT table_id, sum(n)::BIGINT FROM ({' UNION ALL '.join(parts)}) AS t(table_id, n) GROUP BY 1"
+    return dict(cursor.execute(counted).fetchall())
+
+
+def _numbers(changes: Iterable[Change], kind: str) -> set[int]:
+    return {change.table_id for change in changes if change.kind == kind}
+
+
+def _listed(numbers: Iterable[int]) -> str:
+    return ", ".join(map(str, sorted(numbers)))
 
 
 def _feed(kind: str, table: LakeTable, after: int, upto: int) -> str:

@@ -577,14 +577,19 @@ class Lake:
         for change in changes:
             if change.kind in ROW_CHANGES:
                 kinds[change.table_id] = kinds.get(change.table_id, False) or ROW_CHANGES[change.kind]
-        if unknown := kinds.keys() - self._table_names.keys():
+        names = self.names_of(cursor, kinds)
+        return {names[id_]: has_deletes for id_, has_deletes in kinds.items() if id_ in names}
+
+    def names_of(self, cursor: Cursor, numbers: Collection[int]) -> dict[int, tuple[str, str]]:
+        """Return (lake schema, table) by the lake's numbers of tables, without unknown ones."""
+        if unknown := set(numbers) - self._table_names.keys():
             names = cursor.execute(
                 f"SELECT t.table_id, s.schema_name, t.table_name FROM {METADATA}.ducklake_table t "
                 f"JOIN {METADATA}.ducklake_schema s USING (schema_id) "
                 f"WHERE t.table_id IN ({', '.join(map(str, unknown))})"
             ).fetchall()
             self._table_names |= {table_id: (schema, table) for table_id, schema, table in names}
-        return {self._table_names[id_]: has_deletes for id_, has_deletes in kinds.items() if id_ in self._table_names}
+        return {number: self._table_names[number] for number in numbers if number in self._table_names}
 
     def has_changed(self, cursor: Cursor, tables: Collection[LakeTable], after: int, upto: int | None = None) -> bool:
         """Return whether rows of these tables changed in snapshots `after < s <= upto`; None is the newest one.

@@ -79,12 +79,6 @@ def files_with_column(cursor: Cursor, paths: Collection[str], column: str) -> se
     return {path for (path,) in cursor.execute(query).fetchall()}
 
 
-def inlined_tables(cursor: Cursor, table_id: int) -> list[str]:
-    """Return the tables of the lake's catalog with inlined rows of a table, one for each shape it has had."""
-    query = f"SELECT table_name FROM {METADATA}.ducklake_inlined_data_tables WHERE table_id = {table_id}"
-    return [name for (name,) in cursor.execute(query).fetchall()]
-
-
 def inlined_deletes(cursor: Cursor, table_id: int) -> str | None:
     """Return the table of the lake's catalog that lists deleted rows of a table's files; None if there is none yet."""
     name = f"ducklake_inlined_delete_{table_id}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sparkwave.catalog.lake.memory_transactions import first_row
@@ -46,6 +47,22 @@ def changes_made(cursor: Cursor, after: int, upto: int) -> list[Change]:
         "WHERE snapshot_id > ? AND snapshot_id <= ?",
         [after, upto],
     ).fetchall()
+    return _parsed(rows)
+
+
+def newest_changes(cursor: Cursor, after: int) -> tuple[list[Change], int]:
+    """Return the changes of tables in all snapshots after one, and the newest snapshot's schema version.
+
+    The version grows with each change of the schema. It is -1 if there are no such snapshots.
+    """
+    rows = cursor.execute(
+        f"SELECT c.snapshot_id, c.changes_made, s.schema_version FROM {METADATA}.ducklake_snapshot_changes c "
+        f"JOIN {METADATA}.ducklake_snapshot s USING (snapshot_id) WHERE c.snapshot_id > {after}"
+    ).fetchall()
+    return _parsed((snapshot, changes) for snapshot, changes, _ in rows), max((row[2] for row in rows), default=-1)
+
+
+def _parsed(rows: Iterable[tuple[int, str | None]]) -> list[Change]:
     return [
         Change(snapshot, kind, int(table_id))
         for snapshot, changes in rows

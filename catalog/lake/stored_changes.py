@@ -19,12 +19,11 @@ Found by experiment, with 1.5.5 (asserted by tests/test_change_feed.py):
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.lake_tables import (
-    NEWEST,
     OWN_COLUMNS,
     at_version,
     files_with_column,
@@ -33,8 +32,8 @@ from sparkwave.catalog.lake.lake_tables import (
     locate,
 )
 from sparkwave.catalog.lake.row_ids import ROW_ID_COLUMN, SNAPSHOT_COLUMN
-from sparkwave.catalog.lake.snapshot_changes import ROW_CHANGES, changes_made
-from sparkwave.catalog.lazy import lazy
+from sparkwave.catalog.lake.shapes import Shape, StoredColumn, keep_shape, known_shape, read_shape
+from sparkwave.catalog.lake.snapshot_changes import ROW_CHANGES, newest_changes
 from sparkwave.catalog.names import METADATA, LakeTable, literal, quote
 
 # Virtual columns of a scan, unless the table has columns of these names.
@@ -57,24 +56,30 @@ class StoredChanges:
 
 def stored_changes(cursor: Cursor, table: LakeTable, after: int, upto: int, has_deletes: bool) -> StoredChanges:
     """Return the changes in snapshots `after < s <= upto`, to be read in the cursor's transaction."""
-    located = locate(cursor, table, after)
+    changes, schema_version = newest_changes(cursor, after)
+    known = known_shape(cursor, table, after, schema_version)
+    located = locate(cursor, table, after) if known is None else (known.number, known.directory)
     if located is None:
         return StoredChanges()
-    number, directory = located
-    kinds = {change.kind for change in changes_made(cursor, after, NEWEST) if change.table_id == number}
-    reading = _Reading(cursor, table, number, directory, after, upto)
-    inlined = reading.inlined_tables() if kinds <= ROW_CHANGES.keys() else None
-    if inlined is None:
+    own = [change for change in changes if change.table_id == located[0]]
+    kinds = {change.kind for change in own}
+    if not kinds <= ROW_CHANGES.keys():
         return StoredChanges()
-    came = [reading.inlined(name, "begin_snapshot") for name in inlined]
-    went = [reading.inlined(name, "end_snapshot") for name in inlined]
+    shape = known or read_shape(cursor, *located, upto)
+    if known is None:
+        keep_shape(cursor, table, after, schema_version, shape)
+    reading = _Reading(cursor, table, shape, after, upto)
+    if reading.has_earlier_rows:
+        return StoredChanges()
+    came = [reading.inlined(shape.inlined, "begin_snapshot")] if shape.inlined and "inlined_insert" in kinds else []
+    went = [reading.inlined(shape.inlined, "end_snapshot")] if shape.inlined and "inlined_delete" in kinds else []
     places = reading.places(kinds) if has_deletes else []
     if places or "inserted_into_table" in kinds or "deleted_from_table" in kinds:
         files = reading.files({place.file_id for place in places})
         if files is None or not reading.is_plain:
             return StoredChanges()
         if new := [file for file in files if file.begin > after]:
-            came += reading.new_rows(new)
+            came += reading.new_rows(new, {change.snapshot for change in own if ROW_CHANGES[change.kind]})
         if places:
             went += reading.deleted_rows(files, places)
     came, went = came or [reading.no_rows()], went or [reading.no_rows()]
@@ -101,59 +106,40 @@ class _Places:
     rows: str
 
 
-@dataclass(frozen=True)
-class _Column:
-    name: str
-    type: str
-    begin: int
-
-
 class _Reading:
     """Makes SQL of a table's changed rows in snapshots `after < s <= upto`."""
 
-    def __init__(self, cursor: Cursor, table: LakeTable, number: int, directory: str, after: int, upto: int) -> None:
-        self._cursor, self._table, self._number, self._directory = cursor, table, number, directory
+    def __init__(self, cursor: Cursor, table: LakeTable, shape: Shape, after: int, upto: int) -> None:
+        self._cursor, self._table, self._shape = cursor, table, shape
         self._after, self._upto = after, upto
-
-    @lazy
-    def _columns(self) -> list[_Column]:
-        return _columns(self._cursor, self._number, self._upto)
 
     @property
     def is_plain(self) -> bool:
         """Whether no column hides a virtual column."""
-        return not any(column.name.lower() in VIRTUAL for column in self._columns)
+        return not any(column.name.lower() in VIRTUAL for column in self._shape.columns)
 
-    def inlined_tables(self) -> list[str] | None:
-        """Return the table of the catalog with inlined rows of the present shape, if there is one.
-
-        None if rows of an earlier shape came or went.
-        """
-        tables = self._cursor.execute(
-            f"SELECT table_name, schema_version = (SELECT max(schema_version) FROM {METADATA}.ducklake_schema_versions "
-            f"WHERE table_id = {self._number}) FROM {METADATA}.ducklake_inlined_data_tables "
-            f"WHERE table_id = {self._number}"
-        ).fetchall()
-        earlier = [
+    @property
+    def has_earlier_rows(self) -> bool:
+        """Whether inlined rows of an earlier shape came or went."""
+        rows = [
             f"SELECT 1 FROM {METADATA}.{quote(name)} "
             f"WHERE begin_snapshot > {self._after} OR {self._within('end_snapshot')}"
-            for name, is_present in tables
-            if not is_present
+            for name in self._shape.earlier
         ]
-        if earlier and self._cursor.execute(f"{' UNION ALL '.join(earlier)} LIMIT 1").fetchall():
-            return None
-        return [name for name, is_present in tables if is_present]
+        return bool(rows and self._cursor.execute(f"{' UNION ALL '.join(rows)} LIMIT 1").fetchall())
 
     def no_rows(self) -> str:
         """Return a relation without rows, of the table's types."""
-        columns = ", ".join(f"NULL::{column.type} AS {quote(column.name)}" for column in self._columns)
+        columns = ", ".join(f"NULL::{column.type} AS {quote(column.name)}" for column in self._shape.columns)
         return f"(SELECT {columns}, NULL::BIGINT AS rowid, NULL::BIGINT AS snapshot_id WHERE false)"
 
     def inlined(self, name: str, snapshot: str) -> str:
         """Return the inlined rows whose insertion (`begin_snapshot`) or deletion (`end_snapshot`) is meant."""
         columns = OWN_COLUMNS
         if not has_file(self._cursor):
-            columns = ", ".join(f"{_cast_from_postgres(column)} AS {quote(column.name)}" for column in self._columns)
+            columns = ", ".join(
+                f"{_cast_from_postgres(column)} AS {quote(column.name)}" for column in self._shape.columns
+            )
         return (
             f"(SELECT {columns}, row_id AS rowid, {snapshot} AS snapshot_id FROM {METADATA}.{quote(name)} "
             f"WHERE {self._within(snapshot)})"
@@ -165,7 +151,7 @@ class _Reading:
         return [*found, *self._listed_in_files()] if "deleted_from_table" in kinds else found
 
     def _listed_in_catalog(self) -> Iterator[_Places]:
-        name = inlined_deletes(self._cursor, self._number)
+        name = inlined_deletes(self._cursor, self._shape.number)
         if name is None:
             return
         rows = f"FROM {METADATA}.{name} WHERE {self._within('begin_snapshot')}"
@@ -176,7 +162,7 @@ class _Reading:
     def _listed_in_files(self) -> Iterator[_Places]:
         found = self._cursor.execute(
             f"SELECT data_file_id, {self._path}, begin_snapshot, partial_max FROM {METADATA}.ducklake_delete_file "
-            f"WHERE table_id = {self._number} AND begin_snapshot <= {self._upto} "
+            f"WHERE table_id = {self._shape.number} AND begin_snapshot <= {self._upto} "
             f"AND coalesce(partial_max, begin_snapshot) > {self._after}"
         ).fetchall()
         for file, path, begin, last in found:
@@ -191,15 +177,15 @@ class _Reading:
         rows = self._cursor.execute(
             f"SELECT data_file_id, {self._path}, row_id_start, begin_snapshot, "
             f"coalesce({self._within('end_snapshot')}, false) OR coalesce(partial_max > {self._after}, false) "
-            f"FROM {METADATA}.ducklake_data_file WHERE table_id = {self._number} AND ("
+            f"FROM {METADATA}.ducklake_data_file WHERE table_id = {self._shape.number} AND ("
             f"{self._within('begin_snapshot')} OR {self._within('end_snapshot')} "
             f"OR begin_snapshot <= {self._upto} AND partial_max > {self._after}{listed})"
         ).fetchall()
         return None if any(row[-1] for row in rows) else [_File(*row[:-1]) for row in rows]
 
-    def new_rows(self, files: Sequence[_File]) -> Iterator[str]:
-        """Yield relations of the rows of new files."""
-        with_ids = self._with_ids(files)
+    def new_rows(self, files: Sequence[_File], updates: Container[int]) -> Iterator[str]:
+        """Yield relations of the rows of new files. Only files of `updates`, snapshots with removed rows, have ids."""
+        with_ids = self._with_ids([file for file in files if file.begin in updates])
         for file in files:
             row_id = ROW_ID_COLUMN if file.path in with_ids else f"{file.first_row} + file_row_number"
             yield (
@@ -212,7 +198,7 @@ class _Reading:
         places_of = defaultdict[int, list[str]](list)
         for each in places:
             places_of[each.file_id].append(each.rows)
-        newest = max(column.begin for column in self._columns)
+        newest = max(column.begin for column in self._shape.columns)
         lost = [file for file in files if file.id in places_of]
         for are_read in (True, False):
             chosen = [file for file in lost if (file.begin >= newest) == are_read]
@@ -237,7 +223,7 @@ class _Reading:
 
     def _scanned(self, files: Sequence[_File], listed: str) -> str:
         """The rows at the listed places of files that were written before some columns were made."""
-        columns = ", ".join(quote(column.name) for column in self._columns)
+        columns = ", ".join(quote(column.name) for column in self._shape.columns)
         names = ", ".join(literal(file.path) for file in files)
         return (
             f"(SELECT {columns}, rowid, listed.{_SNAPSHOT} AS snapshot_id "
@@ -257,14 +243,14 @@ class _Reading:
 
     @property
     def _cast(self) -> str:
-        return ", ".join(f"{_cast(column, 'stored.')} AS {quote(column.name)}" for column in self._columns)
+        return ", ".join(f"{_cast(column, 'stored.')} AS {quote(column.name)}" for column in self._shape.columns)
 
     def _within(self, snapshot: str) -> str:
         return f"({snapshot} > {self._after} AND {snapshot} <= {self._upto})"
 
     @property
     def _path(self) -> str:
-        return f"if(path_is_relative, {literal(self._directory)} || path, path)"
+        return f"if(path_is_relative, {literal(self._shape.directory)} || path, path)"
 
 
 def _sql(number: int | None) -> str:
@@ -278,54 +264,12 @@ def _reading(files: Sequence[_File], by_name: bool) -> str:
     return f"read_parquet([{paths}], filename => {literal(_FILE[1:-1])}, {options})"
 
 
-def _cast(column: _Column, of: str = "") -> str:
+def _cast(column: StoredColumn, of: str = "") -> str:
     return f"CAST({of}{quote(column.name)} AS {column.type})"
 
 
-def _cast_from_postgres(column: _Column) -> str:
+def _cast_from_postgres(column: StoredColumn) -> str:
     return f"CAST(decode({quote(column.name)}) AS {column.type})" if column.type in _TEXTS else _cast(column)
 
 
-# DuckDB's names of DuckLake's types, where they differ.
-_NAMES = {
-    "int8": "TINYINT",
-    "int16": "SMALLINT",
-    "int32": "INTEGER",
-    "int64": "BIGINT",
-    "int128": "HUGEINT",
-    "uint8": "UTINYINT",
-    "uint16": "USMALLINT",
-    "uint32": "UINTEGER",
-    "uint64": "UBIGINT",
-    "uint128": "UHUGEINT",
-    "float32": "FLOAT",
-    "float64": "DOUBLE",
-}
 _TEXTS = ("varchar", "json")
-
-
-def _columns(cursor: Cursor, number: int, snapshot: int) -> list[_Column]:
-    """The columns of a table at a snapshot, in order; a column begins again when its type is changed."""
-    rows = cursor.execute(
-        f"SELECT column_id, parent_column, column_name, column_type, begin_snapshot FROM {METADATA}.ducklake_column "
-        f"WHERE table_id = {number} AND begin_snapshot <= {snapshot} AND coalesce(end_snapshot > {snapshot}, true) "
-        "ORDER BY column_order"
-    ).fetchall()
-    parts = defaultdict[int | None, list[tuple[int, str, str, int]]](list)
-    for id_, parent, *column in rows:
-        parts[parent].append((id_, *column))
-
-    def type_of(id_: int, name: str) -> str:
-        inner = [(part, type_of(part_id, kind)) for part_id, part, kind, _ in parts[id_]]
-        if name == "list":
-            return f"{inner[0][1]}[]"
-        if name == "map":
-            return f"MAP({inner[0][1]}, {inner[1][1]})"
-        if name == "struct":
-            return f"STRUCT({', '.join(f'{quote(part)} {kind}' for part, kind in inner)})"
-        return _NAMES.get(name, name)
-
-    def begin_of(id_: int, begin: int) -> int:
-        return max([begin, *(begin_of(part_id, first) for part_id, _, _, first in parts[id_])])
-
-    return [_Column(name, type_of(id_, kind), begin_of(id_, begin)) for id_, name, kind, begin in parts[None]]

@@ -8,7 +8,7 @@ from sparkwave.catalog.lake.change_feed import count_inserted, keep_changes
 from sparkwave.catalog.lake.ducklake import Cursor, Lake
 from sparkwave.catalog.lake.memory_transactions import first_row
 from sparkwave.catalog.lake.prepared_statements import run_once
-from sparkwave.catalog.lake.snapshot_changes import ChangedTables
+from sparkwave.catalog.lake.snapshot_changes import Change, ChangedTables, changes_made
 from sparkwave.catalog.model import Relation
 from sparkwave.executor.epochs.versions import listed, stored_columns
 from sparkwave.executor.memory.delta_tables import drop_tables, fill_table, forget_table, kept_table
@@ -33,10 +33,11 @@ class Feeds:
         self.usual = usual
         self._cursor = cursor
         self._scans = scans
+        self._read: dict[tuple[int, int], list[Change]] = {}
         self._changed: dict[tuple[int, int], ChangedTables] = {}
         self._made: dict[tuple[int, int, int], tuple[str, frozenset[str]]] = {}
         self._net: dict[tuple[int, int, int], tuple[str, frozenset[str]]] = {}
-        self._inserted: dict[tuple[int, int, int], int] = {}
+        self._inserted: dict[tuple[int, int], dict[tuple[str, str], int]] = {}
         self._rows: dict[str, int] = {}
         self._retracts: dict[str, bool] = {}
 
@@ -56,10 +57,11 @@ class Feeds:
         has_deletes = self._changes(old, new).get(self._key(relation))
         if has_deletes is None:
             return 0
-        key = (relation.id, old, new)
-        if key not in self._inserted:
-            self._inserted[key] = count_inserted(self._cursor, relation.lake_table, old, new)
-        return self._inserted[key] * (1 + has_deletes)
+        if (old, new) not in self._inserted:
+            counts = count_inserted(self._cursor, self._read[old, new], old, new)
+            names = self._lake.names_of(self._cursor, counts)
+            self._inserted[old, new] = {names[number]: count for number, count in counts.items() if number in names}
+        return self._inserted[old, new].get(self._key(relation), 0) * (1 + has_deletes)
 
     def feed(self, scan: Scan, old: int, new: int) -> str | None:
         """Return the name of the table with the changes of a scan's relation; None if nothing changed."""
@@ -140,7 +142,8 @@ class Feeds:
 
     def _changes(self, old: int, new: int) -> ChangedTables:
         if (old, new) not in self._changed:
-            self._changed[old, new] = self._lake.changed_tables(self._cursor, old, new) if new > old else {}
+            self._read[old, new] = changes_made(self._cursor, old, new) if new > old else []
+            self._changed[old, new] = self._lake.tables_of(self._cursor, self._read[old, new])
         return self._changed[old, new]
 
     @staticmethod

@@ -7,7 +7,7 @@ each time, and uses no index below a join with a table that has the numbers. So 
 from __future__ import annotations
 
 from sparkwave.catalog.lake.ducklake import Cursor
-from sparkwave.catalog.lake.prepared_statements import define_shared
+from sparkwave.catalog.lake.prepared_statements import define_shared, run
 from sparkwave.catalog.names import BUFFER, EPOCHS_SCHEMA
 
 _SEQUENCES = tuple(f"{BUFFER}.{EPOCHS_SCHEMA}.moment_{name}" for name in ("old", "new"))
@@ -35,5 +35,5 @@ class Moment:
             if steps:
                 advances.append(f"SELECT max(nextval('{name}')) FROM range({steps})")
         if advances:
-            cursor.execute("; ".join(advances)).fetchall()
+            run(cursor, *advances).fetchall()
         self.snapshots = old, new
