@@ -91,7 +91,7 @@ class Application:
     """The change of a stored table: the keys of the rows to remove, and the rows to add.
 
     `removed` is a relation or subquery with the keys. If one relation with a `_weight` column has both the removed and
-    the added rows, `changes` names it.
+    the added rows, `changes` names it. Otherwise `removed` has the keys of all added rows, too.
     """
 
     key: tuple[str, ...]

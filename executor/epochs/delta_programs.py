@@ -72,8 +72,8 @@ class Program:
     """As `planner.delta.program.DeltaProgram`. Programs of a plan with equal names make tables with equal columns.
 
     `read` are the names of the relations that it reads, with those for which `reductions` stand. `shared` are the steps
-    that are read more than once, and `apart` those of them that are read by more than one of the tables to make, and
-    those that drive joins.
+    that are read more than once. `apart` are those of them that are read by more than one of the tables to make, those
+    that change states, and those that drive joins.
     """
 
     name: str
@@ -134,26 +134,29 @@ def program(
     queries += [check.count for check in checks]
     read = Counter(name for query in queries for name in query.reads)
     shared = frozenset(step.name for step in steps if read[step.name] > 1)
-    others = [query for item in applies[:-1] for query in (item.removed, item.added)] + [c.count for c in checks]
-    apart = _apart(steps, shared, others) | {step.name for step in steps if step.drives_join}
+    applied = frozenset(name for item in applies[:-1] for name in (*item.removed.reads, *item.added.reads))
+    apart = _apart(steps, shared, applied, [check.count for check in checks])
+    apart |= {step.name for step in steps if step.drives_join}
     name = "_".join([*sorted(changed), *["retracts"] * retracts])
     names = frozenset(read) | {whole for name, (whole, _) in compiled.reductions.items() if name in read}
     return Program(name, steps, applies, checks, names, shared, apart, compiled.lookups, compiled.reductions)
 
 
-def _apart(steps: Sequence[Step], shared: Collection[str], others: Sequence[Sql]) -> frozenset[str]:
-    """Return the shared steps that more than one table reads, or one of the `others`, the queries that are no steps.
+def _apart(
+    steps: Sequence[Step], shared: Collection[str], applied: Collection[str], checks: Sequence[Sql]
+) -> frozenset[str]:
+    """Return the steps that are `applied` to states, and the shared ones that more than one table or check reads.
 
     A step without a table is part of the query that reads it.
     """
     readers: dict[str, set[object]] = {step.name: set() for step in steps}
-    for number, query in enumerate(others):
+    for number, query in enumerate(checks):
         for name in readers.keys() & set(query.reads):
             readers[name].add(number)
     apart = set()
     for step in reversed(steps):
         parts = readers[step.name]
-        if step.name == VIEW_CHANGES or (step.name in shared and len(parts) > 1):
+        if step.name == VIEW_CHANGES or step.name in applied or (step.name in shared and len(parts) > 1):
             apart.add(step.name)
             parts = {step.name}
         for name in readers.keys() & set(step.query.reads) - {step.name}:

@@ -268,8 +268,7 @@ def _fill(
 
 
 def _counts(found: Script, rows: Mapping[str, int], own: tuple[int, int]) -> tuple[tuple[int, int], ...]:
-    *states, _ = found.applications
-    return (*((rows[item.removed], rows[item.added.rows]) for item in states), own)
+    return (*((rows[removed], rows[added]) for removed, added in found.counted), own)
 
 
 def _is_for_few(view: View, changes: Changes, made: Program, bound: Mapping[str, str]) -> bool:

@@ -30,13 +30,15 @@ class Indexed:
 class Script:
     """Tables to make in this order, as names with SQL; each may read the tables before it.
 
-    `applications` are those of the states and then of the view, over some of these tables. `changes` is the table of
-    the view's changes. `checks` find the rows for which an expression failed. `indexed` has queries that look rows up
-    by indexes, by the names of tables.
+    `applications` are those of the states and then of the view, over some of these tables. For each state, `counted`
+    are the tables with as many rows as it loses and gains, at most. `changes` is the table of the view's changes.
+    `checks` find the rows for which an expression failed. `indexed` has queries that look rows up by indexes, by the
+    names of tables.
     """
 
     tables: tuple[tuple[str, str], ...]
     applications: tuple[Application, ...]
+    counted: tuple[tuple[str, str], ...]
     changes: str
     checks: tuple[Check, ...]
     indexed: Mapping[str, Indexed] = field(default_factory=dict)
@@ -48,7 +50,7 @@ _LAST: WeakKeyDictionary[StreamPlan, dict[str, tuple[Relation, Program, Bound, B
 
 def script(view: View, made: Program, bound: Bound) -> Script:
     """Return the script of a program over bound relations. A step that only one other reads becomes a part of it."""
-    return _script(view, made, bound, {}, made.shared | {VIEW_CHANGES}, f"j{view.relation.id}", "")
+    return _script(view, made, bound, {}, made.shared | {VIEW_CHANGES}, False, f"j{view.relation.id}", "")
 
 
 def script_of_few(view: View, made: Program, bound: Bound, indexed: Bound) -> Script:
@@ -64,14 +66,16 @@ def script_of_few(view: View, made: Program, bound: Bound, indexed: Bound) -> Sc
         if relation is view.relation and program is made and was_bound == bound and was_indexed == indexed:
             return found
     name = kept_table(f"j{view.relation.id}_{made.name}")
-    found = _script(view, made, bound, indexed, made.apart, name, f"{name}_")
+    found = _script(view, made, bound, indexed, made.apart, True, name, f"{name}_")
     last[made.name] = view.relation, made, bound, indexed, found
     return found
 
 
 def _script(
-    view: View, made: Program, bound: Bound, indexed: Bound, are_tables: frozenset[str], name: str, prefix: str
-) -> Script:
+    view: View, made: Program, bound: Bound, indexed: Bound, are_tables: frozenset[str], are_applied_as_steps: bool,
+    name: str, prefix: str,
+) -> Script:  # fmt: skip
+    """`are_applied_as_steps`: states are changed by the tables of steps, else by tables of their own."""
     changes, parts, tables, by_index = f"{name}_changes", _parts(bound), [], {}
     changed = {f"{scan.input}_changes" for scan in view.plan.scans}
     for step in made.steps:
@@ -85,12 +89,20 @@ def _script(
             by = {f"{prefix}{each}" for each in read & are_tables} | (read & changed)
             by_index[table] = Indexed(_with(step.query, parts | _parts(indexed)), frozenset(by))
         parts[step.name] = _inlined(Sql(f"FROM {table}"))
-    *states, _ = applications(view, made, name)
-    for item, apply in zip(states, made.applies[:-1], strict=True):
-        tables.append((item.removed, _with(apply.removed, parts)))
-        tables.append((item.added.rows, _with(apply.added, parts)))
+    *items, _ = applications(view, made, name)
+    states, counted = [], []
+    for item, apply in zip(items, made.applies[:-1], strict=True):
+        removed, added = _with(apply.removed, parts), _with(apply.added, parts)
+        if are_applied_as_steps:
+            [[gone], [come]] = apply.removed.reads, apply.added.reads
+            counted.append((f"{prefix}{gone}", f"{prefix}{come}"))
+            states.append(replace(item, removed=f"({removed})", added=replace(item.added, rows=f"({added})")))
+        else:
+            tables += (item.removed, removed), (item.added.rows, added)
+            counted.append((item.removed, item.added.rows))
+            states.append(item)
     applied = (*states, own_application(view, changes))
-    return Script(tuple(tables), applied, changes, _checks(made.checks, parts), by_index)
+    return Script(tuple(tables), applied, tuple(counted), changes, _checks(made.checks, parts), by_index)
 
 
 def bound_checks(checks: Iterable[Check], bound: Bound) -> tuple[Check, ...]:

@@ -19,6 +19,7 @@ from sparkwave.catalog.lake.ducklake import Lake
 from sparkwave.catalog.lake.prepared_statements import prepare_due
 from sparkwave.catalog.model import Catalog, Relation
 from sparkwave.executor.epochs.time_limit import TimeLimit
+from sparkwave.executor.memory.listed_keys import list_keys_always
 from sparkwave.executor.spark.capacity import of_this_machine
 
 T = TypeVar("T")
@@ -52,6 +53,7 @@ class Side:
 
     def __init__(self, lake: Lake, number: int) -> None:
         self.cursor, self.time_limit = lake.cursor(), TimeLimit()
+        list_keys_always(self.cursor)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"epoch {number}", initializer=_be_nice)
 
     def submit(self, compute: Callable[[], T]) -> Future[T]:

@@ -43,7 +43,6 @@ _NUMBERS = f"{BUFFER}.{EPOCHS_SCHEMA}.numbers"
 _NEXT = f"nextval('{_NUMBERS}')"
 # A transaction that begins with this query sees memory as of that moment.
 ANCHOR = f"FROM {BUFFER}.{EPOCHS_SCHEMA}.anchor"
-# One row: the snapshots between which most views of an epoch advance (`executor.epochs.lookups`).
 
 
 @dataclass(eq=False)
@@ -51,9 +50,8 @@ class _Pending:
     """The pending changes of a table.
 
     `keys` names a table of keys, `rows` a table of their rows, unless the copy has the rows. `changes` counts the
-    removed and added rows that are not stored, one for each row of `keys`; `has_gone` tells that there are removed
-    rows. `written` and `written_rows` count the keys and rows written since the tables were made. A row has about
-    `width` bytes.
+    removed and added rows that are not stored, or some more; `has_gone` tells that there are removed rows. `written`
+    and `written_rows` count the keys and rows written since the tables were made. A row has about `width` bytes.
     """
 
     application: Application
@@ -415,11 +413,11 @@ class SharedBuffer:
         copy = self._take_copy(table, removed, added)
         listed = f"SELECT {_listed(item.key)}{_NEXT}"
         if item.changes is not None:
-            keys = f"{listed}, _weight < 0 FROM {item.changes}"
+            keys, written = f"{listed}, _weight < 0 FROM {item.changes}", removed + added
         else:
-            keys = f"{listed}, TRUE FROM {item.removed} UNION ALL {listed}, FALSE FROM {item.added.rows}"
+            keys, written = f"{listed}, TRUE FROM {item.removed}", removed
         pending.changes += removed + added
-        pending.written += removed + added
+        pending.written += written
         pending.written_rows += added if copy is None else 0
         pending.has_gone |= removed > 0
         if copy is not was:
