@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from datetime import timedelta
 from decimal import Decimal, localcontext
 
 import psycopg
 from psycopg import pq
+
+from sparkwave.catalog.interval_texts import read_interval
 
 from .differences import TYPES
 
@@ -83,13 +86,16 @@ def _compared_as(one: str, other: str) -> str:
     """The type that values of two types are compared as: the less exact of two types of numbers."""
     if one in _NUMBERS and other in _NUMBERS:
         return next((kind for kind in _NUMBERS if kind in (one, other)), "numeric")
-    return "text"
+    return "interval" if one == other == "interval" else "text"
 
 
 def _value(text: Value, kind: str) -> Value:
     """Text that is the same for equal values."""
-    if text is None or kind not in ("numeric", *_FLOATS):
+    if text is None or kind not in ("numeric", "interval", *_FLOATS):
         return text
+    if kind == "interval":  # docs/limits.md: equal ones that are grouped are shown as justify_interval has them
+        found = read_interval(text)
+        return str(timedelta(found.months * 30 + found.days, 0, found.micros))
     if kind in _FLOATS:
         return f"{float(text) + 0.0:.{_FLOATS[kind]}g}"
     # A numeric has 19 places at most here. Zeros at the end are the declared scale, which a stored one may not have.
