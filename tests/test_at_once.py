@@ -19,6 +19,9 @@ from sparkwave.catalog.stores.compute_errors import compute_errors
 from sparkwave.catalog.stores.relation_store import drop_relation
 from sparkwave.catalog.stores.store import Store
 from sparkwave.executor.backfill import at_once
+from sparkwave.executor.epochs import duckdb_engine
+from sparkwave.executor.spark import kernel
+from sparkwave.executor.spark.kernel import File, Step
 from sparkwave.server.context import Context
 from sparkwave.server.dispatch import Client
 
@@ -299,3 +302,35 @@ def test_a_created_job_is_as_any_other(parts: tuple[Context, Client]) -> None:
     assert (made.status, made.snapshot, made.resource_group) == (CREATED, None, filled.resource_group)
     query = "SELECT created_at IS NOT NULL, definition FROM rw_catalog.rw_materialized_views WHERE name IN ('v', 'w')"
     assert {row[0] for row in run(client, query)} == {True}
+
+
+def test_others_write_while_a_job_stores_many_rows(
+    parts: tuple[Context, Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are written into files before the commit, for which all writers wait. Types that files lack keep values."""
+    context, client = parts
+    values = "i::numeric(30,10) / 7 AS d, i * interval '1 hour' AS v, ARRAY[i, NULL] AS a, to_jsonb(i) AS j"
+    texts = "nullif('Größe ' || i, 'Größe 9') AS s"
+    run(client, f"CREATE TABLE many AS SELECT i AS k, {texts}, {values} FROM range(120000) AS x (i)")
+    other, written = Client(context, {"user": "root"}), []
+
+    def write(cursor: Cursor, step: Step) -> list[File]:
+        written.append(step.name)
+        found = kernel.write(cursor, step)
+        waiting = threading.Thread(target=run, args=(other, "INSERT INTO t VALUES (5000, 5)"))
+        waiting.start()
+        waiting.join(PATIENCE_SECONDS)
+        assert not waiting.is_alive()
+        return found
+
+    monkeypatch.setattr(duckdb_engine, "write", write)
+    query = "SELECT k, s, d, v, a, j, count(*) AS n FROM many GROUP BY k, s, d, v, a, j"
+    run(client, f"CREATE MATERIALIZED VIEW copied AS {query}")
+    assert written and has_steps(context, "copied")
+    assert run(client, "SELECT count(*) FROM t WHERE k = 5000") == [(1,)]
+    run(client, "UPDATE many SET s = 'x' WHERE k < 3")
+    run(client, "FLUSH")
+    differing = f"(({query}) EXCEPT ALL SELECT * FROM copied) UNION ALL (SELECT * FROM copied EXCEPT ALL ({query}))"
+    assert run(client, differing) == []
+    run(client, "DROP TABLE many CASCADE")
+    run(client, "DELETE FROM t WHERE k = 5000")

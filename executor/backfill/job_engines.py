@@ -25,7 +25,7 @@ def number_of_actors(work: Work) -> int:
 
 def engine_of(work: Work, purpose: str, cursor: Cursor, data: Place, reads: Rows) -> AbstractContextManager[Engine]:
     """Return a context with the engine that reads the rows of the upstreams."""
-    return _duckdb(work, cursor) if work.in_process else spark_of(work, purpose, data, reads)
+    return _duckdb(work, cursor, data) if work.in_process else spark_of(work, purpose, data, reads)
 
 
 @contextmanager
@@ -53,13 +53,13 @@ def spark_of(
 
 
 @contextmanager
-def _duckdb(work: Work, cursor: Cursor) -> Iterator[DuckDBEngine]:
-    """Yield the engine in process, on a cursor that a cancel interrupts."""
+def _duckdb(work: Work, cursor: Cursor, data: Place | None = None) -> Iterator[DuckDBEngine]:
+    """Yield the engine in process, on a cursor that a cancel interrupts; `data` is as in DuckDBEngine."""
     work.controls.check()
     work.lake.threads.provide(lambda: work.inputs.total)
     with work.controls.interruptible(cursor.interrupt):
         work.retries.goes_on()
-        yield DuckDBEngine()
+        yield DuckDBEngine(data=data)
 
 
 def advance_job(

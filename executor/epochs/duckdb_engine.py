@@ -6,10 +6,12 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
 from sparkwave.catalog.counters import EngineName
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.memory_transactions import in_transaction
+from sparkwave.catalog.lake.places import Place
 from sparkwave.catalog.lake.prepared_statements import run
 from sparkwave.catalog.lake.row_ids import NONE, RowIds
 from sparkwave.catalog.lake.translation import DuckDBError
@@ -49,7 +51,8 @@ from sparkwave.executor.memory.delta_tables import (
 )
 from sparkwave.executor.memory.listed_keys import MOST_KEYS, listed_keys
 from sparkwave.executor.memory.shared_buffer import SharedBuffer
-from sparkwave.executor.spark.kernel import failed_rows, unless_raised
+from sparkwave.executor.spark.kernel import Step, failed_rows, unless_raised, write
+from sparkwave.executor.spark.lake_rows import as_stored
 from sparkwave.planner.delta.looked_up import Columns, Reduction
 from sparkwave.planner.plan.nodes import equal_in_files
 
@@ -110,9 +113,13 @@ class DuckDBEngine:
 
     name: EngineName = "duckdb"
 
-    def __init__(self, buffer: SharedBuffer | None = None) -> None:
-        """`buffer` has rows of views and states that the lake does not have."""
-        self._buffer = buffer
+    def __init__(self, buffer: SharedBuffer | None = None, data: Place | None = None) -> None:
+        """`buffer` has rows of views and states that the lake does not have.
+
+        `data` is a directory for files of `fill`: many rows are written before the transaction that adds them to the
+        lake, for which all writers wait, so that it has only to register the files.
+        """
+        self._buffer, self._data = buffer, data
 
     def _stored(self, cursor: Cursor, view: View, table: LakeTable, key: Iterable[str] = ()) -> str:
         """Return the name of the relation with the rows of a table of a view, as they are stored.
@@ -225,10 +232,29 @@ class DuckDBEngine:
             f"{scan.input}_new": rows_at(scan, position.of(scan.relation), rows[scan.input]) for scan in view.plan.scans
         }
         raising = [replace(item, query=item.raising) for item in queries]
-        if (filled := unless_raised(lambda: _filled(cursor, view, inputs, raising))) is not None:
+        if (filled := unless_raised(lambda: self._filled(cursor, view, inputs, raising))) is not None:
             return filled
-        filled = _filled(cursor, view, inputs, queries)
+        filled = self._filled(cursor, view, inputs, queries)
         return replace(filled, errors=_failed(cursor.execute, new_checks(view.plan)))
+
+    def _filled(self, cursor: Cursor, view: View, inputs: Mapping[str, str], queries: Sequence[Added]) -> Fill:
+        """Compute the rows of queries of fragments. `inputs` have SQL, by name, and become views of the cursor."""
+        additions, counts = [], []
+        with in_transaction(cursor):  # else each query reads the lake's catalog anew
+            for name, rows in inputs.items():
+                cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {name} AS {rows}")
+            for number, item in enumerate(queries):
+                name = f"fill_{number}"
+                counts.append(make_table(cursor, name, item.query))
+                for state in view.plan.states_in(item.state):
+                    cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {state.name}_state AS FROM {name}")
+                addition = Addition(view.table_of(item.state), name, item.columns)
+                if self._data is not None and counts[-1] >= addition.file_rows:
+                    types = view.plan.types_in(item.state)
+                    stored = as_stored(f"FROM {name}", {column: types[column] for column in item.columns})
+                    addition = _in_files(cursor, addition, stored, self._data / name)
+                additions.append(addition)
+        return Fill(view, tuple(additions), tuple(counts))
 
     def _bound(
         self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes, read: Collection[str]
@@ -296,19 +322,13 @@ def _bound_changes(changes: Changes) -> dict[str, str]:
     return {f"{name}_changes": query for name, query in changes.queries.items()}
 
 
-def _filled(cursor: Cursor, view: View, inputs: Mapping[str, str], queries: Sequence[Added]) -> Fill:
-    """Compute the rows of queries of fragments. `inputs` have SQL, by name, and become views of the cursor."""
-    additions, counts = [], []
-    with in_transaction(cursor):  # else each query reads the lake's catalog anew
-        for name, rows in inputs.items():
-            cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {name} AS {rows}")
-        for number, item in enumerate(queries):
-            name = f"fill_{number}"
-            counts.append(make_table(cursor, name, item.query))
-            for state in view.plan.states_in(item.state):
-                cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {state.name}_state AS FROM {name}")
-            additions.append(Addition(view.table_of(item.state), name, item.columns))
-    return Fill(view, tuple(additions), tuple(counts))
+def _in_files(cursor: Cursor, addition: Addition, stored: str, directory: Place) -> Addition:
+    """Write the rows of an addition, given as SQL of what the lake stores, into files of a directory."""
+    if isinstance(directory, Path):
+        directory.mkdir(parents=True, exist_ok=True)
+    files = write(cursor, Step(addition.rows, stored, str(directory)))
+    paths, size = tuple(file.path for file in files), sum(file.size for file in files)
+    return replace(addition, files=paths, directory=directory, size=size)
 
 
 def _failed(execute: Execute, checks: Sequence[Check]) -> ComputeErrors | None:
