@@ -55,10 +55,10 @@ def known_shape(cursor: Cursor, table: LakeTable, snapshot: int, schema_version:
 def keep_shape(cursor: Cursor, table: LakeTable, snapshot: int, schema_version: int, shape: Shape) -> None:
     """Keep the shape of a table that is the same from a snapshot to the newest one.
 
-    Without a table for inlined rows it is not kept: DuckLake may make one with the next rows. Nor is it for an unknown
-    version (-1).
+    It is not kept without a table for inlined rows, which DuckLake may make with the next rows; nor with those of
+    earlier shapes, which DuckLake drops when it writes their rows into files; nor for an unknown version (-1).
     """
-    if shape.inlined is None or schema_version < 0:
+    if shape.inlined is None or shape.earlier or schema_version < 0:
         return
     known = _KNOWN.setdefault(cursor, {})
     if len(known) >= _MOST_KNOWN:
