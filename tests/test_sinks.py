@@ -141,19 +141,19 @@ def test_append_only(session: Connection) -> None:
 
 
 @pytest.mark.long
-def test_a_null_fails_the_sink_alone(session: Connection) -> None:
-    session.execute("CREATE TABLE strict (k int PRIMARY KEY, v int NOT NULL)")
+def test_a_row_that_does_not_fit_fails_the_sink_alone(session: Connection) -> None:
+    session.execute("CREATE TABLE strict (k int PRIMARY KEY, v int CONSTRAINT small CHECK (v < 100))")
     session.execute("CREATE SINK s INTO strict FROM t")
     session.execute("CREATE MATERIALIZED VIEW m AS SELECT count(*) AS n FROM t")
-    session.execute("INSERT INTO t VALUES (3, NULL)")
+    session.execute("INSERT INTO t VALUES (3, 300)")
     assert wait_until(lambda: rows(session, "TABLE m") == [(3,)], 20)
     events = "SELECT info->>'error' FROM rw_catalog.rw_event_logs WHERE event_type = 'STREAM_JOB_FAIL'"
-    reason = 'null value in column "v" of relation "strict" violates not-null constraint'
+    reason = 'new row for relation "strict" violates check constraint "small"'
     assert wait_until(lambda: (reason,) in rows(session, events), 20)  # it is tried again before it has failed
     session.execute("INSERT INTO t VALUES (4, 4)")
     assert flushed(session, "TABLE m") == [(4,)]
     assert flushed(session, "TABLE strict") == [(1, 10), (2, 20)]
-    assert refused(session, "CREATE SINK again INTO strict FROM t").sqlstate == "23502"
+    assert refused(session, "CREATE SINK again INTO strict FROM t").sqlstate == "23514"
 
 
 @pytest.mark.long

@@ -35,12 +35,14 @@ _COPY = {"parquet": "FORMAT parquet", "json": "FORMAT json", "csv": "FORMAT csv,
 class Rows:
     """One sink's changes for a table: a query of the keys of rows to remove, and a query of rows to add, in order.
 
-    The added rows have values for `columns`. Of rows with one key, a later one meets the earlier ones.
+    The added rows have values for `columns`. Of rows with one key, a later one meets the earlier ones. With
+    `keeps_added`, a key that an added row has is not removed.
     """
 
     removed: str | None
     added: str
     columns: tuple[Column, ...]
+    keeps_added: bool = False
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,11 @@ class TableWriter(Protocol):
     """Writes rows into a table by the table's rules."""
 
     def stage(self, cursor: Cursor, target: Relation, rows: Rows, name: str) -> Staged:
-        """Store complete rows in a temporary table, which has a name. Raises Error for a row that does not fit."""
+        """Store complete rows in a temporary table, which has a name.
+
+        Rows with NULL where the table has NOT NULL are left out, as in RisingWave. Raises Error for any other row that
+        does not fit.
+        """
 
     def check(self, cursor: Cursor, target: Relation, staged: Staged) -> None:
         """Raise the Error of `write` for the rows of one sink."""
@@ -215,9 +221,7 @@ def _rows(target: Relation, relation: Relation, changes: str) -> Rows:
     names = {column.lake_name: own.lake_name for column, own in zip(columns, relation.visible, strict=True)}
     key = ", ".join(quote(names[name]) for name in target.in_lake(target.primary_key))
     removed = f"SELECT {key} FROM {changes} WHERE _weight < 0"
-    if target.conflict.action != IGNORE:
-        removed += f" EXCEPT SELECT {key} FROM {changes} WHERE _weight > 0"
-    return Rows(removed, added, columns)
+    return Rows(removed, added, columns, keeps_added=target.conflict.action != IGNORE)
 
 
 def needs_order(relation: Relation, target: Relation) -> bool:

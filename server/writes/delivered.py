@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -9,6 +10,7 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.model import Catalog, Relation, same_key
+from sparkwave.catalog.names import quote
 from sparkwave.catalog.system.system_views import is_system
 from sparkwave.executor.memory.delta_tables import drop_later
 from sparkwave.executor.sinks.deliveries import Rows, Staged
@@ -30,6 +32,8 @@ from sparkwave.server.writes.staging import (
 )
 from sparkwave.server.writes.stores import Stored, key_of, listed
 
+logger = logging.getLogger(__name__)
+
 
 class SinkWriter:
     """Writes the rows of sinks into their tables (`executor.sinks.deliveries.TableWriter`)."""
@@ -44,8 +48,12 @@ class SinkWriter:
         cursor.execute(fill_staging(rows.columns, rows.added, name))
         compute_defaults(environment, cursor, target, rows.columns, refuse_drawing, name)
         compute_generated(environment, cursor, target, name)
+        _leave_out_nulls(cursor, target, name)
         check_rows(environment, cursor, target, name, target.primary_key if target.fills_up else None)
-        return Staged(rows.removed, name)
+        removed = rows.removed
+        if removed is not None and rows.keeps_added:
+            removed += f" EXCEPT SELECT {listed(key_of(target))} FROM {name}"
+        return Staged(removed, name)
 
     def check(self, cursor: Cursor, target: Relation, staged: Staged) -> None:
         _take_up(cursor, target, [staged])
@@ -59,6 +67,17 @@ class SinkWriter:
             cursor.execute(f"DELETE FROM {target.lake_name} AS t USING ({gone}) AS gone({key}) WHERE {met}")
         if _take_up(cursor, target, parts):
             take_in(_environment(self._catalog(), target), cursor, Stored(target))
+
+
+def _leave_out_nulls(cursor: Cursor, target: Relation, rows: str) -> None:
+    """Delete the staged rows that have NULL where the table does not take it, and log how many those are."""
+    required = [c for c in target.visible if c.name in target.primary_key or (c.not_null and not target.fills_up)]
+    if not required:
+        return
+    missing = " OR ".join(f"{quote(column.lake_name)} IS NULL" for column in required)
+    left_out = scalar(cursor, f"DELETE FROM {rows} WHERE {missing}")
+    if left_out:
+        logger.warning("rows of a sink into %s with NULL for NOT NULL are left out: %d", target.name, left_out)
 
 
 def _take_up(cursor: Cursor, target: Relation, parts: Sequence[Staged]) -> int:
