@@ -27,6 +27,7 @@ from sparkwave.server.session.session import Session
 from sparkwave.server.session.suggestions import suggest
 from sparkwave.server.statements import (
     alter_columns,
+    alter_connectors,
     alter_domain,
     alter_fragments,
     alter_jobs,
@@ -144,6 +145,7 @@ HANDLERS: dict[type, Handler] = {
     statements.AlterRateLimit: _plain(alter_jobs.set_rate_limit),
     statements.AlterSinkRateLimit: _plain(alter_jobs.set_sink_rate_limit),
     statements.AlterBarrierTarget: _plain(streaming_settings.set_barrier_target),
+    statements.AlterConnector: _plain(alter_connectors.alter_connector),
     statements.AlterDmlRateLimit: _plain(streaming_settings.set_dml_rate_limit),
     statements.AlterSourceRateLimit: _plain(sources.set_rate_limit),
     statements.AlterFragments: _plain(alter_fragments.alter_fragments),

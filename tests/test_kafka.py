@@ -355,6 +355,42 @@ def test_a_connection(session: Connection, broker: Broker, in_process_server: Se
     session.execute("DROP SECRET kafka_at")
 
 
+def test_altered_options(session: Connection, broker: Broker) -> None:
+    """A running sink, source and table go on with other options, which their definitions have, too."""
+    broker.send("altered_in", [(None, b'{"v": 1}')])
+    broker.make("altered_out")
+    session.execute(f"CREATE SECRET later_at WITH (backend = 'meta') AS '{(other := Broker()).address}'")
+    session.execute(f"CREATE SOURCE altered_source (v int) {source(broker, 'altered_in')}")
+    session.execute(f"CREATE TABLE altered_table (v int) {source(broker, 'altered_in')}")
+    session.execute("CREATE TABLE altered_facts (v int) APPEND ONLY")
+    session.execute(f"CREATE SINK altered_sink FROM altered_facts {source(broker, 'altered_out')}")
+    for kind, name in (("SOURCE", "altered_source"), ("TABLE", "altered_table"), ("SINK", "altered_sink")):
+        if kind != "SINK":
+            wait_for(session, f"SELECT v FROM {name}", [(1,)])
+        error = refused(session, f"ALTER {kind} {name} CONNECTOR WITH (topic = 'x')")
+        what = "sink" if kind == "SINK" else "source"
+        message = f"Field 'topic' is not allowed to be altered on the fly for {what}: kafka"
+        assert (error.sqlstate, error.diag.message_primary) == ("22023", message)
+        given = (
+            "properties.bootstrap.server = SECRET later_at, properties.sasl.password = 'hush', properties.client.id = a"
+        )
+        session.execute(f"ALTER {kind} {name} CONNECTOR WITH ({given})")
+        [(_, definition)] = rows(session, f"SHOW CREATE {kind} {name}")
+        assert "topic = '" in definition and "properties.client.id = 'a'" in definition
+        assert "later_at" in definition and "hush" not in definition and broker.address not in definition
+    other.make("altered_out")
+    other.send("altered_in", [(None, b'{"v": 1}'), (None, b'{"v": 2}')])
+    session.execute("INSERT INTO altered_facts VALUES (3)")
+    assert sent(other, "altered_out", 1) == [(None, {"v": 3})]
+    wait_for(session, "SELECT v FROM altered_source ORDER BY v", [(1,), (2,)])
+    wait_for(session, "SELECT v FROM altered_table ORDER BY v", [(1,), (2,)])
+    assert refused(session, "ALTER TABLE altered_facts CONNECTOR WITH (properties.client.id = 'a')").sqlstate == "0A000"
+    session.execute("DROP SINK altered_sink")
+    session.execute("DROP TABLE altered_facts, altered_table")
+    session.execute("DROP SOURCE altered_source")
+    session.execute("DROP SECRET later_at")
+
+
 @pytest.mark.long
 def test_a_sink_over_a_kill(tmp_path: Path, broker: Broker) -> None:
     """Nothing is missing; what was sent and not noted is there again."""

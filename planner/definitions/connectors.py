@@ -105,7 +105,7 @@ KAFKA_SINK_OPTIONS = (
     "properties.compression.codec", "properties.batch.size", "properties.batch.num.messages",
     "properties.message.timeout.ms", "properties.request.required.acks",
 )  # fmt: skip
-_KAFKA_SOURCE = (
+KAFKA_SOURCE_OPTIONS = (
     "properties.fetch.max.bytes", "properties.fetch.wait.max.ms", "properties.queued.min.messages",
     "properties.fetch.queue.backoff.ms", "group.id.prefix",
 )  # fmt: skip
@@ -150,7 +150,7 @@ KINDS: Mapping[str, Kind] = {
     "kafka": Kind(
         (("PLAIN", "JSON"), ("PLAIN", "CSV"), ("PLAIN", "BYTES"), ("UPSERT", "JSON")),
         {
-            **dict.fromkeys((*KAFKA_OPTIONS, *_KAFKA_SOURCE), _any),
+            **dict.fromkeys((*KAFKA_OPTIONS, *KAFKA_SOURCE_OPTIONS), _any),
             "scan.startup.mode": _one_of("earliest", "latest", "timestamp"),
             "scan.startup.timestamp.millis": _number,
         },

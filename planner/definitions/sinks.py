@@ -127,9 +127,7 @@ def sink_options(statement: CreateSink) -> SinkOptions:
         plain = "type='append-only'" if format_ is None else "FORMAT PLAIN"
         raise _invalid(f'Cannot force the sink to be append-only without "{plain}".', flags[_FORCED].position)
     if is_on.get(_FOLLOWS_COLUMNS):
-        hint = "DROP SINK, and CREATE SINK … WITH (snapshot = false) has the columns that there are then."
-        position = flags[_FOLLOWS_COLUMNS].position
-        raise Error(f"{_FOLLOWS_COLUMNS} is not supported", errors.FEATURE_NOT_SUPPORTED, hint=hint, position=position)
+        raise _fixed_columns(statement, connector, flags[_FOLLOWS_COLUMNS].position)
     has_snapshot = is_on.get(_SNAPSHOT, True)
     if not has_snapshot and statement.source is None:
         raise later_changes_only(flags[_SNAPSHOT].position)
@@ -143,6 +141,18 @@ def sink_options(statement: CreateSink) -> SinkOptions:
     if connector in FILES:
         _check_path(found)
     return found
+
+
+def _fixed_columns(statement: CreateSink, connector: str, position: int) -> Error:
+    """Return the error, RisingWave's where it has one, for a sink that should get the new columns of its upstream."""
+    if statement.target is not None:
+        message = "auto schema change not supported for sink-into-table"
+    elif statement.source is None:
+        message = "auto schema change not supported for CREATE SINK AS QUERY"
+    else:
+        message = f"{connector} sink does not support schema change"
+    hint = "DROP SINK, and CREATE SINK … WITH (snapshot = false) has the columns that there are then."
+    return Error(message, errors.FEATURE_NOT_SUPPORTED, hint=hint, position=position)
 
 
 def _at(given: dict[str, Option]) -> int:

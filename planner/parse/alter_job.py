@@ -17,6 +17,7 @@ from sparkwave.planner.parse.rename import Naming, parse_naming, unsupported
 from sparkwave.planner.parse.sink import parse_streaming_query
 from sparkwave.planner.parse.source import rate_limit
 from sparkwave.planner.parse.tokens import TokenReader
+from sparkwave.planner.parse.with_options import parse_options
 from sparkwave.planner.plan.parallelism import (
     ADAPTIVE,
     DEFAULT,
@@ -29,6 +30,7 @@ from sparkwave.planner.statements import (
     AlterBackfillParallelism,
     AlterBarrierTarget,
     AlterConfig,
+    AlterConnector,
     AlterDmlRateLimit,
     AlterFragments,
     AlterParallelism,
@@ -52,8 +54,16 @@ Setting = (
     | AlterBackfillParallelism
     | AlterResourceGroup
     | AlterConfig
+    | AlterConnector
     | AlterBarrierTarget
 )
+
+
+# RisingWave's errors for a change of the schema that a schema registry has, of which there is none here.
+_WITH_SCHEMAS = {
+    "table": ("tables without schema registry cannot be refreshed", "try `ALTER TABLE .. ADD/DROP COLUMN ...` instead"),
+    "source": ("altering a source without schema registry", "try `ALTER SOURCE .. ADD COLUMN ...` instead"),
+}
 
 
 def parse_alter_streaming(reader: TokenReader, kind: str) -> AlterQuery | Setting | Naming:
@@ -70,16 +80,26 @@ def parse_alter_streaming(reader: TokenReader, kind: str) -> AlterQuery | Settin
         hint = (
             "SET BACKFILL_RATE_LIMIT, BARRIER_LATENCY_TARGET_MS, PARALLELISM, BACKFILL_PARALLELISM, RESOURCE_GROUP, "
             "CONFIG and SCHEMA, RENAME TO, "
-            "OWNER TO and SWAP WITH are, AS of a materialized view, and SET SINK_RATE_LIMIT of a sink."
+            "OWNER TO and SWAP WITH are, AS of a materialized view, SET SINK_RATE_LIMIT and CONNECTOR WITH of a sink."
         )
         raise unsupported(kind, position, hint)
     return setting
 
 
 def parse_setting(reader: TokenReader, kind: str, name: Name, if_exists: bool) -> Setting | None:
-    """Parse `SET setting {TO | =} value`, `SET CONFIG (…)` or a RESET to the end; None for anything else."""
+    """Parse `SET setting {TO | =} value`, `SET CONFIG (…)`, a RESET or `CONNECTOR WITH (…)`; None for anything else.
+
+    Raises Error 0A000 for what RisingWave has for schema registries.
+    """
     statement: Setting
-    if reader.accept("RESET", "CONFIG"):
+    if kind in (SINK, *_WITH_SCHEMAS) and reader.accept("CONNECTOR", "WITH"):
+        statement = AlterConnector(kind, name, parse_options(reader))
+    elif kind in _WITH_SCHEMAS and (
+        reader.accept("REFRESH", "SCHEMA") or (kind == "source" and reader.peek() == "FORMAT")
+    ):
+        message, hint = _WITH_SCHEMAS[kind]
+        raise Error(message, errors.FEATURE_NOT_SUPPORTED, hint=hint, position=name.position)
+    elif reader.accept("RESET", "CONFIG"):
         statement = AlterConfig(kind, name, reader.parenthesised(lambda: _key(reader)))
     elif reader.accept("SET", "CONFIG"):
         statement = AlterConfig(kind, name, reader.parenthesised(lambda: _entry(reader)))

@@ -54,6 +54,10 @@ def parse_create_table(reader: TokenReader) -> CreateTable | CreateTableAs:
     name = reader.name()
     if begins_connector(reader):
         return _without_columns(reader, name, if_not_exists)
+    if reader.at_end:  # RisingWave needs no list of no columns
+        reader = TokenReader(f"CREATE TABLE {name.sql} ()")
+        reader.expect("CREATE", "TABLE")
+        reader.name()
     is_empty = reader.peek() == "(" and reader.peek(1) == ")"
     if not is_empty and (reader.peek() != "(" or reader.peek(2) in (",", ")")):
         return parse_create_table_as(reader, name, if_not_exists)

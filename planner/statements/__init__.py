@@ -6,6 +6,7 @@ from sparkwave.planner.statements.alterations import (
     AlterBackfillParallelism,
     AlterBarrierTarget,
     AlterConfig,
+    AlterConnector,
     AlterDmlRateLimit,
     AlterFragments,
     AlterOwner,
@@ -209,6 +210,7 @@ Statement = (
     | AlterBarrierTarget
     | AlterSinkRateLimit
     | AlterDmlRateLimit
+    | AlterConnector
     | AlterFragments
     | AlterSourceRateLimit
     | AlterParallelism
@@ -278,6 +280,7 @@ __all__ = [
     "AlterBarrierTarget",
     "AlterConfig",
     "AlterConnection",
+    "AlterConnector",
     "AlterDatabase",
     "AlterDatabaseParameter",
     "AlterDefaultPrivileges",

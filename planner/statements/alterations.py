@@ -10,7 +10,7 @@ from sqlglot import exp
 from sparkwave.catalog.model import Watermark
 from sparkwave.catalog.relation_details import Check
 from sparkwave.catalog.types import Type
-from sparkwave.planner.statements.create import ColumnDefinition, DeclaredKey, SequenceOptions
+from sparkwave.planner.statements.create import ColumnDefinition, DeclaredKey, Option, SequenceOptions
 from sparkwave.planner.statements.relation_names import Name
 
 
@@ -70,6 +70,16 @@ class AlterDmlRateLimit:
     kind: str
     name: Name
     limit: int | None
+    if_exists: bool = False
+
+
+@dataclass(frozen=True)
+class AlterConnector:
+    """ALTER {SINK | SOURCE | TABLE} … CONNECTOR WITH: options of the connector, in place of those that there are."""
+
+    kind: str
+    name: Name
+    options: tuple[Option, ...]
     if_exists: bool = False
 
 

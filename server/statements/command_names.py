@@ -78,6 +78,7 @@ def writing_command(statement: Statement) -> str | None:
             | statements.AlterSourceRateLimit(kind=kind)
             | statements.AlterSinkRateLimit(kind=kind)
             | statements.AlterDmlRateLimit(kind=kind)
+            | statements.AlterConnector(kind=kind)
             | statements.AlterBarrierTarget(kind=kind)
             | statements.AlterParallelism(kind=kind)
             | statements.AlterBackfillParallelism(kind=kind)
