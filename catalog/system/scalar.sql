@@ -1684,6 +1684,10 @@ CREATE OR REPLACE MACRO pg.all_true(a) AS
     CASE WHEN a IS NULL THEN NULL WHEN len(list_filter(a, lambda e: NOT e)) > 0 THEN false
          WHEN len(list_filter(a, lambda e: e IS NULL)) > 0 THEN NULL ELSE true END;
 
+-- range() in FROM: the integers from `a` on that are before `b`.
+CREATE OR REPLACE MACRO pg._numbers_before
+    (a, b) AS range(a::BIGINT, b::BIGINT), (a, b, step) AS range(a::BIGINT, b::BIGINT, nullif(step, 0)::BIGINT);
+
 -- Time windows for TUMBLE and HOP, aligned to the epoch; lengths are in microseconds.
 CREATE OR REPLACE MACRO pg.tumble_start
     (x TIMESTAMPTZ, us) AS time_bucket(to_microseconds(us), x, TIMESTAMPTZ '1970-01-01 00:00:00+00'),

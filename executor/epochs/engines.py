@@ -105,7 +105,8 @@ class Engines:
         reading_s = time.monotonic() - began
         if not changes.inputs:
             return None, changes.counts
-        with self._engine_for(view, changes.rows, max(version.new for version in versions.values())) as engine:
+        newest = max((version.new for version in versions.values()), default=stored_at)  # there are views of constants
+        with self._engine_for(view, changes.rows, newest) as engine:
             EPOCH_ROWS.labels(engine.name).observe(changes.rows)
             if engine is self._duckdb:
                 limit_s = self._limit_s(view, tries)

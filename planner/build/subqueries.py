@@ -103,6 +103,9 @@ def keep_where(builder: Builder, node: Node, condition: exp.Expr) -> Node:
             _check_sides(join, inner)
             return join
     if isinstance(inner, exp.In) and inner.args.get("query") is not None:
+        if not negated and _is_joined_by_outer(node, inner.args["query"]):
+            node, found = _exists_value(builder, node, _as_exists(inner))
+            return Filter(node, scalar(found))
         if not negated:
             return _in(builder, node, inner)
         if len(_tuple(inner.this)) == 1:
@@ -137,12 +140,20 @@ def _plain_select(query: exp.Expr) -> exp.Select | None:
 
 
 def _is_joined_by_outer(node: Node, query: exp.Expr) -> bool:
-    """Return whether a subquery with FROM and WHERE only has an outer join by columns of the surrounding rows."""
+    """Return whether a subquery with FROM and WHERE only reads columns of the surrounding rows within FROM.
+
+    It has an outer join by them, or a function of them.
+    """
     select = _plain_select(query)
-    joins = select.args.get("joins") or () if select is not None else ()
-    conditions = [join.args["on"] for join in joins if join.side and join.args.get("on") is not None]
-    read = outer_columns(query).keys() & names_of(node) if conditions else set()
-    return any(outer_columns(condition).keys() & read for condition in conditions)
+    if select is None:
+        return False
+    joins = select.args.get("joins") or ()
+    parts = [join.args["on"] for join in joins if join.side and join.args.get("on") is not None]
+    from_ = select.args.get("from_")
+    sources = [*([from_.this] if from_ is not None else []), *(join.this for join in joins)]
+    parts += [each for each in sources if isinstance(each, exp.Unnest | exp.Lateral) or isinstance(each.this, exp.Func)]
+    read = outer_columns(query).keys() & names_of(node) if parts else set()
+    return any(outer_columns(part).keys() & read for part in parts)
 
 
 def _in(builder: Builder, node: Node, in_: exp.In) -> Node:
@@ -154,6 +165,17 @@ def _in(builder: Builder, node: Node, in_: exp.In) -> Node:
     join = outer_join(node, right, exp.and_(*pairs, *correlated, copy=False), SEMI, in_)
     _check_sides(join, in_)
     return join
+
+
+def _as_exists(in_: exp.In) -> exp.Exists:
+    """Return IN, in a condition, as EXISTS of the subquery's rows that equal its left side."""
+    select = query_of(in_.args["query"]).copy()
+    assert isinstance(select, exp.Select)
+    left, outputs = _tuple(in_.this), [item.unalias() for item in select.selects]
+    check_columns(len(left), len(outputs))
+    for one, other in zip(left, outputs, strict=True):
+        select.where(typed(exp.EQ(this=other.copy(), expression=one.copy()), BOOLEAN), copy=False)
+    return exp.Exists(this=exp.Subquery(this=select))
 
 
 def _not_in(builder: Builder, node: Node, in_: exp.In) -> Node:

@@ -65,6 +65,8 @@ from sparkwave.planner.plan.nodes import (
     count_rows_call,
 )
 
+_LARGEST_BIGINT = 2**63 - 1
+
 
 def build(bound: BoundQuery) -> Project:
     """Return the plan of a query; its root is a Project whose items are the output columns. Raises Error 0A000."""
@@ -390,6 +392,8 @@ def _side_by_side(
 
 def _limited(builder: Builder, node: Node, query: exp.Expr, sorts: tuple[Order, ...]) -> Node:
     limit, offset = constant_of(query.args.get("limit")), constant_of(query.args.get("offset")) or 0
+    if limit is not None and limit + offset > _LARGEST_BIGINT:
+        limit = None  # that many rows there are never
     if limit is None and not offset:
         return node
     return _with_ties(builder, node, sorts, limit) if has_ties(query) else TopN(node, (), sorts, limit, offset)

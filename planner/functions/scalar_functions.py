@@ -285,6 +285,8 @@ FUNCTIONS: dict[str, Function] = {
     "shift_time": F(
         first
     ),
+    # Sparkwave's own: the integers of range().
+    "_numbers_before": F(lambda types: array_type(BIGINT) if all(t is None or t.is_integer for t in types) else None),
     # Sparkwave's own: a time cut or rounded as its type with a modifier has it.
     TO_MODIFIER: F(first),
     # Sparkwave's own: a date or time in PostgreSQL's range, or NULL.
