@@ -392,9 +392,9 @@ JOIN place own ON own.relation_id = d.relation_id
 JOIN place their ON their.relation_id = i.relation_id;
 
 -- Comments: `__class` is the catalog of the object (pg_class, pg_namespace, pg_database, pg_constraint), `__column` is 0
--- for no column. Those on constraints are stored for their table (catalog/stores/comment_store.py).
+-- for no column, and -1 for a hidden one, `_row_id`. Those on constraints are stored for their table (catalog/stores/comment_store.py).
 CREATE OR REPLACE TABLE pgf._comment AS
-SELECT o.id AS __oid, o.class AS __class, coalesce(k.attnum, 0)::INTEGER AS __column, o.database AS __database,
+SELECT o.id AS __oid, o.class AS __class, if(k.is_hidden, -1, coalesce(k.attnum, 0))::INTEGER AS __column, o.database AS __database,
        c.text AS __text
 FROM lake.sparkwave.comments c
 JOIN (SELECT id, 1259::UINTEGER AS class, database FROM pgc._created_relations
@@ -402,7 +402,7 @@ JOIN (SELECT id, 1259::UINTEGER AS class, database FROM pgc._created_relations
       UNION ALL SELECT id, 2615, database FROM pgc._namespaces
       UNION ALL SELECT id, 1262, NULL FROM pgc._databases) o ON o.id = c.object_id
 LEFT JOIN pgc._columns k ON k.relation_id = c.object_id AND k.name = c.column_name
-WHERE c.column_name IS NULL OR k.attnum IS NOT NULL
+WHERE c.column_name IS NULL OR k.name IS NOT NULL
 UNION ALL
 SELECT o.id, 2606, 0, o.database, c.text
 FROM lake.sparkwave.comments c

@@ -183,7 +183,7 @@ FROM pgc._domain_checks WHERE database = pgf.session_database();
 -- Comments on objects of the session's database, and on databases.
 CREATE OR REPLACE VIEW pgc.pg_description AS
 SELECT __oid AS objoid, __class::UINTEGER AS classoid, __column AS objsubid, __text AS description
-FROM pgf._comment WHERE __database = pgf.session_database();
+FROM pgf._comment WHERE __database = pgf.session_database() AND __column >= 0;
 
 CREATE OR REPLACE VIEW pgc.pg_shdescription AS
 SELECT __oid AS objoid, __class::UINTEGER AS classoid, __text AS description FROM pgf._comment WHERE __class = 1262;

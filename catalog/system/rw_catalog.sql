@@ -660,7 +660,7 @@ FROM pgc._created_indexes WHERE database = pgf.session_database();
 CREATE OR REPLACE VIEW rwc._describe AS
 WITH relation AS (FROM pgc._created_relations WHERE database = pgf.session_database())
 SELECT r.schema, r.name AS relation, c.position::INTEGER AS place, true AS is_column, c.name AS "Name",
-       if(c.is_hidden AND c.name = '_row_id', 'serial', c.type) AS "Type", c.is_hidden::VARCHAR AS "Is Hidden", pgf.col_description(r.id, c.attnum) AS "Description"
+       if(c.is_hidden AND c.name = '_row_id', 'serial', c.type) AS "Type", c.is_hidden::VARCHAR AS "Is Hidden", pgf.col_description(r.id, if(c.is_hidden, -1, c.attnum)) AS "Description"
 FROM pgc._columns c JOIN relation r ON r.id = c.relation_id
 UNION ALL
 SELECT schema, name, 99999, true, '_rw_timestamp', 'timestamp with time zone', 'true', NULL FROM relation WHERE kind = 'table'

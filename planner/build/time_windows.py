@@ -264,5 +264,6 @@ def _microseconds(interval: exp.Expr, function: str) -> int:
     raise Error(
         f"the windows of {function} need constant intervals of days or less",
         errors.INVALID_PARAMETER_VALUE,
+        hint="A month has no fixed length: interval '30 days' has, which RisingWave takes for it.",
         position=position_of(interval),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error, not_found
-from sparkwave.catalog.model import KEY_INDEX_IDS, constraints_id, key_index_id
+from sparkwave.catalog.model import KEY_INDEX_IDS, ROW_ID, constraints_id, has_row_id, key_index_id
 from sparkwave.catalog.stores.comment_store import put_comment
 from sparkwave.catalog.users import Securable
 from sparkwave.planner.bind.privileges import check_owner
@@ -70,7 +70,8 @@ def _thing(session: Session, statement: Comment) -> Securable:
         found = _index(session, name)
     else:
         relation = find_to_alter(session, name, "table" if statement.column else statement.kind)
-        if statement.column and statement.column[0] not in [column.name for column in relation.visible]:
+        known = [column.name for column in relation.visible] + ([ROW_ID] if has_row_id(relation) else [])
+        if statement.column and statement.column[0] not in known:
             column, position = statement.column
             message = f'column "{column}" of relation "{relation.name}" does not exist'
             raise Error(message, errors.UNDEFINED_COLUMN, position=position)
