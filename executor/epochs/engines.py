@@ -33,6 +33,8 @@ from sparkwave.executor.spark.spark_engine import spark_engine
 
 # DuckDB computes most views over at most this many rows in a few seconds.
 SMALL_ROWS = 10_000_000
+# The snapshot for a view without inputs: it reads none of them.
+LAST_SNAPSHOT = 2**63 - 1
 
 
 class NotStored(Exception):
@@ -105,7 +107,7 @@ class Engines:
         reading_s = time.monotonic() - began
         if not changes.inputs:
             return None, changes.counts
-        newest = max((version.new for version in versions.values()), default=stored_at)  # there are views of constants
+        newest = max((version.new for version in versions.values()), default=LAST_SNAPSHOT)  # of constants: any
         with self._engine_for(view, changes.rows, newest) as engine:
             EPOCH_ROWS.labels(engine.name).observe(changes.rows)
             if engine is self._duckdb:
