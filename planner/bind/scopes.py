@@ -11,8 +11,15 @@ from sparkwave.catalog.model import Catalog, Relation
 from sparkwave.catalog.moment_texts import MDY
 from sparkwave.catalog.names import DEFAULT_SCHEMA, TEMPORARY_SCHEMA, is_temporary_schema
 from sparkwave.catalog.types import Type
+from sparkwave.planner.batch.pg_names import IMPLICIT_SCHEMAS, IsSystem
 from sparkwave.planner.since import PLANNER
 from sparkwave.planner.statements import Name
+
+OF_THE_SYSTEM = ("pg_catalog", "rw_catalog", "information_schema")
+
+
+def _has_none(_schema: str, _name: str) -> bool:
+    return False
 
 
 @dataclass(frozen=True)
@@ -23,7 +30,8 @@ class Scope:
     id of the definition that contains the names: tables are as they were when it was made. With `is_stored` the names
     are of a stored definition, in which earlier versions took names that are ambiguous. `planner` is the version of the
     planner by whose rules a definition is read. `order` is the session's order of day, month and year in dates.
-    `parameters` are the types of $1, $2, … where they are known.
+    `parameters` are the types of $1, $2, … where they are known. `is_system` tells whether a schema has a system
+    relation of a name.
     """
 
     database: str
@@ -34,6 +42,7 @@ class Scope:
     planner: int = PLANNER
     order: str = MDY
     parameters: tuple[Type | None, ...] = ()
+    is_system: IsSystem = _has_none
 
 
 def scope_of(relation: Relation) -> Scope:
@@ -54,9 +63,6 @@ def find(catalog: Catalog, scope: Scope, name: Name) -> Relation | None:
     own = (s for s in schemas if s is not None and (s == scope.temporary or not is_temporary_schema(s)))
     found = (catalog.find(scope.database, schema, name.name) for schema in own)
     return next((relation.as_of(scope.as_of) for relation in found if relation is not None), None)
-
-
-OF_THE_SYSTEM = ("pg_catalog", "rw_catalog", "information_schema")
 
 
 def find_read(catalog: Catalog, scope: Scope, name: Name) -> Relation | None:
@@ -98,7 +104,8 @@ def _is_internal(catalog: Catalog, name: str) -> bool:
 def resolve(catalog: Catalog, scope: Scope, name: Name, kind: str = "relation", is_read: bool = False) -> Relation:
     """Return the relation of a name, in another database only if it `is_read`.
 
-    Raises Error 0A000 for another database's, 42P01 or 42704 if there is none, 42809 for an internal table.
+    Raises Error 0A000 for another database's, 42P01 or 42704 if there is none, 42809 for an internal table, and 42501
+    for a system relation, or 0A000 if it `is_read`.
     """
     relation = find_read(catalog, scope, name) if is_read else find(catalog, scope, name)
     if relation is None and _is_internal(catalog, name.name):
@@ -109,5 +116,17 @@ def resolve(catalog: Catalog, scope: Scope, name: Name, kind: str = "relation", 
             position=name.position,
         )
     if relation is None:
+        schemas = (name.schema,) if name.schema else IMPLICIT_SCHEMAS
+        if any(scope.is_system(schema, name.name) for schema in schemas):
+            raise _system_catalog(name, is_read)
         raise not_found(kind, str(name), position=name.position)
     return relation
+
+
+def _system_catalog(name: Name, is_read: bool) -> Error:
+    """Return the error for a system relation where only others are known: plain queries alone read these."""
+    if is_read:
+        message = f'"{name.name}" is a system catalog, which only queries and views read, nothing that is maintained'
+        return Error(message, errors.FEATURE_NOT_SUPPORTED, position=name.position)
+    message = f'permission denied: "{name.name}" is a system catalog'
+    return Error(message, errors.INSUFFICIENT_PRIVILEGE, position=name.position)

@@ -128,7 +128,8 @@ class Session:
         names = (user.name if name == "$user" else name for name in path)
         own = (temporary,) if temporary is not None else ()
         known = tuple(dict.fromkeys((*own, *(name for name in names if counts(name)))))
-        return Scope(self.database, known, temporary, order=self.variables.date_order)
+        order = self.variables.date_order
+        return Scope(self.database, known, temporary, order=order, is_system=is_system)
 
     @property
     def environment(self) -> Environment:
