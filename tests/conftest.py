@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,25 @@ import servers
 from postgres import Postgres, PostgresCatalogs
 from servers import Server, with_lake, without_spark
 
+from sparkwave.server.command_line.allocator import jemalloc
+
+# Set by `pytest_configure` for the workers alone, not for what they start.
+_PRELOAD = "LD_PRELOAD"
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.pop(_PRELOAD, None)
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write the golden files again")
     parser.addoption("--screenshots", action="store_true", help="write the pictures of docs/dashboard.md again")
     parser.addoption("--postgres", action="store_true", help="have all servers keep their catalogs in a PostgreSQL")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Start pytest-xdist's workers with jemalloc, as servers are: tests in process take a sixth less processor time."""
+    library = jemalloc()
+    if library is not None and config.getoption("numprocesses", None):
+        os.environ.setdefault(_PRELOAD, str(library))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -119,6 +119,9 @@ def _become(arguments: list[str], environment: dict[str, str], log: str) -> None
 
 if __name__ == "__main__":
     sys.path[0] = str(ROOT)
+    from sparkwave.server.command_line.allocator import use_jemalloc
+
+    use_jemalloc()  # as `sparkwave serve` does
     gc.disable()
     import duckdb
 

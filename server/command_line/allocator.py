@@ -27,10 +27,17 @@ def use_jemalloc(directories: Iterable[str] = _DIRECTORIES) -> None:
     if os.environ.pop(_MARK, None) is not None:
         os.environ.pop("LD_PRELOAD", None)
         return
-    found = next((path for path in (Path(directory, _NAME) for directory in directories) if path.exists()), None)
-    if found is not None and sys.platform == "linux" and "LD_PRELOAD" not in os.environ and _is_command():
+    found = jemalloc(directories)
+    if found is not None and "LD_PRELOAD" not in os.environ and _is_command():
         environment = {**os.environ, "LD_PRELOAD": str(found), _MARK: str(found)}
         os.execve(sys.executable, sys.orig_argv, environment)
+
+
+def jemalloc(directories: Iterable[str] = _DIRECTORIES) -> Path | None:
+    """Return the library, for LD_PRELOAD; None where it is missing, or the system knows no LD_PRELOAD."""
+    if sys.platform == "linux":
+        return next((path for path in (Path(directory, _NAME) for directory in directories) if path.exists()), None)
+    return None
 
 
 def _is_command() -> bool:
