@@ -14,6 +14,7 @@ from test_law import check, opened, run, without_epochs
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.leftovers import forget_leftovers
+from sparkwave.catalog.lake.schema_gate import GatedCursor
 from sparkwave.catalog.model import CREATED, Epoch
 from sparkwave.catalog.stores.compute_errors import compute_errors
 from sparkwave.catalog.stores.relation_store import drop_relation
@@ -258,6 +259,35 @@ def test_a_drop_is_few_statements(parts: tuple[Context, Client]) -> None:
         assert cursor.execute(query).fetchall() == [(0,)], table
     for table in ("epoch", "identifiers"):
         assert cursor.execute(f"FROM (SELECT DISTINCT * FROM lake.sparkwave.{table})").fetchall()[1:] == []
+
+
+def test_a_drop_of_many_deletes_once(parts: tuple[Context, Client], monkeypatch: pytest.MonkeyPatch) -> None:
+    """DROP SCHEMA … CASCADE deletes from each system table once, however many relations go."""
+    context, client = parts
+    executed: list[str] = []
+    execute = GatedCursor.execute
+
+    def recording(self: GatedCursor, query: object, parameters: object = None) -> Cursor:
+        executed.append(str(query))
+        return execute(self, query, parameters)
+
+    monkeypatch.setattr(GatedCursor, "execute", recording)
+    counts = []
+    for tables in (1, 4):
+        run(client, "CREATE SCHEMA many")
+        for place in range(tables):
+            run(client, f"CREATE TABLE many.t{place} (k int PRIMARY KEY)")
+            run(client, f"COMMENT ON TABLE many.t{place} IS 'said'")
+        run(client, "CREATE MATERIALIZED VIEW many.v AS SELECT k FROM many.t0")
+        executed.clear()
+        run(client, "DROP SCHEMA many CASCADE")
+        counts.append(sum(query.startswith("DELETE FROM lake.sparkwave.") for query in executed))
+    assert counts[0] == counts[1] > 0
+    cursor = context.lake.cursor()
+    for table in ("relations", "columns", "jobs", "comments"):
+        column = {"columns": "relation_id", "comments": "object_id"}.get(table, "id")
+        left = {id_ for (id_,) in cursor.execute(f"SELECT {column} FROM lake.sparkwave.{table}").fetchall()}
+        assert left <= context.store.catalog.by_id.keys(), table
 
 
 def test_a_kill_right_after(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from sparkwave.catalog import errors
@@ -166,26 +167,33 @@ def drop_tables(store: Store, cursor: Cursor, relation: Relation) -> None:
 
 
 def drop_relation(store: Store, cursor: Cursor, relation: Relation) -> None:
-    """Remove a relation, its job and all their rows.
+    """Remove a relation, its job and all their rows, as `drop_relations` does."""
+    drop_relations(store, cursor, (relation,))
 
-    DELETE is the slowest statement of a lake, so it runs only where there are rows. Rows of the dropped relation
-    that no query reads are deleted later (`catalog.lake.leftovers`).
+
+def drop_relations(store: Store, cursor: Cursor, relations: Collection[Relation]) -> None:
+    """Remove relations, their jobs and all their rows, in the given order.
+
+    DELETE is the slowest statement of a lake, so each table has one for all relations, and only where there are rows.
+    Rows of dropped relations that no query reads are deleted later (`catalog.lake.leftovers`).
     """
-    id_ = relation.id
-    drop_tables(store, cursor, relation)
-    for table, column, has_rows in (
-        ("relations", "id", True),
-        ("columns", "relation_id", True),
-        ("jobs", "id", relation.is_streaming),
-        ("states", "job_id", id_ in store.states),
-        ("subscriptions", "relation_id", relation.is_subscription),
-        ("sequences", "relation_id", relation.is_sequence),
-        ("sources", "relation_id", id_ in store.catalog.sources),
-        ("source_splits", "relation_id", id_ in store.catalog.sources),
-        ("source_failures", "relation_id", id_ in store.catalog.sources),
+    for relation in relations:
+        drop_tables(store, cursor, relation)
+    ids = {relation.id for relation in relations}
+    sources = ids & store.catalog.sources.keys()
+    for table, column, gone in (
+        ("relations", "id", ids),
+        ("columns", "relation_id", ids),
+        ("jobs", "id", {relation.id for relation in relations if relation.is_streaming}),
+        ("states", "job_id", ids & store.states.keys()),
+        ("subscriptions", "relation_id", {relation.id for relation in relations if relation.is_subscription}),
+        ("sequences", "relation_id", {relation.id for relation in relations if relation.is_sequence}),
+        ("sources", "relation_id", sources),
+        ("source_splits", "relation_id", sources),
+        ("source_failures", "relation_id", sources),
     ):
-        if has_rows:
-            cursor.execute(f"DELETE FROM {system_table(table)} WHERE {column} = ?", [id_])
-    if any(grant.object_id == id_ for grant in store.catalog.grants):
-        forget_grants(cursor, (id_,))
-    forget_comments(cursor, store.commented & commented_ids(relation))
+        if gone:
+            listed = ", ".join(map(str, sorted(gone)))
+            cursor.execute(f"DELETE FROM {system_table(table)} WHERE {column} IN ({listed})")
+    forget_grants(cursor, ids & {grant.object_id for grant in store.catalog.grants})
+    forget_comments(cursor, store.commented & {id_ for relation in relations for id_ in commented_ids(relation)})

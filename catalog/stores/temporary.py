@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.names import TEMPORARY_SCHEMA, is_temporary_schema, system_table
 from sparkwave.catalog.stores.database_store import drop_lake_schemas
-from sparkwave.catalog.stores.relation_store import drop_relation
+from sparkwave.catalog.stores.relation_store import drop_relations
 from sparkwave.catalog.stores.store import Store
 
 
@@ -23,10 +23,9 @@ def drop_temporary_schemas(store: Store, cursor: Cursor, schemas: Iterable[tuple
     """Drop schemas, given as (database, schema), and all their relations."""
     dropped = []
     for database, schema in schemas:
-        for relation in store.catalog.relations:
-            if (relation.database, relation.schema) == (database, schema):
-                drop_relation(store, cursor, relation)
-                dropped.append(relation.id)
+        inside = [r for r in store.catalog.relations if (r.database, r.schema) == (database, schema)]
+        drop_relations(store, cursor, inside)
+        dropped += [relation.id for relation in inside]
         cursor.execute(f"DELETE FROM {system_table('schemas')} WHERE database = ? AND name = ?", [database, schema])
     drop_lake_schemas(store, cursor, dropped)
 

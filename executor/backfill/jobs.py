@@ -23,7 +23,7 @@ from sparkwave.catalog.stores.epoch_store import stored_epoch
 from sparkwave.catalog.stores.event_store import add_event
 from sparkwave.catalog.stores.job_store import Start, add_job, add_started_job, set_job_waiting
 from sparkwave.catalog.stores.placing import place
-from sparkwave.catalog.stores.relation_store import add_state, create_relation, drop_relation
+from sparkwave.catalog.stores.relation_store import add_state, create_relation, drop_relation, drop_relations
 from sparkwave.catalog.stores.store import Store
 from sparkwave.executor.backfill import at_once, whole_fill
 from sparkwave.executor.backfill.creation import Admission, BackfillJob, start_of, whole_rows
@@ -486,10 +486,9 @@ class Jobs:
                 return new
             self._check_unused(ids)
             self._drop_references(cursor, ids, drops_references)
-            for relation in sorted(relations, key=lambda r: -r.id):
-                # A cancelled job is gone by now; a job that finished before is not.
-                if relation.id in self._store.catalog.by_id:
-                    drop_relation(self._store, cursor, relation)
+            # A cancelled job is gone by now; a job that finished before is not.
+            left = [relation for relation in relations if relation.id in self._store.catalog.by_id]
+            drop_relations(self._store, cursor, sorted(left, key=lambda r: -r.id))
             also(cursor)
         return []
 
