@@ -7,5 +7,7 @@ sqlglot.
 """
 
 from sparkwave.planner.parse.tree_editing import edit_in_place
+from sparkwave.planner.parse.tree_walking import walk_fast
 
 edit_in_place()
+walk_fast()
