@@ -161,11 +161,11 @@ def _bound(part: exp.Expr, alias: str, types: Mapping[str, Type]) -> tuple[Bound
     return tuple(
         Bound(one.name.removeprefix(f"{alias}."), operator, to_sql(other), types[one.name])
         for one, operator, other in ((left.unnest(), operator, right) for left, operator, right in pairs)
-        if isinstance(one, exp.Column) and one.name in types and _is_constant(other)
+        if isinstance(one, exp.Column) and one.name in types and _has_only_constants(other)
     )
 
 
-def _is_constant(tree: exp.Expr) -> bool:
+def _has_only_constants(tree: exp.Expr) -> bool:
     allowed = (exp.Literal, exp.Cast, exp.DataType, exp.DataTypeParam, exp.Neg, exp.Paren, exp.Interval, exp.Var)
     return all(isinstance(part, (*allowed, exp.Add, exp.Sub)) for part in tree.walk())
 

@@ -129,7 +129,7 @@ def _compared(use: _Use, index: Relation) -> dict[str, str]:
         others = [part.expression, part.this] if isinstance(part, exp.Binary) else [part]
         for side, other in zip(sides, others, strict=True):
             key = _key_of(use, index, side)
-            if key is not None and _is_constant(part, side, other):
+            if key is not None and _is_compared_with_known(part, side, other):
                 how = "=" if isinstance(part, _EQUAL) else "<" if isinstance(part, _RANGE) else ""
                 found[key.name] = found.get(key.name, "") + how
     return found
@@ -149,7 +149,7 @@ def _key_of(use: _Use, index: Relation, node: exp.Expr) -> IndexKey | None:
     return next((key for key in expressions if _text(node) == _text(_expression(key))), None)
 
 
-def _is_constant(part: exp.Expr, side: exp.Expr, other: exp.Expr) -> bool:
+def _is_compared_with_known(part: exp.Expr, side: exp.Expr, other: exp.Expr) -> bool:
     """Return whether the other side of a comparison in WHERE is known before any row is read."""
     if isinstance(part, exp.In):
         values = part.expressions

@@ -65,7 +65,7 @@ _FUNCTIONS: dict[type[exp.Expr], str] = {
 _RANKING = (exp.RowNumber, exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist, exp.Ntile)
 
 
-def is_constant(node: exp.Expr) -> bool:
+def prints_as_value(node: exp.Expr) -> bool:
     """Return whether an expression is printed as a value."""
     inner = node.unnest()
     if isinstance(inner, exp.Cast):
@@ -179,7 +179,7 @@ def _constant(node: exp.Expr) -> str:
 def _cast(node: exp.Cast, inner: str) -> str:
     """Return a cast; a cast of a constant is the constant with its type."""
     name = type_name(duckdb_type(node.to.sql(dialect="duckdb")))
-    return f"{inner.rpartition(':')[0]}:{name}" if is_constant(node) else f"{inner}::{name}"
+    return f"{inner.rpartition(':')[0]}:{name}" if prints_as_value(node) else f"{inner}::{name}"
 
 
 _TIMES = {"HOUR": "{}:00:00", "MINUTE": "00:{}:00", "SECOND": "00:00:{}"}

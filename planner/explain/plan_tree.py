@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from sparkwave.catalog.relation_details import Sink
 from sparkwave.planner.backfill.strategy import SNAPSHOT
-from sparkwave.planner.explain.expressions import is_constant, show, show_all, show_order
+from sparkwave.planner.explain.expressions import prints_as_value, show, show_all, show_order
 from sparkwave.planner.explain.operator_tree import (
     BATCH,
     LOGICAL,
@@ -211,7 +211,7 @@ class Printer:
         shown, outputs = [], {}
         for item in chosen:
             text = show(item.expression, names)
-            if not (item.source or is_constant(item.expression)):
+            if not (item.source or prints_as_value(item.expression)):
                 outputs[item.name] = f"$expr{next(self.numbers)}"
                 text = f"{text} as {outputs[item.name]}"
             else:
