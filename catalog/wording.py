@@ -243,6 +243,12 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str]], Error]], ...] = (
         r"Cannot subtract infinite timestamps",
         _says("cannot subtract infinite timestamps", errors.DATETIME_FIELD_OVERFLOW),
     ),
+    (r"Type INT64 with value -?infinity can't be cast", _says(
+        "timestamp out of range", errors.DATETIME_FIELD_OVERFLOW)),
+    (r"Interval \w+ (?:addition|subtraction) out of range", _says(
+        "interval out of range", errors.DATETIME_FIELD_OVERFLOW)),
+    (r"Failed to cast value to (?:numerical|decimal): (?P<value>.*?)(?: when casting from .*)?$", _says(
+        'invalid input syntax for type numeric: "{value}"', errors.INVALID_TEXT_REPRESENTATION)),
     (r"Could not convert (?:Month|Day|Interval)\w* to Microseconds", _says(
         "interval out of range", errors.DATETIME_FIELD_OVERFLOW)),
     (r"Unrecognized Regex option (?P<option>.)", _says(

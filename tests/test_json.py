@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from random import Random
 from typing import Any
 
 import psycopg
@@ -10,7 +11,10 @@ import pytest
 from postgres import beside
 from psycopg import sql
 from psycopg.types.json import Json, Jsonb
-from servers import Server, wait_until
+from servers import Server, refused, wait_until
+
+from sparkwave.catalog.errors import Error
+from sparkwave.planner.parse.json_texts import check_json
 
 Connection = psycopg.Connection[Any]
 
@@ -89,3 +93,49 @@ def test_nulls_stay_nulls_in_copies(both: tuple[Connection, Connection]) -> None
     assert client.execute(query).fetchall() == [
         (1, True, True, None), (2, False, True, "{}"), (3, True, True, None), (4, False, True, "[1]")
     ]  # fmt: skip
+
+
+MARKS = ('"a"', "{", "}", "[", "]", ":", ",", "1", "-0.5", "01", "1.", "1e", "-", "true", "nul", " ", "é", "\t", "%",
+         '"', '"\\n"', '"\\x"', '"\\u00"', '"\\u0041"', '"\\u0000"', '"\\ud83d\\ude00"', '"\\ud800"', '"\\ude00"',
+         "NaN", '{"a": 1}', "[1, 2]")  # fmt: skip
+WRONG = ("[1,]", '{"a": 1,}', '{"a"', "{,}", '{"a" 1}', "[1 2]", "1 2", "", '"\t"', '"a', '"\\', '"\\ud800\\ud800"')
+
+
+@pytest.mark.parametrize("type_", ["json", "jsonb"])
+def test_what_is_wrong_in_a_text_is_told_in_postgresqls_words(both: tuple[Connection, Connection], type_: str) -> None:
+    random = Random(7)
+    texts = [*WRONG, *("".join(random.choices(MARKS, k=random.randrange(1, 7))) for _ in range(2000))]
+    both[1].execute(
+        "CREATE OR REPLACE FUNCTION pg_temp.told(given text, kind text) RETURNS text[] LANGUAGE plpgsql AS $$"
+        " DECLARE what text; BEGIN EXECUTE format('SELECT %L::%s', given, kind); RETURN NULL;"
+        " EXCEPTION WHEN OTHERS THEN GET STACKED DIAGNOSTICS what = PG_EXCEPTION_DETAIL;"
+        " RETURN ARRAY[SQLSTATE, SQLERRM, what]; END $$"
+    )
+    asked = "SELECT pg_temp.told(x, %s) FROM unnest(%s::text[]) WITH ORDINALITY u(x, n) ORDER BY n"
+    expected = [found for (found,) in both[1].execute(asked, (type_, texts)).fetchall()]
+    assert [(text, _told(text, type_)) for text in texts] == list(zip(texts, expected, strict=True))
+
+
+def _told(text: str, type_: str) -> list[str | None] | None:
+    try:
+        check_json(text, is_read=type_ == "jsonb")
+    except Error as error:
+        return [error.sqlstate, error.message, error.detail]
+    return None
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT '[1,]'::jsonb", "SELECT jsonb '{\"a\"'", "SELECT '{\"a\"'::json", "SELECT ARRAY['1', '[1,]']::jsonb[]",
+        "SELECT '{\"[1,]\"}'::jsonb[]", "INSERT INTO docs (id, b) VALUES (70, '[1,]')",
+        "SELECT 1 FROM docs WHERE b = '[1,]'", "SELECT 1 FROM docs WHERE b @> '[1,]'",
+        "SELECT jsonb_array_length('[1,]')", "SELECT '\"\\u0000\"'::jsonb",
+        "UPDATE docs SET b = '{a}'",
+    ],
+)  # fmt: skip
+def test_where_a_wrong_document_stands_is_told(both: tuple[Connection, Connection], statement: str) -> None:
+    here, there = (refused(client, statement).diag for client in both)
+    assert (here.sqlstate, here.message_detail, here.statement_position) == (
+        there.sqlstate, there.message_detail, there.statement_position,
+    )  # fmt: skip

@@ -1278,6 +1278,8 @@ CREATE OR REPLACE MACRO pg._unquoted(j) AS
     if(json_type(j) IN ('OBJECT', 'ARRAY'), pg.jsonb_text(j), json_extract_string(j, '$'));
 CREATE OR REPLACE MACRO pg.json_text(j, path) AS
     if(regexp_matches(j::VARCHAR, '(?s).[{\[]'), pg._unquoted(json_extract(j, path)), json_extract_string(j, path));
+-- Of json a scalar is no array.
+CREATE OR REPLACE MACRO pg.json_of_parts(j) AS if(json_type(j) IN ('OBJECT', 'ARRAY'), j, NULL);
 CREATE OR REPLACE MACRO pg.json_get_text(j, k) AS pg._unquoted(pg.json_get(j, k));
 -- Text to jsonb, without spaces, so that equal documents are equal texts. DuckDB accepts NaN and infinities as numbers,
 -- and commas behind the last part.
@@ -1315,6 +1317,11 @@ CREATE OR REPLACE MACRO pg.jsonb_of_kind(j, kind, type) AS
     if(coalesce(pg.jsonb_typeof(j), kind) = kind, j,
        pg.raise('22023', 'cannot cast jsonb ' || replace(pg.jsonb_typeof(j), 'number', 'numeric') || ' to type ' || type)
            ::VARCHAR::JSON);
+-- A number as an integer. Those with a fraction are doubles (`docs/limits.md`), of which DuckDB rounds halves to even ones.
+CREATE OR REPLACE MACRO pg.jsonb_integer(j, type) AS CASE
+    WHEN json_type(j) <> 'DOUBLE' OR j IS NULL THEN pg.jsonb_of_kind(j, 'number', type)::HUGEINT
+    WHEN abs(j::DOUBLE) < 1e19 THEN round(j::DOUBLE)::HUGEINT
+    ELSE pg.raise('22003', type || ' out of range')::HUGEINT END;
 -- The part at a path. DuckDB's own paths have no numbers from the end, with a sign or with zeros before them.
 CREATE OR REPLACE MACRO pg._part_of_document(j, k) AS CASE json_type(j)
     WHEN 'OBJECT' THEN json_extract(j, pg._pointer([k]))

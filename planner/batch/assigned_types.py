@@ -11,7 +11,7 @@ from sqlglot import exp
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Column, Relation
-from sparkwave.catalog.types import BOOLEAN, INTEGER, NUMERIC, Type
+from sparkwave.catalog.types import BOOLEAN, INTEGER, JSONB, NUMERIC, Type
 from sparkwave.planner.batch.interval_fields import in_fields, modifier_of_column
 from sparkwave.planner.batch.typer import Typer
 from sparkwave.planner.batch.values import is_default, is_written_row
@@ -52,14 +52,15 @@ def fit_values(tree: exp.Expr, target: Relation, columns: tuple[Column, ...], ty
 
     The values are those of VALUES, of a plain SELECT, and of SET; others are left to DuckDB's casts. Raises Error 42804
     for a value that its column cannot store, 42846 for a field of a row constructor, 22P02 for a text that is no
-    integer.
+    integer or no document.
     """
     later: list[_Given] = []
     for given in chain.from_iterable(_given(_Given(*pair)) for pair in assigned_pairs(tree, target, columns)):
         value = given.value
-        if value.is_string and given.column.type.is_integer and not value.name.isdigit():
-            with at(value):  # the engine would round a fraction
-                decode_text(value.name, given.column.type)
+        type_ = given.column.type
+        if value.is_string and ((type_.is_integer and not value.name.isdigit()) or type_ == JSONB):
+            with at(value):  # the engine would round a fraction, and reads more than documents
+                decode_text(value.name, type_)
         if is_default(value) or value.is_string or isinstance(value, exp.Null | exp.Parameter | exp.Star):
             continue
         known = _type_of_constant(value)

@@ -39,6 +39,7 @@ from sparkwave.planner.batch.constants import constant_parameters, with_constant
 from sparkwave.planner.batch.correlated import with_outer_columns
 from sparkwave.planner.batch.declared_checks import check_declared, without_texts
 from sparkwave.planner.batch.distinct_checks import check_distinct_orders
+from sparkwave.planner.batch.document_casts import mark_casts
 from sparkwave.planner.batch.exact_names import check_exact_names
 from sparkwave.planner.batch.grouping import expand_grouping
 from sparkwave.planner.batch.hashed_lists import hash_lists
@@ -424,6 +425,7 @@ def _with_types(tree: exp.Expr, environment: Environment, typed: Typer) -> exp.E
         for key in sort_keys_of_offsets(tree):
             give_room(key, type_of(key))
     if may_need_keys(tree, read):
+        mark_casts(tree, typed)
         compare_by_keys(tree, lambda nodes: typed(tree, nodes))
     return with_averages(tree, typed, has_places)
 

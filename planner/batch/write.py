@@ -59,7 +59,7 @@ from sparkwave.planner.bind.binder import data_type, resolve
 from sparkwave.planner.bind.privileges import check_relation
 from sparkwave.planner.bind.table_references import resolve_references
 from sparkwave.planner.bind.user_types import check_label
-from sparkwave.planner.functions.typed import has_exponent, in_float_text, stored_value
+from sparkwave.planner.functions.typed import has_exponent, in_float_text, stored_value, text_name
 from sparkwave.planner.parse.generated import columns_read
 from sparkwave.planner.parse.identifiers import folded
 from sparkwave.planner.parse.literals import engine_text, moment_value
@@ -182,7 +182,8 @@ def plan_insert(
                     with at(value):
                         read = moment_value(value.name, column.type, environment.scope.order)
                 else:
-                    read = exp.Literal.string(engine_text(value.name, name, environment.scope.order))
+                    with at(value):
+                        read = exp.Literal.string(engine_text(value.name, name, environment.scope.order))
                 value.replace(exp.Cast(this=read, to=to.copy()))
             elif has_exponent(value) and column.type.name == "numeric":
                 value.replace(exp.cast(exp.Literal.string(value.sql()), data_type(column.type)))
@@ -219,8 +220,7 @@ _CONSTANT = (
 @lru_cache
 def _cast_to(type_: Type) -> tuple[exp.DataType, str]:
     """Return a type for casts of text, and its name for `engine_text`; both take longer to make than to use."""
-    made = data_type(type_)
-    return made, made.sql(dialect="postgres").upper()
+    return data_type(type_), text_name(type_)
 
 
 def plan_change(

@@ -61,7 +61,7 @@ def compare_by_keys(tree: exp.Expr, typed: Typed) -> bool:
     found = {number for number, type_ in types.items() if type_ == JSONB}
     for parts in compared:
         if any(id(part) in found for part in parts):
-            for part in _each(parts):
+            for part in _each(_of_nullif(parts[0].parent) or parts):
                 _compare(part)
     for place, value in sorts:
         if id(value) in found:
@@ -102,6 +102,21 @@ def _operands(node: exp.Expr) -> Iterator[list[exp.Expr]]:
     if len(widths) == 1:
         for place in range(widths.pop()):
             yield [value for side in sides for value in side[place]]
+
+
+def _of_nullif(node: exp.Expr | None) -> Sequence[exp.Expr]:
+    """Let NULLIF be a CASE whose value is not the key that is compared. Returns what is compared; nothing of another
+    node."""
+    if not isinstance(node, exp.Nullif):
+        return ()
+    value, other = node.this, node.expression
+    compared = exp.EQ(this=value.copy(), expression=other)
+    is_text = value.unnest().is_string or isinstance(value.unnest(), exp.Parameter | exp.Placeholder)
+    kept = exp.cast(value, data_type(JSONB), copy=False) if is_text else value
+    case = exp.Case(ifs=[exp.If(this=compared, true=exp.Null())], default=kept)
+    is_output = isinstance(node.parent, exp.Select) and node.arg_key == "expressions"
+    node.replace(exp.alias_(case, "nullif", quoted=True, copy=False) if is_output else case)
+    return compared.this, compared.expression
 
 
 def _values(part: exp.Expr, in_query: bool) -> list[list[exp.Expr]]:

@@ -34,6 +34,7 @@ from sparkwave.planner.batch.parameters import Seen, type_by_place
 from sparkwave.planner.batch.typer import Typer
 from sparkwave.planner.bind.binder import BoundQuery, annotate_again, data_type
 from sparkwave.planner.bind.user_types import check_label
+from sparkwave.planner.functions.typed import text_name
 from sparkwave.planner.functions.unstable import unstable
 from sparkwave.planner.parse.identifiers import folded
 from sparkwave.planner.parse.literals import (
@@ -233,10 +234,10 @@ def _give(literal: exp.Expr, type_: Type | None, read: Read) -> bool:
         check_label(literal.name, type_, position_of(literal))
         literal.replace(exp.Cast(this=literal.copy(), to=to))
         return True
-    name = _name(to)
-    is_left = type_ == JSONB or (type_.dimensions > 0 and not is_of_days(name))
+    name = text_name(type_)
+    is_left = type_.dimensions > 0 and not is_of_days(name) and type_.name != "jsonb"
     value = exp.Literal.string(literal.name) if is_left else read(literal, name)
-    if value is None and not type_.dimensions:
+    if value is None and not type_.dimensions and type_ != JSONB:
         return False
     is_same = value is not None and value.name == literal.name
     if type_ in (TIME, INTERVAL) and is_same and not isinstance(literal.parent, _OUTPUTS):

@@ -11,6 +11,8 @@ from sparkwave.planner.functions.scalar_functions import ELEMENT, duckdb_call, o
 from sparkwave.planner.functions.struct_spelling import field_at, is_there
 from sparkwave.planner.functions.typed import type_of_part
 
+# Marks a cast of jsonb in a tree without types.
+OF_DOCUMENT = "of document"
 _BUILDERS = frozenset(
     {"to_jsonb", "jsonb_build_array", "jsonb_build_object", "to_json", "json_build_array", "json_build_object"}
 )

@@ -53,7 +53,7 @@ from sparkwave.planner.functions.digits import (
     digits_of_both,
     has_many_places,
 )
-from sparkwave.planner.functions.documents import in_document
+from sparkwave.planner.functions.documents import OF_DOCUMENT, in_document
 from sparkwave.planner.functions.equal_intervals import apart
 from sparkwave.planner.functions.interval_patterns import interval_chars
 from sparkwave.planner.functions.json_spelling import (
@@ -64,6 +64,7 @@ from sparkwave.planner.functions.json_spelling import (
     json_object,
     json_of_items,
     of_jsonb,
+    takes_field,
     to_json,
 )
 from sparkwave.planner.functions.jsonb_contains import contains
@@ -103,6 +104,7 @@ from sparkwave.planner.functions.typed import data_type, has_exponent, sql_type,
 from sparkwave.planner.functions.undefined import undefined
 from sparkwave.planner.parse.calls import NORMAL_FORMS
 from sparkwave.planner.parse.constant_runs import expanded
+from sparkwave.planner.parse.json_texts import is_json
 from sparkwave.planner.parse.lambdas import ElementLambda
 from sparkwave.planner.parse.long_numbers import fitted_text
 from sparkwave.planner.parse.trees import at, position_of
@@ -686,7 +688,8 @@ def _json_extract(node: exp.Expr) -> exp.Expr:
     """
     path, is_text = node.expression, isinstance(node, exp.JSONExtractScalar)
     if type_of_part(node.this) == JSON:
-        node.set("this", document(node.this))
+        held = document(node.this)
+        node.set("this", held if takes_field(node) else ours("json_of_parts", held))
         made = _json_extract(node)
         return made if is_text else of_jsonb(made)
     if not isinstance(path, exp.JSONPath):
@@ -827,6 +830,8 @@ def _cast(node: exp.Expr, lenient: bool) -> exp.Expr | None:
     if isinstance(value, exp.Null):
         return None
     source = None if value.is_string else sql_type(value.type)
+    if source is None and node.meta.get(OF_DOCUMENT):
+        source = JSONB
     target, kind = sql_type(to), to.this
     if target is not None and (holds_struct(target) or target.name == "map"):
         if lenient and source is None and isinstance(value, exp.Column | exp.AggFunc | exp.Window):
@@ -879,7 +884,8 @@ def _cast(node: exp.Expr, lenient: bool) -> exp.Expr | None:
         node.set("to", data_type(NUMERIC))
     if kind in (exp.DataType.Type.JSON, exp.DataType.Type.JSONB) and source in (None, VARCHAR):
         # Without spaces, so that equal documents are equal text.
-        read = duckdb_call("json", value) if value.is_string else ours("jsonb_in", value)
+        is_document = value.is_string and is_json(value.name)
+        read = duckdb_call("json", value) if is_document else ours("jsonb_in", value)
         node.set("this", duckdb_call("try", read) if lenient and source is not None else read)
     if source is not None and target is not None and (changed := _value_to_cast(value, source, target)) is not None:
         node.set("this", changed)
@@ -927,6 +933,8 @@ def _value_to_cast(value: exp.Expr, source: Type, target: Type) -> exp.Expr | No
             return ours("integer_in", value, exp.Literal.string(target.name))
         case "jsonb", "boolean":
             return ours("jsonb_of_kind", value, exp.Literal.string("boolean"), exp.Literal.string(str(target)))
+        case "jsonb", _ if target.is_integer:
+            return ours("jsonb_integer", value, exp.Literal.string(target.name))
         case "jsonb", _ if target.is_numeric:
             return ours("jsonb_of_kind", value, exp.Literal.string("number"), exp.Literal.string(target.name))
         case "time without time zone", "interval":

@@ -29,6 +29,12 @@ def document(value: exp.Expr) -> exp.Expr:
     return duckdb_call("json", value) if value.is_string else ours("document", value)
 
 
+def takes_field(node: exp.Expr) -> bool:
+    """Return whether the right side of `->` or `->>` is the name of a field, written out."""
+    path = node.expression
+    return isinstance(path, exp.JSONPath) and not isinstance(path.expressions[-1], exp.JSONPathSubscript)
+
+
 def of_jsonb(value: exp.Expr) -> exp.Expr:
     """Return jsonb as json."""
     return ours("json_of_jsonb", value)

@@ -13,12 +13,11 @@ from functools import partial
 
 from sqlglot import exp
 
-from sparkwave.catalog import errors
-from sparkwave.catalog.errors import Error
 from sparkwave.catalog.types import JSONB, Type
 from sparkwave.planner.functions.scalar_functions import duckdb_call, ours
 from sparkwave.planner.functions.typed import type_of_part
-from sparkwave.planner.parse.trees import position_of
+from sparkwave.planner.parse.json_texts import check_json
+from sparkwave.planner.parse.trees import at
 
 # The digits that DECIMAL(38,10) holds exactly.
 _WHOLE_DIGITS, _FRACTION_DIGITS = 28, 10
@@ -40,11 +39,8 @@ def contains(container: exp.Expr, contained: exp.Expr, type_: Type | None) -> ex
         value = json.loads(text, parse_float=Decimal, parse_int=Decimal)
     except ValueError:
         if is_json:
-            raise Error(
-                "invalid input syntax for type json",
-                errors.INVALID_TEXT_REPRESENTATION,
-                position=position_of(contained),
-            ) from None
+            with at(contained):
+                check_json(text, is_read=True)
         return None
     found = exp.func("coalesce", _contains(container, value, is_top=True), exp.false())
     answer = exp.Case().when(exp.Not(this=exp.Is(this=container.copy(), expression=exp.null())), found)

@@ -44,6 +44,13 @@ def data_type(type_: Type) -> exp.DataType:
     return made
 
 
+def text_name(type_: Type) -> str:
+    """Return the name of a type for `planner.parse.literals.engine_text`."""
+    if type_.name == "jsonb":  # whose DataType is DuckDB's JSON
+        return "JSONB" + "[]" * type_.dimensions
+    return data_type(type_).sql(dialect="postgres").upper()
+
+
 @lru_cache(maxsize=1000)
 def _data_type(type_: Type) -> exp.DataType:
     made = exp.DataType.build(type_.duckdb(), dialect="duckdb")

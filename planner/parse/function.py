@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Mapping
 
 from sparkwave.catalog import errors
@@ -57,7 +58,7 @@ def parse_create_function(reader: TokenReader, replaces: bool, is_aggregate: boo
         raise Error(message, errors.INVALID_FUNCTION_DEFINITION, position=len(reader.sql.rstrip()) + 1)
     if language == SQL:
         of_text = _of_block if is_block else _of_query
-        body = of_text(body, position, result) if is_query else body
+        body = of_text(_with_apart_parameters(body), position, result) if is_query else body
     elif not is_query:
         raise Error("a function in Python has its code after AS", errors.SYNTAX_ERROR, position=position)
     kind = "AGGREGATE" if is_aggregate else "FUNCTION"
@@ -158,6 +159,14 @@ def _typed_argument(reader: TokenReader) -> tuple[str, Type]:
     reader.back(words)
     name = reader.identifier()
     return name, read_type(reader)
+
+
+_PARAMETER = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|(?P<parameter>\$\d+)(?=\S)""")
+
+
+def _with_apart_parameters(body: str) -> str:
+    """Return a body with a space behind each `$1`: sqlglot takes `$1+$` in `$1+$2` for the start of a dollar quote."""
+    return _PARAMETER.sub(lambda found: f"{found[0]} " if found["parameter"] else found[0], body)
 
 
 def _result(reader: TokenReader) -> tuple[tuple[str, ...] | None, Type]:

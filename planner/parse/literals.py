@@ -16,11 +16,12 @@ from sparkwave.catalog.moment_words import is_relative
 from sparkwave.catalog.types import DATE, TIME, TIMESTAMP, TIMESTAMPTZ, Type, parse_type
 from sparkwave.planner.parse.constant_marks import as_constant
 from sparkwave.planner.parse.intervals import interval_text
+from sparkwave.planner.parse.json_texts import check_json
 from sparkwave.planner.parse.text_values import days_text, decode_text, moment_text
 
 # Marks a text in the query of a plain view: True in a new view, False in a stored one.
 IS_NEW = "is_new"
-_CHECKED = {"BOOLEAN", "SMALLINT", "INT", "BIGINT", "UUID", "BYTEA", "REAL", "DOUBLE PRECISION"}
+_CHECKED = {"BOOLEAN", "SMALLINT", "INT", "BIGINT", "UUID", "BYTEA", "REAL", "DOUBLE PRECISION", "JSONB"}
 _DAYS = {"DATE", "TIMESTAMP", "TIMESTAMPTZ"}
 # By the names that sqlglot writes for PostgreSQL, in upper case.
 # By the names that sqlglot writes for PostgreSQL, in upper case.
@@ -31,15 +32,17 @@ _AWAY = {"today": 0, "tomorrow": 1, "yesterday": -1}  # days
 def with_literals(tree: exp.Expr, order: str | None = None, is_definition: bool = False) -> exp.Expr:
     """Return the tree, changed in place, with the text of each cast literal in the engines' form.
 
-    `order` is a session's order of dates; None in a stored definition, of which dates that cannot be read are left to
-    the engine. A new definition is read as by `definition_text`. Raises Error 22P02 or 22003, or 22007 to 22009 for
-    dates, for a text that is no value of the type.
+    `order` is a session's order of dates; None in a stored definition, of which dates and documents that cannot be
+    read are left to the engine. A new definition is read as by `definition_text`. Raises Error 22P02 or 22003, or 22007
+    to 22009 for dates, for a text that is no value of the type.
     """
     for escaped in list(tree.find_all(exp.ByteString)):  # E'..', whose escapes are read already
         escaped.replace(exp.Literal.string(escaped.name))
     for cast in list(tree.find_all(exp.Cast)):
         if isinstance(cast.this, exp.Array) and cast.to.is_type(exp.DType.ARRAY) and cast.to.expressions:
             _cast_items(cast.this, cast.to.expressions[0])
+            if order is not None and _element(cast.to.sql(dialect="postgres").upper()) == "JSONB":
+                _check_documents(cast.this)
     for cast in tree.find_all(exp.Cast):
         if cast.this.is_string:
             _read(cast, cast.to.sql(dialect="postgres").upper(), order, is_definition)
@@ -55,9 +58,9 @@ def _read(cast: exp.Cast, type_: str, order: str | None, is_definition: bool) ->
     try:
         text = read(cast.this.name, type_, order or MDY)
     except Error as error:
-        if order is None and (type_ in MOMENTS or is_of_days(type_)):
+        if order is None and (type_ in MOMENTS or is_of_days(type_) or _element(type_) == "JSONB"):
             return
-        error.position = error.position or (cast.this.meta["start"] + 1 if "start" in cast.this.meta else None)
+        error.position = error.position or _place(cast.this)
         raise
     if text != cast.this.name:
         cast.set("this", exp.Literal.string(text))
@@ -88,6 +91,20 @@ def moment_now(text: str, type_: str) -> exp.Expr | None:
         return None
     today, days = exp.CurrentDate(), _AWAY[word]
     return exp.paren(exp.Add(this=today, expression=exp.Literal.number(days)), copy=False) if days else today
+
+
+def _place(literal: exp.Expr) -> int | None:
+    return literal.meta["start"] + 1 if "start" in literal.meta else None
+
+
+def _check_documents(array: exp.Array) -> None:
+    for item in array.find_all(exp.Literal):
+        if item.is_string and isinstance(item.parent, exp.Array):
+            try:
+                check_json(item.name, is_read=True)
+            except Error as error:
+                error.position = _place(item)
+                raise
 
 
 def _cast_items(array: exp.Array, to: exp.Expr) -> None:
@@ -139,7 +156,7 @@ def engine_text(text: str, type_: str, order: str = MDY) -> str:
         return moment_text(text, MOMENTS[type_], order)
     if is_of_days(type_) and type_ not in _DAYS:
         return days_text(text, MOMENTS[_element(type_)], order)
-    if type_ not in _CHECKED:
+    if (_element(type_) if type_.startswith("JSONB") else type_) not in _CHECKED:
         return text
     value = decode_text(text, parse_type(type_.lower()))
     if isinstance(value, bytes):

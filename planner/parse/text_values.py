@@ -6,7 +6,6 @@ Dates that Python cannot represent (`infinity`, years before 1 or after 9999) ar
 from __future__ import annotations
 
 import datetime
-import json
 import math
 import re
 import string
@@ -33,6 +32,7 @@ from sparkwave.catalog.moment_words import is_relative
 from sparkwave.catalog.types import DATE, TIME, TIMESTAMP, TIMESTAMPTZ, VARCHAR, Type
 from sparkwave.planner.functions.composite_text import split_record
 from sparkwave.planner.parse.intervals import interval_text
+from sparkwave.planner.parse.json_texts import check_json
 
 # The types of `moment_text`.
 MOMENTS = (DATE, TIME, TIMESTAMP, TIMESTAMPTZ)
@@ -55,8 +55,6 @@ def decode_text(text: str, type: Type, order: str = MDY) -> object:
     try:
         return _FROM_TEXT[type.name](text)
     except (ValueError, InvalidOperation, RecursionError):
-        if type.name in ("json", "jsonb"):
-            raise Error("invalid input syntax for type json", INVALID_TEXT_REPRESENTATION) from None
         code = INVALID_DATETIME_FORMAT if type.name == "interval" else INVALID_TEXT_REPRESENTATION
         raise Error(f'invalid input syntax for type {type}: "{text}"', code) from None
 
@@ -143,14 +141,9 @@ def _hexadecimal(digits: str) -> bytes:
     return bytes.fromhex(digits)
 
 
-def _json(text: str) -> str:
-    json.loads(text, parse_constant=_no_number)
+def _json(text: str, is_read: bool) -> str:
+    check_json(text, is_read)
     return text
-
-
-def _no_number(text: str) -> None:
-    """Refuse NaN and Infinity, which Python reads."""
-    raise ValueError(text)
 
 
 # Dates and times that DuckDB reads as PostgreSQL does (`pg.date_in` and `pg.time_in` have the same patterns).
@@ -297,8 +290,8 @@ _FROM_TEXT: dict[str, Callable[[str], object]] = {
     "text": str,
     "bytea": _bytea,
     "interval": interval_text,
-    "json": _json,
-    "jsonb": _json,
+    "json": partial(_json, is_read=False),
+    "jsonb": partial(_json, is_read=True),
     "uuid": uuid.UUID,
 }
 

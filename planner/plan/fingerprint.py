@@ -16,8 +16,9 @@ from enum import Enum
 
 from sqlglot import exp
 
-from sparkwave.catalog.types import DATE, INTERVAL, JSONB, TIME, TIMESTAMP, TIMESTAMPTZ, VARCHAR, Type
+from sparkwave.catalog.types import DATE, INTERVAL, JSON, JSONB, TIME, TIMESTAMP, TIMESTAMPTZ, VARCHAR, Type
 from sparkwave.planner.functions.equal_intervals import found_alike
+from sparkwave.planner.functions.json_spelling import takes_field
 from sparkwave.planner.functions.operators import as_call
 from sparkwave.planner.functions.range_frames import has_offset
 from sparkwave.planner.functions.scalar_functions import has_varying_places
@@ -166,7 +167,8 @@ def _meaning(node: exp.Expr) -> str:
     The text of a JSON document had no spaces after `:` and `,`; then a cast to text had the keys as they were written.
     `format` had no widths. `round(34.5, -1)` rounded twice. Texts of dates, times and intervals had few forms, of which
     some were misread. Texts of some floats had other digits. `log(2, 3)`
-    had ten digits, and degrees another last one.
+    had ten digits, and degrees another last one. 2.5 of a document was 2 as an integer, and a
+    scalar of json an array of itself.
     """
     kind = type(node).__name__
     if _prints_floats(node):
@@ -175,6 +177,14 @@ def _meaning(node: exp.Expr) -> str:
         return f"{kind}, read" if type_of_part(node.this) == VARCHAR else kind
     if isinstance(node, exp.Cast) and node.to.this in exp.DataType.TEXT_TYPES and type_of_part(node.this) == JSONB:
         return f"{kind}, sorted"
+    if isinstance(node, exp.Cast) and type_of_part(node.this) == JSONB and (to := sql_type(node.to)) and to.is_integer:
+        return f"{kind}, rounded"
+    if (
+        isinstance(node, exp.JSONExtract | exp.JSONExtractScalar)
+        and type_of_part(node.this) == JSON
+        and not takes_field(node)
+    ):
+        return f"{kind}, of parts"
     if _rounds_before_point(node):
         return f"{kind}, once"
     if (call := as_call(node)) is not None and (call[0] == "degrees" or (call[0] == "log" and len(call[1]) == 2)):
