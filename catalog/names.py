@@ -47,9 +47,9 @@ _LEAST_LIKENESS = 0.78
 
 def closest(name: str, names: Iterable[str]) -> str | None:
     """Return the name that looks most like one that is not among them; None where it is, or none looks like it."""
-    known = set(names)
+    known = {each.lower(): each for each in sorted(names, reverse=True)}
     close = difflib.get_close_matches(name.lower(), sorted(known), 1, _LEAST_LIKENESS)
-    return close[0] if close and name not in known else None
+    return known[close[0]] if close and name != known[close[0]] else None
 
 
 def meant_option(name: str, known: Iterable[str]) -> str | None:

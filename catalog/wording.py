@@ -314,6 +314,8 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str]], Error]], ...] = (
     (r"Map keys can not be NULL", _says("map keys must not be NULL", errors.INVALID_PARAMETER_VALUE)),
     (r"Like pattern must not end with escape character", _says(
         "LIKE pattern must not end with escape character", errors.INVALID_ESCAPE_SEQUENCE)),
+    (r"(?:STDDEV|VAR|COVAR|CORR|REGR)[\w()]* .*is out of range", _says(
+        "value out of range: overflow", errors.NUMERIC_VALUE_OUT_OF_RANGE)),
     (r"input value \S+ is out of range for numeric function", _says(
         "input is out of range", errors.NUMERIC_VALUE_OUT_OF_RANGE)),
     (r"Failed to cast decimal value \S+ to type (?P<type>INT\d+)", _says(

@@ -716,6 +716,26 @@ def test_calls_that_no_function_takes(both: tuple[Connection, Connection], call:
         assert (raised.value.diag.sqlstate, raised.value.diag.message_primary) == told[1][:2]
 
 
+MISSPELLED = (
+    "SELECT bb FROM hinted", "SELECT quotedName FROM hinted", "SELECT hinted.bc FROM hinted",
+    "SELECT QUOTEDNAME FROM hinted x", 'SELECT hinted."quotedname" FROM hinted', "SELECT amoun FROM hinted",
+    "SELECT amoun FROM hinted x, hinted y", "SELECT x.amoun FROM hinted x, hinted y", "SELECT zzz FROM hinted",
+    "SELECT (SELECT amout FROM v) FROM hinted", "SELECT (SELECT 1 FROM v WHERE amnt = 1) FROM hinted h",
+    "SELECT sum(amoun) FROM hinted GROUP BY a", "SELECT a FROM hinted WHERE amoun > 1 ORDER BY a",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("statement", MISSPELLED)
+def test_hints_at_columns_are_postgresqls(both: tuple[Connection, Connection], statement: str) -> None:
+    told = []
+    for client in both:
+        client.execute('CREATE TABLE IF NOT EXISTS hinted (a int, b text, "quotedName" int, amount int, amounts int)')
+        with pytest.raises(psycopg.errors.UndefinedColumn) as raised:
+            client.execute(statement.encode())
+        told.append((raised.value.diag.message_hint, raised.value.diag.statement_position))
+    assert told[0] == told[1]
+
+
 @pytest.mark.parametrize("statement", MISTAKES)
 def test_errors_have_postgresqls_positions(both: tuple[Connection, Connection], statement: str) -> None:
     told = []
@@ -827,7 +847,7 @@ def test_aggregates_over_arrays(both: tuple[Connection, Connection]) -> None:
         assert connection.execute(statement.encode()).fetchall() == expected
     stored = connection.execute("SELECT * FROM over_arrays ORDER BY a").fetchall()
     assert stored == postgres.execute(query.encode()).fetchall()
-    with pytest.raises(psycopg.errors.NullValueNotAllowed, match="field name must not be null"):
+    with pytest.raises(psycopg.errors.InvalidParameterValue, match="field name must not be null"):
         connection.execute("SELECT jsonb_object_agg(NULL::text, 1)")
 
 

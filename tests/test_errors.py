@@ -324,6 +324,11 @@ ERRORS = [
     ("SELECT 'zz' < 'a', k + «'x'» FROM t", "22P02", 'invalid input syntax for type integer: "x"'),
     ("INSERT INTO t (k) VALUES (1), («'x'»)", "22P02", 'invalid input syntax for type integer: "x"'),
     ("SELECT $1", "42P02", "$1"),
+    *((f"CREATE TABLE m (a int, b «{type_}»)", "42704", f'type "{type_.partition("(")[0]}" does not exist')
+      for type_ in ("timetz", "inet", "bit(3)", "bit varying", "cidr", "xml", "hstore", "money[]", "nosuch")),
+    ("ALTER TABLE t ADD COLUMN x «timetz»", "42704", 'type "timetz" does not exist'),
+    ("SELECT stddev(a) FROM (VALUES (1e200::float8), (-1e200)) v (a)", "22003", "value out of range: overflow"),
+    ("SELECT string_agg('a'::bytea, ',')", "42883", "function string_agg(bytea, unknown) does not exist"),
 ]  # fmt: skip
 
 
@@ -339,6 +344,12 @@ def test_error(session: Connection, marked: str, sqlstate: str, message: str) ->
         word = marked[marked.index("«") + 1 : marked.index("»")]
         assert statement[int(found.statement_position) - 1 :].startswith(word)
         assert int(found.statement_position) == marked.index("«") + 1
+
+
+def test_a_type_that_is_not_here_is_not_misspelled(session: Connection) -> None:
+    assert failure(session, "CREATE TABLE m (a inet)").message_hint is None
+    assert failure(session, "CREATE TABLE m (a integr)").message_hint == 'Perhaps you meant the type "integer".'
+    assert failure(session, 'SELECT * FROM "T"').message_hint == 'Perhaps you meant the relation "t".'
 
 
 def test_unexpected_end_of_input_has_its_position(session: Connection) -> None:

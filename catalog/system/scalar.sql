@@ -1310,7 +1310,7 @@ CREATE OR REPLACE MACRO pg.json_of_items(_texts, separator) AS pg.json_from_lake
     '[' || array_to_string(list_transform(_texts, lambda t: coalesce(t, 'null')), separator) || ']');
 CREATE OR REPLACE MACRO pg.json_field(k, v) AS {'name': k, 'text': v};
 CREATE OR REPLACE MACRO pg.json_of_fields(_fields) AS pg.json_from_lake('{ ' || array_to_string(list_transform(_fields, lambda _field:
-        to_json(coalesce(_field['name'], pg.raise('22004', 'field name must not be null')::VARCHAR))::VARCHAR
+        to_json(coalesce(_field['name'], pg.raise('22023', 'field name must not be null')::VARCHAR))::VARCHAR
         || ' : ' || coalesce(_field['text'], 'null')), ', ') || ' }');
 -- Checks that a value to be cast is a number or a boolean.
 CREATE OR REPLACE MACRO pg.jsonb_of_kind(j, kind, type) AS
@@ -1376,7 +1376,7 @@ CREATE OR REPLACE MACRO pg._object(fields) AS ('{' || array_to_string(fields, ',
 CREATE OR REPLACE MACRO pg.jsonb_field(k, v) AS
     {'size': strlen(k), 'name': k, 'value': coalesce(v::VARCHAR, 'null')};
 CREATE OR REPLACE MACRO pg._named_fields(fields) AS list_sort(list_transform(fields, lambda _field, _place:
-    {'size': coalesce(_field['size'], pg.raise('22004', 'field name must not be null')::BIGINT), 'name': _field['name'],
+    {'size': coalesce(_field['size'], pg.raise('22023', 'field name must not be null')::BIGINT), 'name': _field['name'],
      'place': _place, 'value': _field['value']}));
 CREATE OR REPLACE MACRO pg._last_fields(fields) AS pg._object(list_transform(
     list_filter(list_zip(fields, fields[2:]), lambda f: f[2] IS NULL OR f[2]['name'] <> f[1]['name']),

@@ -95,7 +95,14 @@ from sparkwave.planner.bind.typed_rows import with_typed_rows
 from sparkwave.planner.bind.untyped import holds_checked, with_literals_of
 from sparkwave.planner.bind.user_types import with_user_types
 from sparkwave.planner.bind.views import keep_arguments, reference
-from sparkwave.planner.bind.wide_literals import ARITHMETIC, BITWISE, beside_constants, may_hold_smallints, widen
+from sparkwave.planner.bind.wide_literals import (
+    ARITHMETIC,
+    BITWISE,
+    among_values,
+    beside_constants,
+    may_hold_smallints,
+    widen,
+)
 from sparkwave.planner.build.change_logs import refuse_change_logs
 from sparkwave.planner.build.handled import check_windows
 from sparkwave.planner.build.session_frames import expand_sessions
@@ -408,7 +415,7 @@ def _with_types(tree: exp.Expr, environment: Environment, typed: Typer) -> exp.E
     has_places = has_places or any(is_quotient(cast.to) for cast in tree.find_all(exp.Cast))
     has_checked = holds_checked(tree, read)
     if may_hold_smallints(tree, read):
-        pairs = beside_constants(tree, (*ARITHMETIC, *BITWISE))
+        pairs = [*beside_constants(tree, (*ARITHMETIC, *BITWISE)), *among_values(tree)]
         others = typed(tree, [other for _, other in pairs]) if pairs else []
         widen(zip((constant for constant, _ in pairs), others, strict=True))
     if pairs := long_constants(tree):

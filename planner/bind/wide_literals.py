@@ -26,18 +26,46 @@ def beside_constants(tree: exp.Expr, kinds: tuple[type[exp.Expr], ...] = ARITHME
     return [pair for node in tree.find_all(*kinds) for pair in _pairs(node)]
 
 
+def among_values(tree: exp.Expr) -> list[tuple[exp.Expr, exp.Expr]]:
+    """Return the integer constants among values that get one type, each with each of the other values."""
+    return [
+        (constant, other)
+        for values in _alternatives(tree)
+        for constant in values
+        if _is_integer(constant)
+        for other in values
+        if not isinstance(other.unnest(), exp.Literal)
+    ]
+
+
+def _alternatives(tree: exp.Expr) -> Iterator[list[exp.Expr]]:
+    for node in tree.find_all(exp.Case, exp.Coalesce, exp.Greatest, exp.Least, exp.Array, exp.Values):
+        if isinstance(node, exp.Case):
+            values = [*(branch.args["true"] for branch in node.args["ifs"]), node.args.get("default")]
+            yield [value for value in values if value is not None]
+        elif isinstance(node, exp.Values):
+            rows = [row.expressions for row in node.expressions if isinstance(row, exp.Tuple)]
+            yield from ([*column] for column in zip(*rows, strict=False))
+        else:
+            yield [value for value in node.iter_expressions() if not isinstance(value, exp.Query)]
+
+
 def _pairs(node: exp.Expr) -> Iterator[tuple[exp.Expr, exp.Expr]]:
     for constant, other in ((node.this, node.expression), (node.expression, node.this)):
-        value = constant.unnest()
-        value = value.this if isinstance(value, exp.Neg) else value
-        is_integer = isinstance(value, exp.Literal) and value.is_int and int(value.name) <= _LARGEST
-        if is_integer and not isinstance(other.unnest(), exp.Literal):
+        if _is_integer(constant) and not isinstance(other.unnest(), exp.Literal):
             yield constant, other
+
+
+def _is_integer(constant: exp.Expr) -> bool:
+    value = constant.unnest()
+    value = value.this if isinstance(value, exp.Neg) else value
+    return isinstance(value, exp.Literal) and value.is_int and int(value.name) <= _LARGEST
 
 
 def widen(pairs: Iterable[tuple[exp.Expr, exp.Expr | None]]) -> bool:
     """Cast the constants beside a typed operand that is a smallint, in place. Returns whether there is one."""
-    narrow = [constant for constant, other in pairs if other is not None and type_of_part(other) == SMALLINT]
+    beside = (constant for constant, other in pairs if other is not None and type_of_part(other) == SMALLINT)
+    narrow = list({id(constant): constant for constant in beside}.values())
     for constant in narrow:
         constant.replace(exp.cast(constant.copy(), "int"))
     return bool(narrow)

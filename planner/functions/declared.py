@@ -101,7 +101,7 @@ _ARGUMENTS = _table({
     "avg sum": "numbers durations", "stddev stddev_pop stddev_samp variance var_pop var_samp": "numbers",
     "bool_and bool_or every": "boolean", "bit_and bit_or bit_xor": "integers", "ntile": "small",
     "corr covar_pop covar_samp regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy "
-    "regr_syy": "numbers", "percentile_cont": "numbers durations", "string_agg": "text bytea",
+    "regr_syy": "numbers", "percentile_cont": "numbers durations", "string_agg": "text",
 })  # fmt: skip
 # Functions of documents, by the types of their arguments, of which the last stands for all further ones.
 CALLS: dict[str, tuple[str, ...]] = {

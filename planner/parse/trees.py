@@ -45,6 +45,12 @@ from sparkwave.planner.statements import Name
 logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
 
+# Types that sqlglot knows and that are not here. Their nodes have a position.
+_NOT_HERE = frozenset({
+    exp.DType.BIT, exp.DType.INET, exp.DType.TIMETZ, exp.DType.XML, exp.DType.HSTORE, exp.DType.MONEY, exp.DType.POINT,
+    exp.DType.INT4RANGE, exp.DType.INT8RANGE, exp.DType.NUMRANGE, exp.DType.DATERANGE, exp.DType.TSRANGE,
+    exp.DType.TSTZRANGE,
+})  # fmt: skip
 MOST_SUBSCRIPTS = 32  # of one value; PostgreSQL's arrays have six dimensions at most
 
 # Arrays of PostgreSQL's object identifiers, which clients' catalog queries cast to.
@@ -142,7 +148,9 @@ class Sparkwave(Postgres):
             if isinstance(found, exp.DataType) and found.this == exp.DType.ENUM and found.expressions:
                 raise Error('type "enum" does not exist', errors.UNDEFINED_OBJECT)  # a user's enum has a name
             if isinstance(found, exp.DataType) and found.this == exp.DType.BIT and self._match_text_seq("VARYING"):
-                raise Error('type "bit varying" does not exist', errors.UNDEFINED_OBJECT)
+                raise Error('type "bit varying" does not exist', errors.UNDEFINED_OBJECT, position=first.start + 1)
+            if isinstance(found, exp.DataType) and _element(found)[0].args.get("this") in _NOT_HERE:
+                found.meta["start"] = first.start
             return _of_the_catalog(_named_if_foreign(found, first)) if isinstance(found, exp.DataType) else found
 
         def _parse_parameter(self) -> Any:
@@ -452,6 +460,9 @@ def column_type(kind: exp.Expr) -> Type:
     text = _PG_CATALOG.sub(lambda match: f"{match['name']}[]" if match["array"] else match["name"], text.lower())
     is_named = element.args.get("this") == exp.DType.USERDEFINED  # as a type "chart" is
     is_text = text.startswith(("varchar", "char")) and "[" not in text and not is_named
+    if element.args.get("this") in _NOT_HERE:
+        named = re.sub(r"\([^()]*\)", "", text)
+        raise Error(f'type "{named}" does not exist', errors.UNDEFINED_OBJECT)
     return parse_type("character varying" if is_text else text).as_written
 
 
@@ -459,10 +470,11 @@ def declared_type(kind: exp.Expr) -> Type:
     """Return the type of a declared column; a name that may be that of a user's type stays unresolved."""
     try:
         return column_type(kind)
-    except Error:
+    except Error as error:
         element, dimensions = _element(kind)
         name = user_type_name(element)
         if name is None:
+            error.position = error.position or position_of(kind)
             raise
         return unresolved(name.schema, name.name, dimensions, position_of(kind))
 

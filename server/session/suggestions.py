@@ -23,6 +23,14 @@ _TYPES = (
 )  # fmt: skip
 
 
+# Those that are not here, which nobody has misspelled.
+_FOREIGN = frozenset({
+    "bit", "box", "cidr", "circle", "hstore", "inet", "line", "lseg", "macaddr", "macaddr8", "money", "name",
+    "path", "pg_lsn", "point", "polygon", "timetz", "tsquery", "tsvector", "txid_snapshot", "varbit", "xml",
+    "int4range", "int8range", "numrange", "daterange", "tsrange", "tstzrange", "jsonpath",
+})  # fmt: skip
+
+
 # Functions that have a grammar, or operators, of their own.
 _OF_GRAMMAR = (
     "coalesce", "nullif", "greatest", "least", "mod", "trim", "position", "extract", "normalize", "overlaps",
@@ -67,7 +75,7 @@ def suggest(session: Session, error: Error) -> None:
     for pattern, what, names in _RULES:
         found = re.search(pattern, error.message)
         if found is not None:
-            meant = closest(found[1], names(session))
+            meant = None if what == "the type" and found[1] in _FOREIGN else closest(found[1], names(session))
             if meant is not None:
                 error.hint = f'Perhaps you meant {what} "{meant}".'
             return
