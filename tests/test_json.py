@@ -124,6 +124,25 @@ def _told(text: str, type_: str) -> list[str | None] | None:
     return None
 
 
+@pytest.mark.parametrize("text", ["[1,]", "{a}", '{"a"', "[NaN]", '"\\\\u0000"'])
+@pytest.mark.parametrize("column", ["d", "b"])
+def test_what_is_wrong_in_a_copied_document_is_told(
+    both: tuple[Connection, Connection], column: str, text: str
+) -> None:
+    found = []
+    for client in both:
+        try:
+            with client.cursor().copy(f"COPY docs (id, {column}) FROM STDIN".encode()) as copy:
+                copy.write(f"80\t{{}}\n81\t{text}\n".encode())
+            found.append(None)
+        except psycopg.Error as error:
+            told = error.diag
+            place = (told.context or "").rsplit("\n", 1)[-1]
+            found.append((told.sqlstate, told.message_primary, told.message_detail, place))
+        client.execute("DELETE FROM docs WHERE id >= 80")
+    assert found[0] == found[1]
+
+
 @pytest.mark.parametrize(
     "statement",
     [

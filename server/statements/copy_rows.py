@@ -24,7 +24,7 @@ from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.translation import DuckDBError, translate
 from sparkwave.catalog.model import Column, Relation
 from sparkwave.catalog.names import quote
-from sparkwave.catalog.types import BOOLEAN, INTERVAL, TIME, VARCHAR, Type
+from sparkwave.catalog.types import BOOLEAN, INTERVAL, JSON, JSONB, TIME, VARCHAR, Type
 from sparkwave.planner.batch.interval_fields import interval_in_fields, modifier_of_column
 from sparkwave.planner.batch.query import find_relation, plan_query, select_columns
 from sparkwave.planner.batch.values import condition_text
@@ -152,6 +152,8 @@ class _TableSink:
             return _intervals(array, modifier)
         if column.type in MOMENTS:
             return _moments(array, column.type, self.session.variables.date_order)
+        if column.type == JSONB:
+            _check_documents(array, column)
         lists = _lists(array, column)
         element = replace(column.type, dimensions=0)
         return _over_items(lists, element, self.session.variables.date_order) if element in MOMENTS else lists
@@ -183,11 +185,11 @@ class _TableSink:
         """The error of a value, with its place."""
         what = "input value for enum" if column.type.labels else "input syntax for type"
         found = BadValue(f'invalid {what} {column.type}: "{value}"', INVALID_TEXT_REPRESENTATION)
-        if replace(column.type, dimensions=0) in MOMENTS:
+        if replace(column.type, dimensions=0) in (*MOMENTS, JSON, JSONB):
             try:
                 decode_text(str(value), column.type, self.session.variables.date_order)
             except Error as error:
-                found = BadValue(error.message, error.sqlstate, hint=error.hint)
+                found = BadValue(error.message, error.sqlstate, detail=error.detail, hint=error.hint)
             return _at(found, row, column, value)
         try:
             self.cursor.execute(f"SELECT {self._value(column)} FROM copied_rows WHERE {quote(_ROW)} = {row}").fetchall()
@@ -265,6 +267,8 @@ def _lists(array: pa.Array, column: Column) -> pa.Array:
     values = []
     for row, text in enumerate(array.to_pylist()):
         try:
+            if text is not None and column.type.name == JSONB.name:
+                decode_text(text, column.type)
             values.append(None if text is None else decode_parameter(text.encode(), 0, texts))
         except Error as error:
             raise _at(BadValue(error.message, error.sqlstate, detail=error.detail), row, column, text) from None
@@ -276,6 +280,20 @@ def _lists(array: pa.Array, column: Column) -> pa.Array:
     except pa.ArrowException:
         message = f'COPY into column "{column.name}" has an array that is no {column.type}'
         raise Error(message, INVALID_TEXT_REPRESENTATION) from None
+
+
+# Documents that DuckDB takes beside those of PostgreSQL (`pg.jsonb_in`), or that have no text.
+_MAYBE_NONE = r"(?i)nan|inf|,\s*[\]}]|\\u(?:0000|d[89a-f])"
+
+
+def _check_documents(array: pa.Array, column: Column) -> None:
+    """Raise Error 22P02 or 22P05 for a text that is no document, but that DuckDB would take for one."""
+    for row in pc.indices_nonzero(pc.fill_null(pc.match_substring_regex(array, _MAYBE_NONE), False)).to_pylist():
+        text = array[row].as_py()
+        try:
+            decode_text(text, JSONB)
+        except Error as error:
+            raise _at(BadValue(error.message, error.sqlstate, detail=error.detail), row, column, text) from None
 
 
 def _from_text(value: str, type_: Type) -> str:
