@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from sparkwave.catalog.types import BIGINT, BOOLEAN, Type
-from sparkwave.planner.bind.binder import data_type, retype, type_of
+from sparkwave.planner.bind.binder import data_type, retype, type_of, untold
 from sparkwave.planner.build.builder import (
     Builder,
     columns_in,
@@ -635,16 +635,19 @@ def _scalar_value(builder: Builder, node: Node, subquery: exp.Expr) -> tuple[Nod
 
 def _lateral_value(builder: Builder, node: Node, select: exp.Select) -> tuple[Node, exp.Expr]:
     """Return the one output of a subquery with at most one row for each surrounding row."""
-    alias, type_ = builder.fresh("s"), type_of(select.selects[0])
+    alias, output = builder.fresh("s"), select.selects[0].unalias()
     made = select.copy()
     order = made.args.get("order")
     for ordered in order.expressions if order is not None else ():
         ordered.set("this", _sorted_by(ordered, select).copy())
-    made.set("expressions", [exp.alias_(select.selects[0].unalias().copy(), "value", quoted=True)])
+    made.set("expressions", [exp.alias_(output.copy(), "value", quoted=True)])
     source = exp.Lateral(this=exp.Subquery(this=made))
     source.set("alias", exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
     rows = builder.lateral(builder, node, source, exp.Join(this=source, side="LEFT", on=exp.true()))
-    return rows, typed_column(f"{alias}.value", type_)
+    # Of a series of columns outside nothing tells the type before it is built.
+    name = f"{alias}.value"
+    type_ = next(field.type for field in rows.fields if field.name == name) if untold(output) else type_of(output)
+    return rows, typed_column(name, type_)
 
 
 def _single_rows(
