@@ -116,7 +116,7 @@ from sparkwave.planner.functions.narrow import narrow_totals
 from sparkwave.planner.functions.operators import check_subscripts, with_document_subscripts
 from sparkwave.planner.functions.range_frames import give_room, has_offset, sort_keys_of_offsets
 from sparkwave.planner.functions.result_types import Known
-from sparkwave.planner.functions.scalar_functions import ours
+from sparkwave.planner.functions.scalar_functions import FUNCTIONS, NEAREST, ours
 from sparkwave.planner.functions.typed import is_quotient, stored_value, type_of_part, with_written_numerics
 from sparkwave.planner.functions.undefined import check_counts
 from sparkwave.planner.functions.written_json import with_json
@@ -612,12 +612,15 @@ _STRICT = (
     exp.Mod, exp.Cast, exp.DataType, exp.DataTypeParam,
 )  # fmt: skip
 _MOST_COLUMNS = 4
+_MOST_NODES = 60
+_ONCE_AGAIN = {*FUNCTIONS, *NEAREST.values()} - {"random", "gen_random_uuid", "nextval", "clock_timestamp"}
+_NOT_TWICE = (exp.Query, exp.Window, exp.Rand, exp.Explode, exp.Unnest, exp.ExplodingGenerateSeries)
 
 
 def _checked_division(node: exp.Binary) -> exp.Expr:
     """Return a division that raises an error for zero, as in Postgres; DuckDB gives NULL or infinity.
 
-    A dividend that is NULL raises none, where it is computed from few columns or is one aggregate.
+    A dividend that is NULL raises none, where it is short enough to be computed twice.
     """
     divisor, dividend = node.expression, node.this
     while isinstance(dividend, exp.Paren | exp.Cast):
@@ -627,12 +630,20 @@ def _checked_division(node: exp.Binary) -> exp.Expr:
     parts: list[exp.Expr] = [dividend] if isinstance(dividend, exp.AggFunc | exp.Null) else []
     if not parts and all(isinstance(part, _STRICT) for part in dividend.walk()):
         parts = list(dict.fromkeys(dividend.find_all(exp.Column, exp.Parameter)))
+    elif not parts and len(list(dividend.walk())) <= _MOST_NODES and not _is_volatile(dividend):
+        parts = [dividend]
     for part in parts if len(parts) <= _MOST_COLUMNS else ():
         is_zero = exp.And(this=is_zero, expression=exp.Not(this=exp.Is(this=part.copy(), expression=exp.null())))
     checked = exp.Case().when(is_zero, raised).else_(divisor)
     checked.type = divisor.type
     node.set("expression", checked)
     return node
+
+
+def _is_volatile(dividend: exp.Expr) -> bool:
+    """Return whether a value may be another one when it is computed again, or may take much longer then."""
+    calls = (call.name.lower() for call in dividend.find_all(exp.Anonymous))
+    return dividend.find(*_NOT_TWICE) is not None or not all(map(_ONCE_AGAIN.__contains__, calls))
 
 
 def _from_one(offset: exp.Expr) -> exp.Expr:

@@ -67,6 +67,11 @@ def has_many_places(type_: Type) -> bool:
     return type_.name == "numeric" and type_.digits[1] > DEFAULT_NUMERIC[1]
 
 
+def has_most_digits(type_: Type) -> bool:
+    """Return whether a type is of numerics with all digits that there are, of which DuckDB makes floats for more."""
+    return type_.name == "numeric" and not type_.dimensions and type_.digits[0] == DEFAULT_NUMERIC[0]
+
+
 def type_of_numerics(node: exp.Add | exp.Sub | exp.Mul) -> Type | None:
     """Return the type of a sum, difference or product of exact numbers, one a numeric; None for other operators.
 

@@ -52,6 +52,7 @@ from sparkwave.planner.functions.digits import (
     digits_of,
     digits_of_both,
     has_many_places,
+    has_most_digits,
 )
 from sparkwave.planner.functions.documents import OF_DOCUMENT, in_document
 from sparkwave.planner.functions.equal_intervals import apart
@@ -424,7 +425,7 @@ def _arithmetic(node: exp.Expr, lenient: bool) -> exp.Expr | None:
         if is_known or (type_ in (None, INTEGER) and not is_plain and None in known):
             new = ours("subtract", node.this, node.expression)
     elif isinstance(node, exp.Mod):
-        if type_ is not None and has_many_places(type_):
+        if type_ is not None and (has_many_places(type_) or has_most_digits(type_)):
             return exp.Mod(**{key: _in_type(side, type_) for key, side in node.args.items()})
         if not _is_number(node.expression):
             new = ours("modulo", node.this, node.expression)
@@ -567,7 +568,8 @@ _READ_BEFORE: dict[Known, Callable[[exp.Expr], exp.Expr]] = {
 
 
 def _in_type(value: exp.Expr, type_: Type) -> exp.Expr:
-    return value if type_of_part(value) == type_ else exp.cast(value.copy(), data_type(type_))
+    # `exp.cast` would leave a cast to other digits as it is.
+    return value if type_of_part(value) == type_ else exp.Cast(this=value.copy(), to=data_type(type_))
 
 
 def _of_quotients(node: exp.Expr) -> exp.Expr | None:
