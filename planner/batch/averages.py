@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from sparkwave.catalog.types import BIGINT, NUMERIC, QUOTIENT, REAL
+from sparkwave.catalog.types import BIGINT, DEFAULT_NUMERIC, NUMERIC, QUOTIENT, REAL, Type
 from sparkwave.planner.batch.typer import Typer, types_in
 from sparkwave.planner.functions.aggregates import (
     SPREADS,
@@ -22,7 +22,7 @@ from sparkwave.planner.functions.aggregates import (
     whole_call,
     with_numeric_spreads,
 )
-from sparkwave.planner.functions.digits import has_many_places
+from sparkwave.planner.functions.digits import has_many_places, has_most_digits
 from sparkwave.planner.functions.operators import as_call
 from sparkwave.planner.functions.result_types import Known
 from sparkwave.planner.functions.scalar_functions import REAL_FUNCTIONS, has_varying_places
@@ -45,7 +45,7 @@ def with_averages(tree: exp.Expr, typed: Typer, has_places: bool) -> exp.Expr:
         type_ = _type(node, types)
         if type_ is None or type_.name != "numeric":
             continue
-        if has_many_places(type_) or isinstance(node, _ARITHMETIC) or _rounds(node):
+        if has_many_places(type_) or has_most_digits(type_) or isinstance(node, _ARITHMETIC) or _rounds(node):
             _note(node, types)
     for node in nodes:
         if isinstance(node, exp.SetOperation) and not isinstance(node.parent, exp.SetOperation):
@@ -110,16 +110,25 @@ def _note(node: exp.Expr, types: _Types) -> None:
 
 
 def _cast_outputs(rows: list[list[exp.Expr]], types: _Types) -> None:
-    """Cast the values that share an output column with quotients to quotients."""
+    """Cast the numerics that share an output column with others, of which one has many digits, to one type."""
     if any(item.is_star for row in rows for item in row):
         return
     for items in zip(*rows, strict=False):
         known = [_type(item.unalias(), types) for item in items]
+        wanted = _common(known)
         for item, type_ in zip(items, known, strict=True):
-            if QUOTIENT in known and type_ is not None and type_.name == "numeric" and type_ != QUOTIENT:
-                value, cast = item.unalias(), exp.cast(exp.null(), data_type(QUOTIENT))
+            if wanted is not None and type_ is not None and type_.name == "numeric" and type_ != wanted:
+                value, cast = item.unalias(), exp.cast(exp.null(), data_type(wanted))
                 value.replace(cast)
                 cast.set("this", value)  # not a copy: the averages in it are still to be replaced
+
+
+def _common(known: list[Known]) -> Known:
+    """Return the type of numerics that have one output column, for which DuckDB would keep fewer digits; else None."""
+    numerics = {type_ for type_ in known if type_ is not None and type_.name == "numeric" and not type_.dimensions}
+    if QUOTIENT in numerics or len(numerics) < 2 or not any(map(has_most_digits, numerics)):
+        return QUOTIENT if QUOTIENT in numerics else None
+    return Type("numeric", DEFAULT_NUMERIC[0], max(type_.digits[1] for type_ in numerics))
 
 
 def _replace(call: exp.Avg, types: _Types) -> None:

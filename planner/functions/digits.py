@@ -72,6 +72,16 @@ def has_most_digits(type_: Type) -> bool:
     return type_.name == "numeric" and not type_.dimensions and type_.digits[0] == DEFAULT_NUMERIC[0]
 
 
+def of_other_digits(node: exp.Expr, type_: Type) -> list[exp.Expr]:
+    """Return the values of a CASE, COALESCE, GREATEST, LEAST or ARRAY that are numerics of another type."""
+    values = list(node.iter_expressions())
+    if isinstance(node, exp.Case):
+        values = [branch.args["true"] for branch in node.args["ifs"]]
+        values += [default] if (default := node.args.get("default")) is not None else []
+    types = [(value, type_of_part(value)) for value in values]
+    return [value for value, own in types if own is not None and own.name == "numeric" and own != type_]
+
+
 def type_of_numerics(node: exp.Add | exp.Sub | exp.Mul) -> Type | None:
     """Return the type of a sum, difference or product of exact numbers, one a numeric; None for other operators.
 

@@ -53,6 +53,7 @@ from sparkwave.planner.functions.digits import (
     digits_of_both,
     has_many_places,
     has_most_digits,
+    of_other_digits,
 )
 from sparkwave.planner.functions.documents import OF_DOCUMENT, in_document
 from sparkwave.planner.functions.equal_intervals import apart
@@ -573,22 +574,19 @@ def _in_type(value: exp.Expr, type_: Type) -> exp.Expr:
 
 
 def _of_quotients(node: exp.Expr) -> exp.Expr | None:
-    """Return an expression of numerics with many places, where DuckDB would leave it 10 of them.
+    """Return an expression of numerics with many digits, of which DuckDB would leave fewer after the point.
 
-    This happens beside a value with 28 digits before the point.
+    This happens beside a value with many digits before the point.
     """
     wanted = type_of_part(node)
-    if wanted is None or not has_many_places(wanted):
+    if wanted is None or not (has_many_places(wanted) or wanted.name == "numeric"):
         return None
     element = replace(wanted, dimensions=wanted.dimensions - 1) if isinstance(node, exp.Array) else wanted
-    values = list(node.iter_expressions())
-    if isinstance(node, exp.Case):
-        values = [branch.args["true"] for branch in node.args["ifs"]]
-        values += [default] if (default := node.args.get("default")) is not None else []
-    for value in values:
-        type_ = type_of_part(value)
-        if type_ is not None and type_.name == "numeric" and type_ != element:
-            value.replace(_in_type(value, element))
+    others = of_other_digits(node, element)
+    if not (has_many_places(wanted) or has_most_digits(element)) or not others:
+        return node if has_many_places(wanted) else None
+    for value in others:
+        value.replace(_in_type(value, element))
     return node
 
 

@@ -17,7 +17,7 @@ from enum import Enum
 from sqlglot import exp
 
 from sparkwave.catalog.types import DATE, INTERVAL, JSON, JSONB, TIME, TIMESTAMP, TIMESTAMPTZ, VARCHAR, Type
-from sparkwave.planner.functions.digits import has_many_places, has_most_digits
+from sparkwave.planner.functions.digits import has_many_places, has_most_digits, of_other_digits
 from sparkwave.planner.functions.equal_intervals import found_alike
 from sparkwave.planner.functions.json_spelling import takes_field
 from sparkwave.planner.functions.operators import as_call
@@ -169,7 +169,8 @@ def _meaning(node: exp.Expr) -> str:
     `format` had no widths. `round(34.5, -1)` rounded twice. Texts of dates, times and intervals had few forms, of which
     some were misread. Texts of some floats had other digits. `log(2, 3)`
     had ten digits, and degrees another last one. 2.5 of a document was 2 as an integer, and a
-    scalar of json an array of itself. The rest of a division of numerics of many digits was a double's.
+    scalar of json an array of itself. The rest of a division of numerics of many digits was a double's,
+    and `CASE … THEN floor(n) ELSE 2.25 END` was 2.
     """
     kind = type(node).__name__
     if _prints_floats(node):
@@ -186,6 +187,8 @@ def _meaning(node: exp.Expr) -> str:
         and not takes_field(node)
     ):
         return f"{kind}, of parts"
+    if isinstance(node, _CHOOSING) and (of := type_of_part(node)) and has_most_digits(of) and of_other_digits(node, of):
+        return kind if has_many_places(of) else f"{kind}, exact"
     if isinstance(node, exp.Mod) and (of := type_of_part(node)) and has_most_digits(of) and not has_many_places(of):
         return f"{kind}, exact"
     if _rounds_before_point(node):
@@ -197,6 +200,9 @@ def _meaning(node: exp.Expr) -> str:
     is_call = isinstance(node, exp.Anonymous) and node.name == "jsonb_extract_path_text"
     is_text = is_call or isinstance(node, exp.JSONExtractScalar | exp.JSONBExtractScalar)
     return f"{kind}, spaced" if is_text else kind
+
+
+_CHOOSING = (exp.Case, exp.Coalesce, exp.Greatest, exp.Least)
 
 
 def _rounds_before_point(node: exp.Expr) -> bool:
