@@ -161,11 +161,11 @@ def _typed_argument(reader: TokenReader) -> tuple[str, Type]:
     return name, read_type(reader)
 
 
-_PARAMETER = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|(?P<parameter>\$\d+)(?=\S)""")
+_PARAMETER = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|(?P<parameter>\$\d+)(?=[^\s$]+\$)""")
 
 
 def _with_apart_parameters(body: str) -> str:
-    """Return a body with a space behind each `$1`: sqlglot takes `$1+$` in `$1+$2` for the start of a dollar quote."""
+    """Return a body with a space behind `$1` in `$1+$2`; sqlglot takes `$1+$` for the start of a dollar quote."""
     return _PARAMETER.sub(lambda found: f"{found[0]} " if found["parameter"] else found[0], body)
 
 
