@@ -27,15 +27,16 @@ def beside_constants(tree: exp.Expr, kinds: tuple[type[exp.Expr], ...] = ARITHME
 
 
 def among_values(tree: exp.Expr) -> list[tuple[exp.Expr, exp.Expr]]:
-    """Return the integer constants among values that get one type, each with each of the other values."""
-    return [
-        (constant, other)
-        for values in _alternatives(tree)
-        for constant in values
-        if _is_integer(constant)
-        for other in values
-        if not isinstance(other.unnest(), exp.Literal)
-    ]
+    """Return an integer constant among values that get one type, with each of the others. One wide constant is enough.
+
+    No pair is given for values that are all constants.
+    """
+    found = []
+    for values in _alternatives(tree):
+        constant = next(filter(_is_integer, values), None)
+        if constant is not None:
+            found += [(constant, other) for other in values if not isinstance(other.unnest(), exp.Literal)]
+    return found
 
 
 def _alternatives(tree: exp.Expr) -> Iterator[list[exp.Expr]]:

@@ -24,7 +24,6 @@ IS_NEW = "is_new"
 _CHECKED = {"BOOLEAN", "SMALLINT", "INT", "BIGINT", "UUID", "BYTEA", "REAL", "DOUBLE PRECISION", "JSONB"}
 _DAYS = {"DATE", "TIMESTAMP", "TIMESTAMPTZ"}
 # By the names that sqlglot writes for PostgreSQL, in upper case.
-# By the names that sqlglot writes for PostgreSQL, in upper case.
 MOMENTS = {"TIME": TIME, "DATE": DATE, "TIMESTAMP": TIMESTAMP, "TIMESTAMPTZ": TIMESTAMPTZ}
 _AWAY = {"today": 0, "tomorrow": 1, "yesterday": -1}  # days
 
