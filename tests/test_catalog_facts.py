@@ -178,7 +178,7 @@ def test_the_functions_that_are_listed_can_be_called(session: Connection) -> Non
 # What operators and grammar stand for, functions that only the planner calls, and those of maps, which are no type of
 # PostgreSQL.
 _NOT_LISTED = {
-    "_avg", "_only", "_real_as_numeric", "_to_modifier", "is_normalized",
+    "_avg", "_numbers_before", "_only", "_real_as_numeric", "_to_modifier", "is_normalized",
     "all_true", "any_true", "double_text", "real_text", "array_contained", "array_contains", "array_overlaps",
     "array_subscripts", "array_transform", "avg_of_intervals", "divide", "document", "extract", "format_of",
     "join_texts",

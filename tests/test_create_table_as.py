@@ -81,7 +81,6 @@ def test_what_is_refused_makes_nothing(connection: Connection) -> None:
         ("CREATE TABLE refused AS SELECT 1 AS _row_id", "42611"),
         ("CREATE TABLE refused AS DELETE FROM there", "42601"),
         ("CREATE TABLE refused WITH (connector = 'kafka') AS SELECT 1 AS a", "42601"),
-        ("CREATE TABLE refused", "42601"),
         ("CREATE TABLE nowhere.refused AS SELECT 1 AS a", "3F000"),
         ("CREATE TABLE there AS SELECT 1 AS a", "42P07"),
     ):

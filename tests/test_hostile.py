@@ -147,7 +147,7 @@ STATEMENTS: dict[str, tuple[int, str, Callable[[int], str]]] = {
     "line": (100_000, "00000", lambda n: f"SELECT 1 -- {'/* ' * n}"),
     "quotes": (100_000, "42601", lambda n: f"SELECT {chr(39) * (2 * n + 1)}"),
     "array": (5_000, "54000", lambda n: f"SELECT '{'{' * n}1{'}' * n}'::int[]"),
-    "json": (5_000, "22P02", lambda n: f"SELECT '{'[' * n}1'::jsonb"),
+    "json": (5_000, "54001", lambda n: f"SELECT '{'[' * n}1'::jsonb"),
     "view": (4_000, "54001", lambda n: f"CREATE VIEW v AS SELECT {chain('a', ' + ', n)} AS a FROM t"),
     "materialized view": (
         4_000, "54001", lambda n: f"CREATE MATERIALIZED VIEW v AS SELECT {chain('a', ' + ', n)} AS a FROM t"

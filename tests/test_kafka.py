@@ -357,7 +357,7 @@ def test_a_connection(session: Connection, broker: Broker, in_process_server: Se
 
 def test_altered_options(session: Connection, broker: Broker) -> None:
     """A running sink, source and table go on with other options, which their definitions have, too."""
-    broker.send("altered_in", [(None, b'{"v": 1}')])
+    broker.send("altered_in", [(None, b'{"v": 1}', 0)])
     broker.make("altered_out")
     session.execute(f"CREATE SECRET later_at WITH (backend = 'meta') AS '{(other := Broker()).address}'")
     session.execute(f"CREATE SOURCE altered_source (v int) {source(broker, 'altered_in')}")
@@ -379,7 +379,7 @@ def test_altered_options(session: Connection, broker: Broker) -> None:
         assert "topic = '" in definition and "properties.client.id = 'a'" in definition
         assert "later_at" in definition and "hush" not in definition and broker.address not in definition
     other.make("altered_out")
-    other.send("altered_in", [(None, b'{"v": 1}'), (None, b'{"v": 2}')])
+    other.send("altered_in", [(None, b'{"v": 1}', 0), (None, b'{"v": 2}', 0)])
     session.execute("INSERT INTO altered_facts VALUES (3)")
     assert sent(other, "altered_out", 1) == [(None, {"v": 3})]
     wait_for(session, "SELECT v FROM altered_source ORDER BY v", [(1,), (2,)])
