@@ -87,8 +87,8 @@ longer has. What differs in all of these:
 - REPLACE SINK, `auto.schema.change`, ALTER SINK CONNECTOR WITH of other connectors than Kafka's, ALTER COMPACTION
   GROUP, SETTINGS, `GRANT role … WITH INHERIT`, audit logs; DROP OWNED drops objects, as in PostgreSQL;
 - `secret name` as an expression, watermarks of other expressions than a column minus a delay, several watermarks,
-  months in TUMBLE and HOP, comments on `_row_id`, `_changelog_row_id` of a view that leaves it out, the last digits of
-  `lgamma`, numerics of different scales in one array, which all get the largest (`{1.50,2.25}`);
+  months in TUMBLE and HOP, `_changelog_row_id` of a view that leaves it out, the last digits of `lgamma`, numerics of
+  different scales in one array, which all get the largest (`{1.50,2.25}`);
 - default privileges of a schema stay where REVOKE names no schema, and PUBLIC may call new functions, as in PostgreSQL;
 - accepted, where RisingWave refuses it: `ARRAY[]` without a type, `SET transaction_isolation TO 'read committed'`,
   dropping a column of a sink's target that the sink does not write;
