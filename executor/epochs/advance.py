@@ -6,7 +6,7 @@ engine, read them the same way. Nothing is written to the lake before `apply`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -23,6 +23,7 @@ from sparkwave.executor.epochs.delta_programs import Added, Program, whole
 from sparkwave.executor.epochs.feeds import Feeds
 from sparkwave.executor.epochs.versions import Pending, Version, rows_changed, stored_columns
 from sparkwave.executor.memory.delta_tables import is_kept, make_table
+from sparkwave.executor.spark.kernel import File
 from sparkwave.planner.delta.now import NOW
 from sparkwave.planner.plan.nodes import Scan, equal_in_files
 from sparkwave.planner.plan.stream_plan import State, StreamPlan
@@ -79,6 +80,11 @@ class Addition:
         """Return SQL that inserts the rows into a table with the same columns."""
         columns = ", ".join(map(quote, self.columns))
         return f"INSERT INTO {table} ({columns}) SELECT {columns} FROM {self.rows}"
+
+    def with_files(self, files: Iterable[File]) -> Addition:
+        """Return the addition of the rows in files that a task has written; those without rows are left out."""
+        filled = [file for file in files if file.rows]
+        return replace(self, files=tuple(file.path for file in filled), size=sum(file.size for file in filled))
 
     def clean_up(self, count: int) -> None:
         """Delete the files of Spark that did not become files of the lake."""

@@ -327,8 +327,7 @@ def _in_files(cursor: Cursor, addition: Addition, stored: str, directory: Place)
     if isinstance(directory, Path):
         directory.mkdir(parents=True, exist_ok=True)
     files = write(cursor, Step(addition.rows, stored, str(directory)))
-    paths, size = tuple(file.path for file in files), sum(file.size for file in files)
-    return replace(addition, files=paths, directory=directory, size=size)
+    return replace(addition, directory=directory).with_files(files)
 
 
 def _failed(execute: Execute, checks: Sequence[Check]) -> ComputeErrors | None:

@@ -12,6 +12,7 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.counters import ADVANCE_SECONDS, EPOCH_ROWS, REFRESHES
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.lake.lake_tables import NEWEST
 from sparkwave.catalog.lake.prepared_statements import prepare_due, unprepared_runs
 from sparkwave.catalog.model import Relation
 from sparkwave.catalog.stores.store import Store
@@ -33,8 +34,6 @@ from sparkwave.executor.spark.spark_engine import spark_engine
 
 # DuckDB computes most views over at most this many rows in a few seconds.
 SMALL_ROWS = 10_000_000
-# The snapshot for a view without inputs: it reads none of them.
-LAST_SNAPSHOT = 2**63 - 1
 
 
 class NotStored(Exception):
@@ -107,7 +106,7 @@ class Engines:
         reading_s = time.monotonic() - began
         if not changes.inputs:
             return None, changes.counts
-        newest = max((version.new for version in versions.values()), default=LAST_SNAPSHOT)  # of constants: any
+        newest = max((version.new for version in versions.values()), default=NEWEST)  # a view of constants reads none
         with self._engine_for(view, changes.rows, newest) as engine:
             EPOCH_ROWS.labels(engine.name).observe(changes.rows)
             if engine is self._duckdb:

@@ -259,7 +259,7 @@ class SparkEngine:
             return addition
         rows = read_files(file.path for file in files)
         cursor.execute(f"CREATE OR REPLACE TEMPORARY VIEW {addition.rows} AS {rows}")
-        return replace(addition, files=filled_files(files), size=sum(file.size for file in files if file.rows))
+        return addition.with_files(files)
 
     def _bound(
         self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes, read: frozenset[str]

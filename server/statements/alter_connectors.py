@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from sparkwave.catalog import errors
@@ -48,9 +49,7 @@ def _altered_sink(
     sink = relation.sink
     check_alterable("sink", sink.connector, statement.options)
     _check_own(statement, sink.connection)
-    changed = values.keys() | secrets.keys()
-    options = {name: value for name, value in sink.options if name not in changed} | values
-    named = {name: id_ for name, id_ in sink.secrets if name not in changed} | secrets
+    options, named = _merged(dict(sink.options), dict(sink.secrets), values, secrets)
     return replace(relation, details=replace(sink, options=tuple(options.items()), secrets=tuple(named.items())))
 
 
@@ -64,10 +63,17 @@ def _alter_source(
         raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=statement.name.position)
     check_alterable("source", source.connector, statement.options)
     _check_own(statement, source.connection)
-    changed = values.keys() | secrets.keys()
-    options = {name: value for name, value in source.options.items() if name not in changed} | values
-    named = {name: id_ for name, id_ in source.secrets.items() if name not in changed} | secrets
+    options, named = _merged(source.options, source.secrets, values, secrets)
     set_options(cursor, replace(source, options=options, secrets=named))
+
+
+def _merged(
+    options: Mapping[str, str], named: Mapping[str, int], values: dict[str, str], secrets: dict[str, int]
+) -> tuple[dict[str, str], dict[str, int]]:
+    """Return options and named secrets with the given ones in place of those of their names, whichever these were."""
+    given = values.keys() | secrets.keys()
+    kept = {name: value for name, value in options.items() if name not in given}
+    return kept | values, {name: id_ for name, id_ in named.items() if name not in given} | secrets
 
 
 def _check_own(statement: AlterConnector, connection: int | None) -> None:
