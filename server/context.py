@@ -254,7 +254,7 @@ def _assemble(config: Config, lake: Lake, store: Store) -> Context:
     def checkpoint_ms() -> int:
         return min(interval * frequency for interval, frequency in intervals())
 
-    copies = Copies(cache_bytes("epoch_cache_mib"))
+    copies = Copies(cache_bytes("epoch_cache_mib"), lake.threads)
     buffer = SharedBuffer(store, copies)
 
     def time_limit_s() -> float:

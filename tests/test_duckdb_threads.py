@@ -1,17 +1,22 @@
-"""DuckDB has one thread until there is large work."""
+"""DuckDB has one thread until there is large work, and one that works after it."""
 
 from __future__ import annotations
 
 import math
 import os
+import subprocess
+import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+from servers import wait_until
 
-from sparkwave.catalog.lake.duckdb_threads import ALL_ROOM, Room
+from sparkwave.catalog.lake import duckdb_threads, resting_threads
+from sparkwave.catalog.lake.duckdb_threads import ALL_ROOM, LINGER_S, Room
 from sparkwave.catalog.lake.ducklake import Lake
 from sparkwave.catalog.lake.storage import Storage
 from sparkwave.catalog.names import LakeTable
@@ -38,6 +43,68 @@ def test_threads_stay_once_they_are_there(lake: Lake) -> None:
     lake.threads.provide(lambda: 1_000_000)
     lake.threads.provide(lambda: 1)
     assert threads(lake) == 3
+
+
+def seconds_of_own(lake: Lake, run: Callable[[], object]) -> float:
+    """The processor time of DuckDB's own threads meanwhile, in seconds."""
+
+    def now() -> float:
+        stats = (Path(f"/proc/self/task/{id_}/schedstat").read_text() for id_ in lake.threads.own)
+        return sum(int(stat.split()[0]) for stat in stats) / 1e9
+
+    before = now()
+    run()
+    return now() - before
+
+
+def rest(lake: Lake) -> None:
+    """Wait until all of DuckDB's threads rest."""
+    assert wait_until(lambda: lake.threads.resting == lake.threads.most, 10)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_threads_rest_after_large_work(lake: Lake) -> None:
+    small, large = lake.cursor(), lake.cursor()
+    small.execute("CREATE TEMP TABLE t AS SELECT i % 7 AS i FROM range(3000000) AS r (i)")
+
+    def query() -> object:
+        return [small.execute("SELECT i, count(*) FROM t GROUP BY i").fetchall() for _ in range(5)]
+
+    lake.threads.provide(lambda: 1_000_000, large)
+    assert seconds_of_own(lake, query) > 0.01
+    time.sleep(1.5 * LINGER_S)
+    assert seconds_of_own(lake, query) > 0.01, "they work as long as the large work's cursor is there"
+    del large
+    rest(lake)
+    assert seconds_of_own(lake, query) < 0.005
+    with lake.threads.during(lambda: 1_000_000):
+        assert seconds_of_own(lake, query) > 0.01
+    rest(lake)
+    lake.threads.provide(lambda: 1000, small)
+    assert seconds_of_own(lake, query) < 0.005, "small work does not wake them"
+
+
+def test_rests_end_again_and_again(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rest's transaction would keep DuckDB from forgetting deleted rows."""
+    monkeypatch.setattr(resting_threads, "_LONGEST_S", 0.05)
+    monkeypatch.setattr(duckdb_threads, "LINGER_S", 0.0)
+    lake.threads.provide(lambda: 1_000_000)
+    rest(lake)
+    held = lake.threads._rest
+    assert held is not None
+    assert wait_until(lambda: held.count > 5, 10)
+
+
+@pytest.mark.parametrize("ending", ["", "lake.close()", "sys.exit(3)", "raise SystemError"])
+def test_a_process_ends_while_threads_rest(tmp_path: Path, ending: str) -> None:
+    code = (
+        "import sys, time; from pathlib import Path\n"
+        "from sparkwave.catalog.lake.ducklake import Lake; from sparkwave.catalog.lake.storage import Storage\n"
+        f"lake = Lake(Storage(Path({str(tmp_path)!r})), threads=3); lake.threads.provide(lambda: 1000000)\n"
+        f"while lake.threads.resting < 3: time.sleep(0.01)\n{ending}"
+    )
+    done = subprocess.run([sys.executable, "-c", code], timeout=30, capture_output=True)
+    assert done.returncode == {"": 0, "lake.close()": 0, "sys.exit(3)": 3, "raise SystemError": 1}[ending], done.stderr
 
 
 @pytest.mark.skipif(len(ALL_ROOM.cores) < 2, reason="needs Linux and two cores")

@@ -1,9 +1,10 @@
-"""How many threads DuckDB's queries have: one until there is large work, and from then on all.
+"""How many threads work for DuckDB's queries: one, and all while there is large work.
 
 To wake another thread for each step of a small query costs more than that thread gives: with two threads on two cores,
 an INSERT and the epoch of ten views took 1.3 times as long as with one, and 1.5 times the processor time (DuckDB
 1.5.5). The number is one for the whole database, and never falls while queries run: DuckDB ends a thread after its
-present task, and waits for ever if that task queries DuckLake's catalog.
+present task, and waits for ever if that task queries DuckLake's catalog. So the further threads start with the first
+large work and stay; afterwards they rest (`catalog.lake.resting_threads`) until the next large work.
 """
 
 from __future__ import annotations
@@ -11,14 +12,19 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Collection
+import time
+import weakref
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
+from sparkwave.catalog.lake.resting_threads import Rest
 from sparkwave.catalog.lake.translation import Cursor
 from sparkwave.catalog.locks import RankedLock
 
 # Work that reads or writes more rows is large: DuckDB divides work by row groups of 122,880 rows.
 LARGE_ROWS = 250_000
+# The further threads rest this many seconds after large work: more of it may follow.
+LINGER_S = 0.05
 
 
 @dataclass(frozen=True)
@@ -33,6 +39,10 @@ class Room:
 ALL_ROOM = Room(frozenset(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else frozenset(), os.nice(0))
 
 
+class _Work:
+    """Large work, as long as it is referenced."""
+
+
 class Threads:
     """Sets the number of threads of a database, which nothing else uses yet."""
 
@@ -41,20 +51,56 @@ class Threads:
         self._cursor = cursor
         [(self.most,)] = cursor.execute("SELECT current_setting('threads')").fetchall()
         self._lock = RankedLock()
-        self._has_all = self.most == 1
         cursor.execute("SET threads = 1")
         self._started: frozenset[int] = frozenset()
         self._confined: dict[int, Room] = {}
+        self._rest: Rest | None = None
+        self._large: weakref.WeakSet[object] = weakref.WeakSet()
+        self._large_at = 0.0
 
-    def provide(self, rows: Callable[[], int]) -> None:
-        """Start all threads if work over so many rows is large. The rows are counted only as long as it matters."""
-        if not self._has_all and rows() > LARGE_ROWS:
-            with self._lock:
-                before = _threads()
-                self._cursor.execute(f"SET threads = {self.most}")
-                self._started = _threads() - before
-                self._has_all = True
-                self._place_own()
+    def provide(self, rows: Callable[[], int], by: object = None) -> None:
+        """Let all threads work if work over so many rows is large: while `by`, the work's cursor, is referenced.
+
+        They work for LINGER_S seconds at least.
+        """
+        if self.most == 1 or rows() <= LARGE_ROWS:
+            return
+        with self._lock:
+            if by is not None:
+                self._large.add(by)
+            self._large_at = time.monotonic()
+            if self._rest is None:
+                self._rest = self._start()
+            self._rest.end()
+
+    @contextlib.contextmanager
+    def during(self, rows: Callable[[], int]) -> Iterator[None]:
+        """Let all threads work while entered, if work over so many rows is large."""
+        work = _Work()
+        self.provide(rows, work)
+        yield
+
+    @property
+    def resting(self) -> int:
+        """The number of threads that rest now."""
+        return self._rest.resting if self._rest is not None else 0
+
+    def close(self) -> None:
+        """Let no thread rest any more. Call it before the database is closed."""
+        if self._rest is not None:
+            self._rest.close()
+
+    def _start(self) -> Rest:
+        """Start the further threads, which rest whenever there is no large work."""
+        before = _threads()
+        self._cursor.execute(f"SET threads = {self.most}")
+        self._started = _threads() - before
+        self._place_own()
+        return Rest(self._cursor, self.most, self._busy_s)
+
+    def _busy_s(self) -> float:
+        """Return for how many seconds all threads are needed at least; 0 or less if there is no large work."""
+        return LINGER_S if self._large else self._large_at + LINGER_S - time.monotonic()
 
     @property
     def own(self) -> frozenset[int]:

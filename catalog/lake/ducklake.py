@@ -241,6 +241,7 @@ class Lake:
             with contextlib.suppress(Error, duckdb.Error):
                 self.confirm_identity()
         self._schema_reader.shutdown()
+        self.threads.close()
         with self._commit_lock:
             self._connection.close()
             self._lock_file.close()

@@ -56,7 +56,7 @@ def spark_of(
 def _duckdb(work: Work, cursor: Cursor, data: Place | None = None) -> Iterator[DuckDBEngine]:
     """Yield the engine in process, on a cursor that a cancel interrupts; `data` is as in DuckDBEngine."""
     work.controls.check()
-    work.lake.threads.provide(lambda: work.inputs.total)
+    work.lake.threads.provide(lambda: work.inputs.total, cursor)
     with work.controls.interruptible(cursor.interrupt):
         work.retries.goes_on()
         yield DuckDBEngine(data=data)

@@ -126,9 +126,9 @@ class Checkpoints:
 
         with self._store.lake.late_transaction(self._cursor, tables) as is_alone:
             [frozen] = found
-            self._store.lake.threads.provide(lambda: frozen.changes)
             give_way = (lambda: None) if is_alone else self._give_way  # others wait for it already
-            frozen.store(self._cursor, give_way)
+            with self._store.lake.threads.during(lambda: frozen.changes):
+                frozen.store(self._cursor, give_way)
             give_way()
             store_epoch(self._cursor, frozen.epoch)
         self._buffer.stored(frozen)

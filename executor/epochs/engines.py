@@ -60,7 +60,7 @@ class Engines:
         self, store: Store, groups: Groups, duckdb_takes: Callable[[int], bool], refresh_mode: Callable[[], str],
         time_limit_s: Callable[[], float], copies: Copies, buffer: SharedBuffer,
     ) -> None:  # fmt: skip
-        self._store = store
+        self._store, self._threads = store, store.lake.threads
         self._groups = groups
         self._duckdb_takes = duckdb_takes
         self._copies, self._lookups, self._buffer = copies, Lookups(copies, buffer), buffer
@@ -152,7 +152,6 @@ class Engines:
                     reads.lookups,
                     changes.most_rows <= MOST_INDEXED,
                 )
-            self._store.lake.threads.provide(lambda: self._rows_read(view, changes, reads.names))
             ready = None
             if not is_full:
                 reduced = self._reductions.of(cursor, view, versions, feeds, reads.reductions)
@@ -160,12 +159,14 @@ class Engines:
             is_for_all = may_run_beside and ready is not None and ready.suits_all
             side = self._sides.of(view.relation, self._store.catalog) if is_for_all else None
             ready_s = time.monotonic() - began
-            if ready is None:
-                computed = _compute(lambda by: self._duckdb.recompute(by, view, versions, changes), cursor)
-            elif side is None:
-                computed = _compute(ready.run, cursor)
-            else:
+            if side is not None and ready is not None:
                 return Running(side.submit(partial(_compute, ready.run, side.cursor, side.time_limit, limit_s)), finish)
+            is_small = ready is not None and ready.is_for_few and self._sides.take_all_cores
+            with self._threads.during(lambda: 0 if is_small else self._rows_read(view, changes, reads.names)):
+                if ready is not None:
+                    computed = _compute(ready.run, cursor)
+                else:
+                    computed = _compute(lambda by: self._duckdb.recompute(by, view, versions, changes), cursor)
         return finish(computed)
 
     def _rows_read(self, view: View, changes: Changes, read: frozenset[str]) -> int:

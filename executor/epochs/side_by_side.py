@@ -80,6 +80,11 @@ class Sides:
         self._uneven: tuple[int, int, int] = (0, 0, 0)  # the slowest cursor, the fastest, and in how many epochs
         self._patience, self._has_new = _PATIENCE, False
 
+    @property
+    def take_all_cores(self) -> bool:
+        """Whether the cursors leave no core to DuckDB's own threads."""
+        return self._cursors >= _cores()
+
     def of(self, view: Relation, catalog: Catalog) -> Side | None:
         """Return a view's cursor; None for the coordinator's own, on which each view begins.
 

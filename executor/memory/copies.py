@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from dataclasses import dataclass, field
 
 from sparkwave.catalog.counters import EPOCH_CACHE_BYTES
+from sparkwave.catalog.lake.duckdb_threads import Threads
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.memory_transactions import first_row
 from sparkwave.catalog.lake.prepared_statements import define_shared
@@ -102,9 +103,9 @@ class Copy:
 class Copies:
     """Keeps the copies. Only the coordinator's thread uses it, with its own cursor."""
 
-    def __init__(self, budget: Callable[[], int]) -> None:
+    def __init__(self, budget: Callable[[], int], threads: Threads) -> None:
         """`budget` is how many bytes all copies and other rows in memory (see `hold`) may take; 0 means no copies."""
-        self._budget = budget
+        self._budget, self._threads = budget, threads
         self._copies: dict[Key, Copy] = {}
         self._left: list[str] = []  # tables that are not copies any more, to be dropped
         self._read_at: dict[Key, float] = {}  # when rows without a copy were last read, or their copy was forgotten
@@ -171,7 +172,8 @@ class Copies:
         copy = Copy(name, columns, row[0], row_width(cursor, query), now)
         if not self._make_room(copy.bytes, now - RECENT_S):
             return None
-        define_shared(cursor, f"CREATE OR REPLACE TABLE {copy.name} AS {query}")
+        with self._threads.during(lambda: copy.rows):
+            define_shared(cursor, f"CREATE OR REPLACE TABLE {copy.name} AS {query}")
         return copy
 
     def index(self, cursor: Cursor, copy: Copy, groups: Iterable[Sequence[str]], is_made: bool = True) -> str | None:
@@ -193,7 +195,8 @@ class Copies:
                     return None
                 if self._bytes + self._others() + copy.rows * _INDEX_BYTES > self._budget() * _INDEXED_PART:
                     return None
-                define_shared(cursor, f"CREATE INDEX {_index_name(copy, column)} ON {copy.name} ({quote(column)})")
+                with self._threads.during(lambda: copy.rows):
+                    define_shared(cursor, f"CREATE INDEX {_index_name(copy, column)} ON {copy.name} ({quote(column)})")
                 copy.indexed.add(column)
             return column
         return None

@@ -270,11 +270,11 @@ class Session:
     def interrupting(self, cursor: Interruptible, sql: str = "") -> RunningCursor:
         """Return a context in which a cancel interrupts `cursor`, or other interruptible work.
 
-        If the tables in `sql` have many rows, DuckDB has all of its threads from now on.
+        If the tables in `sql` have many rows, all of DuckDB's threads work as long as the cursor is referenced.
         """
         lake = self.context.lake
         if sql:
-            lake.threads.provide(lambda: lake.row_estimates.of(sql))
+            lake.threads.provide(lambda: lake.row_estimates.of(sql), cursor)
         return RunningCursor(self.running, cursor)
 
     def cursor(self) -> Cursor:

@@ -104,7 +104,7 @@ def store_staged(session: Session, cursor: Cursor, target: Relation) -> int:
     """Write the staged rows in one transaction. Returns the number of staged rows. Raises Error 23502 for a NULL."""
     count = scalar(cursor, f"SELECT count(*) FROM {INSERTED}")
     pace(session, target, count)
-    session.context.lake.threads.provide(lambda: count)
+    session.context.lake.threads.provide(lambda: count, cursor)
     is_plain = session.transaction.block is None and not refuses(session.environment.settings, target)
     if is_plain and count <= INLINED_ROWS and _put_alone(session, cursor, target):
         session.committed()
