@@ -43,6 +43,7 @@ def spark_of(
         group, work.lake, f"{purpose}_{work.id}", data, work.controls.check_step, work.inputs.of, work, share
     )
     with (
+        group.turns.turn(work.controls.check_step),
         work.calls.watched(work.id, purpose, waiting.because, waiting.no_longer, lambda: group.silent_since),
         engine_of_group as engine,
         work.controls.interruptible(engine.interrupt),

@@ -33,6 +33,7 @@ from sparkwave.executor.spark.applications import Application, Size, is_local
 from sparkwave.executor.spark.endpoint import Ended, Endpoint, free_port
 from sparkwave.executor.spark.keeper import BACKGROUND, NORMAL, end_orphan
 from sparkwave.executor.spark.spark_calls import IS_SILENT, SparkCalls
+from sparkwave.executor.spark.turns import Turns
 from sparkwave.executor.spark.usage import Tree
 
 logger = logging.getLogger(__name__)
@@ -86,7 +87,8 @@ class Group:
     """A resource group. `jobs` counts the present jobs of a serverless one, `uses` all jobs it has had.
 
     `reads` are the ids of the relations that its jobs read.
-    `silent_since` is the time since when it does not answer; None while it answers.
+    `silent_since` is the time since when it does not answer; None while it answers. `turns` are of backfill steps,
+    as many as tasks run at once.
     """
 
     row: ApplicationRow
@@ -97,6 +99,10 @@ class Group:
     uses: int = 0
     reads: frozenset[int] = frozenset()
     silent_since: datetime | None = None
+    turns: Turns = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.turns = Turns(self.size.all_slots)
 
     @property
     def name(self) -> str:
