@@ -31,6 +31,7 @@ class Controls:
         self._condition = threading.Condition()
         self._step = threading.local()  # of each thread: the version under which its step was chosen
         self._interrupts: set[Callable[[], None]] = set()
+        self._interrupting = threading.Lock()
 
     @property
     def version(self) -> int:
@@ -80,20 +81,26 @@ class Controls:
 
     def interrupt(self) -> None:
         """Make the running calls of the engines fail."""
-        for interrupt in list(self._interrupts):
-            try:
-                interrupt()
-            except SparkError:
-                logger.debug("a job cannot be interrupted", exc_info=True)
+        with self._interrupting:
+            for interrupt in list(self._interrupts):
+                try:
+                    interrupt()
+                except SparkError:
+                    logger.debug("a job cannot be interrupted", exc_info=True)
 
     @contextmanager
     def interruptible(self, interrupt: Callable[[], None]) -> Iterator[None]:
-        """While entered, `interrupt` is called when the job is stopped or its controls have changed."""
+        """While entered, `interrupt` is called when the job is stopped or its controls have changed.
+
+        No call of it lasts longer: the next job may have what it interrupts.
+        """
         self._interrupts.add(interrupt)
         try:
             yield
         finally:
             self._interrupts.discard(interrupt)
+            with self._interrupting:
+                pass
 
     def pause(self, seconds: float, since: int) -> None:
         """Sleep, but less when the job is stopped or its controls are not those of `since`. Raises Error 57014."""
