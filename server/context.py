@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
 from sparkwave.catalog import errors
@@ -19,6 +19,7 @@ from sparkwave.catalog.stores.store import Store
 from sparkwave.catalog.stores.temporary import forget_temporary_schemas
 from sparkwave.catalog.stores.user_store import put_user
 from sparkwave.catalog.system import system_views
+from sparkwave.catalog.system.system_views import COPIES_IN_ORDER, Copy, needs
 from sparkwave.catalog.types import Type
 from sparkwave.catalog.users import ROOT, User
 from sparkwave.executor.backfill.jobs import Jobs
@@ -128,14 +129,14 @@ class Context:
 
 
 class SystemViews:
-    """The system catalogs, whose copies are made and updated when a query reads them."""
+    """The system catalogs. A copy of their rows is made, and made again after changes, when a query reads it."""
 
     def __init__(self, store: Store, backends: Backends) -> None:
         self._store = store
         self._cursor: Cursor = store.lake.cursor()
         system_views.define_python_functions(self._cursor, backends.signal)
         self._lock = RankedLock(Rank.SYSTEM_VIEWS)
-        self._version: int | None = None  # of the copies; None before the first
+        self._versions: dict[str, int] = {}  # of the store, by copy that is made
         system_views.install(self._cursor, store.lake.read_only)
         self._columns = system_views.columns(self._cursor)
         if any(relation.expressions for relation in store.catalog.relations):
@@ -145,18 +146,27 @@ class SystemViews:
         """Return the columns of a system relation; none for an unknown one."""
         return self._columns.get((schema, name), {})
 
-    def refresh(self) -> None:
-        """Apply the catalog's changes since the last refresh."""
-        with self._lock:
-            version, known = self._store.version, self._version
-            if version != known:
-                changed = None if known is None else self._store.changed_since(known)
-                system_views.refresh(self._cursor, changed)
-                self._version = version
+    def refresh(self, names: Collection[str] | None = None) -> None:
+        """Apply the catalog's changes to the system relations and functions of these names; None for all.
 
-    def cursor(self) -> Cursor:
-        """Return a new cursor that sees the system catalogs with the catalog's changes."""
-        self.refresh()
+        Names are DuckDB's, as `pgc.pg_class`.
+        """
+        copies = COPIES_IN_ORDER if names is None else needs(frozenset(names)).copies
+        with self._lock:
+            version = self._store.version
+            behind = [copy for copy in copies if self._versions.get(copy.name) != version]
+            stale = [copy for copy in behind if self._is_stale(copy)]
+            if stale:
+                system_views.refresh(self._cursor, stale)
+            self._versions.update((copy.name, version) for copy in behind)
+
+    def _is_stale(self, copy: Copy) -> bool:
+        known = self._versions.get(copy.name)
+        return known is None or not copy.sources.isdisjoint(self._store.changed_since(known))
+
+    def cursor(self, *names: str) -> Cursor:
+        """Return a new cursor that sees the system relations of these names with the catalog's changes."""
+        self.refresh(names)
         return self._store.lake.cursor()
 
 

@@ -34,6 +34,24 @@ def test_a_server_starts_without_what_takes_long_to_import() -> None:
     assert done.stdout == "[]\n", done.stderr
 
 
+def test_duckdb_does_not_look_for_pandas_for_each_value() -> None:
+    program = """
+import sys
+from sparkwave.catalog.lake.pandas_stand_in import give_stand_in
+from sparkwave.executor.spark import pandas_import
+give_stand_in()
+pandas_import.defer()
+asked = []
+sys.meta_path.insert(0, type("Finder", (), {"find_spec": staticmethod(lambda name, *_: asked.append(name))}))
+import duckdb
+values = [1, "a", 1.5, None, b"x", [1, 2], {"a": 1}]
+assert duckdb.execute(f"SELECT {', '.join('?' for _ in values)}", values).fetchone() == tuple(values)
+print("pandas" in asked, "pandas" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "False False\n", done.stderr
+
+
 def test_help_is_quick() -> None:
     assert sparkwave("--version").stdout == f"sparkwave {metadata.version('sparkwave')}\n"
     program = "import sys, sparkwave.server.command_line.main as m; m.parser(); print(len(sys.modules))"

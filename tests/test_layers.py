@@ -20,6 +20,7 @@ PLACES = {
     "duckdb": {
         "catalog/lake/ducklake",
         "catalog/lake/extensions",
+        "catalog/lake/pandas_stand_in",
         "catalog/lake/translation",
         "catalog/lake/vacuum",
         "executor/functions/python_calls",

@@ -13,6 +13,7 @@ from sparkwave.catalog.model import Catalog
 from sparkwave.catalog.users import ROOT, User
 from sparkwave.planner.batch.query import Batch, Environment
 from sparkwave.planner.bind.binder import Scope
+from sparkwave.planner.functions.emit import Sql
 from sparkwave.server.session.plan_cache import MOST_PLANS, PlanCache, Settings, parse, split
 
 Connection = psycopg.Connection[Any]
@@ -44,7 +45,7 @@ class Planner:
 
     def _make(self, environment: Environment) -> Batch:
         self.asked += 1
-        return Batch(" ".join(environment.settings[name] for name in self.reads), ())
+        return Batch(Sql(" ".join(environment.settings[name] for name in self.reads)), ())
 
 
 def test_a_plan_is_used_again_until_what_it_depends_on_changes() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import sqlglot
@@ -350,9 +351,9 @@ def test_prepare_text_keeps_positions_and_strings() -> None:
 
 def test_changes_of_what_is_copied_are_told() -> None:
     """Copies are made again of the tables whose changes `Store.changed_since` tells."""
-    copied = {table for _, sources in system_views.COPY_STATEMENTS for table in sources}
+    copied = {table for copy in system_views.COPIES_IN_ORDER for table in copy.sources}
     assert {"relations", "columns", "users"} < copied <= LOADED - PROGRESS
-    assert all(sources for _, sources in system_views.COPY_STATEMENTS)
+    assert all(copy.sources for copy in system_views.COPIES_IN_ORDER)
 
 
 def test_set_config_calls() -> None:
@@ -367,6 +368,48 @@ def test_every_system_relation_can_be_read(cursor: Cursor, schema: str) -> None:
     for name in sorted(relations):
         ask(cursor, f"SELECT * FROM {schema}.{name} LIMIT 3")
         assert cursor.description, name
+
+
+def test_every_system_relation_needs_the_copies_that_are_told(tmp_path: Path) -> None:
+    """A relation is described while the database of copies has no other table than those that `needs` tells."""
+    lake = Lake(Storage(tmp_path / "lake"))
+    cursor = lake.cursor()
+    system_views.define_python_functions(cursor, lambda user, process_id, how: False)
+    system_views.install(cursor)
+    system_views.refresh(cursor)
+    cursor.execute("CREATE SCHEMA copies.kept")
+    tables = {copy.name: f'copies.kept."{copy.name}"' for copy in system_views.COPIES_IN_ORDER}
+    cursor.execute("; ".join(f"CREATE TABLE {kept} AS FROM copies.{name} LIMIT 0" for name, kept in tables.items()))
+    by_needs: dict[frozenset[str], list[str]] = {}
+    for schema, relations in system_views.SYSTEM_RELATIONS.items():
+        for name in (f"{system_views.SCHEMAS[schema][0]}.{relation}" for relation in relations):
+            told = frozenset(copy.name for copy in system_views.needs(frozenset({name})).copies)
+            by_needs.setdefault(told, []).append(name)
+    assert len(by_needs) > 20
+    for told, names in by_needs.items():
+        for name, kept in tables.items():
+            cursor.execute(f"DROP TABLE IF EXISTS copies.{name}")
+            if name in told:
+                cursor.execute(f"CREATE TABLE copies.{name} AS FROM {kept}")
+        for name in names:
+            assert cursor.execute(f"DESCRIBE FROM memory.{name}").fetchall(), name
+    lake.close()
+
+
+def test_a_copy_is_made_again_when_its_rows_have_changed(in_process_server: Server) -> None:
+    with in_process_server.connect() as own:
+        count = "SELECT count(*) FROM pg_class WHERE relname = 'made_again'"
+        assert own.execute(count).fetchone() == (0,)
+        own.execute("CREATE TABLE made_again (a int)")
+        assert own.execute(count).fetchone() == (1,)
+        own.execute("COMMENT ON TABLE made_again IS 'seen'")
+        described = "SELECT obj_description('made_again'::regclass, 'pg_class')"
+        assert own.execute(described).fetchone() == ("seen",)
+        own.execute("COMMENT ON TABLE made_again IS 'changed'")
+        assert own.execute(count).fetchone() == (1,)  # which reads other copies
+        assert own.execute(described).fetchone() == ("changed",)
+        own.execute("DROP TABLE made_again")
+        assert own.execute(count).fetchone() == (0,)
 
 
 def test_another_database(cursor: Cursor) -> None:

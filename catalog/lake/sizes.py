@@ -18,6 +18,9 @@ _USED = re.compile(
     r"reltuples|relpages|pg_(table|relation|total_relation|database|tablespace)_size|pg_stat_(user|all)_tables|rw_table_stats"
 )
 
+# The copy of the system catalogs that the sizes are counted for.
+SIZED = ("pgc._all_relations",)
+
 
 def reads_sizes(sql: str) -> bool:
     """Return whether a query over the system catalogs may read sizes: by name, or by a star over pg_class."""

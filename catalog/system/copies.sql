@@ -438,19 +438,21 @@ SELECT id AS __oid,
 FROM pgc._relations WHERE kind NOT IN ('table', 'source');
 
 CREATE OR REPLACE TABLE pgf._index AS
-SELECT id AS __oid, constraint_id AS __constraint_oid,
-       texts || list_transform(included, lambda __c: pgf._ident(__c)) AS __columns,
-       array_to_string(list_transform(list_zip(texts, orders), lambda __k: __k[1] || __k[2]), ', ') AS __list,
-       if(included = [], '', ' INCLUDE (' ||
-          array_to_string(list_transform(included, lambda __c: pgf._ident(__c)), ', ') || ')') AS __includes,
-       format('CREATE {} {} ON {}.{} USING btree ({}){}{}', if(is_unique, 'UNIQUE INDEX', 'INDEX'), pgf._ident(name),
-              pgf._ident(relation_schema), pgf._ident(relation_name), __list, __includes,
-              if(nulls_distinct, '', ' NULLS NOT DISTINCT')) AS __definition,
+SELECT id AS __oid, constraint_id AS __constraint_oid, names AS __columns, listed AS __list, includes AS __includes,
+       definition AS __definition,
        -- Pretty-printed definitions leave out the schema `public`, which is in the search path.
-       if(relation_schema = 'public', replace(__definition, ' ON public.', ' ON '), __definition) AS __pretty,
-       if(is_primary, 'PRIMARY KEY', if(nulls_distinct, 'UNIQUE', 'UNIQUE NULLS NOT DISTINCT')) || ' (' || __list || ')'
-           || __includes || if(deferral = '', '', ' ' || deferral) AS __constraint
-FROM pgc._indexes;
+       if(relation_schema = 'public', replace(definition, ' ON public.', ' ON '), definition) AS __pretty,
+       if(is_primary, 'PRIMARY KEY', if(nulls_distinct, 'UNIQUE', 'UNIQUE NULLS NOT DISTINCT')) || ' (' || listed || ')'
+           || includes || if(deferral = '', '', ' ' || deferral) AS __constraint
+-- DuckDB plans an expression anew wherever its alias is used beside it, so each of these has a query of its own.
+FROM (SELECT *, texts || quoted AS names,
+             format('CREATE {} {} ON {}.{} USING btree ({}){}{}', if(is_unique, 'UNIQUE INDEX', 'INDEX'), own_name, on_schema,
+                    on_relation, listed, includes, if(nulls_distinct, '', ' NULLS NOT DISTINCT')) AS definition
+      FROM (SELECT *, array_to_string(list_transform(list_zip(texts, orders), lambda __k: __k[1] || __k[2]), ', ') AS listed,
+                   if(included = [], '', ' INCLUDE (' || array_to_string(quoted, ', ') || ')') AS includes
+            FROM (SELECT *, list_transform(included, lambda __c: pgf._ident(__c)) AS quoted, pgf._ident(name) AS own_name,
+                         pgf._ident(relation_schema) AS on_schema, pgf._ident(relation_name) AS on_relation
+                  FROM pgc._indexes)));
 
 -- The conditions of domains.
 CREATE OR REPLACE TABLE pgc._domain_checks AS

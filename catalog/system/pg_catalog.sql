@@ -335,7 +335,7 @@ SELECT coalesce(known.name, r.name) AS name, coalesce(r.setting, known.setting) 
        NULL::VARCHAR AS sourcefile, NULL::INTEGER AS sourceline, false AS pending_restart
 FROM (
     SELECT s.* FROM (SELECT unnest(from_json(
-        coalesce(getvariable('pg_settings'), getvariable('pg_show_all_settings'), '[]')::VARCHAR, '[{
+        coalesce(getvariable('pg_settings'), '[]')::VARCHAR, '[{
         "name": "VARCHAR", "setting": "VARCHAR", "description": "VARCHAR", "context": "VARCHAR", "boot_val": "VARCHAR",
         "reset_val": "VARCHAR"}]')) AS s)
 ) AS r FULL JOIN pgc._settings AS known ON lower(known.name) = r.name;

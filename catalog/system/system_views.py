@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
@@ -51,6 +52,7 @@ _SCRIPTS: dict[str, str] = {
 _OURS = re.compile(r"(?<![\w.])(pgc|infs|rwc|pgf|pg)\.(\w*)")
 _DEFINITION = re.compile(r"^CREATE OR REPLACE (?:VIEW|TABLE|MACRO) (\w+)\.(\w+)", re.MULTILINE)
 _WORD = re.compile(r"\w+")
+_VARIABLE = re.compile(r"getvariable\('(\w+)'\)")
 _STORED = re.compile(rf"\blake\.{SYSTEM_SCHEMA}\.(\w+)")
 
 
@@ -67,17 +69,31 @@ def _defined_in(schema: str) -> frozenset[str]:
 _COPIED = {*_DEFINITION.findall(_SCRIPTS["copies"]), ("pgc", "_server")}
 
 
-def _copies() -> list[tuple[str, frozenset[str]]]:
-    sources: dict[tuple[str, str], frozenset[str]] = {}
-    statements = re.split(r"^(?=CREATE OR REPLACE)", re.sub(r"--.*", "", _SCRIPTS["copies"]), flags=re.MULTILINE)[1:]
-    for text in statements:
-        name, *read = _OURS.findall(text)
-        sources[name] = frozenset(_STORED.findall(text)).union(*(sources.get(other, ()) for other in read))
-    return list(zip(statements, sources.values(), strict=True))
+def _statements(script: str) -> list[str]:
+    return re.split(r"^(?=CREATE OR REPLACE)", re.sub(r"--.*", "", _SCRIPTS[script]), flags=re.MULTILINE)[1:]
 
 
-# The copies in order: the statements that make them, and the tables of the lake that their rows come from.
-COPY_STATEMENTS = _copies()
+@dataclass(frozen=True)
+class Copy:
+    """A table in the database of copies: its name as `schema.name`, the statement that makes it, and the tables of the
+    lake that its rows come from."""
+
+    name: str
+    statement: str
+    sources: frozenset[str]
+
+
+def _copies() -> list[Copy]:
+    copies: dict[str, Copy] = {}
+    for text in _statements("copies"):
+        name, *read = map(".".join, _OURS.findall(text))
+        sources = frozenset(_STORED.findall(text)).union(*(copies[other].sources for other in read if other in copies))
+        copies[name] = Copy(name, text, sources)
+    return list(copies.values())
+
+
+# The copies in the order in which they are made.
+COPIES_IN_ORDER = _copies()
 
 # The relations of each system schema, without helpers, whose names begin with an underscore.
 SYSTEM_RELATIONS: dict[str, frozenset[str]] = {name: _defined_in(schema) for name, (schema, _) in SCHEMAS.items()}
@@ -211,7 +227,7 @@ def needed_functions(texts: Iterable[str]) -> tuple[str, ...]:
 @cache
 def scalar_functions() -> dict[str, tuple[str, frozenset[str]]]:
     """Return by name the statement that creates a function of queries and views, and the functions that it calls."""
-    texts = re.split(r"^(?=CREATE OR REPLACE)", re.sub(r"--.*", "", _SCRIPTS["scalar"]), flags=re.MULTILINE)[1:]
+    texts = _statements("scalar")
     calls = [[name for _, name in _OURS.findall(text)] for text in texts]
     found = {
         name: (_qualified(text.strip().removesuffix(";")), frozenset(called))
@@ -221,15 +237,48 @@ def scalar_functions() -> dict[str, tuple[str, frozenset[str]]]:
     return found
 
 
-def refresh(cursor: Cursor, changed: Collection[str] | None = None) -> None:
-    """Make the copies again: all, or those of tables of the lake that have changed, given by name.
+@dataclass(frozen=True)
+class Needs:
+    """The copies, in order, and the DuckDB variables that a query over the system catalogs reads."""
+
+    copies: tuple[Copy, ...]
+    variables: frozenset[str]
+
+
+@cache
+def needs(names: frozenset[str]) -> Needs:
+    """Return what a query needs that names these system relations and functions, each as `schema.name`."""
+    texts, found, left = _definitions(), set[str](), set(names)
+    while left:
+        found |= left
+        left = {read for name in left for read in texts.get(name, _NOTHING)[0]} - found
+    variables = frozenset(variable for name in found for variable in texts.get(name, _NOTHING)[1])
+    return Needs(tuple(copy for copy in COPIES_IN_ORDER if copy.name in found), variables)
+
+
+_Read = tuple[frozenset[str], frozenset[str]]
+_NOTHING: _Read = (frozenset(), frozenset())
+
+
+@cache
+def _definitions() -> Mapping[str, _Read]:
+    """By name what each definition reads: other definitions, and variables. Functions of views read neither."""
+    found: dict[str, _Read] = {}
+    for script in _FILES:
+        for text in _statements(script) if script not in ("scalar", "pg_proc") else ():
+            name, *read = map(".".join, _OURS.findall(text))
+            known, variables = found.get(name, _NOTHING)
+            found[name] = known.union(read), variables.union(_VARIABLE.findall(text))
+    return found
+
+
+def refresh(cursor: Cursor, copies: Iterable[Copy] = COPIES_IN_ORDER) -> None:
+    """Make copies again, which are in order.
 
     It runs in a separate transaction, since one cannot write both the lake and the copies; two calls must not
     overlap.
     """
-    stale = "".join(text for text, sources in COPY_STATEMENTS if changed is None or not sources.isdisjoint(changed))
-    if stale:
-        _execute(cursor, stale)
+    _execute(cursor, *(copy.statement for copy in copies))
 
 
 def columns(cursor: Cursor) -> dict[tuple[str, str], dict[str, Type]]:

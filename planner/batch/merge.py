@@ -35,6 +35,7 @@ from sparkwave.planner.batch.values import (
 )
 from sparkwave.planner.batch.write import WHEN, Change, marked, refuse_append_only, resolve_target, staged_batch
 from sparkwave.planner.bind.privileges import check_relation
+from sparkwave.planner.functions.emit import Sql
 from sparkwave.planner.parse.identifiers import folded
 from sparkwave.planner.parse.trees import alias_of
 from sparkwave.planner.statements import Merge
@@ -86,7 +87,7 @@ def plan_merge(statement: Merge, target: Relation, environment: Environment, oid
     updated |= {column.name for column in generated_columns(target)} if updated else set()
     assigned = tuple(column.name for column in target.visible if column.name in updated)
     chosen = f'SELECT * RENAME ("{WHEN_NAME}" AS "{WHEN}") FROM ({pairs.sql}) AS pairs WHERE "{WHEN_NAME}" > 0'
-    return Change(replace(pairs, sql=chosen), False, tuple(actions), assigned)
+    return Change(replace(pairs, sql=Sql(chosen, pairs.sql.reads)), False, tuple(actions), assigned)
 
 
 def _whens(tree: exp.Expr) -> list[exp.When]:

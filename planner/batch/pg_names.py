@@ -16,6 +16,7 @@ IsSystem = Callable[[str, str], bool]
 SCHEMAS = {"pg_catalog": "pgc", "rw_catalog": "rwc", "information_schema": "infs"}
 IMPLICIT_SCHEMAS = ("pg_catalog", "rw_catalog")
 FUNCTIONS = "pgf"
+_DUCKDB_SCHEMAS = frozenset({*SCHEMAS.values(), FUNCTIONS})
 
 # PostgreSQL's type names that DuckDB lacks, without `pg_catalog.`. OIDs are unsigned, as `oid` in catalog.types.
 TYPES: dict[str, str] = {
@@ -169,6 +170,17 @@ def call(name: str, *args: exp.Expr) -> exp.Expr:
     """Return `memory.pgf.name(args)`."""
     function = exp.Anonymous(this=name, expressions=list(args))
     return exp.Dot.build([exp.to_identifier("memory"), exp.to_identifier(FUNCTIONS), function])
+
+
+def system_names(finished: exp.Expr) -> list[str]:
+    """Return the relations and functions of the system catalogs in a tree for DuckDB, as `pgc.pg_class`."""
+    found = []
+    for node in finished.find_all(exp.Table, exp.Dot):
+        item = node.this if isinstance(node, exp.Table) else node.expression
+        schema = node.db if isinstance(node, exp.Table) else node.this.name if isinstance(item, exp.Anonymous) else ""
+        if schema in _DUCKDB_SCHEMAS:
+            found.append(f"{schema}.{item.name.lower()}")
+    return found
 
 
 def strings(values: list[str]) -> exp.Expr:

@@ -13,7 +13,6 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.column_names import check_distinct, fold_case
 from sparkwave.catalog.commit_times import TIME, rows_with_times
 from sparkwave.catalog.errors import Error
-from sparkwave.catalog.lazy import lazy
 from sparkwave.catalog.model import (
     INTERNAL_TABLE,
     NO_COLUMN,
@@ -48,7 +47,7 @@ from sparkwave.planner.batch.named_values import name_values, named_query
 from sparkwave.planner.batch.operand_checks import check_operands
 from sparkwave.planner.batch.origins import Origin, origins
 from sparkwave.planner.batch.parameters import infer_parameters, parameter_number
-from sparkwave.planner.batch.pg_names import system_schema
+from sparkwave.planner.batch.pg_names import system_names, system_schema
 from sparkwave.planner.batch.qualifiers import check_qualifiers
 from sparkwave.planner.batch.removals import with_removals
 from sparkwave.planner.batch.row_functions import (
@@ -111,6 +110,7 @@ from sparkwave.planner.functions.aggregates import canonical
 from sparkwave.planner.functions.deep_casts import array_casts, deepen
 from sparkwave.planner.functions.digits import has_many_places
 from sparkwave.planner.functions.duckdb_spelling import for_duckdb
+from sparkwave.planner.functions.emit import Sql
 from sparkwave.planner.functions.flat_unnest import flat_arrays, flatten
 from sparkwave.planner.functions.narrow import narrow_totals
 from sparkwave.planner.functions.operators import check_subscripts, with_document_subscripts
@@ -159,6 +159,8 @@ class Indexed:
 class Batch:
     """DuckDB's text of a statement; `parameters` are the types of its $1, $2, …
 
+    `sql.reads` has the relations and functions of the system catalogs in it, as `pgc.pg_class`.
+
     `origins` are the origins of a query's visible columns, where they are known. `is_constant` marks a query that
     always gives the same row: `SELECT 1`, with which pools check a connection. `sets` are the settings and values of
     its `set_config` calls, and whether they are local. `constants` are the numbers of the parameters that have to be
@@ -169,7 +171,7 @@ class Batch:
     less time, or an error.
     """
 
-    sql: str
+    sql: Sql
     parameters: tuple[Type, ...]
     origins: tuple[Origin | None, ...] = ()
     is_constant: bool = False
@@ -182,10 +184,10 @@ class Batch:
     draws: Draws = NO_DRAWS
     narrow: str | None = None
 
-    @lazy
+    @property
     def reads_system(self) -> bool:
-        """Whether the text names the system catalogs or their functions (or has similar text)."""
-        return any(f"{schema}." in self.sql.replace('"', "") for schema in (*pg_compat.SCHEMAS.values(), "pgf"))
+        """Whether the statement reads the system catalogs or calls their functions."""
+        return bool(self.sql.reads)
 
 
 # The session's variable by which a query has NULL where an expression fails for a row, if it is false.
@@ -252,7 +254,7 @@ def plan_query(
     finished = finished_tree(resolved, environment, parameters)
     narrow = narrow_totals(finished)
     mixes = {VIEWS_SCHEMA, ""} <= {_place(table) for table in finished.find_all(exp.Table)}
-    sql = finished.sql(dialect="duckdb")
+    sql = text_of(finished)
     indexed = None if draws else indexed
     batch = Batch(sql, parameters, found, is_constant, sets, constants, indexed, mixes=mixes, draws=draws)
     if narrow is not None and not (mixes or draws or constants):
@@ -505,9 +507,15 @@ def _in_own_terms(tree: exp.Expr) -> exp.Expr:
     return expand_sessions(expand_windows(canonical(tree, copy=False)))
 
 
-def finish(tree: exp.Expr, environment: Environment, parameters: tuple[Type, ...]) -> str:
-    """Return DuckDB's text of a tree whose tables are resolved."""
-    return finished_tree(tree, environment, parameters).sql(dialect="duckdb", copy=False)
+def finish(tree: exp.Expr, environment: Environment, parameters: tuple[Type, ...]) -> Sql:
+    """Return DuckDB's text of a tree whose tables are resolved, as `Batch` has it."""
+    return text_of(finished_tree(tree, environment, parameters), copy=False)
+
+
+def text_of(finished: exp.Expr, copy: bool = True) -> Sql:
+    """Return DuckDB's text of a finished tree, as `Batch` has it. Without `copy` the tree must not be used again."""
+    reads = system_names(finished)
+    return Sql(finished.sql(dialect="duckdb", copy=copy), reads)
 
 
 def written_batch(

@@ -23,6 +23,7 @@ from sparkwave.planner.bind.untyped import with_literals_of_enums
 from sparkwave.planner.bind.user_types import with_user_types
 from sparkwave.planner.definitions.counting import NEXT, drawn_by
 from sparkwave.planner.functions.duckdb_spelling import for_duckdb
+from sparkwave.planner.functions.emit import Sql
 from sparkwave.planner.functions.json_checks import check_json
 from sparkwave.planner.functions.operators import METADATA
 from sparkwave.planner.functions.scalar_functions import ELEMENT
@@ -158,7 +159,7 @@ def default_batch(column: Column, environment: Environment) -> Batch:
     if sequence is None:
         return written_batch(default_of(column, environment), environment, ())
     check_use(environment.catalog, environment.user, environment.catalog.by_id[sequence], NEXT)
-    return Batch(f"CAST({call_of(NEXT, sequence)} AS {column.type.duckdb()})", (), draws=Draws((sequence,)))
+    return Batch(Sql(f"CAST({call_of(NEXT, sequence)} AS {column.type.duckdb()})"), (), draws=Draws((sequence,)))
 
 
 def cast_text(value: str, source: Type, target: Type) -> str:
@@ -209,19 +210,19 @@ def read_by(column: Column) -> frozenset[str]:
 
 def generated_value(
     column: Column, columns: Iterable[Column], environment: Environment, names: Mapping[str, str] = MappingProxyType({})
-) -> str:
+) -> Sql:
     """Return DuckDB's text of a generated column's value, over the columns of its row; `names` may rename these."""
     assert column.generated is not None
     if column.is_former:  # DuckDB's cast takes fields by their names, and gives NULL for those that are not there
         [name] = read_by(column)
-        return f"CAST({quote(names.get(name, name))} AS {column.type.duckdb()})"
+        return Sql(f"CAST({quote(names.get(name, name))} AS {column.type.duckdb()})")
     value = _over(column.generated, columns, environment, names)
     return finish(exp.cast(value, data_type(column.type)), environment, ())
 
 
 def condition_text(
     condition: str, columns: Iterable[Column], environment: Environment, names: Mapping[str, str] = MappingProxyType({})
-) -> str:
+) -> Sql:
     """Return DuckDB's text of a condition over columns, which `names` may rename."""
     return finish(_over(condition, columns, environment, names), environment, ())
 

@@ -12,6 +12,7 @@ import time
 from typing import TYPE_CHECKING
 
 from sparkwave.catalog.errors import Error
+from sparkwave.catalog.lake.pandas_stand_in import give_stand_in
 from sparkwave.catalog.lake.storage import Lease
 from sparkwave.executor.spark import pandas_import
 from sparkwave.server.context import Context, open_context
@@ -34,6 +35,7 @@ STOP_SECONDS = 9.0  # for all parts to stop; container systems kill a server aft
 def serve(config: Config, parameters: dict[str, str]) -> None:
     """Serve until SIGTERM or SIGINT. Raises Error when the server cannot start."""
     config.storage.check()
+    give_stand_in()
     pandas_import.defer()
     stop = threading.Event()
     # Python calls signal handlers in the main thread, which may be inside a library's call or hold a lock that the

@@ -12,7 +12,7 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.memory_transactions import rollback
-from sparkwave.catalog.lake.sizes import reads_sizes, set_sizes
+from sparkwave.catalog.lake.sizes import SIZED, reads_sizes, set_sizes
 from sparkwave.catalog.lake.translation import DuckDBError, is_overflow
 from sparkwave.catalog.names import DEFAULT_DATABASE, literal
 from sparkwave.catalog.stores.sequence_store import Position
@@ -74,7 +74,7 @@ def query(
         with session.interrupting(cursor, batch.sql):
             show_system(session, cursor, batch)
             bound = given(cursor, batch, values)
-            sql = batch.sql
+            sql: str = batch.sql
             with drawing(session, cursor, batch.draws):
                 has_index = run_indexed(session, cursor, batch, bound)
                 if not has_index:
@@ -198,18 +198,15 @@ def run_again(cursor: Cursor, sql: str, values: list[object] | dict[str, object]
 
 def show_system(session: Session, cursor: Cursor, batch: Batch) -> None:
     """Let a cursor see the system catalogs as they are now, if a query reads them."""
-    if batch.reads_system:
-        session.context.system_views.refresh()
-        _set_variables(session, cursor, batch.sql)
-
-
-def _set_variables(session: Session, cursor: Cursor, sql: str) -> None:
-    """Set the DuckDB variables of the live system catalogs, about this and other sessions."""
+    if not batch.reads_system:
+        return
+    session.context.system_views.refresh(batch.sql.reads)
     if session.database != DEFAULT_DATABASE:
         cursor.execute(f"SET VARIABLE database = {literal(session.database)}")
-    if reads_sizes(sql):
+    if reads_sizes(batch.sql):
+        session.context.system_views.refresh(SIZED)
         set_sizes(cursor)
-    for name, value in live_variables(session, sql):
+    for name, value in live_variables(session, batch.sql.reads):
         cursor.execute(f"SET VARIABLE {name} = {literal(value)}")
 
 
@@ -224,7 +221,7 @@ def describe(session: Session, plan: Plan) -> tuple[ResultColumn, ...]:
 def describe_batch(session: Session, batch: Batch) -> tuple[ResultColumn, ...]:
     """Return the columns of a query without running it."""
     if batch.reads_system:
-        session.context.system_views.refresh()
+        session.context.system_views.refresh(batch.sql.reads)
     cursor = session.context.lake.cursor()
     describe_with(cursor, batch.draws)
     samples = tuple(map(_sample, batch.parameters))

@@ -33,7 +33,7 @@ _TYPES = {
 def with_internal_tables(session: Session, environment: Environment) -> Environment:
     """Return the environment of a query with the internal tables of created jobs, and of backfills, as relations."""
     catalog = environment.catalog
-    with closing(session.context.system_views.cursor()) as cursor:
+    with closing(session.context.system_views.cursor("rwc._internal_tables", "rwc._backfill_tables")) as cursor:
         ids = {name: id_ for id_, name in cursor.execute(_IDS).fetchall()}
         made = (*_relations(cursor, catalog, ids), *_backfills(cursor, catalog))
     return replace(environment, catalog=replace(catalog, relations=(*catalog.relations, *made)))
@@ -43,7 +43,7 @@ def readable_tables(session: Session, schemas: tuple[str, ...]) -> list[tuple[st
     """Return the schema and name of the internal tables in schemas that the user may read."""
     catalog, user = session.context.store.catalog, session.user
     found = []
-    with closing(session.context.system_views.cursor()) as cursor:
+    with closing(session.context.system_views.cursor("rwc._backfill_tables")) as cursor:
         backfills = [(name, job_id, False) for _, name, job_id, _, _ in cursor.execute(_BACKFILLS).fetchall()]
     for name, job_id, is_created in [*((*each, True) for each in catalog.internal_tables.items()), *backfills]:
         job = catalog.by_id.get(job_id)

@@ -1,14 +1,14 @@
 """The parts of the system catalogs that show the running server: sessions, settings, memory, jobs.
 
 The relations of `catalog/system/live.sql` read DuckDB variables, which `live_variables` computes for a statement that
-names the relations.
+reads the relations.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from typing import Any
@@ -19,6 +19,7 @@ from sparkwave.catalog.model import CREATING, FAILED, INITIAL, Epoch, Job, Relat
 from sparkwave.catalog.stores.compute_errors import compute_errors
 from sparkwave.catalog.stores.view_audits import audits, newest_results
 from sparkwave.catalog.stores.view_checksums import checksums
+from sparkwave.catalog.system.system_views import needs
 from sparkwave.catalog.users import User
 from sparkwave.executor.maintenance.audits import is_auditable
 from sparkwave.planner.explain.fragment_plans import fragment_operators
@@ -31,15 +32,13 @@ from sparkwave.server.session.session import Session
 from sparkwave.server.session.variables import SESSION, SYSTEM
 
 
-def live_variables(session: Session, sql: str) -> Iterator[tuple[str, str]]:
-    """Yield the DuckDB variables that a statement over the system catalogs needs, with their values as text."""
-    for name, value in _VARIABLES.items():
-        if name in sql:
-            yield name, value(session)
-    if any(name in sql for name in _SHOW_PROGRESS):
-        yield "backfill_rows", backfill_rows(session.context)
-    if any(name in sql for name in _SHOW_PLANS):
-        yield "fragment_plans", _fragment_plans(session)
+def live_variables(session: Session, names: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield the DuckDB variables that a statement needs, with their values as text.
+
+    `names` are the system relations and functions that it reads, as `pgc.pg_settings`.
+    """
+    for name in needs(frozenset(names)).variables & _VARIABLES.keys():
+        yield name, _VARIABLES[name](session)
 
 
 def _as_json(rows: list[dict[str, Any]]) -> str:
@@ -409,7 +408,6 @@ _VARIABLES: dict[str, Callable[[Session], str]] = {
     "pg_prepared_statements": _prepared_statements,
     "pg_cursors": _cursors,
     "pg_settings": _settings,
-    "pg_show_all_settings": _settings,
     "pg_backend_pid": _process_id,
     "rw_serving_cache": _serving_cache,
     "rw_shared_buffer": _shared_buffer,
@@ -422,10 +420,6 @@ _VARIABLES: dict[str, Callable[[Session], str]] = {
     "rw_slow_statements": _slow_statements,
     "rw_relation_files": _relation_files,
     "rw_lake_snapshots": _lake_snapshots,
+    "backfill_rows": lambda session: backfill_rows(session.context),
+    "fragment_plans": _fragment_plans,
 }
-
-# The relations of `catalog/system/rw_catalog.sql` that show plans.
-_SHOW_PLANS = ("rw_fragment_infos", "rw_actor_infos")
-
-# The relations of `catalog/system/rw_catalog.sql` that show the progress of jobs.
-_SHOW_PROGRESS = ("rw_ddl_progress", "_show_jobs", "rw_fragment_backfill_progress", "rw_backfill_status")

@@ -47,7 +47,7 @@ def _schemas(session: Session) -> Iterable[str]:
 
 
 def _functions(session: Session) -> Iterable[str]:
-    with closing(session.context.system_views.cursor()) as cursor:
+    with closing(session.context.system_views.cursor("pgc.pg_proc")) as cursor:
         known = [name for (name,) in cursor.execute("SELECT DISTINCT proname FROM memory.pgc.pg_proc").fetchall()]
     return (*ALIASES, *SET_RETURNING, *LISTED_ONE, *LISTED_EACH, *_OF_GRAMMAR, *known)
 

@@ -47,7 +47,7 @@ def alter_fragments(session: Session, statement: AlterFragments) -> Result:
 
 def _relation(session: Session, id_: int, position: int) -> Relation:
     """Return the relation of a fragment, whose job has it, in the session's database."""
-    with closing(session.context.system_views.cursor()) as cursor:
+    with closing(session.context.system_views.cursor("rwc.rw_fragments")) as cursor:
         row = cursor.execute(_TABLE_OF, [id_]).fetchone()
     relation = session.context.store.catalog.by_id.get(row[0]) if row is not None else None
     if relation is None or relation.database != session.scope.database:

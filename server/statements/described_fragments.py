@@ -31,14 +31,14 @@ def describe_fragments(session: Session, statement: Show) -> list[tuple[object, 
     if statement.what == FRAGMENTS:
         assert statement.relation is not None
         relation = _relation(session, statement.relation)
-        with closing(session.context.system_views.cursor()) as cursor:
+        with closing(session.context.system_views.cursor("rwc._actors")) as cursor:
             actors = cursor.execute(_ACTORS, [relation.id]).fetchall()
         head = f"Fragment {relation.id} (Actor {','.join(str(actor) for (actor,) in actors)})"
         return [("\n".join([head, *_plan(session, relation)]),), ("",)]
     assert statement.fragment is not None
     id_, position = statement.fragment
     found = session.context.store.catalog.by_id.get(id_)
-    with closing(session.context.system_views.cursor()) as cursor:
+    with closing(session.context.system_views.cursor("rwc.rw_fragments")) as cursor:
         row = cursor.execute(_FRAGMENT, [id_]).fetchone()
     if found is None or row is None:
         raise not_found("fragment", str(id_), position=position, hint="rw_catalog.rw_fragments has those of all jobs.")

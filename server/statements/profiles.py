@@ -62,7 +62,7 @@ def explain_job(session: Session, statement: ExplainJob) -> Result:
         session.running.check()
         time.sleep(min(left, _TICK_S))
     after = _moment(session, relation)
-    with closing(session.context.system_views.cursor()) as cursor:
+    with closing(session.context.system_views.cursor("rwc._actors")) as cursor:
         actors = ",".join(str(actor) for (actor,) in cursor.execute(_ACTORS, [relation.id]).fetchall())
     counts = _counts(session, relation, root, before, after)
     rows: list[tuple[object, ...]] = [
@@ -94,7 +94,7 @@ def _moment(session: Session, relation: Relation) -> _Moment:
     backfilled: dict[int, int] = {}
     with closing(context.lake.cursor()) as cursor:
         if now is not None and not now.created:
-            context.system_views.refresh()
+            context.system_views.refresh(["rwc._fragment_progress"])
             cursor.execute(f"SET VARIABLE backfill_rows = {literal(backfill_rows(context))}")
             backfilled = dict(cursor.execute(_BACKFILLED, [relation.id]).fetchall())
         snapshot = context.lake.newest(cursor)

@@ -21,6 +21,7 @@ from sparkwave.planner.bind.binder import resolve
 from sparkwave.planner.bind.privileges import holds_any, permission_denied
 from sparkwave.planner.definitions.counting import drawn_by, next_of
 from sparkwave.planner.definitions.function_definition import function_text
+from sparkwave.planner.functions.emit import Sql
 from sparkwave.planner.parse.describe import FRAGMENT, FRAGMENTS
 from sparkwave.planner.statements import Name, SetVariable, Show, ShowCreate, ShowVariable
 from sparkwave.server.reads import execution
@@ -67,10 +68,10 @@ _COLUMNS: dict[str, tuple[tuple[str, Type], ...]] = {
     ),
 }  # fmt: skip
 
-# The SHOWs that read a relation of the system catalogs.
+# The SHOWs that are a relation of rw_catalog.
 _QUERIES = {
-    "JOBS": "SELECT * FROM memory.rwc._show_jobs",
-    "CLUSTER": "SELECT * FROM memory.rwc._show_cluster",
+    "JOBS": "_show_jobs",
+    "CLUSTER": "_show_cluster",
 }
 
 _Rows = list[tuple[object, ...]]
@@ -98,8 +99,10 @@ def show(session: Session, statement: Show) -> Result:
     return rows_result("SHOW_COMMAND", names, [row for row in rows if _is_like(row[0], statement.like)], types)
 
 
-def _query(session: Session, sql: str) -> Result:
-    result = execution.query(session, Batch(sql, ()), tag="SHOW_COMMAND")
+def _query(session: Session, relation: str, columns: str = "*", clauses: str = "") -> Result:
+    """Run a query of one relation of rw_catalog."""
+    batch = Batch(Sql(f"SELECT {columns} FROM memory.rwc.{relation} {clauses}", (f"rwc.{relation}",)), ())
+    result = execution.query(session, batch, tag="SHOW_COMMAND")
     result.counts_rows = False
     return result
 
@@ -116,8 +119,7 @@ def _describe(session: Session, statement: Show) -> Result:
         conditions.append(f"""regexp_full_match("Name", {literal(statement.like)})""")
     columns = ", ".join(f'"{column}"' for column, _ in _COLUMN)
     where = " AND ".join(conditions)
-    sql = f"SELECT {columns} FROM memory.rwc._describe WHERE {where} ORDER BY place"
-    result = _query(session, sql)
+    result = _query(session, "_describe", columns, f"WHERE {where} ORDER BY place")
     result.tag = "DESCRIBE" if statement.what == "DESCRIBE" else result.tag
     return result
 
@@ -178,7 +180,7 @@ def _indexes(session: Session, statement: Show) -> Result:
     conditions = f"schema = {literal(relation.schema)} AND relation = {literal(relation.name)}"
     if statement.like:
         conditions += f""" AND regexp_full_match("Name", {literal(statement.like)})"""
-    return _query(session, f"SELECT {columns} FROM memory.rwc._show_indexes WHERE {conditions} ORDER BY 1")
+    return _query(session, "_show_indexes", columns, f"WHERE {conditions} ORDER BY 1")
 
 
 def _processes(session: Session, statement: Show) -> _Rows:
@@ -264,7 +266,7 @@ def _secrets(session: Session, statement: Show) -> _Rows:
 def _connections(session: Session, statement: Show) -> _Rows:
     """The connections with their types and options, as rw_connections has them."""
     found = connections_in(session, (statement.schema,) if statement.schema else session.scope.path)
-    with closing(session.context.system_views.cursor()) as cursor:
+    with closing(session.context.system_views.cursor("rwc._connection_params")) as cursor:
         rows = cursor.execute("SELECT id, connection_params FROM memory.rwc._connection_params").fetchall()
     shown = dict(rows)
     return [(each.name, f"CONNECTION_TYPE_{each.kind.upper()}", shown.get(each.id)) for each in found]
