@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -125,16 +125,16 @@ def test_a_table_that_goes_meanwhile(lake: Lake, monkeypatch: pytest.MonkeyPatch
         f"SELECT i.table_name FROM {METADATA}.ducklake_inlined_data_tables i JOIN {METADATA}.ducklake_table t "
         "USING (table_id) WHERE t.table_name = 't'"
     ).fetchall()
-    count = compaction._rows
+    count = compaction._counts
 
-    def count_later(cursor: Cursor, table: str) -> int:
-        monkeypatch.setattr(compaction, "_rows", count)
+    def count_later(cursor: Cursor, tables: Sequence[tuple[int, str]]) -> list[tuple[int, int]]:
+        monkeypatch.setattr(compaction, "_counts", count)
         with lake.transaction(other):
             other.execute(f"DROP TABLE {TABLE.sql}")
         expire(other, lake.snapshot(other), 1000)
-        return count(cursor, table)
+        return count(cursor, tables)
 
-    monkeypatch.setattr(compaction, "_rows", count_later)
+    monkeypatch.setattr(compaction, "_counts", count_later)
     assert not compact_once(lake)
     with pytest.raises(DuckDBError, match="does not exist"):
         other.execute(f"FROM {METADATA}.{inlined}")

@@ -10,21 +10,16 @@ from sqlglot import exp
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
+from sparkwave.planner.build.functions_of_values import unnest_values
 from sparkwave.planner.build.session_frames import expand_sessions
-from sparkwave.planner.functions.operators import is_known
 from sparkwave.planner.parse.identifiers import folded
 from sparkwave.planner.parse.intervals import fixed_length_us
-from sparkwave.planner.parse.set_returning import SET_RETURNING, put_into_from
 from sparkwave.planner.parse.trees import position_of
 
 WINDOWS = ("TUMBLE", "HOP")
 # Functions of `planner.functions`: the start of the window of a number of µs that contains a time, and a time plus a
 # number of µs.
 TUMBLE_START, SHIFTED = "tumble_start", "shift_time"
-# A function of `planner.functions`: the integers from one on that are before another.
-NUMBERS_BEFORE = "_numbers_before"
-# Functions that return rows.
-_ROWS = (exp.Unnest, exp.Explode, exp.GenerateSeries, exp.ExplodingGenerateSeries, exp.AggFunc)
 # Marks the part of the condition of a temporal join by event time that has the time.
 EVENT_TIME = "event_time"
 
@@ -70,36 +65,13 @@ def prepare_from(tree: exp.Query, copy: bool = True) -> exp.Query:
             else:
                 _check_proctime(version, table)
                 table.this.meta["temporal"] = True
-    _unnest_values(copied)
+    unnest_values(copied)
     for unnest in copied.find_all(exp.Unnest):
         _name_columns(unnest, unnest)
         if isinstance(unnest.parent, exp.Lateral):
             _name_columns(unnest.parent, unnest)
     _name_series(copied)
     return copied
-
-
-def _unnest_values(tree: exp.Expr) -> None:
-    """Make functions in FROM that return one value, and `range`, the elements of arrays, in place."""
-    for source in list(tree.find_all(exp.Table, exp.Lateral)):
-        function = source.this
-        if not isinstance(function, exp.Func) or isinstance(function, _ROWS):
-            continue
-        name = (function.name if isinstance(function, exp.Anonymous) else function.sql_name()).lower()
-        if name == "range" and len(function.expressions) in (2, 3):
-            array: exp.Expr = exp.Anonymous(this=NUMBERS_BEFORE, expressions=function.expressions)
-        elif isinstance(function, exp.Anonymous) and (name in SET_RETURNING or not is_known(function)):
-            continue
-        else:
-            array = exp.Array(expressions=[function])
-        unnest = exp.Unnest(expressions=[array], offset=bool(source.args.get("ordinality")))
-        alias = source.args.get("alias") or exp.TableAlias(this=exp.to_identifier(name))
-        if isinstance(source, exp.Lateral):
-            source.set("this", unnest)
-            source.set("alias", alias)
-        else:
-            unnest.set("alias", alias)
-            put_into_from(source, unnest)
 
 
 def _name_series(tree: exp.Expr) -> None:

@@ -87,10 +87,10 @@ def _may_leave_range(moment: exp.Expr) -> bool:
     """
     if isinstance(moment, exp.Anonymous) and moment.name in ("tumble_start", "shift_time"):
         return False
-    return not isinstance(moment, exp.Column | exp.CurrentTimestamp | exp.Null) and not _is_constant(moment)
+    return not isinstance(moment, exp.Column | exp.CurrentTimestamp | exp.Null) and not _is_typed_literal(moment)
 
 
-def _is_constant(moment: exp.Expr) -> bool:
+def _is_typed_literal(moment: exp.Expr) -> bool:
     return isinstance(moment, exp.Cast) and isinstance(moment.this, exp.Literal | exp.Null)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -85,6 +86,9 @@ from sparkwave.planner.statements import (
     Statement,
 )
 
+# The beginning of a query whose tokens nobody needs to see but sqlglot: they take most of the time of long lists.
+_QUERY = re.compile(r"\s*+(?:SELECT|VALUES)(?=[\s(*'])", re.IGNORECASE)
+
 
 def parse_statement(sql: str, order: str | None = None) -> Statement:
     """The statement in `sql` (one, without a semicolon). Raises Error 42601 or 0A000 with a position.
@@ -92,10 +96,10 @@ def parse_statement(sql: str, order: str | None = None) -> Statement:
     `order` is a session's order of dates (MDY, DMY or YMD), by which the literals of queries and changes are read.
     """
     reader = TokenReader(sql, order)
-    if reader.at_end:
-        return Empty()
-    parser = _BY_FIRST_WORD.get(reader.peek())
+    parser = _query if _QUERY.match(sql) else _BY_FIRST_WORD.get(reader.peek())
     if parser is None:
+        if reader.at_end:
+            return Empty()
         raise reader.syntax_error()
     try:
         return parser(reader)

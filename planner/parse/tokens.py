@@ -12,6 +12,7 @@ from sqlglot.tokens import Token, TokenType
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
+from sparkwave.catalog.lazy import lazy
 from sparkwave.planner.statements import Name
 
 T = TypeVar("T")
@@ -106,7 +107,12 @@ def position_of_input(sql: str, message: str) -> int | None:
 
 
 def split_statements(sql: str) -> list[tuple[str, int]]:
-    """Return the statements of a text, each with its offset in characters; at least one, which may be empty."""
+    """Return the statements of a text, each with its offset in characters; at least one, which may be empty.
+
+    A text without semicolons is one statement, whether its tokens are right or not: parsing tells.
+    """
+    if ";" not in sql:  # tokens take most of the time of a statement of many constants
+        return [(sql, 0)]
     pieces: list[tuple[str, int]] = []
     start, is_empty = 0, True
     for token in tokenize(sql):
@@ -133,8 +139,11 @@ class TokenReader:
         """`order` is that of DateStyle, by which literals that are dates are read; None in a definition."""
         self.sql = sql
         self.order = order
-        self._tokens = tokenize(sql)
         self._index = 0
+
+    @lazy
+    def _tokens(self) -> list[Token]:
+        return tokenize(self.sql)
 
     @property
     def offset(self) -> int:

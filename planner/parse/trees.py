@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.postgres import Postgres
-from sqlglot.errors import ParseError, SqlglotError
+from sqlglot.errors import ParseError, SqlglotError, TokenError
 from sqlglot.generators.postgres import PostgresGenerator
 from sqlglot.tokens import Token, TokenType
 
@@ -37,7 +37,7 @@ from sparkwave.planner.parse.row_values import with_rows
 from sparkwave.planner.parse.set_returning import with_unnests
 from sparkwave.planner.parse.strict import StrictTokenizer
 from sparkwave.planner.parse.time_types import TimeParser, with_modified, without_modifier
-from sparkwave.planner.parse.tokens import check_escapes, syntax_error
+from sparkwave.planner.parse.tokens import check_escapes, syntax_error, tokenize
 from sparkwave.planner.parse.type_text import user_type, user_type_name
 from sparkwave.planner.statements import Name
 
@@ -46,7 +46,7 @@ logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
 
 # Types that sqlglot knows and that are not here. Their nodes have a position.
-_NOT_HERE = frozenset({
+NOT_HERE = frozenset({
     exp.DType.BIT, exp.DType.INET, exp.DType.TIMETZ, exp.DType.XML, exp.DType.HSTORE, exp.DType.MONEY, exp.DType.POINT,
     exp.DType.INT4RANGE, exp.DType.INT8RANGE, exp.DType.NUMRANGE, exp.DType.DATERANGE, exp.DType.TSRANGE,
     exp.DType.TSTZRANGE,
@@ -149,7 +149,7 @@ class Sparkwave(Postgres):
                 raise Error('type "enum" does not exist', errors.UNDEFINED_OBJECT)  # a user's enum has a name
             if isinstance(found, exp.DataType) and found.this == exp.DType.BIT and self._match_text_seq("VARYING"):
                 raise Error('type "bit varying" does not exist', errors.UNDEFINED_OBJECT, position=first.start + 1)
-            if isinstance(found, exp.DataType) and _element(found)[0].args.get("this") in _NOT_HERE:
+            if isinstance(found, exp.DataType) and _element(found)[0].args.get("this") in NOT_HERE:
                 found.meta["start"] = first.start
             return _of_the_catalog(_named_if_foreign(found, first)) if isinstance(found, exp.DataType) else found
 
@@ -282,6 +282,8 @@ def parse_tree(sql: str, offset: int = 0, order: str | None = None, is_definitio
     except ParseError as error:
         raise _parse_error(sql, error) from error
     except SqlglotError as error:
+        if isinstance(error, TokenError):
+            tokenize(padded)  # raises PostgreSQL's error
         raise Error(str(error), errors.SYNTAX_ERROR, position=offset + 1) from error
     if isinstance(tree, exp.Command):
         raise Error("this statement is not supported", errors.FEATURE_NOT_SUPPORTED, position=offset + 1)
@@ -460,7 +462,7 @@ def column_type(kind: exp.Expr) -> Type:
     text = _PG_CATALOG.sub(lambda match: f"{match['name']}[]" if match["array"] else match["name"], text.lower())
     is_named = element.args.get("this") == exp.DType.USERDEFINED  # as a type "chart" is
     is_text = text.startswith(("varchar", "char")) and "[" not in text and not is_named
-    if element.args.get("this") in _NOT_HERE:
+    if element.args.get("this") in NOT_HERE:
         named = re.sub(r"\([^()]*\)", "", text)
         raise Error(f'type "{named}" does not exist', errors.UNDEFINED_OBJECT)
     return parse_type("character varying" if is_text else text).as_written

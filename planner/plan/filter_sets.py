@@ -131,14 +131,15 @@ def _is_selective(condition: exp.Expr) -> bool:
     match condition:
         case exp.EQ() | exp.Like():
             sides = condition.this.unnest(), condition.expression.unnest()
-            return any(isinstance(one, exp.Column) and _is_constant(other) for one, other in (sides, sides[::-1]))
+            return any(isinstance(one, exp.Column) and _is_literal(other) for one, other in (sides, sides[::-1]))
         case exp.In():
             listed = condition.expressions
-            return isinstance(condition.this, exp.Column) and bool(listed) and all(map(_is_constant, listed))
+            return isinstance(condition.this, exp.Column) and bool(listed) and all(map(_is_literal, listed))
     return False
 
 
-def _is_constant(value: exp.Expr) -> bool:
+def _is_literal(value: exp.Expr) -> bool:
+    """Return whether a value is a literal, in a cast or not."""
     return isinstance(value.this if isinstance(value, exp.Cast) else value, exp.Literal)
 
 

@@ -12,6 +12,7 @@ from sparkwave.catalog.names import closest
 from sparkwave.planner.functions.scalar_functions import ALIASES
 from sparkwave.planner.parse.record_functions import LISTED_EACH, LISTED_ONE
 from sparkwave.planner.parse.set_returning import SET_RETURNING
+from sparkwave.planner.parse.trees import NOT_HERE
 from sparkwave.server.session.session import Session
 from sparkwave.server.session.variables import SESSION, SYSTEM
 
@@ -23,12 +24,11 @@ _TYPES = (
 )  # fmt: skip
 
 
-# Those that are not here, which nobody has misspelled.
-_FOREIGN = frozenset({
-    "bit", "box", "cidr", "circle", "hstore", "inet", "line", "lseg", "macaddr", "macaddr8", "money", "name",
-    "path", "pg_lsn", "point", "polygon", "timetz", "tsquery", "tsvector", "txid_snapshot", "varbit", "xml",
-    "int4range", "int8range", "numrange", "daterange", "tsrange", "tstzrange", "jsonpath",
-})  # fmt: skip
+# PostgreSQL's types that are not here: these names are not misspelled.
+_FOREIGN = frozenset(kind.value.lower() for kind in NOT_HERE) | {
+    "box", "cidr", "circle", "line", "lseg", "macaddr", "macaddr8", "name", "path", "pg_lsn", "polygon", "tsquery",
+    "tsvector", "txid_snapshot", "varbit", "jsonpath",
+}  # fmt: skip
 
 
 # Functions that have a grammar, or operators, of their own.

@@ -316,12 +316,12 @@ def show_create(session: Session, statement: ShowCreate) -> Result:
             raise not_found("function", str(statement.name), position=statement.name.position)
         ordered = sorted(functions, key=lambda function: function.signature)
         rows: _Rows = [(function.qualified_name, function_text(function)) for function in ordered]
-        return rows_result("SHOW_COMMAND", CREATE_COLUMNS, rows, (VARCHAR, VARCHAR))
-    relation = resolve(session.context.store.catalog, session.scope, statement.name, statement.kind)
-    if relation.kind != statement.kind:
-        raise Error(f'"{statement.name}" is not {with_article(statement.kind)}', errors.WRONG_OBJECT_TYPE)
-    row = (relation.qualified_name, _with_sequences(relation, session.context.store.catalog))
-    return rows_result("SHOW_COMMAND", CREATE_COLUMNS, [row], (VARCHAR, VARCHAR))
+    else:
+        relation = resolve(session.context.store.catalog, session.scope, statement.name, statement.kind)
+        if relation.kind != statement.kind:
+            raise Error(f'"{statement.name}" is not {with_article(statement.kind)}', errors.WRONG_OBJECT_TYPE)
+        rows = [(relation.qualified_name, _with_sequences(relation, session.context.store.catalog))]
+    return rows_result("SHOW_COMMAND", CREATE_COLUMNS, rows, (VARCHAR, VARCHAR))
 
 
 def _with_sequences(relation: Relation, catalog: Catalog) -> str:
