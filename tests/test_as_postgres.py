@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +15,7 @@ from servers import Server
 
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.regexp_functions import regexp
+from sparkwave.catalog.regular_expressions import matches
 
 Connection = psycopg.Connection[Any]
 
@@ -571,6 +573,15 @@ CALLS_OF_PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("regexp_substr", ("2", "1", "i"), "regexp_substr(s, p, 2, 1, 'i')"), ("substring", (), "substring(s FROM p)"),
     ("regexp_split_to_array", (), "to_json(regexp_split_to_array(s, p))"),
 )  # fmt: skip
+
+
+def test_long_fixed_patterns_are_found_at_once() -> None:
+    """The library would make tables for minutes."""
+    text = "ab" * 3000
+    began = time.process_time()
+    assert list(matches(f"b{text}b", text, "")) == [(1, 6001)]
+    assert list(matches(f"b{text}b", f"({text})+|c", "")) == [(1, 6001, 1, 6001)]
+    assert time.process_time() - began < 3
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)

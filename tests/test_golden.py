@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -72,15 +73,20 @@ def plan(sql: str, catalog: Catalog = CATALOG) -> StreamPlan:
     return plan_view(statement, catalog, Scope("dev"))
 
 
-def plan_over(tables: tuple[str, ...], query: str) -> StreamPlan:
-    """The plan of a new view over tables that CREATE TABLE statements describe. Raises what CREATE would."""
+@cache
+def _catalog_of(tables: tuple[str, ...]) -> Catalog:
     relations = []
     for number, text in enumerate(tables, 1):
         table = parse_statement(text)
         assert isinstance(table, CreateTable)
         columns = tuple(Column(column.name, column.type) for column in table.columns)
         relations.append(relation_of(number, table.name.name, columns, table.primary_key))
-    catalog = Catalog(tuple(relations), schemas=frozenset({("dev", "public")}))
+    return Catalog(tuple(relations), schemas=frozenset({("dev", "public")}))
+
+
+def plan_over(tables: tuple[str, ...], query: str) -> StreamPlan:
+    """The plan of a new view over tables that CREATE TABLE statements describe. Raises what CREATE would."""
+    catalog = _catalog_of(tables)
     created = parse_statement(f"CREATE MATERIALIZED VIEW v AS {query}")
     assert isinstance(created, CreateMaterializedView)
     check_definition(
