@@ -1,4 +1,4 @@
-"""How long the barriers of running views take, for those who give way to them."""
+"""The times that barriers of created views take, by which backfills give way to barriers."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-# So many barriers are remembered: at 20 a second, those of some ten seconds.
+# The number of barriers that are remembered: those of about ten seconds, at 20 barriers a second.
 MOST = 256
 
 
 class BarrierTimes:
-    """Written by the coordinator's thread alone, and read by any. It takes no lock, so that a barrier waits for nobody.
+    """The times of recent barriers. The coordinator's thread writes them without a lock, and any thread reads them.
 
     Only barriers that compute changes of created views count: not idle ones, nor those that end a creation.
     """

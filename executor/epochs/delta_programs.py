@@ -1,6 +1,6 @@
 """Delta programs and full queries of views, as SQL text.
 
-Parse trees are large. So only the text is kept, as long as the plan lives that it was made from.
+Parse trees are large, so only the text is kept, for as long as its plan lives.
 """
 
 from __future__ import annotations

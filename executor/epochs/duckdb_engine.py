@@ -88,7 +88,7 @@ class Ready:
 
     @property
     def suits_all(self) -> bool:
-        """Whether any cursor can `run` it: it reads and fills tables of the buffer alone."""
+        """Whether any cursor can `run` this change, because the change reads and fills only tables of the buffer."""
         names = (name for name, _ in self.script.tables)
         return self.is_for_few and self.changes.are_kept and has_tables(self.cursor, names, self.made)
 

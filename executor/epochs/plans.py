@@ -23,8 +23,8 @@ class _Kept:
 class Plans:
     """Caches plans by relation id.
 
-    A caller may have the relation and the catalog of a moment before the definition, or that of a view it reads, was
-    replaced. So a plan is returned only for what it was made from.
+    A caller may have an old relation and an old catalog: the definition of the view, or of a view that it reads, may
+    have been replaced since. So a plan is returned only for the relation and the catalog that the plan was made from.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,8 @@
 """Semijoin reductions of an epoch: rows of copies that match changed rows, looked up once for all views.
 
 A scan of a large copy by many keys costs much more than its result: some thousand rows. Views over the same tables need
-mostly the same rows, and most of them the old and the new ones. So the first of them stores the rows for all.
+mostly the same rows, and most views need the old and the new ones. So the first view of an epoch stores the rows for
+all views.
 """
 
 from __future__ import annotations

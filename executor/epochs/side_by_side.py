@@ -88,7 +88,7 @@ class Sides:
     def of(self, view: Relation, catalog: Catalog) -> Side | None:
         """Return a view's cursor; None for the coordinator's own, on which each view begins.
 
-        It is the one on which the views that can be computed meanwhile take the least time.
+        The views of the chosen cursor, which can be computed at the same time, take the least time in sum.
         """
         if view.id not in self._places and view.id in self._seconds:
             busy = dict.fromkeys(range(self._cursors), 0.0)

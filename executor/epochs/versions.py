@@ -53,7 +53,7 @@ class Version:
 
     @property
     def by_index(self) -> Version | None:
-        """The same step, with rows that are looked up by an index; None without an index."""
+        """This version with the rows of the tables that have an index; None without an index."""
         if self.old_indexed is None or self.new_indexed is None:
             return None
         return replace(self, old_copy=self.old_indexed, new_copy=self.new_indexed)

@@ -317,7 +317,7 @@ def _one(column: Any) -> pa.Array:
 
 
 class _Kept:
-    """What this process keeps between the tasks of Spark, which bring this module along anew each time."""
+    """The state that this process keeps between tasks of Spark; each task brings a new copy of this module."""
 
     def __init__(self) -> None:
         self.calls: dict[str, Any] = {}

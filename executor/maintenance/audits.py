@@ -63,7 +63,7 @@ Running = Callable[[Cursor | SparkEngine], AbstractContextManager[object]]
 
 @dataclass(frozen=True)
 class Client:
-    """Who asks for an audit: the background by default, which no cancel interrupts, and which starts no Spark.
+    """The client that asks for an audit: by default the background, which cannot be cancelled and starts no Spark.
 
     `check` raises Error 57014 once the audit is cancelled.
     """

@@ -1,8 +1,8 @@
 """Backups: a directory like a server's own, with a catalog as of one moment and all files that it names.
 
 A backup is a lake of its own (`catalog.lake.identity`), so that no server takes its files for those of the original
-lake. Other transactions commit meanwhile. Written files never change, so within a file system a backup links to them
-and takes no room until the server deletes them; elsewhere they are copied.
+lake. Other transactions may commit while a backup is made. Written files never change, so within a file system a backup
+links to them and takes no room until the server deletes them; elsewhere they are copied.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class ExpiredRows:
                 cursor.execute(f"DELETE FROM {table.lake_name} WHERE rowid IN (SELECT rowid FROM {_expired(table)})")
 
     def _is_done(self, table: Relation | None) -> bool:
-        """Whether the rows of a table stay, or it is gone."""
+        """Return whether no row of the table may be deleted, or the table is gone."""
         if table is None or table.streaming.retention_s is None:
             return True
         return any(table.id in other.upstreams and not other.is_view for other in self._store.catalog.relations)

@@ -137,7 +137,7 @@ class Copies:
 
     @property
     def is_over(self) -> bool:
-        """Whether the copies and the other rows take more bytes than they may, because some copies are held."""
+        """Whether the copies and the other rows take more bytes than the budget, because some copies are held."""
         budget = self._budget()
         return self._bytes > budget or self._bytes + self._others() > max(budget, _LEAST_BYTES)
 
@@ -179,8 +179,8 @@ class Copies:
     def index(self, cursor: Cursor, copy: Copy, groups: Iterable[Sequence[str]], is_made: bool = True) -> str | None:
         """Return a column with an index of columns that are looked up together in one of the groups.
 
-        It is the one of its group that tells rows apart best. None if the copy is small, if the columns have few values
-        or types without an index, or if there is no room. A missing index `is_made`, or there is none.
+        The column is the one of its group with the most different values. None if the copy is small, if the columns
+        have few values or types without an index, or if there is no room. A missing index `is_made`, or there is none.
         """
         for names in groups if copy.is_large else ():
             group = [name for name in names if _can_be_indexed(copy.columns[name])]

@@ -1,8 +1,8 @@
 """The tables of a cursor with the results of an epoch's steps.
 
-Some stay and are filled again by the next epochs, so that their statements can be prepared: they are in the buffer,
-where making or dropping a table discards the plans of all prepared statements (`catalog.lake.prepared_statements`).
-Others are temporary tables.
+Some tables stay, and the next epochs fill them again, so that statements over them can be prepared: these tables are in
+the buffer, where making or dropping a table discards the plans of all prepared statements
+(`catalog.lake.prepared_statements`). The other tables are temporary ones.
 """
 
 from __future__ import annotations

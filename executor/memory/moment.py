@@ -1,7 +1,8 @@
-"""The two snapshots from and to which most views of an epoch advance.
+"""The two snapshots of an epoch: most views advance from the first to the second.
 
 Statements over copies stay prepared, so they cannot name snapshots. DuckDB 1.5.5 plans a statement with parameters anew
-each time, and uses no index below a join with a table that has the numbers. So two sequences have them.
+each time, and uses no index below a join with a table that has the numbers. So two sequences of DuckDB hold
+the two numbers.
 """
 
 from __future__ import annotations

@@ -85,7 +85,10 @@ class Pace:
     _at: float | None = None
 
     def allows(self, limit: int | None) -> bool:
-        """Return whether an epoch may go now. It goes as a whole, and the next waits until it is covered."""
+        """Return whether an epoch may be sent now.
+
+        An epoch is sent as a whole; the next one waits until the limit, in rows a second, allows the rows of this one.
+        """
         now = self.clock()
         elapsed = 0.0 if self._at is None else now - self._at
         self._at = now

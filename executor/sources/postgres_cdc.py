@@ -2,10 +2,10 @@
 
 Each table has a replication slot of its own, made before the first row is read, and two splits. `snapshot` counts the
 blocks of the table that have been read; `wal` is the position (LSN) up to which its changes have been delivered. A
-block may already have later changes when it is read. These are delivered with it or after it, and as whole rows they
-bring every row to its final state. The slot releases delivered changes with the next read, when the lake has them for
-certain, so that a change is neither lost nor delivered twice. The slot is never ahead of the lake. If it is, the lake
-was restored from a backup, and the changes in between are unknown.
+block may already have later changes when it is read. These changes are delivered with the block or after it; they are
+whole rows, so they bring every row to its final state. The slot releases delivered changes with the next read, when the
+lake has them for certain, so that a change is neither lost nor delivered twice. The slot is never ahead of the lake. If
+it is, the lake was restored from a backup, and the changes in between are unknown.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Internal tables: the states of jobs' operators, and of backfills, which queries can read as they are stored.
 
-For a query that names one, the table is a relation of its job's schema and owner. It has no grants, so nobody else may
-read it but superusers. Only such a query's environment has it, so that no other statement can do anything with it.
+For a query that names one, the table is a relation of its job's schema and owner. An internal table has no
+grants, so only its owner and superusers may read it. Only the environment of such a query has internal tables, so no
+other statement can use one.
 """
 
 from __future__ import annotations

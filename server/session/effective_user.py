@@ -22,8 +22,8 @@ Variables = Mapping[str, str]
 class Identity:
     """The users of a session: the one who connected, and those of SET SESSION AUTHORIZATION and SET ROLE.
 
-    They are kept by id: a renamed user stays the session's user, and a later user with the old name does not become
-    it.
+    A session keeps the ids of its users: a renamed user stays the session's user, and a later user with the old name
+    does not become the session's user.
     """
 
     def __init__(self, users: Callable[[], Users], name: str) -> None:

@@ -1,7 +1,8 @@
 """EXPLAIN ANALYZE of a running job: the rows a second of its operators (RisingWave: explain_analyze_stream_job.rs).
 
-Only rows that are counted in any case are measured: the changed rows that the job's scans give to it, and those that it
-makes of them. What is between is one program, and is NULL. So is the backpressure: no operator waits for another one.
+The rates of scans and of the job's result come from counts that exist anyway: the changed rows that the job reads, and
+the changed rows that the job makes. One program computes all operators between them, whose rates are NULL. Backpressure
+is NULL as well: no operator waits for another one.
 """
 
 from __future__ import annotations

@@ -46,9 +46,9 @@ def with_table(catalog: Catalog, table: Relation) -> Catalog:
 
 
 def _distinct(declared: Iterable[DeclaredKey], primary_key: tuple[str, ...]) -> list[DeclaredUnique]:
-    """The UNIQUE among keys; as in PostgreSQL, one that says the same as another, or as the primary key, is left out.
+    """Return the UNIQUE keys without those that are equal to an earlier key, as in PostgreSQL.
 
-    It gives its name to the other, if that has none.
+    A key that is left out gives its name to the earlier key if that has no name.
     """
     found = {_meaning(DeclaredUnique("", primary_key)): DeclaredUnique("", primary_key)} if primary_key else {}
     for unique in declared:

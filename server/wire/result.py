@@ -109,7 +109,7 @@ class Notice:
     sqlstate: str = "00000"
 
     def is_shown_at(self, level: str) -> bool:
-        """Whether a client with this `client_min_messages` gets it."""
+        """Return whether a client with the `client_min_messages` `level` gets the notice."""
         least = _LEVELS.index("debug2" if level == "debug" else level)
         own = "debug1" if self.severity == "DEBUG" else self.severity.lower()
         return own == "info" or _LEVELS.index(own) >= least

@@ -118,9 +118,10 @@ def store_staged(session: Session, cursor: Cursor, target: Relation) -> int:
 
 
 def _replaces(session: Session, cursor: Cursor, target: Relation) -> bool:
-    """Whether the staged rows may replace stored ones of a steady table.
+    """Return whether the staged rows may replace stored rows of a steady table.
 
-    Where that matters, their keys are looked up before the transaction, which may be long and keep others from theirs.
+    Where that matters, the keys of the rows are looked up before the transaction: a look-up may be long, and other
+    transactions wait for this one.
     """
     if not target.primary_key or session.transaction.block is not None:
         return False
