@@ -69,9 +69,8 @@ class Threads:
             if by is not None:
                 self._large.add(by)
             self._large_at = time.monotonic()
-            if self._rest is None:
-                self._rest = self._start()
-            self._rest.end()
+            rest = self._rest = self._rest or self._start()
+        rest.end()
 
     @contextlib.contextmanager
     def during(self, rows: Callable[[], int]) -> Iterator[None]:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from sparkwave.catalog.lake.translation import Cursor, DuckDBError
+from sparkwave.catalog.locks import RankedLock
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +30,7 @@ _PATIENCE_S = 5.0
 class _Rests:
     """Whether a rest `is_over`, how many threads are `resting`, and how many rests there were, the last included."""
 
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    lock: RankedLock = field(default_factory=RankedLock)
     is_over: threading.Event = field(default_factory=threading.Event)
     is_closing: threading.Event = field(default_factory=threading.Event)
     resting: int = 0

@@ -31,7 +31,7 @@ class Controls:
         self._condition = threading.Condition()
         self._step = threading.local()  # of each thread: the version under which its step was chosen
         self._interrupts: set[Callable[[], None]] = set()
-        self._interrupting = threading.Lock()
+        self._interrupting = 0  # how many threads call interrupts
 
     @property
     def version(self) -> int:
@@ -81,12 +81,18 @@ class Controls:
 
     def interrupt(self) -> None:
         """Make the running calls of the engines fail."""
-        with self._interrupting:
+        with self._condition:
+            self._interrupting += 1
+        try:
             for interrupt in list(self._interrupts):
                 try:
                     interrupt()
                 except SparkError:
                     logger.debug("a job cannot be interrupted", exc_info=True)
+        finally:
+            with self._condition:
+                self._interrupting -= 1
+                self._condition.notify_all()
 
     @contextmanager
     def interruptible(self, interrupt: Callable[[], None]) -> Iterator[None]:
@@ -99,8 +105,8 @@ class Controls:
             yield
         finally:
             self._interrupts.discard(interrupt)
-            with self._interrupting:
-                pass
+            with self._condition:
+                self._condition.wait_for(lambda: not self._interrupting)
 
     def pause(self, seconds: float, since: int) -> None:
         """Sleep, but less when the job is stopped or its controls are not those of `since`. Raises Error 57014."""
