@@ -180,8 +180,8 @@ def test_the_functions_that_are_listed_can_be_called(session: Connection) -> Non
 _NOT_LISTED = {
     "_avg", "_numbers_before", "_only", "_real_as_numeric", "_to_modifier", "is_normalized",
     "all_true", "any_true", "double_text", "real_text", "array_contained", "array_contains", "array_overlaps",
-    "array_subscripts", "array_transform", "avg_of_intervals", "divide", "document", "extract", "format_of",
-    "join_texts",
+    "array_subscripts", "array_transform", "avg_of_intervals", "between_moments", "divide", "document", "extract",
+    "format_of", "join_texts",
     "joined_text", "json_at", "json_element_texts", "json_elements", "json_field", "json_keys", "json_of_fields",
     "json_of_items", "json_record", "json_records", "json_text_at", "json_value_texts", "json_values",
     "is_json", "jsonb_array_of_documents", "jsonb_array_of_texts", "jsonb_canonical", "jsonb_element_texts",

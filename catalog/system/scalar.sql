@@ -1093,6 +1093,9 @@ CREATE OR REPLACE MACRO pg.add_interval(x, i) AS
     CASE WHEN NOT isfinite(x) OR (pg._months(i) = 0 AND datepart('day', i) = 0) THEN x + i
          ELSE (x::TIMESTAMP + to_months(pg._months(i)::INTEGER) + to_days(datepart('day', i)::INTEGER))::TIMESTAMPTZ
               + to_microseconds(pg._micros(i)) END;
+-- What is between two moments; days are 24 hours, whatever the session's time zone.
+CREATE OR REPLACE MACRO pg.between_moments(x, y) AS
+    if(isfinite(x) AND isfinite(y), make_timestamp(epoch_us(x)) - make_timestamp(epoch_us(y)), x::TIMESTAMP - y::TIMESTAMP);
 -- The text of an interval in the form that DuckDB reads. PostgreSQL's own form, and a number with a unit, stay.
 CREATE OR REPLACE MACRO pg.interval_in
     (s VARCHAR, type) AS if(regexp_full_match(s,
@@ -1109,7 +1112,7 @@ CREATE OR REPLACE MACRO pg.add_literal
     (x BIGINT, y) AS x + y::BIGINT, (x FLOAT, y) AS x + y::FLOAT, (x DOUBLE, y) AS x + y::DOUBLE,
     (x DECIMAL(38,10), y) AS x + y::DECIMAL(38,10), (x, y) AS x + y;
 CREATE OR REPLACE MACRO pg.subtract_literal
-    (x INTERVAL, y) AS x - pg._read_interval(y), (x TIMESTAMP, y) AS x - y::TIMESTAMP, (x TIMESTAMPTZ, y) AS x - y::TIMESTAMPTZ,
+    (x INTERVAL, y) AS x - pg._read_interval(y), (x TIMESTAMP, y) AS x - y::TIMESTAMP, (x TIMESTAMPTZ, y) AS pg.between_moments(x, y::TIMESTAMPTZ),
     (x DATE, y) AS pg._days_between(x, y::DATE), (x SMALLINT, y) AS x - y::SMALLINT,
     (x INTEGER, y) AS x - y::INTEGER, (x BIGINT, y) AS x - y::BIGINT, (x FLOAT, y) AS x - y::FLOAT,
     (x DOUBLE, y) AS x - y::DOUBLE, (x DECIMAL(38,10), y) AS x - y::DECIMAL(38,10), (x, y) AS x - y;

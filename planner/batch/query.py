@@ -37,6 +37,7 @@ from sparkwave.planner.batch.column_privileges import columns_read
 from sparkwave.planner.batch.constants import constant_parameters, with_constants
 from sparkwave.planner.batch.correlated import with_outer_columns
 from sparkwave.planner.batch.declared_checks import check_declared, without_texts
+from sparkwave.planner.batch.differences import with_differences
 from sparkwave.planner.batch.distinct_checks import check_distinct_orders
 from sparkwave.planner.batch.document_casts import mark_casts
 from sparkwave.planner.batch.exact_names import check_exact_names
@@ -49,7 +50,6 @@ from sparkwave.planner.batch.origins import Origin, origins
 from sparkwave.planner.batch.parameters import infer_parameters, parameter_number
 from sparkwave.planner.batch.pg_names import system_names, system_schema
 from sparkwave.planner.batch.qualifiers import check_qualifiers
-from sparkwave.planner.batch.removals import with_removals
 from sparkwave.planner.batch.row_functions import (
     expand_around_rows,
     expand_calls,
@@ -81,6 +81,7 @@ from sparkwave.planner.bind.cte_columns import check_named_columns
 from sparkwave.planner.bind.dependent_columns import group_by_dependents
 from sparkwave.planner.bind.function_queries import is_source
 from sparkwave.planner.bind.merged_columns import columns_in, expand_natural, expand_stars
+from sparkwave.planner.bind.named_twice import check_named_once
 from sparkwave.planner.bind.nearest_floats import as_floats, long_constants, may_make_floats, with_nearest_floats
 from sparkwave.planner.bind.output_names import name_outputs
 from sparkwave.planner.bind.output_references import check_outputs_named
@@ -336,6 +337,7 @@ def prepared(tree: exp.Expr, environment: Environment, typed: Typer) -> exp.Expr
     check_named_columns(tree)
     columns_of = columns_in(environment.catalog, environment.scope)
     check_outputs_named(tree, columns_of)
+    check_named_once(tree, columns_of)
     tree = tree.copy()
     expand_row_stars(tree, columns_of)
     expand_natural(tree, columns_of)
@@ -427,7 +429,7 @@ def _with_types(tree: exp.Expr, environment: Environment, typed: Typer) -> exp.E
         with_zones(tree, _type_of(tree, typed))
     if may_make_floats(tree, read):
         with_nearest_floats(tree, _type_of(tree, typed))
-    tree = with_literals_of(with_removals(tree, typed), typed, has_checked, environment.scope.order)
+    tree = with_literals_of(with_differences(tree, typed), typed, has_checked, environment.scope.order)
     if any(has_offset(spec) for spec in tree.find_all(exp.WindowSpec)):
         tree = expand_named_windows(tree)
         type_of = _type_of(tree, typed)

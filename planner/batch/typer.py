@@ -19,6 +19,7 @@ from sparkwave.planner.batch.row_functions import expand_series
 from sparkwave.planner.batch.whole_queries import as_query
 from sparkwave.planner.bind.grouped_queries import with_grouped_queries
 from sparkwave.planner.bind.lateral_types import annotate_with_laterals
+from sparkwave.planner.bind.output_names import name_subqueries
 from sparkwave.planner.bind.sort_columns import without_positions
 from sparkwave.planner.build.time_windows import prepare_from
 from sparkwave.planner.functions.operators import METADATA
@@ -79,6 +80,7 @@ class Typer:
         try:
             query = expand_series(prepare_from(as_query(tree), copy=False))
             with_grouped_queries(query)
+            name_subqueries(query)
             if query.find(exp.Star) is not None:
                 without_positions(query)
             tables: dict[str, Columns] = {}

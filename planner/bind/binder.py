@@ -33,6 +33,7 @@ from sparkwave.planner.bind.merged_columns import (
     expand_natural,
     mark_merges,
 )
+from sparkwave.planner.bind.named_twice import check_named_once
 from sparkwave.planner.bind.output_names import name_selects, without_written_names
 from sparkwave.planner.bind.output_references import check_outputs_named
 from sparkwave.planner.bind.row_stars import expand_row_stars
@@ -198,6 +199,7 @@ def annotated(
         check_joins(query)
         check_named_columns(query)
         check_outputs_named(query, columns_of)
+        check_named_once(query, columns_of)
     expand_row_stars(query, columns_of)
     expand_natural(query, columns_of)
     if scope.planner < since.WRITTEN_NAMES:

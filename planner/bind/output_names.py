@@ -47,8 +47,8 @@ _HIDDEN = frozenset({AS_NUMERIC, TO_MODIFIER, *NEAREST.values()})
 _OPERATORS = (
     exp.Pow, exp.StartsWith, exp.JSONBDeleteAtPath, exp.RegexpLike, exp.RegexpILike, exp.JSONBContains,
     exp.JSONBContainsTopKey, exp.JSONBContainsAnyTopKeys, exp.JSONBContainsAllTopKeys, exp.ArrayContainsAll,
-    exp.ArrayOverlaps, exp.BitwiseXor, exp.JSONExtract, exp.JSONExtractScalar, exp.JSONBExtract, exp.JSONBExtractScalar,
-    exp.Sqrt, exp.Cbrt, exp.Abs,
+    exp.ArrayContainedBy, exp.ArrayOverlaps, exp.BitwiseXor, exp.JSONExtract, exp.JSONExtractScalar, exp.JSONBExtract,
+    exp.JSONBExtractScalar, exp.Sqrt, exp.Cbrt, exp.Abs,
 )  # fmt: skip
 _TRIMS = {"LEADING": "ltrim", "TRAILING": "rtrim"}
 
@@ -95,6 +95,16 @@ def name_selects(query: exp.Expr) -> None:
         select.set("expressions", [_named(item, name or _free(number, names)) for number, (item, name) in named])
 
 
+def name_subqueries(query: exp.Expr) -> None:
+    """Name the unnamed subqueries among the outputs of all SELECTs in a query, in place, by numbers."""
+    for select in list(query.find_all(exp.Select)):
+        if any(isinstance(item, exp.Subquery) for item in select.selects):
+            names: list[str | None] = [item.alias_or_name for item in select.selects]
+            items = enumerate(select.selects)
+            named = [_named(item, _free(n, names)) if isinstance(item, exp.Subquery) else item for n, item in items]
+            select.set("expressions", named)
+
+
 def _free(number: int, names: list[str | None]) -> str:
     """Return the name of an output without one, which no other output has by chance."""
     name = f"{UNNAMED}{number}"
@@ -104,7 +114,8 @@ def _free(number: int, names: list[str | None]) -> str:
 
 
 def _named(item: exp.Expr, name: str | None) -> exp.Expr:
-    return item if name is None or _is_named(item) else exp.alias_(item, name, quoted=True, copy=False)
+    # `exp.alias_` would give a subquery the name of a table, which `qualify` takes for no output.
+    return item if name is None or _is_named(item) else exp.Alias(this=item, alias=exp.to_identifier(name, quoted=True))
 
 
 def _is_named(item: exp.Expr) -> bool:

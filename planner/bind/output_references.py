@@ -44,13 +44,13 @@ def _check(column: exp.Column, columns_of: ColumnsOf, outputs: dict[int, list[st
             return
         if isinstance(around, exp.Select):
             if below.arg_key not in ("from_", "joins", "laterals", "with_"):
-                if _is_key(column, around):
+                if is_key(column, around):
                     return
                 before = below.index if below.arg_key == "expressions" else None  # an output may name those before it
                 named = name in outputs[id(around)][:before]
             else:
                 named = False
-            if _may_have(name, around, columns_of):
+            if may_have(name, around, columns_of):
                 if is_taken:
                     message = f'column reference "{name}" names an output of its query, too'
                     hint = "Write the name of its table before it."
@@ -69,7 +69,7 @@ def _own_name(item: exp.Expr) -> str | None:
     return None if isinstance(value, exp.Column) and folded(value.this) == name else name
 
 
-def _is_key(column: exp.Column, select: exp.Select) -> bool:
+def is_key(column: exp.Column, select: exp.Select) -> bool:
     """Return whether a column is alone in ORDER BY, GROUP BY or DISTINCT ON of a query."""
     key: exp.Expr = column
     while isinstance(key.parent, exp.Paren | exp.Ordered):
@@ -82,7 +82,7 @@ def _is_key(column: exp.Column, select: exp.Select) -> bool:
     return isinstance(clause, exp.Order | exp.Group | exp.Distinct) and clause.parent is select
 
 
-def _may_have(name: str, select: exp.Select, columns_of: ColumnsOf) -> bool:
+def may_have(name: str, select: exp.Select, columns_of: ColumnsOf) -> bool:
     """Return whether the FROM of a query may have a column or table of a name."""
     from_ = select.args.get("from_")
     if from_ is None:

@@ -301,6 +301,7 @@ FUNCTIONS: dict[str, Function] = {
     "make_timestamp": F(TIMESTAMP),
     "make_timestamptz": F(TIMESTAMPTZ),
     "make_interval": F(INTERVAL),
+    "between_moments": F(INTERVAL),
     "overlaps": F(BOOLEAN),
     "isfinite": F(BOOLEAN),
     "to_char": F(VARCHAR, reads_types=True),
