@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-PLANNER = 17  # that of new definitions
+PLANNER = 18  # that of new definitions
 
 ESCAPED_NAMES = 3  # columns of any name; before, a few names were refused
 EXACT_AVERAGES = 4  # avg() of integers and numerics is a numeric; before, it was of double precision
@@ -33,6 +33,7 @@ FINAL_JOINS = 16  # EMIT ON WINDOW CLOSE waits for both sides of a join; before,
 TEMPORAL_VIEWS = 16  # a temporal join with a view that stores nothing is refused; before, it was any other join
 NUMERIC_LOGARITHMS = 17  # log(2, 8), of integers, is a numeric; before, of double precision
 TYPED_SERIES = 17  # a series of numbers has a type within an expression; before, none, or that of its first number
+ZONE_ABBREVIATIONS = 18  # AT TIME ZONE 'PST' is PostgreSQL's; before, a zone with summer time, and BST Bangladesh
 WIDE_BITS = 14  # the same as WIDE_LITERALS for & | #
 
 _VERSION: ContextVar[int] = ContextVar("planner", default=PLANNER)

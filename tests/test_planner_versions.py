@@ -163,6 +163,12 @@ def test_dates_at_time_zones_keep_their_types(nexmark: Catalog) -> None:
     assert types == ["timestamp with time zone", "timestamp without time zone"]
 
 
+def test_abbreviations_of_zones_stay_what_they_were(nexmark: Catalog) -> None:
+    query = "SELECT id, date_time AT TIME ZONE 'PST' AS d FROM auction"
+    before, now = (str(made_by(planner, query, nexmark).root.items[1].expression) for planner in (17, PLANNER))
+    assert "'PST'" in before and "-480 minutes" in now
+
+
 def test_series_of_dates_and_joined_arrays_keep_their_types(nexmark: Catalog) -> None:
     query = "SELECT generate_series(date '2026-01-01', date '2026-01-02', interval '12 hours') AS x"
     types = [str(made_by(version, query, nexmark).columns[0].type) for version in (14, PLANNER)]

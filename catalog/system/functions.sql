@@ -287,6 +287,17 @@ CREATE OR REPLACE MACRO pgf._size_pretty(n) AS
          ELSE (n // 562949953421312 + 1) // 2 || ' PB' END;
 CREATE OR REPLACE MACRO pgf.pg_size_pretty(n) AS
     if(n < 0, '-', '') || pgf._size_pretty(abs(n::HUGEINT));
+CREATE OR REPLACE MACRO pgf._bytes_of(unit) AS
+    MAP {'': 1, 'bytes': 1, 'kb': 1024, 'mb': 1048576, 'gb': 1073741824, 'tb': 1099511627776,
+         'pb': 1125899906842624}[lower(unit)];
+CREATE OR REPLACE MACRO pgf._size_bytes(s, number, unit) AS
+    CASE WHEN s IS NULL THEN NULL
+         WHEN try_cast(number AS DOUBLE) IS NULL THEN pg.raise('22023', 'invalid size: "' || s || '"')::BIGINT
+         WHEN pgf._bytes_of(unit) IS NULL THEN pg.raise_with('22023', 'invalid size: "' || s || '"',
+              'Invalid size unit: "' || unit || '".', 'Valid units are "bytes", "kB", "MB", "GB", "TB", and "PB".')::BIGINT
+         ELSE (number::DECIMAL(38,9) * pgf._bytes_of(unit))::BIGINT END;
+CREATE OR REPLACE MACRO pgf.pg_size_bytes(s) AS pgf._size_bytes(s,
+    regexp_extract(s, '^\s*([+-]?\d*\.?\d*([eE][+-]?\d+)?)', 1), trim(regexp_replace(s, '^\s*[+-]?\d*\.?\d*([eE][+-]?\d+)?', '')));
 CREATE OR REPLACE MACRO pgf.pg_relation_filenode(o) AS o;
 CREATE OR REPLACE MACRO pgf.pg_tablespace_location(o) AS '';
 

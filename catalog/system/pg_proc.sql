@@ -419,6 +419,7 @@ FROM (VALUES
     (3842, 'pg_relation_is_updatable', 'f', 's', true, false, false, 'int4', 'regclass bool'),
     (2325, 'pg_relation_size', 'f', 'v', true, false, false, 'int8', 'regclass'),
     (2332, 'pg_relation_size', 'f', 'v', true, false, false, 'int8', 'regclass text'),
+    (3334, 'pg_size_bytes', 'f', 'i', true, false, false, 'int8', 'text'),
     (2288, 'pg_size_pretty', 'f', 'i', true, false, false, 'text', 'int8'),
     (3166, 'pg_size_pretty', 'f', 'i', true, false, false, 'text', 'numeric'),
     (2878, 'pg_stat_get_live_tuples', 'f', 's', true, false, false, 'int8', 'oid'),

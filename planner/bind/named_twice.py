@@ -34,6 +34,8 @@ def _twice_in_from(select: exp.Select, columns_of: ColumnsOf) -> dict[str, set[s
     """Return the names that each source of a FROM has twice."""
     found: dict[str, set[str]] = {}
     for source in from_items(select):
+        if not isinstance(source, exp.Expr):  # ROWS FROM
+            continue
         alias = source.args.get("alias")
         given = list(map(folded, alias.columns)) if isinstance(alias, exp.TableAlias) else []
         if given or isinstance(source, exp.Subquery) or (isinstance(source, exp.Table) and is_cte(source)):

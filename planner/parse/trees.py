@@ -24,6 +24,7 @@ from sparkwave.planner.parse.change_log import hide_times, query_of_changes
 from sparkwave.planner.parse.constant_runs import constants_at, runs
 from sparkwave.planner.parse.distinct_order import with_orders
 from sparkwave.planner.parse.grouped_rows import with_grouped_rows
+from sparkwave.planner.parse.hypothetical import with_hypothetical_rows, without_distinct
 from sparkwave.planner.parse.identifiers import folded
 from sparkwave.planner.parse.limits import check_size
 from sparkwave.planner.parse.literals import with_literals
@@ -292,6 +293,9 @@ def parse_tree(sql: str, offset: int = 0, order: str | None = None, is_definitio
         with_grouped_rows(tree)
     if "DISTINCT" in words:
         with_orders(tree)
+        without_distinct(tree)
+    if "WITHIN" in words:
+        with_hypothetical_rows(tree)
     if "*" in sql:
         _check_stars(tree, sql)
     if "FLOAT" in words:

@@ -298,7 +298,8 @@ def _built(streaming: Streaming, catalog: Catalog, scope: Scope, escapes: bool) 
         annotate_again(bound)
     if scope.planner >= since.TIMES_OF_SERIES and with_series_of_times(bound.tree, type_of_part):
         annotate_again(bound)
-    if scope.planner >= since.ZONES_OF_DATES and with_zones(bound.tree, type_of_part):
+    has_abbreviations = scope.planner >= since.ZONE_ABBREVIATIONS
+    if scope.planner >= since.ZONES_OF_DATES and with_zones(bound.tree, type_of_part, has_abbreviations):
         annotate_again(bound)
     has_spreads = with_numeric_spreads(bound.tree, type_of_part)
     if compare_by_keys(bound.tree, list) or has_spreads:

@@ -61,7 +61,7 @@ def schemas(text: str) -> str:
 
 
 # Plain hours count east of Greenwich; as in POSIX, hours after a name or with minutes count west.
-_HOURS = re.compile(r"[+-]?\d{1,2}(?:\.0*)?")
+_HOURS = re.compile(r"[+-]?\d{1,2}(?:\.\d*)?")
 _POSIX = re.compile(r"(?:[A-Za-z]{3,}|<[^<>]+>)?([+-]?\d{1,2})(?::?(\d\d))?")
 
 
@@ -74,13 +74,13 @@ def time_zone(text: str) -> str:
         return name
     posix = _POSIX.fullmatch(text)
     if _HOURS.fullmatch(text):
-        west = -int(float(text))
+        west, is_whole = -int(float(text)), float(text).is_integer()
     elif posix is not None:
-        if int(posix[2] or 0):
-            raise ValueError("a time zone of whole hours, or a name expected")
-        west = int(posix[1])
+        west, is_whole = int(posix[1]), not int(posix[2] or 0)
     else:
         raise ValueError("Not a valid timezone")
+    if not is_whole:
+        raise ValueError("a time zone of whole hours, or a name expected")
     if not -14 <= west <= 12:
         raise ValueError("an offset of up to 14 hours east or 12 hours west expected")
     return f"Etc/GMT{west:+d}" if west else "UTC"
