@@ -34,11 +34,12 @@ def _twice_in_from(select: exp.Select, columns_of: ColumnsOf) -> dict[str, set[s
     """Return the names that each source of a FROM has twice."""
     found: dict[str, set[str]] = {}
     for source in from_items(select):
-        if not isinstance(source, exp.Expr):  # ROWS FROM
-            continue
         alias = source.args.get("alias")
         given = list(map(folded, alias.columns)) if isinstance(alias, exp.TableAlias) else []
-        if given or isinstance(source, exp.Subquery) or (isinstance(source, exp.Table) and is_cte(source)):
+        is_query = isinstance(source, exp.Subquery)
+        if isinstance(source, exp.Table) and isinstance(source.this, exp.Identifier):
+            is_query = is_cte(source)
+        if given or is_query:
             columns = columns_of_item(source, columns_of)
             names = [column.name for column in columns] if columns is not None else given
             found[source.alias_or_name] = {name for name in names if names.count(name) > 1}
