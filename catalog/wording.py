@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 
 from sparkwave.catalog import errors
+from sparkwave.catalog.array_literals import fault_of_array
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.moment_casts import BEFORE_HINT, MARK
 from sparkwave.catalog.types import DEFAULT_NUMERIC, QUOTIENT_NUMERIC
@@ -36,8 +37,13 @@ def _type_name(name: str) -> str:
     return name.lower() if name.isupper() else name
 
 
+_ARRAY = re.compile(r'malformed array literal: "(?P<text>.*)"', re.DOTALL)
+
+
 def _raised(message: str, detail: str = "", hint: str = "", *, sqlstate: str) -> Error:
     """The error of `pg.raise` and `pg.raise_with`."""
+    if (array := _ARRAY.fullmatch(message)) is not None:
+        detail = fault_of_array(array["text"]) or ""
     return Error(message, sqlstate, detail=detail or None, hint=hint or None)
 
 
@@ -93,8 +99,8 @@ def _says(template: str, sqlstate: str) -> Callable[[re.Match[str]], Error]:
 
 def _malformed(found: re.Match[str]) -> Error:
     """The error of a text that is no array."""
-    detail = errors.NO_ARRAY if found["text"].lstrip()[:1] not in ("{", "[") else None
-    return Error(f'malformed array literal: "{found["text"]}"', errors.INVALID_TEXT_REPRESENTATION, detail=detail)
+    message = f'malformed array literal: "{found["text"]}"'
+    return Error(message, errors.INVALID_TEXT_REPRESENTATION, detail=fault_of_array(found["text"]))
 
 
 # RE2's messages about a wrong pattern.

@@ -90,7 +90,7 @@ CREATE OR REPLACE MACRO pg._gcd_of_units(x, y) AS
     gcd(replace(x::DECIMAL(38,19)::VARCHAR, '.', '')::HUGEINT, replace(y::DECIMAL(38,19)::VARCHAR, '.', '')::HUGEINT);
 CREATE OR REPLACE MACRO pg.gcd_of_numerics(x, y) AS
     pg._gcd_of_units(x, y)::DECIMAL(38,0) * '0.0000000000000000001'::DECIMAL(19,19);
-CREATE OR REPLACE MACRO pg.lcm_of_numerics(x, y) AS if(x = 0 OR y = 0, 0::DECIMAL(38,19), abs(y)::DECIMAL(38,19)
+CREATE OR REPLACE MACRO pg.lcm_of_numerics(x, y) AS if(x * 0 = y OR x = y * 0, 0::DECIMAL(38,19), abs(y)::DECIMAL(38,19)
     * (replace(abs(x)::DECIMAL(38,19)::VARCHAR, '.', '')::HUGEINT // pg._gcd_of_units(x, y))::DECIMAL(19,0));
 CREATE OR REPLACE MACRO pg.gcd(x INTEGER, y INTEGER) AS gcd(x, y)::INTEGER, (x BIGINT, y BIGINT) AS gcd(x, y)::BIGINT,
     (x DECIMAL(38,19), y DECIMAL(38,19)) AS pg.gcd_of_numerics(x, y);

@@ -17,12 +17,12 @@ from decimal import Decimal, InvalidOperation
 from functools import partial
 from typing import Any
 
+from sparkwave.catalog.array_literals import fault_of_array
 from sparkwave.catalog.errors import (
     CANNOT_COERCE,
     INVALID_DATETIME_FORMAT,
     INVALID_PARAMETER_VALUE,
     INVALID_TEXT_REPRESENTATION,
-    NO_ARRAY,
     NUMERIC_VALUE_OUT_OF_RANGE,
     PROGRAM_LIMIT_EXCEEDED,
     Error,
@@ -387,5 +387,4 @@ class _ArrayText:
 
     def _malformed(self, detail: str | None = None) -> Error:
         message = f'malformed array literal: "{self.text}"'
-        is_none = detail is None and self.text.lstrip()[:1] not in ("{", "[")
-        return Error(message, INVALID_TEXT_REPRESENTATION, detail=NO_ARRAY if is_none else detail)
+        return Error(message, INVALID_TEXT_REPRESENTATION, detail=detail or fault_of_array(self.text))

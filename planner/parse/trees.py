@@ -37,6 +37,7 @@ from sparkwave.planner.parse.row_comparisons import with_row_comparisons
 from sparkwave.planner.parse.row_values import with_rows
 from sparkwave.planner.parse.set_returning import with_unnests
 from sparkwave.planner.parse.strict import StrictTokenizer
+from sparkwave.planner.parse.text_arguments import with_text_arguments
 from sparkwave.planner.parse.time_types import TimeParser, with_modified, without_modifier
 from sparkwave.planner.parse.tokens import check_escapes, syntax_error, tokenize
 from sparkwave.planner.parse.type_text import user_type, user_type_name
@@ -277,6 +278,7 @@ def parse_tree(sql: str, offset: int = 0, order: str | None = None, is_definitio
         if order is not None and "\\" in sql:
             check_escapes(padded)
         tree = with_row_comparisons(with_rows(_with_parameters(tree, sql)))
+        with_text_arguments(tree)
         tree = with_unnests(with_records(with_literals(tree, order, is_definition)))
         if "=>" in sql or ":=" in sql:
             tree = with_places(tree)

@@ -106,3 +106,18 @@ SELECT k % 2, rank(2) WITHIN GROUP (ORDER BY x) FILTER (WHERE b) FROM ranked GRO
 SELECT percent_rank(3) WITHIN GROUP (ORDER BY x), cume_dist(3) WITHIN GROUP (ORDER BY x) FROM ranked WHERE false;
 SELECT bool_and(DISTINCT b), bool_or(DISTINCT b), every(DISTINCT b) FILTER (WHERE k < 2) FROM ranked;
 SELECT pg_size_bytes('1 GB'), pg_size_bytes('10kB'), pg_size_bytes('-1.5 MB'), pg_size_bytes('100'), pg_size_bytes(' 5 bytes '), pg_size_bytes(NULL);
+SELECT justify_days('1 mon 45 days 30:00:00'), justify_hours('30:00:00'), justify_interval('45 days'), justify_days(NULL), min_scale('2.50'), trim_scale('2.50');
+SELECT make_date('2020', '2', '29'), make_time('1', '2', '3.5'), make_timestamp('2020', '1', '2', '3', '4', '5.5'), make_timestamptz('2020', '1', '2', '3', '4', '5.5', 'UTC');
+SELECT substr('abc', '2'), substr('abcd', '2', '2'), round('2.567', '2'), trunc('2.567', '1'), overlay('abc', 'x', '2'), overlay('abcd', 'x', '2', '2');
+SELECT make_date('x', '1', '1');
+SELECT substr('abc', 'x');
+SELECT lcm(NULL, 0::numeric), lcm(0::numeric, 5), lcm(4.5, 3);
+SELECT '{1,2'::int[];
+SELECT '{{1},{2,3}}'::int[];
+SELECT '{1,2}}'::int[];
+SELECT '{"a}'::text[];
+SELECT '{"a"b}'::text[];
+SELECT '{a,}'::text[];
+SELECT '{a,{b}}'::text[];
+SELECT '{a b, c\'::text[];
+SELECT '[0:1]=a'::text[];
