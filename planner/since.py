@@ -34,6 +34,7 @@ TEMPORAL_VIEWS = 16  # a temporal join with a view that stores nothing is refuse
 NUMERIC_LOGARITHMS = 17  # log(2, 8), of integers, is a numeric; before, of double precision
 TYPED_SERIES = 17  # a series of numbers has a type within an expression; before, none, or that of its first number
 ZONE_ABBREVIATIONS = 18  # AT TIME ZONE 'PST' is PostgreSQL's; before, a zone with summer time, and BST Bangladesh
+OWN_AGGREGATES = 18  # an aggregate of a query around a subquery is refused; before, it was the subquery's
 WIDE_BITS = 14  # the same as WIDE_LITERALS for & | #
 
 _VERSION: ContextVar[int] = ContextVar("planner", default=PLANNER)

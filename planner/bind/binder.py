@@ -47,7 +47,7 @@ from sparkwave.planner.bind.user_types import with_user_types
 from sparkwave.planner.bind.views import keep_arguments, reference
 from sparkwave.planner.build.handled import check_handled
 from sparkwave.planner.build.time_windows import is_temporal, prepare_from
-from sparkwave.planner.functions.aggregates import OF_FLOATS, SPREADS
+from sparkwave.planner.functions.aggregates import OF_FLOATS, SPREADS, is_aggregate
 from sparkwave.planner.functions.deep_casts import array_casts, deepen
 from sparkwave.planner.functions.flat_unnest import flat_arrays, flatten, without_flat_unnests
 from sparkwave.planner.functions.json_checks import check_json
@@ -318,6 +318,21 @@ def check_streamed(bound: BoundQuery) -> None:
             if column.name == RW_TIMESTAMP and isinstance(source, exp.Table) and source.name in bound.tables:
                 message = f"selecting `{RW_TIMESTAMP}` in a streaming query is not allowed"
                 raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=position_of(column))
+
+
+def check_own_aggregates(bound: BoundQuery) -> None:
+    """Raise Error 0A000 for an aggregate in a subquery over columns of queries around alone, which is theirs."""
+    for select in bound.tree.find_all(exp.Select):
+        if select.parent is None:
+            continue
+        own = {source.alias_or_name for source in (*from_items(select), *(select.args.get("laterals") or ()))}
+        for node in select.walk():
+            if not is_aggregate(node) or node.find_ancestor(exp.Select) is not select:
+                continue
+            tables = {column.table for column in node.find_all(exp.Column)}
+            if tables and "" not in tables and not tables & own and node.find(exp.Select) is None:
+                message = "an aggregate of the query around in a subquery is not supported in a materialized view"
+                raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=position_of(node))
 
 
 def annotate_again(bound: BoundQuery) -> None:

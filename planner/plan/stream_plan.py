@@ -18,7 +18,15 @@ from sparkwave.catalog.types import Type
 from sparkwave.planner import since
 from sparkwave.planner.backfill.backfill_order import backfill_order
 from sparkwave.planner.backfill.strategy import DEFAULTS, BackfillSettings, choose
-from sparkwave.planner.bind.binder import Scope, annotate_again, bind, check_functions, check_streamed, scope_of
+from sparkwave.planner.bind.binder import (
+    Scope,
+    annotate_again,
+    bind,
+    check_functions,
+    check_own_aggregates,
+    check_streamed,
+    scope_of,
+)
 from sparkwave.planner.bind.comparison_keys import compare_by_keys
 from sparkwave.planner.bind.escapes import escape_outputs, escape_query, unescape_outputs
 from sparkwave.planner.bind.nearest_floats import as_floats, long_constants, with_nearest_floats
@@ -288,6 +296,8 @@ def _built(streaming: Streaming, catalog: Catalog, scope: Scope, escapes: bool) 
     """Return the plan of a query with the wanted outputs."""
     bound = bind(streaming.query, catalog, scope)
     check_streamed(bound)
+    if scope.planner >= since.OWN_AGGREGATES:
+        check_own_aggregates(bound)
     type_literals(bound, scope.planner >= since.TYPED_OUTPUTS, None if scope.is_stored else scope.order)
     kinds = (*ARITHMETIC, *BITWISE) if scope.planner >= since.WIDE_BITS else ARITHMETIC
     if scope.planner >= since.WIDE_LITERALS and widen(beside_constants(bound.tree, kinds)):
