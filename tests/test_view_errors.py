@@ -198,7 +198,6 @@ UNBOUND = {
     "max(abs(VARIADIC ar)) OVER (ORDER BY id)": _NO_LIST,
 }  # fmt: skip
 UNBOUND_AGGREGATES = {
-    "rank(3) WITHIN GROUP (ORDER BY id)": ("0A000", "WITHIN GROUP of rank is not supported in a materialized view"),
     "max(abs(VARIADIC ar))": _NO_LIST,
     "string_agg(s, ',' ORDER BY abs(VARIADIC ar))": _NO_LIST,
     "mode() WITHIN GROUP (ORDER BY 'a')": (

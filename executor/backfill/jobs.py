@@ -236,11 +236,18 @@ class Jobs:
             job.controls_changed()
 
     def create(
-        self, relation: Relation, plan: StreamPlan, job: Job, catalog: Catalog, began: float | None = None
+        self,
+        relation: Relation,
+        plan: StreamPlan,
+        job: Job,
+        catalog: Catalog,
+        check: Callable[[], None] = lambda: None,
+        began: float | None = None,
     ) -> BackfillJob:
         """Create a relation at once, or reserve its name and start its job once the job has a permit.
 
-        Neither `relation` nor `job` has an id yet. `began` is when the statement began (monotonic), by default now.
+        Neither `relation` nor `job` has an id yet. `check` raises if DuckDB cannot run the plan: the rows of a relation
+        that is created at once show that it can. `began` is when the statement began (monotonic), by default now.
         Raises Error 42710 for a taken name, PlanOutdated when an input of the plan differs from `catalog` by now, 55006
         when the view to be replaced is being replaced already, 0A000 for rows that would feed themselves.
         """
@@ -249,6 +256,7 @@ class Jobs:
         created = self._create_in_process(work, catalog)
         if created is not None:
             return created
+        check()
         permit = _Permit()
         try:
             start = self._start_at_once(work, permit)

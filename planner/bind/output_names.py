@@ -96,13 +96,17 @@ def name_selects(query: exp.Expr) -> None:
 
 
 def name_subqueries(query: exp.Expr) -> None:
-    """Name the unnamed subqueries among the outputs of all SELECTs in a query, in place, by numbers."""
+    """Name the unnamed subqueries among the outputs of all sorted SELECTs in a query, in place, by numbers."""
     for select in list(query.find_all(exp.Select)):
-        if any(isinstance(item, exp.Subquery) for item in select.selects):
-            names: list[str | None] = [item.alias_or_name for item in select.selects]
-            items = enumerate(select.selects)
-            named = [_named(item, _free(n, names)) if isinstance(item, exp.Subquery) else item for n, item in items]
-            select.set("expressions", named)
+        if select.args.get("order") is None:
+            continue
+        names: list[str | None] = [item.alias_or_name for item in select.selects]
+        for number, item in enumerate(select.selects):
+            if isinstance(item, exp.Subquery) and not _is_named(item):
+                # `exp.alias_` would give it the name of a table, which `qualify` takes for no output.
+                alias = exp.Alias(alias=exp.to_identifier(_free(number, names), quoted=True))
+                item.replace(alias)
+                alias.set("this", item)
 
 
 def _free(number: int, names: list[str | None]) -> str:
@@ -114,8 +118,7 @@ def _free(number: int, names: list[str | None]) -> str:
 
 
 def _named(item: exp.Expr, name: str | None) -> exp.Expr:
-    # `exp.alias_` would give a subquery the name of a table, which `qualify` takes for no output.
-    return item if name is None or _is_named(item) else exp.Alias(this=item, alias=exp.to_identifier(name, quoted=True))
+    return item if name is None or _is_named(item) else exp.alias_(item, name, quoted=True, copy=False)
 
 
 def _is_named(item: exp.Expr) -> bool:

@@ -21,7 +21,6 @@ from sparkwave.planner.parse.statement import column_list, parse_statement
 from sparkwave.planner.plan.stream_plan import StreamPlan, plan_view
 from sparkwave.planner.plan.streaming_query import KINDS, Streaming, streaming_of
 from sparkwave.planner.statements import AlterQuery, CreateIndex, CreateMaterializedView, CreateStreaming
-from sparkwave.server.reads import execution
 from sparkwave.server.session.session import Session
 from sparkwave.server.statements.streaming_settings import new_settings
 
@@ -48,7 +47,10 @@ def placed_index(session: Session, statement: CreateIndex) -> CreateIndex:
 
 
 def planned_job(session: Session, statement: CreateStreaming, replaces: Relation | None = None) -> PlannedJob:
-    """Plan what a statement asks for. Nothing is stored or provisioned. Raises the errors of such a statement."""
+    """Plan what a statement asks for. Nothing is stored or provisioned.
+
+    Raises the errors of such a statement, but those that `server.reads.execution.check_plan` finds.
+    """
     began, environment = time.monotonic(), session.environment
     catalog, scope = environment.catalog, environment.scope
     streaming = streaming_of(statement, catalog, scope)
@@ -63,7 +65,6 @@ def planned_job(session: Session, statement: CreateStreaming, replaces: Relation
     for column in plan.columns if isinstance(statement, CreateMaterializedView) else ():
         if not column.is_hidden:
             check_column_name(column.name)
-    execution.check_plan(session, plan)
     is_serverless, group = _resource_type(session, options)
     if replaces is not None:
         running = catalog.job_by_id.get(replaces.id)

@@ -24,6 +24,7 @@ from sparkwave.planner.explain.quote import Offer, Quoted, as_json, as_text, mon
 from sparkwave.planner.plan.streaming_query import KINDS
 from sparkwave.planner.statements import AlterQuery, CreateIndex, CreateSink, CreateStreaming, Explain, Option
 from sparkwave.server.reads import queries
+from sparkwave.server.reads.execution import check_plan
 from sparkwave.server.reads.result_columns import rows_result
 from sparkwave.server.session.session import Session
 from sparkwave.server.session.variables import PRICE, SYSTEM
@@ -59,7 +60,9 @@ def explain(session: Session, statement: Explain) -> Result:
         target = placed_index(session, target)
     elif isinstance(target, CreateSink):
         target = replace(target, options=with_connection(session, target.options)[0])
-    quoted = quote_of(session, target, planned_job(session, target, replaces), replaces)
+    planned = planned_job(session, target, replaces)
+    check_plan(session, planned.plan)
+    quoted = quote_of(session, target, planned, replaces)
     lines = as_json(quoted) if statement.options.format == "json" else as_text(quoted)
     return rows_result("EXPLAIN", ("QUERY PLAN",), [(line,) for line in lines], (VARCHAR,))
 

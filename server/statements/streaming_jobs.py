@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Iterable
 from contextlib import closing, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from sparkwave.catalog import errors
@@ -32,6 +33,7 @@ from sparkwave.planner.plan.stream_plan import StreamPlan
 from sparkwave.planner.plan.streaming_query import KINDS
 from sparkwave.planner.since import PLANNER
 from sparkwave.planner.statements import CreateIndex, CreateSink, CreateStreaming
+from sparkwave.server.reads.execution import check_plan
 from sparkwave.server.session.session import Session
 from sparkwave.server.statements.named_connections import with_connection
 from sparkwave.server.statements.new_relations import existing_notice, refuse_refreshed, refuse_temporary, target_schema
@@ -118,7 +120,8 @@ def _run_job(session: Session, statement: CreateStreaming, what: str, replaces: 
         specific_group=planned.specific_group,
     )
     before = session.context.store.snapshot
-    backfill = session.context.jobs.create(relation, plan, job, catalog, planned.began)
+    check = partial(check_plan, session, plan)
+    backfill = session.context.jobs.create(relation, plan, job, catalog, check, planned.began)
     told = [Notice(text) for text in notices(streaming.query, plan, kind)]
     if isinstance(statement, CreateIndex) and statement.is_unique:
         told.append(unenforced_warning(["UNIQUE"]))
