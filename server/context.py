@@ -373,4 +373,5 @@ def _warm_up(groups: Groups, lake: Lake) -> None:
         if error.sqlstate != errors.QUERY_CANCELED:
             logger.warning("Spark is not ready: %s", error.message)
     except Exception:
-        logger.warning("Spark is not ready yet; the first backfill tries again", exc_info=True)
+        if not groups.is_closing:
+            logger.warning("Spark is not ready yet; the first backfill tries again", exc_info=True)

@@ -424,6 +424,11 @@ class Groups:
         """Return the process trees of all groups with processes."""
         return [tree for group in list(self._groups.values()) if (tree := group.endpoint.tree) is not None]
 
+    @property
+    def is_closing(self) -> bool:
+        """Whether the groups end because the server stops."""
+        return self._closing.is_set()
+
     def close(self) -> None:
         """End all groups; later requests for a group are cancelled."""
         with self._lock:
