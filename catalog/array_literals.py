@@ -9,7 +9,7 @@ from sparkwave.catalog.errors import NO_ARRAY
 _BLANKS = " \t\n\r\v\f"
 _ENDED = ("element", "quoted", "level ended")
 _BEFORE_ELEMENT = ("level", "delimited")
-_UNEQUAL = "Multidimensional arrays must have sub-arrays with matching dimensions."
+UNEQUAL = "Multidimensional arrays must have sub-arrays with matching dimensions."
 
 
 def fault_of_array(text: str) -> str | None:
@@ -46,7 +46,7 @@ def fault_of_array(text: str) -> str | None:
                 return 'Unexpected "}" character.'
             state, depth = "level ended", depth - 1
             if before.setdefault(depth, counts.get(depth, 0)) != counts.pop(depth, 0):
-                return _UNEQUAL
+                return UNEQUAL
             if not depth:
                 return "Junk after closing right brace." if text[at + 1 :].strip(_BLANKS) else None
         elif character == ",":

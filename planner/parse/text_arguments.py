@@ -18,12 +18,16 @@ _TYPES: dict[tuple[str, int], tuple[str, ...]] = {
 
 def with_text_arguments(tree: exp.Expr) -> None:
     """Cast such texts, in place."""
-    for call in tree.find_all(exp.Anonymous):
-        types = _TYPES.get((call.name.lower(), len(call.expressions)))
-        for argument, type_ in zip(call.expressions, types, strict=True) if types else ():
-            if type_ and (argument.is_string or isinstance(argument, exp.Null)):
-                argument.replace(exp.cast(argument.copy(), type_, dialect="postgres"))
-    for overlay in tree.find_all(exp.Overlay):
-        for place in ("from_", "for_"):
-            if (argument := overlay.args.get(place)) is not None and argument.is_string:
-                argument.replace(exp.cast(argument.copy(), "int"))
+    for call in tree.find_all(exp.Anonymous, exp.Overlay):
+        for argument, type_ in _typed_arguments(call):
+            argument.replace(exp.cast(argument.copy(), type_, dialect="postgres"))
+
+
+def _typed_arguments(call: exp.Expr) -> list[tuple[exp.Expr, str]]:
+    """Return the arguments without a type that take one, with the type."""
+    if isinstance(call, exp.Overlay):
+        places = map(call.args.get, ("from_", "for_"))
+        return [(argument, "int") for argument in places if argument is not None and argument.is_string]
+    types = _TYPES.get((call.name.lower(), len(call.expressions)), ())
+    arguments = zip(call.expressions, types, strict=False)  # no types for other functions
+    return [(each, type_) for each, type_ in arguments if type_ and (each.is_string or isinstance(each, exp.Null))]

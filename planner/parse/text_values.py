@@ -17,7 +17,7 @@ from decimal import Decimal, InvalidOperation
 from functools import partial
 from typing import Any
 
-from sparkwave.catalog.array_literals import fault_of_array
+from sparkwave.catalog.array_literals import UNEQUAL, fault_of_array
 from sparkwave.catalog.errors import (
     CANNOT_COERCE,
     INVALID_DATETIME_FORMAT,
@@ -345,7 +345,7 @@ class _ArrayText:
             return [len(values)]
         inner = [self._lengths(value) if isinstance(value, list) else [] for value in values]
         if any(each != inner[0] for each in inner):
-            raise self._malformed("Multidimensional arrays must have sub-arrays with matching dimensions.")
+            raise self._malformed(UNEQUAL)
         return [len(values), *inner[0]]
 
     def _braces(self, depth: int = 1) -> list[object]:
