@@ -23,8 +23,9 @@ from sparkwave.executor.epochs.advance import View, set_times
 from sparkwave.executor.epochs.delta_programs import Added, whole
 from sparkwave.executor.epochs.plans import Plans
 from sparkwave.executor.epochs.versions import rows_at
+from sparkwave.planner.plan.inexact_fields import inexact_fields
 
-# Sums of floating-point numbers depend on the order of the rows, so they may differ by this relative amount.
+# Sums of floating-point numbers, and what is computed from such sums, may differ by this relative amount.
 _CLOSE = 1e-9
 # The most rows of a difference that are kept.
 _EXAMPLES = 10
@@ -142,23 +143,23 @@ def compare(cursor: Cursor, view: View, snapshot: int, compute: Compute) -> Comp
 
     Rows are compared one by one only where the checksums differ.
     """
-    floats = {c.lake_name for c in view.relation.stored if c.type.is_float}
-    floats |= {f.name for s in view.plan.states for f in s.node.fields if f.type.is_float}
+    inexact = inexact_fields(view.plan.nodes)
     found, own = [], Checksum()
     for item in whole(view.plan):
         types, stored = view.plan.types_in(item.state), at_version(view.table_of(item.state).sql, snapshot)
         rows, checksum = compute(item), checksum_of(cursor, stored, types)
         if checksum != checksum_of(cursor, rows, types):
-            difference = _difference(cursor, item.state, stored, rows, item.columns, floats)
+            near = {name for name, type_ in types.items() if type_.is_float or (type_.is_numeric and name in inexact)}
+            difference = _difference(cursor, item.state, stored, rows, item.columns, near)
             found += [difference] if difference.unexpected.count or difference.missing.count else []
         own = checksum if item.state is None else own
     return Comparison(own, tuple(found))
 
 
 def _difference(
-    cursor: Cursor, state: str | None, stored: str, computed: str, columns: Sequence[str], floats: set[str]
+    cursor: Cursor, state: str | None, stored: str, computed: str, columns: Sequence[str], near: set[str]
 ) -> Difference:
-    """Return how two relations differ in these columns."""
+    """Return how two relations differ in these columns; in those of `near` by more than `_CLOSE`."""
     listed = ", ".join(map(quote, columns))
     # Computed once: another computation may add floating-point numbers in another order.
     cursor.execute(f"CREATE OR REPLACE TEMPORARY TABLE computed_rows AS SELECT {listed} FROM {computed}")
@@ -168,11 +169,10 @@ def _difference(
             f"CREATE OR REPLACE TEMPORARY TABLE {side} AS "
             f"SELECT {listed} FROM {rows} EXCEPT ALL SELECT {listed} FROM {others}"
         )
-    same = " AND ".join(_is_close(column) if column in floats else _is_same(column) for column in columns)
-    has_floats = not floats.isdisjoint(columns)
+    same = " AND ".join(_is_close(column) if column in near else _is_same(column) for column in columns)
 
     def side_of(side: str, other: str) -> Side:
-        where = f"WHERE NOT EXISTS (SELECT 1 FROM {other} b WHERE {same})" if has_floats else ""
+        where = f"WHERE NOT EXISTS (SELECT 1 FROM {other} b WHERE {same})" if near else ""
         query = f"SELECT to_json(a)::VARCHAR AS example, count(*) OVER () FROM {side} a {where} LIMIT {_EXAMPLES}"
         found = cursor.execute(query).fetchall()
         return Side(found[0][1] if found else 0, tuple(example for example, _ in found))
@@ -185,5 +185,5 @@ def _is_same(column: str) -> str:
 
 
 def _is_close(column: str) -> str:
-    a, b = f"a.{quote(column)}", f"b.{quote(column)}"
+    a, b = (f"{side}.{quote(column)}::DOUBLE" for side in "ab")
     return f"({_is_same(column)} OR abs({a} - {b}) <= {_CLOSE} * greatest(abs({a}), abs({b}), 1))"
