@@ -18,6 +18,7 @@ from sparkwave.planner.bind.scopes import Scope, find
 from sparkwave.planner.functions.typed import data_type
 from sparkwave.planner.parse.constraints import named_checks
 from sparkwave.planner.parse.generated import expression_of, renamed
+from sparkwave.planner.parse.shown_text import shown_text
 from sparkwave.planner.parse.text_values import decode_text
 from sparkwave.planner.parse.trees import column_type, parse_tree, position_of
 from sparkwave.planner.parse.type_text import user_type_name
@@ -242,7 +243,7 @@ def _settled(text: str, catalog: Catalog, scope: Scope) -> str:
             schema = exp.to_identifier(made.schema, quoted=quote_if_needed(made.schema) != made.schema)
             kind.set("kind", exp.Dot(this=schema, expression=written.copy()))
             is_changed = True
-    return tree.sql(dialect="postgres", normalize_functions="lower") if is_changed else text
+    return shown_text(tree) if is_changed else text
 
 
 def check_label(text: str, type_: Type, position: int | None = None) -> None:

@@ -13,6 +13,7 @@ from sparkwave.catalog.relation_details import Sequence
 from sparkwave.catalog.types import parse_type
 from sparkwave.planner.bind.binder import Scope, resolve
 from sparkwave.planner.parse.generated import expression_of
+from sparkwave.planner.parse.shown_text import shown_text
 from sparkwave.planner.parse.tokens import TokenReader
 from sparkwave.planner.parse.trees import parse_tree
 from sparkwave.planner.statements import SequenceOptions
@@ -136,4 +137,4 @@ def settled(default: str, catalog: Catalog, scope: Scope) -> str:
                 if call is tree:
                     return next_of(sequence.id)
                 call.replace(made)
-    return tree.sql(dialect="postgres")
+    return shown_text(tree)

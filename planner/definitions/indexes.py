@@ -22,6 +22,7 @@ from sparkwave.planner.bind.output_names import NO_NAME, output_name
 from sparkwave.planner.build.sort_keys import order_of
 from sparkwave.planner.parse.generated import renamed
 from sparkwave.planner.parse.identifiers import folded
+from sparkwave.planner.parse.shown_text import shown_text
 from sparkwave.planner.parse.trees import position_of
 from sparkwave.planner.plan.nodes import Order
 from sparkwave.planner.statements import CreateIndex, Name
@@ -122,7 +123,7 @@ def _source(node: exp.Expr, relation: Relation) -> str:
             hint="use columns or expressions instead",
             position=position_of(node),
         )
-    return node.sql(dialect="postgres", normalize_functions="lower")
+    return shown_text(node)
 
 
 def _column(relation: Relation, name: str, position: int | None) -> Column:

@@ -13,6 +13,7 @@ from sparkwave.catalog.relation_details import Check
 from sparkwave.planner.definitions.object_names import object_name
 from sparkwave.planner.parse.generated import columns_read
 from sparkwave.planner.parse.identifiers import folded
+from sparkwave.planner.parse.shown_text import shown_text
 from sparkwave.planner.parse.time_types import modifier_of
 from sparkwave.planner.parse.trees import position_of
 
@@ -37,7 +38,7 @@ def check_of(constraint: exp.CheckColumnConstraint, name: str) -> Check:
         raise Error("aggregate functions are not allowed in check constraints", errors.GROUPING_ERROR)
     if condition.find(exp.Window):
         raise Error("window functions are not allowed in check constraints", errors.WINDOWING_ERROR)
-    return Check(name, condition.sql(dialect="postgres"))
+    return Check(name, shown_text(condition))
 
 
 def named_checks(

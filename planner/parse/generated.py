@@ -15,6 +15,7 @@ from sparkwave.planner.functions.typed import with_written_numerics
 from sparkwave.planner.functions.unstable import mutable_call
 from sparkwave.planner.functions.written_json import with_json
 from sparkwave.planner.parse.identifiers import folded
+from sparkwave.planner.parse.shown_text import shown_text
 from sparkwave.planner.parse.trees import parse_tree, position_of, unsupported
 from sparkwave.planner.statements import ColumnDefinition
 
@@ -40,7 +41,7 @@ def generated_text(value: exp.Expr) -> str:
             detail=f"The value of {changing.sql(dialect='postgres').lower()} is not a function of the row.",
             position=position_of(changing),
         )
-    return value.sql(dialect="postgres")
+    return shown_text(value)
 
 
 def check_generated(columns: Sequence[Column | ColumnDefinition], also: Sequence[str] = ()) -> None:
@@ -80,7 +81,7 @@ def renamed(text: str, names: Mapping[str, str]) -> str:
     for column in list(tree.find_all(exp.Column)):
         if (name := names.get(folded(column.this))) is not None:
             column.set("this", exp.to_identifier(name, quoted=quote_if_needed(name) != name))
-    return tree.sql(dialect="postgres", normalize_functions="lower")
+    return shown_text(tree)
 
 
 def has_text(tree: exp.Expr, text: str) -> bool:

@@ -29,6 +29,7 @@ from sparkwave.planner.parse.generated import check_generated, generated_text
 from sparkwave.planner.parse.identifiers import folded
 from sparkwave.planner.parse.intervals import UNITS_US, fixed_length_us
 from sparkwave.planner.parse.sequence import parse_sequence_options
+from sparkwave.planner.parse.shown_text import shown_text
 from sparkwave.planner.parse.source import begins_connector, connector_text, missing_with, parse_connector
 from sparkwave.planner.parse.table_as import parse_create_table_as, read_on_commit
 from sparkwave.planner.parse.time_types import interval_literal, modifier_of
@@ -221,7 +222,7 @@ def _columns(added: _Additions, name: Name, included: Sequence[str] = ()) -> Cre
             likes.append(_like(part, len(columns), added.sql))
         else:
             raise unsupported(f"{part.sql(dialect='postgres')} in CREATE TABLE", part)
-    listed = ", ".join(part.sql(dialect="postgres") for part in schema.expressions)
+    listed = ", ".join(map(shown_text, schema.expressions))
     table = CreateTable(
         name, tuple(columns), tuple(key), False, listed, checks=tuple(checks), keys=tuple(keys), key_name=key_name,
         likes=tuple(likes),
@@ -394,7 +395,7 @@ def default_text(value: exp.Expr) -> str | None:
     if value.find(exp.AggFunc, exp.Window):
         raise Error("aggregate functions are not allowed in DEFAULT expressions", errors.GROUPING_ERROR)
     written = value.transform(_as_called)
-    return None if isinstance(value, exp.Null) else written.sql(dialect="postgres")
+    return None if isinstance(value, exp.Null) else shown_text(written)
 
 
 def _as_called(node: exp.Expr) -> exp.Expr:
