@@ -191,6 +191,48 @@ def test_definitions_can_be_written_again(session: Connection) -> None:
     assert "b AS a" in rows(session, "SELECT pg_get_viewdef('v'::regclass)")[0][0]
 
 
+def test_views_follow_rows_with_null_once_a_column_may_have_it(session: Connection) -> None:
+    session.execute("CREATE TABLE t (k int PRIMARY KEY, a int NOT NULL, b varchar(3) NOT NULL)")
+    session.execute("CREATE TABLE u (a int NOT NULL, c int)")
+    queries = {
+        "grouped": "SELECT a, count(*) AS n, max(b) AS b FROM t GROUP BY a",
+        "over": "SELECT a, sum(n) AS s FROM grouped GROUP BY a",
+        "joined": "SELECT t.k, t.a, u.c FROM t LEFT JOIN u ON t.a = u.a",
+        "once": "SELECT DISTINCT a, b FROM t",
+        "first": "SELECT k, a FROM (SELECT k, a, rank() OVER (PARTITION BY a ORDER BY k) AS r FROM t) s WHERE r = 1",
+        "semi": "SELECT c FROM u WHERE a IN (SELECT a FROM t)",
+        "anti": "SELECT c FROM u WHERE NOT EXISTS (SELECT 1 FROM t WHERE t.a = u.a)",
+        "top": "SELECT k, a FROM t ORDER BY a DESC, k LIMIT 3",
+    }
+    for name, query in queries.items():
+        session.execute(f"CREATE MATERIALIZED VIEW {name} AS {query}")
+    session.execute("CREATE INDEX by_a ON t (a)")
+    session.execute("INSERT INTO t SELECT i, i % 5, 'b' || i % 3 FROM generate_series(1, 40) AS r(i)")
+    session.execute("INSERT INTO u SELECT i % 7, i FROM generate_series(1, 20) AS r(i)")
+    session.execute("FLUSH")
+    session.execute("ALTER TABLE t ALTER a DROP NOT NULL, ALTER b DROP NOT NULL, ALTER b TYPE varchar(9)")
+    session.execute("ALTER TABLE u ALTER a DROP NOT NULL")
+    changes = (
+        "INSERT INTO t SELECT i, NULLIF(i % 4, 1), NULLIF('b' || i % 3, 'b1') FROM generate_series(41, 80) AS r(i)",
+        "INSERT INTO u VALUES (NULL, 100), (9, 101)",
+        "UPDATE t SET a = NULL WHERE k % 3 = 0",
+        "UPDATE t SET a = 9, b = 'longer' WHERE a IS NULL AND k % 2 = 0",
+        "DELETE FROM t WHERE a IS NULL AND k > 20",
+        "UPDATE u SET a = NULL WHERE a = 3",
+        "DELETE FROM t WHERE a IS NULL",
+    )
+    for change in changes:
+        session.execute(change)
+        session.execute("FLUSH")
+        for name, query in {**queries, "by_a": "SELECT a, k, b FROM t"}.items():
+            listed = ", ".join(column for column, *_ in columns_of(session, name))
+            both = (f"SELECT {listed} FROM {name}", f"SELECT {listed} FROM ({query}) AS q")
+            for one, other in (both, both[::-1]):
+                assert rows(session, f"{one} EXCEPT ALL {other}") == [], (change, name)
+    nullable = "SELECT attnotnull FROM pg_attribute WHERE attrelid = 'grouped'::regclass AND attname = 'a'"
+    assert rows(session, nullable) == [(False,)]
+
+
 def test_what_a_view_reads_stays(session: Connection) -> None:
     session.execute("CREATE TABLE t (k int PRIMARY KEY, a int NOT NULL, b int, c int, d int)")
     session.execute("CREATE VIEW plain AS SELECT k, b FROM t")
@@ -209,7 +251,6 @@ def test_what_a_view_reads_stays(session: Connection) -> None:
         "0A000",
         'view public.plain depends on column "b"\nmaterialized view public.n depends on column "b"',
     )
-    assert refused(session, "ALTER TABLE t ALTER a DROP NOT NULL").sqlstate == "2BP01"
     session.execute("ALTER TABLE t DROP c, ALTER d TYPE bigint, ALTER d SET NOT NULL, ALTER d DROP NOT NULL")
     session.execute("INSERT INTO t VALUES (1, 1, 5, NULL)")
     session.execute("ALTER TABLE t DROP COLUMN a CASCADE")
@@ -287,8 +328,8 @@ ERRORS = (
      """cannot drop column "at" of table "log": the table's watermark is on it"""),
     ("ALTER TABLE t RENAME COLUMN «x» TO y", "42703", 'column "x" of relation "t" does not exist'),
     ("ALTER TABLE t RENAME COLUMN a TO «b»", "42701", 'column "b" of relation "t" already exists'),
-    ("ALTER TABLE t ALTER COLUMN «a» TYPE date", "0A000", 'column "a" of type integer cannot be made date'),
-    ("ALTER TABLE t ALTER COLUMN a TYPE varchar USING a::varchar", "42601", None),
+    ("ALTER TABLE t ALTER COLUMN «a» TYPE date", "42804", 'column "a" cannot be cast automatically to type date'),
+    ("ALTER TABLE t ALTER COLUMN a TYPE varchar USING «nope»", "42703", 'column "nope" does not exist'),
     ("ALTER TABLE t ALTER COLUMN «b» SET NOT NULL", "23502", 'column "b" of relation "t" contains null values'),
     ("ALTER TABLE t ALTER COLUMN «k» DROP NOT NULL", "42P16", 'column "k" is in a primary key'),
     ("ALTER TABLE t ALTER COLUMN a SET DEFAULT 'a'", "22P02", None),

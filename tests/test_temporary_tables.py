@@ -30,7 +30,13 @@ def test_a_temporary_table_is_its_sessions_own(module_server: Server) -> None:
         assert rows(other, "SELECT * FROM own") == [(1,)]
         assert refused(one, "SELECT * FROM hidden").sqlstate == "42P01"
         assert refused(one, "SELECT * FROM pg_temp.hidden").sqlstate == "42P01"
-        ((schema,),) = rows(other, "SELECT table_schema FROM information_schema.tables WHERE table_name = 'hidden'")
+        listed = "SELECT table_schema, table_type FROM information_schema.tables WHERE table_name = 'hidden'"
+        ((schema, kind),) = rows(other, listed)
+        assert kind == "LOCAL TEMPORARY"
+        assert rows(one, listed) == []
+        own = "SELECT pg_my_temp_schema()::regnamespace::text, pg_is_other_temp_schema(pg_my_temp_schema())"
+        assert rows(other, own) == [(schema, False)]
+        assert rows(one, f"SELECT pg_is_other_temp_schema('{schema}'::regnamespace)") == [(True,)]
         assert refused(one, f"SELECT * FROM {schema}.hidden").sqlstate == "42P01"
         assert refused(one, f"CREATE TABLE {schema}.intruder (id int)").sqlstate == "42P16"
         assert rows(other, f"INSERT INTO {schema}.hidden (id) VALUES (1) RETURNING *") == [(1, 7)]

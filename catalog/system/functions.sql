@@ -313,8 +313,6 @@ CREATE OR REPLACE MACRO pgf.pg_encoding_to_char(e) AS CASE e WHEN 6 THEN 'UTF8' 
 CREATE OR REPLACE MACRO pgf.pg_char_to_encoding(e) AS CASE upper(e) WHEN 'UTF8' THEN 6 WHEN 'SQL_ASCII' THEN 0 ELSE -1 END;
 CREATE OR REPLACE MACRO pgf.pg_is_in_recovery() AS (SELECT __is_standby FROM pgc._server);
 CREATE OR REPLACE MACRO pgf.rw_recovery_status() AS 'RUNNING';
-CREATE OR REPLACE MACRO pgf.pg_is_other_temp_schema(o) AS false;
-CREATE OR REPLACE MACRO pgf.pg_my_temp_schema() AS 0::UINTEGER;
 CREATE OR REPLACE MACRO pgf.pg_relation_is_publishable(o) AS false;
 CREATE OR REPLACE MACRO pgf.pg_relation_is_updatable(o, b) AS
     if(EXISTS (SELECT 1 FROM pgf._class WHERE __oid = o AND __is_table), 28, 0);

@@ -12,6 +12,7 @@ FROM pgc.pg_namespace n;
 CREATE OR REPLACE VIEW infs.tables AS
 SELECT pgf.session_database() AS table_catalog, n.nspname AS table_schema, c.relname AS table_name,
        CASE WHEN n.nspname IN ('pg_catalog', 'information_schema', 'rw_catalog') THEN 'SYSTEM TABLE'
+            WHEN c.relpersistence = 't' THEN 'LOCAL TEMPORARY'
             WHEN c.relkind = 'm' THEN 'MATERIALIZED VIEW' WHEN c.relkind = 'v' THEN 'VIEW'
             WHEN c.relkind = 's' THEN 'SOURCE'
             ELSE 'BASE TABLE' END AS table_type,
@@ -20,7 +21,7 @@ SELECT pgf.session_database() AS table_catalog, n.nspname AS table_schema, c.rel
        NULL::VARCHAR AS user_defined_type_name, if(c.relkind = 'r', 'YES', 'NO') AS is_insertable_into,
        'NO' AS is_typed, NULL::VARCHAR AS commit_action
 FROM pgc.pg_class c JOIN pgc.pg_namespace n ON n.oid = c.relnamespace
-WHERE c.relkind NOT IN ('i', 'S');
+WHERE c.relkind NOT IN ('i', 'S') AND NOT pgf.pg_is_other_temp_schema(n.oid);
 
 CREATE OR REPLACE VIEW infs.columns AS
 WITH shown AS (

@@ -134,6 +134,11 @@ FROM (SELECT unnest(from_json(coalesce(getvariable('rw_lake_snapshots')::VARCHAR
     "snapshot_id": "BIGINT", "created_at": "TIMESTAMPTZ", "changed_tables": "BIGINT", "kept": "BIGINT",
     "oldest_at": "TIMESTAMPTZ"}]')) AS r);
 
+CREATE OR REPLACE MACRO pgf.pg_my_temp_schema() AS
+    coalesce((SELECT n.oid FROM pgc.pg_namespace n WHERE n.nspname = getvariable('temporary_schema')), 0)::UINTEGER;
+CREATE OR REPLACE MACRO pgf.pg_is_other_temp_schema(o) AS
+    o IN (SELECT n.oid FROM pgc.pg_namespace n WHERE starts_with(n.nspname, 'pg_temp_')
+          AND n.nspname IS DISTINCT FROM getvariable('temporary_schema'));
 CREATE OR REPLACE MACRO pgf.pg_backend_pid() AS getvariable('pg_backend_pid')::INTEGER;
 CREATE OR REPLACE MACRO pgf.pg_cancel_backend(who, process) AS sparkwave_signal(who, process::INTEGER, 'cancel');
 CREATE OR REPLACE MACRO pgf.pg_terminate_backend(who, process) AS sparkwave_signal(who, process::INTEGER, 'terminate');

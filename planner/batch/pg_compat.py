@@ -48,7 +48,7 @@ from sparkwave.planner.parse import parameter_runs
 from sparkwave.planner.parse.parameter_runs import PARAMETER_MARK
 from sparkwave.planner.parse.tokens import blank, end_of_comment
 
-VERSION = "PostgreSQL 13.14.0-RisingWave-3.0.0 (Sparkwave)"
+_VERSION = "PostgreSQL {}-RisingWave-3.0.0 (Sparkwave)"
 
 
 def rewrite(
@@ -357,7 +357,9 @@ def _signal(name: str, context: Context, args: list[exp.Expr]) -> exp.Expr:
 
 
 _SESSION_FUNCTIONS: dict[str, Callable[[Context, list[exp.Expr]], exp.Expr]] = {
-    "version": lambda context, args: exp.Literal.string(context.session.get("version", VERSION)),
+    "version": lambda context, args: exp.Literal.string(
+        _VERSION.format(context.session.get("server_version", "13.14.0"))
+    ),
     "current_database": lambda context, args: exp.Literal.string(context.session.get("database", "dev")),
     "current_catalog": lambda context, args: exp.Literal.string(context.session.get("database", "dev")),
     "current_schema": _current_schema,

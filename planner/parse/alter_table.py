@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlglot import exp
 
 from sparkwave.catalog import errors
@@ -9,6 +11,7 @@ from sparkwave.catalog.errors import Error
 from sparkwave.planner.parse.alter_job import Setting, parse_setting
 from sparkwave.planner.parse.constraints import check_of, constraint_name, is_padded, length_of
 from sparkwave.planner.parse.declared_keys import declared_key
+from sparkwave.planner.parse.generated import transform_text
 from sparkwave.planner.parse.rename import Naming, parse_naming, unsupported
 from sparkwave.planner.parse.table import column_definition, default_text, parse_watermark
 from sparkwave.planner.parse.time_types import WRITTEN
@@ -171,10 +174,15 @@ def alter_column(reader: TokenReader, name: str, position: int) -> SetType | Set
         if reader.at_end:
             raise reader.syntax_error()
         start = reader.offset
-        cast = _placed("SELECT CAST(NULL AS ", reader.sql[: _end_of_action(reader)], start, ")").find(exp.Cast)
+        cast = _placed("SELECT CAST(NULL AS ", reader.sql[: _end_of_action(reader, "USING")], start, ")").find(exp.Cast)
         assert cast is not None
         kind = cast.meta.get(WRITTEN, cast.to)
-        return SetType(name, position, declared_type(kind), length_of(kind), is_padded(kind))
+        changed = SetType(name, position, declared_type(kind), length_of(kind), is_padded(kind))
+        if not reader.accept("USING"):
+            return changed
+        start = reader.offset
+        tree = _placed("SELECT ", reader.sql[: _end_of_action(reader)], start)
+        return replace(changed, using=transform_text(tree.expressions[0].unalias()), using_position=start + 1)
     if reader.accept("SET", "DEFAULT"):
         start = reader.offset
         tree = _placed("SELECT ", reader.sql[: _end_of_action(reader)], start)
@@ -188,11 +196,11 @@ def alter_column(reader: TokenReader, name: str, position: int) -> SetType | Set
     raise unsupported_alter(reader.offset + 1)
 
 
-def _end_of_action(reader: TokenReader) -> int:
-    """Skip the tokens up to the next comma of the list. Returns the end of the last one."""
+def _end_of_action(reader: TokenReader, *words: str) -> int:
+    """Skip the tokens up to the next comma of the list, or to one of some words. Returns the end of the last one."""
     depth, end, before = 0, reader.offset, ""
     fields = 0  # how many STRUCT< are open
-    while not reader.at_end and (depth or fields or reader.peek() != ","):
+    while not reader.at_end and (depth or fields or reader.peek() not in (",", *words)):
         word = reader.peek()
         depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(word, 0)
         fields += 1 if (before, word) == ("STRUCT", "<") else -1 if fields and word == ">" else 0

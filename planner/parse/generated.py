@@ -11,12 +11,14 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Column
 from sparkwave.catalog.names import quote_if_needed
+from sparkwave.catalog.types import Type
 from sparkwave.planner.functions.typed import with_written_numerics
 from sparkwave.planner.functions.unstable import mutable_call
 from sparkwave.planner.functions.written_json import with_json
 from sparkwave.planner.parse.identifiers import folded
 from sparkwave.planner.parse.shown_text import shown_text
-from sparkwave.planner.parse.trees import parse_tree, position_of, unsupported
+from sparkwave.planner.parse.time_types import WRITTEN
+from sparkwave.planner.parse.trees import declared_type, parse_tree, position_of, unsupported
 from sparkwave.planner.statements import ColumnDefinition
 
 
@@ -29,10 +31,7 @@ def generated_text(value: exp.Expr) -> str:
     value = value.unnest() if isinstance(value, exp.Paren) else value
     for part in value.find_all(exp.Query, exp.Parameter):
         raise unsupported(f"{part.sql(dialect='postgres')} in a generated column", part)
-    if value.find(exp.AggFunc):
-        raise Error("aggregate functions are not allowed in column generation expressions", errors.GROUPING_ERROR)
-    if value.find(exp.Window):
-        raise Error("window functions are not allowed in column generation expressions", errors.WINDOWING_ERROR)
+    _check_one_row(value, "column generation expressions")
     changing = mutable_call(value)
     if changing is not None:
         raise Error(
@@ -42,6 +41,26 @@ def generated_text(value: exp.Expr) -> str:
             position=position_of(changing),
         )
     return shown_text(value)
+
+
+def transform_text(value: exp.Expr) -> str:
+    """Return the text of the expression of USING, over the columns of a row.
+
+    Raises Error 0A000 for a query, 42803 and 42P20 for a function of several rows.
+    """
+    for part in value.find_all(exp.Query, exp.Parameter):
+        message = "cannot use subquery in transform expression"
+        raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=position_of(part))
+    _check_one_row(value, "transform expressions")
+    return shown_text(value)
+
+
+def _check_one_row(value: exp.Expr, place: str) -> None:
+    """Raise Error 42803 and 42P20 for a function of several rows in a place, in PostgreSQL's words."""
+    if value.find(exp.AggFunc):
+        raise Error(f"aggregate functions are not allowed in {place}", errors.GROUPING_ERROR)
+    if value.find(exp.Window):
+        raise Error(f"window functions are not allowed in {place}", errors.WINDOWING_ERROR)
 
 
 def check_generated(columns: Sequence[Column | ColumnDefinition], also: Sequence[str] = ()) -> None:
@@ -73,6 +92,14 @@ def expression_of(text: str) -> exp.Expr:
 def columns_read(text: str) -> frozenset[str]:
     """Return the names of the columns in an expression."""
     return frozenset(folded(column.this) for column in expression_of(text).find_all(exp.Column))
+
+
+def is_column(text: str, name: str, type_: Type) -> bool:
+    """Return whether an expression is nothing but a column, or a cast of it to a type."""
+    tree = expression_of(text)
+    if isinstance(tree, exp.Cast) and declared_type(tree.meta.get(WRITTEN, tree.to)) == type_:
+        tree = tree.this
+    return isinstance(tree, exp.Column) and folded(tree.this) == name
 
 
 def renamed(text: str, names: Mapping[str, str]) -> str:

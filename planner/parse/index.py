@@ -8,10 +8,21 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.planner.bind.output_names import NO_NAME, output_name
 from sparkwave.planner.definitions.object_names import object_name
-from sparkwave.planner.parse.tokens import TokenReader
+from sparkwave.planner.parse.tokens import TokenReader, blank, tokenize
 from sparkwave.planner.parse.trees import parse_tree, text_before
 from sparkwave.planner.parse.with_options import parse_options
 from sparkwave.planner.statements import CreateIndex, Name
+
+# The operator classes of PostgreSQL's btree (pg_opclass). They are read over: an index has the order of ORDER BY.
+_CLASSES = frozenset(
+    f"{type_}_ops"
+    for type_ in (
+        "array", "bit", "bool", "bpchar", "bpchar_pattern", "bytea", "char", "cidr", "date", "enum", "float4", "float8",
+        "inet", "int2", "int4", "int8", "interval", "jsonb", "macaddr", "macaddr8", "money", "name", "numeric", "oid",
+        "oidvector", "range", "record", "text", "text_pattern", "tid", "time", "timestamp", "timestamptz", "timetz",
+        "uuid", "varbit", "varchar", "varchar_pattern", "xid8",
+    )
+)  # fmt: skip
 
 
 def parse_create_index(reader: TokenReader, is_unique: bool = False) -> CreateIndex:
@@ -59,10 +70,26 @@ def _usual_name(table: Name, keys: tuple[exp.Ordered, ...]) -> str:
 
 
 def _keys(reader: TokenReader) -> tuple[exp.Ordered, ...]:
-    """`(expression [ASC | DESC] [NULLS {FIRST | LAST}], …)`."""
+    """`(expression [operator class] [ASC | DESC] [NULLS {FIRST | LAST}], …)`."""
     start, stop = reader.skip_parentheses()
-    tree = parse_tree(text_before("SELECT 1 ORDER BY", reader.sql[:stop], start), 0)
+    text = text_before("SELECT 1 ORDER BY", reader.sql[:stop], start)
+    tree = parse_tree(_without_classes(text), 0)
     order = tree.args.get("order")
     if order is None or {part for part, value in tree.args.items() if value} != {"expressions", "order"}:
         raise reader.syntax_error()
     return tuple(order.expressions)
+
+
+def _without_classes(text: str) -> str:
+    """Return the text of keys with blanks in place of operator classes. Raises Error 42704 for an unknown class."""
+    tokens = tokenize(text)
+    words = [token.text.upper() for token in tokens]
+    for before, token, after in zip(words, tokens[1:], [*words[2:], ","], strict=False):
+        name = token.text.lower()
+        if not name.endswith("_ops") or before in ("BY", ",", "(", ".") or after not in (",", "ASC", "DESC", "NULLS"):
+            continue
+        if name not in _CLASSES:
+            message = f'operator class "{name}" does not exist for access method "btree"'
+            raise Error(message, errors.UNDEFINED_OBJECT, position=token.start + 1)
+        text = text[: token.start] + blank(text[token.start : token.end + 1]) + text[token.end + 1 :]
+    return text

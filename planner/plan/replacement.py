@@ -79,6 +79,28 @@ def check_readers(before: Relation, after: Relation, catalog: Catalog) -> Reader
     return Readers(tuple(found), tuple(relaxed), plans)
 
 
+def relaxed_readers(before: Relation, after: Relation, catalog: Catalog) -> list[Relation]:
+    """Return what reads a relation whose columns can be NULL from now on, as far as its own can be then, in new form.
+
+    Raises Error 2BP01 for a view whose plan relies on the columns being never NULL.
+    """
+    relaxed, plans = _relaxed(before, after, catalog)
+
+    def bare(node: Node) -> Node:
+        return replace(node, relation=catalog.by_id[node.relation.id]) if isinstance(node, Scan) else node
+
+    for id_, plan in plans.items():
+        reader = catalog.by_id[id_]
+        if plan_definition(reader, catalog).root != transform(plan.root, bare):
+            raise Error(
+                f'cannot drop NOT NULL of a column of {before.kind} "{before.name}" because other objects depend on it',
+                errors.DEPENDENT_OBJECTS_STILL_EXIST,
+                detail=f"{reader.kind} {reader.qualified_name} would be computed in another way",
+                hint="Drop the views first and make them again afterwards.",
+            )
+    return relaxed
+
+
 def _relaxed(before: Relation, after: Relation, catalog: Catalog) -> tuple[list[Relation], dict[int, StreamPlan]]:
     present = {column.name for column in after.columns if column.not_null}
     changed = [_with_nulls(before, present)]

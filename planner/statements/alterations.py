@@ -246,11 +246,15 @@ class RenameColumn:
 
 @dataclass(frozen=True)
 class SetType:
+    """`using` is an expression over the columns of a row, whose values the column gets; None for its own values."""
+
     name: str
     position: int
     type: Type
     length: int | None = None
     is_padded: bool = False
+    using: str | None = None
+    using_position: int | None = None
 
 
 @dataclass(frozen=True)

@@ -118,18 +118,20 @@ def _cursors(session: Session) -> str:
 
 def _settings(session: Session) -> str:
     """Session variables and system parameters, with their values in this session and in new sessions."""
-    defaults = session.context.store.catalog.parameters
+    defaults, value = session.context.store.catalog.parameters, session.variables.get
     found = [(variable, "internal" if variable.is_fixed else "user") for variable in SESSION.values()]
     found += [(variable, "postmaster") for variable in SYSTEM.values()]
     return _as_json(
         [
             {
                 "name": variable.name,
-                "setting": session.variables.get(variable.name),
+                "setting": value(variable.name),
                 "description": variable.description,
                 "context": context,
-                "boot_val": variable.default,
-                "reset_val": defaults.get(variable.name, variable.default),
+                "boot_val": value(variable.name) if variable.is_fixed else variable.default,
+                "reset_val": (
+                    value(variable.name) if variable.is_fixed else defaults.get(variable.name, variable.default)
+                ),
             }
             for variable, context in found
         ]
@@ -409,6 +411,7 @@ _VARIABLES: dict[str, Callable[[Session], str]] = {
     "pg_cursors": _cursors,
     "pg_settings": _settings,
     "pg_backend_pid": _process_id,
+    "temporary_schema": lambda session: session.temporary.schema or "",
     "rw_serving_cache": _serving_cache,
     "rw_shared_buffer": _shared_buffer,
     "rw_job_status": _job_status,

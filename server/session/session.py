@@ -31,7 +31,7 @@ from sparkwave.server.session.session_transaction import SessionTransaction
 from sparkwave.server.session.session_variables import SessionVariables
 from sparkwave.server.session.temporary_tables import TemporaryTables
 from sparkwave.server.session.variable_kinds import milliseconds
-from sparkwave.server.session.variables import SESSION, resolve_name
+from sparkwave.server.session.variables import SESSION, SYSTEM, resolve_name
 from sparkwave.server.wire.result import Notice
 
 logger = logging.getLogger(__name__)
@@ -157,7 +157,7 @@ class Session:
         return Environment(
             catalog,
             self.scope,
-            Settings(self._setting, lambda: iter((*SESSION, *_IDENTITY))),
+            Settings(self._setting, lambda: iter((*SESSION, *SYSTEM, *_IDENTITY))),
             is_system,
             self.user,
             snapshot,
@@ -174,7 +174,7 @@ class Session:
     def _setting(self, name: str) -> str:
         if name in _IDENTITY:
             return _IDENTITY[name](self)
-        if name not in SESSION and name not in self.variables.assigned:
+        if name not in SESSION and name not in SYSTEM and name not in self.variables.assigned:
             raise KeyError(name)
         return self.variables.get(name)
 

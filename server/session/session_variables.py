@@ -63,6 +63,11 @@ class SessionVariables:
         resolved = resolve_name(name)
         if resolved in SYSTEM:
             return self._context.parameter(resolved)
+        if resolved == "server_version":
+            return self._context.parameter("postgres_version")
+        if resolved == "server_version_num":
+            major, minor = self._context.parameter("postgres_version").split(".")[:2]
+            return str(10_000 * int(major) + int(minor))
         if resolved == "transaction_read_only":
             return "on" if self._context.lake.read_only or self.is_read_only else "off"
         if resolved in _OF_TRANSACTIONS and resolved not in self.assigned:

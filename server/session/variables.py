@@ -183,7 +183,7 @@ SESSION: dict[str, Variable] = {
         *(
             Variable(name, value, text, description, is_fixed=True)
             for name, value, description in (
-                ("server_version", "13.14.0", "Version of PostgreSQL that clients see"),
+                ("server_version", "13.14.0", "Version of PostgreSQL that clients see: postgres_version"),
                 ("server_version_num", "130014", "The same as a number"),
                 ("server_encoding", "UTF8", "Encoding of what is stored"),
                 ("integer_datetimes", "on", "Times are counted in microseconds"),
@@ -208,6 +208,7 @@ SYSTEM: dict[str, Variable] = {
         Variable("time_travel_retention_ms", "600000", retention, "How long old snapshots are kept; 0: while needed"),
         Variable("view_audit_interval_secs", "3600", integer(0, 2**31), "Seconds between audits of a view; 0: none"),
         Variable("compaction_interval_ms", "10000", integer(100, 2**31), "How often small files are looked for, in ms"),
+        Variable("postgres_version", "13.14.0", one_of("13.14.0", "14.0", "15.0"), "What clients are told to talk to"),
         Variable("serverless_backfill_enabled", "false", boolean, "Allow backfills on resources of their own"),
         Variable("serverless_backfill_sku", "2c4g", text, "Cores and GiB of a serverless node, one of the SKUs"),
         Variable("serverless_backfill_replicas", "1", integer(1, 1000), "Nodes of a serverless resource group"),

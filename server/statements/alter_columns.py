@@ -45,7 +45,7 @@ from sparkwave.catalog.stores.user_store import move_column_grants
 from sparkwave.catalog.types import Type
 from sparkwave.executor.epochs.standstill import standing_still
 from sparkwave.planner.batch.interval_fields import in_fields, modifier_of_column
-from sparkwave.planner.batch.values import cast_text, default_batch, default_of
+from sparkwave.planner.batch.values import cast_text, default_batch, default_of, generated_value
 from sparkwave.planner.bind.key_resolution import check_types
 from sparkwave.planner.bind.privileges import check_owner
 from sparkwave.planner.definitions.counting import draws
@@ -60,10 +60,11 @@ from sparkwave.planner.definitions.table_definition import (
 )
 from sparkwave.planner.functions.unstable import random_call
 from sparkwave.planner.parse.constraints import no_padded_type
-from sparkwave.planner.parse.generated import columns_read
+from sparkwave.planner.parse.generated import columns_read, is_column
 from sparkwave.planner.parse.statement import parse_statement
 from sparkwave.planner.parse.table import check_watermark_type, shown_default
 from sparkwave.planner.parse.trees import parse_tree
+from sparkwave.planner.plan.replacement import relaxed_readers
 from sparkwave.planner.statements import (
     AddColumn,
     AddConstraint,
@@ -447,15 +448,20 @@ def _rename(change: _Change, action: RenameColumn) -> Relation:
 def _set_type(change: _Change, action: SetType) -> Relation:
     """Give a column a wider type, or another one, for which the table is written anew.
 
-    Raises Error 42703, 0A000 also for a column that a view or generated column reads.
+    Raises Error 42703, 0A000 also for a column that a view or generated column reads. Views may read one of which only
+    the length changes.
     """
     column = change.column(action.name, action.position)
-    if (column.type, change.table.length_of(column)) == (action.type, action.length):
+    becomes = action.type == column.type or holds(action.type, column.type) or _becomes(column.type, action.type)
+    if becomes and action.using is not None and is_column(action.using, column.name, action.type):
+        action = replace(action, using=None)
+    if action.using is None and (column.type, change.table.length_of(column)) == (action.type, action.length):
         return change.table
     if action.is_padded:
         raise no_padded_type(action.position)
-    readers, computed = change.readers(column), change.computed_from(column)
-    if readers and not _keeps_former(column.type, action.type, readers):
+    readers = change.readers(column) if action.type != column.type or action.using is not None else []
+    computed = change.computed_from(column)
+    if readers and (action.using is not None or not _keeps_former(column.type, action.type, readers)):
         raise Error(
             "cannot alter type of a column used by a view or rule",
             errors.FEATURE_NOT_SUPPORTED,
@@ -466,7 +472,7 @@ def _set_type(change: _Change, action: SetType) -> Relation:
         detail = f'Column "{column.name}" is used by generated column "{computed[0].name}".'
         message = "cannot alter type of a column used by a generated column"
         raise Error(message, errors.FEATURE_NOT_SUPPORTED, detail=detail, position=action.position)
-    if readers or (action.type != column.type and not holds(action.type, column.type)):
+    if action.using is not None or readers or (action.type != column.type and not holds(action.type, column.type)):
         return _rewrite(change, column, action, bool(readers))
     if action.type.duckdb() != column.type.duckdb():
         widen_lake_column(change.cursor, change.table, column, action.type)
@@ -565,7 +571,12 @@ def _rewrite(change: _Change, column: Column, action: SetType, is_read: bool = F
                 detail="\n".join(f"{r.kind} {r.qualified_name} reads it as {each.type}" for r in readers),
                 position=action.position,
             )
-    if not (restructures or _becomes(column.type, target)) or _is_relied_on(change, column):
+    becomes = action.using is not None or restructures or _becomes(column.type, target)
+    if not becomes and not any(type_.dimensions or type_.fields for type_ in (column.type, target)):
+        message = f'column "{column.name}" cannot be cast automatically to type {target.shown}'
+        hint = f'You might need to specify "USING {quote_if_needed(column.name)}::{target.shown}".'
+        raise Error(message, errors.DATATYPE_MISMATCH, hint=hint, position=action.position)
+    if not becomes or _is_relied_on(change, column):
         error = cannot_widen(column, target)
         error.position = action.position
         raise error
@@ -574,8 +585,17 @@ def _rewrite(change: _Change, column: Column, action: SetType, is_read: bool = F
         message = f'changing the fields of column "{column.name}" after another column is not supported'
         hint = "Change them in a statement of their own, or as its first part."
         raise Error(message, errors.FEATURE_NOT_SUPPORTED, hint=hint, position=action.position)
-    in_lake = f"CAST({quote(column.lake_name)} AS {target.duckdb()})"
-    values = in_lake if restructures else cast_text(column.from_lake, column.type, target)
+    if action.using is not None:
+        computed = replace(column, type=target, generated=action.using)
+        names = {each.name: each.lake_name for each in table.visible}
+        for unknown in sorted(columns_read(action.using) - names.keys()):
+            message = f'column "{unknown}" does not exist'
+            raise Error(message, errors.UNDEFINED_COLUMN, position=action.using_position)
+        values: str = generated_value(computed, table.visible, change.session.environment, names)
+    elif restructures:
+        values = f"CAST({quote(column.lake_name)} AS {target.duckdb()})"
+    else:
+        values = cast_text(column.from_lake, column.type, target)
     with change.session.context.lake.inlining.off([target]):
         altered, made = rewritten_column(change.cursor, table, column, target, values, change.id, is_read)
     for other in {other.id: other for other, _ in change.foreign_keys()}.values():
@@ -642,7 +662,8 @@ def _in_fields(default: str | None, column: Column, table: Relation) -> str | No
 def _set_not_null(change: _Change, action: SetNotNull) -> Relation:
     """Set or drop NOT NULL.
 
-    Raises Error 42703, 23502 for stored NULLs, 42P16 for a key, 2BP01 for views that rely on NOT NULL.
+    What reads a column that can be NULL from now on may have NULLs, too. Raises Error 42703, 23502 for stored NULLs,
+    42P16 for a key, and 2BP01 as `relaxed_readers`.
     """
     column = change.column(action.name, action.position)
     if action.not_null:
@@ -655,15 +676,10 @@ def _set_not_null(change: _Change, action: SetNotNull) -> Relation:
         if column.name in change.table.primary_key:
             message = f'column "{column.name}" is in a primary key'
             raise Error(message, errors.INVALID_TABLE_DEFINITION, position=action.position)
-        views = [reader for reader in change.readers(column) if not reader.is_view]
-        if column.not_null and views:
-            raise Error(
-                f'cannot drop NOT NULL of column "{column.name}" because other objects depend on it',
-                errors.DEPENDENT_OBJECTS_STILL_EXIST,
-                detail="\n".join(f'{r.kind} {r.qualified_name} depends on column "{column.name}"' for r in views),
-                hint="Drop the views first and make them again afterwards.",
-                position=action.position,
-            )
+        after = change.replaced(column, replace(column, not_null=False))
+        store = change.session.context.store
+        for reader in relaxed_readers(change.table, after, with_table(store.catalog, change.table)):
+            store.replace_columns(change.cursor, reader)
         if column.not_null:
             allow_lake_nulls(change.cursor, change.table, column)
     return change.replaced(column, replace(column, not_null=action.not_null))
