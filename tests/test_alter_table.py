@@ -209,8 +209,11 @@ def test_views_follow_rows_with_null_once_a_column_may_have_it(session: Connecti
     session.execute("CREATE INDEX by_a ON t (a)")
     session.execute("INSERT INTO t SELECT i, i % 5, 'b' || i % 3 FROM generate_series(1, 40) AS r(i)")
     session.execute("INSERT INTO u SELECT i % 7, i FROM generate_series(1, 20) AS r(i)")
+    session.execute("ALTER TABLE t ADD COLUMN later int NOT NULL DEFAULT 1")
     session.execute("FLUSH")
-    session.execute("ALTER TABLE t ALTER a DROP NOT NULL, ALTER b DROP NOT NULL, ALTER b TYPE varchar(9)")
+    session.execute(
+        "ALTER TABLE t ALTER later DROP NOT NULL, ALTER a DROP NOT NULL, ALTER b DROP NOT NULL, ALTER b TYPE varchar(9)"
+    )
     session.execute("ALTER TABLE u ALTER a DROP NOT NULL")
     changes = (
         "INSERT INTO t SELECT i, NULLIF(i % 4, 1), NULLIF('b' || i % 3, 'b1') FROM generate_series(41, 80) AS r(i)",

@@ -91,7 +91,8 @@ def relaxed_readers(before: Relation, after: Relation, catalog: Catalog) -> list
 
     for id_, plan in plans.items():
         reader = catalog.by_id[id_]
-        if plan_definition(reader, catalog).root != transform(plan.root, bare):
+        old = plan_definition(reader, catalog)
+        if transform(old.root, bare) != transform(plan.root, bare):
             raise Error(
                 f'cannot drop NOT NULL of a column of {before.kind} "{before.name}" because other objects depend on it',
                 errors.DEPENDENT_OBJECTS_STILL_EXIST,

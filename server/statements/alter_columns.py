@@ -591,6 +591,11 @@ def _rewrite(change: _Change, column: Column, action: SetType, is_read: bool = F
         for unknown in sorted(columns_read(action.using) - names.keys()):
             message = f'column "{unknown}" does not exist'
             raise Error(message, errors.UNDEFINED_COLUMN, position=action.using_position)
+        changed = [each.name for each in table.visible if each.since == change.id]
+        if not columns_read(action.using).isdisjoint(changed):  # PostgreSQL's expression reads it as it was
+            message = f'column "{column.name}" cannot be computed from one that the same statement changes'
+            hint = "Change them in statements of their own."
+            raise Error(message, errors.FEATURE_NOT_SUPPORTED, hint=hint, position=action.using_position)
         values: str = generated_value(computed, table.visible, change.session.environment, names)
     elif restructures:
         values = f"CAST({quote(column.lake_name)} AS {target.duckdb()})"
