@@ -35,7 +35,7 @@ def run_checks(server: Server, client: str, timeout: float = 240) -> None:
     """Run tests/clients/<client>_client.py. The test fails with what it printed."""
     # psycopg 3 is installed with Sparkwave.
     python = sys.executable if client == "psycopg" else ENVIRONMENT / "bin" / "python"
-    options = ["-q", "-c", os.devnull, "-p", "no:cacheprovider", "--rootdir", "."]
+    options = ["-q", "-c", os.devnull, "-p", "no:cacheprovider", "--rootdir", ".", "--confcutdir", "."]
     command = [str(python), "-m", "pytest", *options, f"{client}_client.py"]
     _output(command, timeout, cwd=TESTS / "clients", env=address(server))
 

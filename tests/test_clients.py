@@ -29,6 +29,17 @@ def test_library(clients_server: Server, client: str) -> None:
     run_checks(clients_server, client)
 
 
+@needs_clients
+def test_django(clients_server: Server) -> None:
+    wanted = {"postgres_version": "'15.0'", "atomic_transactions": "on"}
+    with clients_server.connect() as own:
+        for name, value in wanted.items():
+            own.execute(f"ALTER SYSTEM SET {name} = {value}")
+        run_checks(clients_server, "django")
+        for name in wanted:
+            own.execute(f"ALTER SYSTEM SET {name} = DEFAULT")
+
+
 @needs_jdbc
 def test_jdbc(clients_server: Server) -> None:
     run_jdbc(clients_server)

@@ -220,6 +220,14 @@ def generated_value(
     return finish(exp.cast(value, data_type(column.type)), environment, ())
 
 
+def transformed_value(
+    text: str, type_: Type, columns: Iterable[Column], environment: Environment, names: Mapping[str, str]
+) -> Sql:
+    """Return DuckDB's text of an expression over the columns of a row, as a value of a type; `names` rename them."""
+    value = _over(text, columns, environment, names, is_typed=True)
+    return finish(exp.cast(value, data_type(type_)), environment, ())
+
+
 def condition_text(
     condition: str, columns: Iterable[Column], environment: Environment, names: Mapping[str, str] = MappingProxyType({})
 ) -> Sql:
@@ -227,8 +235,13 @@ def condition_text(
     return finish(_over(condition, columns, environment, names), environment, ())
 
 
-def _over(text: str, columns: Iterable[Column], environment: Environment, names: Mapping[str, str]) -> exp.Expr:
-    """Return an expression over columns, which `names` may rename."""
+def _over(
+    text: str, columns: Iterable[Column], environment: Environment, names: Mapping[str, str], is_typed: bool = False
+) -> exp.Expr:
+    """Return an expression over columns, which `names` may rename.
+
+    Its parts have types if it `is_typed`, or if there may be documents.
+    """
     listed = tuple(columns)
     value = with_calls(text, listed, environment.catalog, environment.scope)
     value = with_user_types(value, environment.catalog, environment.scope)
@@ -236,7 +249,7 @@ def _over(text: str, columns: Iterable[Column], environment: Environment, names:
     enums = {name: type_ for name, type_ in types.items() if type_.labels}
     if enums:
         with_literals_of_enums(value, enums)
-    if any(type_.holds_json for type_ in types.values()):
+    if is_typed or any(type_.holds_json for type_ in types.values()):
         for read in value.find_all(exp.Column):
             read.type = data_type(types[folded(read.this)]) if folded(read.this) in types else None
         value = annotate_types(value, expression_metadata=METADATA, dialect="postgres", overwrite_types=False)

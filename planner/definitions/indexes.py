@@ -20,7 +20,7 @@ from sparkwave.planner.bind.binder import Scope, resolve_readable
 from sparkwave.planner.bind.escapes import escape_relation
 from sparkwave.planner.bind.output_names import NO_NAME, output_name
 from sparkwave.planner.build.sort_keys import order_of
-from sparkwave.planner.parse.generated import renamed
+from sparkwave.planner.parse.generated import columns_read, renamed
 from sparkwave.planner.parse.identifiers import folded
 from sparkwave.planner.parse.shown_text import shown_text
 from sparkwave.planner.parse.trees import position_of
@@ -100,6 +100,17 @@ def with_names(index: Index, names: Mapping[str, str]) -> Index:
     changed = {old: new for old, new in names.items() if old != new}
     keys = (replace(k, source=renamed(k.source, changed)) if k.is_expression and changed else k for k in index.keys)
     return replace(index, keys=tuple(keys))
+
+
+def has_beside_keys(index: Relation, table: Relation, column: Column) -> bool:
+    """Return whether an index has a column of its table only because it has all; none of its keys is made of it."""
+    details, known = index.index, {each.name: each.lake_name for each in table.as_of(index.definition_id).columns}
+    now = {each.name: each.lake_name for each in table.columns}
+    read = {now.get(name) for key in details.keys if key.is_expression for name in columns_read(key.source)}
+    read |= {known.get(key.source) for key in details.keys if not key.is_expression}
+    if not details.includes_all:
+        read |= {known.get(each.name) for each in index.visible[len(details.keys) :]}
+    return column.lake_name not in read
 
 
 def clustering(index: Index) -> tuple[Order, ...]:

@@ -1,4 +1,4 @@
-"""BEGIN, COMMIT, ROLLBACK, SAVEPOINT and SET TRANSACTION, as PostgreSQL's grammar has them."""
+"""BEGIN, COMMIT, ROLLBACK, SAVEPOINT, SET TRANSACTION and SET CONSTRAINTS, as PostgreSQL's grammar has them."""
 
 from __future__ import annotations
 
@@ -58,6 +58,25 @@ def parse_set_transaction(reader: TokenReader) -> Transaction:
     if reader.peek() == "SNAPSHOT":
         raise _unsupported("SET TRANSACTION SNAPSHOT", reader)
     return _with_modes("SET", "set", reader)
+
+
+def parse_set_constraints(reader: TokenReader) -> Transaction:
+    """Parse the part after SET: `CONSTRAINTS {ALL | name, …} {DEFERRED | IMMEDIATE}`."""
+    reader.expect("CONSTRAINTS")
+    names = list[tuple[str, int]]()
+    if not reader.accept("ALL"):
+        names.append(_constraint(reader))
+        while reader.accept(","):
+            names.append(_constraint(reader))
+    if not (reader.accept("DEFERRED") or reader.accept("IMMEDIATE")):
+        raise reader.syntax_error()
+    reader.finish()
+    return Transaction("SET CONSTRAINTS", "set", constraints=tuple(names))
+
+
+def _constraint(reader: TokenReader) -> tuple[str, int]:
+    position = reader.offset + 1
+    return reader.name().name, position
 
 
 def _work(reader: TokenReader) -> None:

@@ -21,7 +21,7 @@ from sparkwave.planner.parse.secret import parse_alter_secret
 from sparkwave.planner.parse.sequence import parse_alter_sequence
 from sparkwave.planner.parse.subscription import parse_alter_subscription
 from sparkwave.planner.parse.tokens import TokenReader
-from sparkwave.planner.parse.transaction import parse_set_transaction
+from sparkwave.planner.parse.transaction import parse_set_constraints, parse_set_transaction
 from sparkwave.planner.parse.trees import parse_tree, text_before
 from sparkwave.planner.parse.user import parse_alter_user
 from sparkwave.planner.parse.user_type import parse_alter_domain, parse_alter_type
@@ -167,6 +167,8 @@ def parse_set(reader: TokenReader) -> Statement:
     reader.expect("SET")
     if reader.peek() == "TRANSACTION" or (reader.peek() == "SESSION" and reader.peek(1) == "CHARACTERISTICS"):
         return parse_set_transaction(reader)
+    if reader.peek() == "CONSTRAINTS" and reader.peek(1) not in ("TO", "="):
+        return parse_set_constraints(reader)
     is_authorization = reader.accept("SESSION", "AUTHORIZATION")
     is_local = not is_authorization and not reader.accept("SESSION") and reader.accept("LOCAL")
     if is_authorization or reader.accept("SESSION", "AUTHORIZATION"):

@@ -51,7 +51,7 @@ class Transaction:
     `tag` is the command tag; `action` is "begin", "commit", "rollback", "set" or, for all later transactions,
     "characteristics"; for savepoints, which `savepoint` names, "savepoint", "release" or "rollback to". `read_only` is
     None where the statement does not set it; `chains` is AND CHAIN. `modes` are "isolation" and "deferrable" with their
-    values, where the statement sets them.
+    values, where the statement sets them. `constraints` are those that SET CONSTRAINTS names, each with its position.
     """
 
     tag: str
@@ -60,6 +60,7 @@ class Transaction:
     savepoint: str = ""
     chains: bool = False
     modes: tuple[tuple[str, str], ...] = ()
+    constraints: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -45,12 +45,12 @@ from sparkwave.catalog.stores.user_store import move_column_grants
 from sparkwave.catalog.types import Type
 from sparkwave.executor.epochs.standstill import standing_still
 from sparkwave.planner.batch.interval_fields import in_fields, modifier_of_column
-from sparkwave.planner.batch.values import cast_text, default_batch, default_of, generated_value
+from sparkwave.planner.batch.values import cast_text, default_batch, default_of, transformed_value
 from sparkwave.planner.bind.key_resolution import check_types
 from sparkwave.planner.bind.privileges import check_owner
 from sparkwave.planner.definitions.counting import draws
 from sparkwave.planner.definitions.dependence import readers_of
-from sparkwave.planner.definitions.indexes import with_names
+from sparkwave.planner.definitions.indexes import has_beside_keys, with_names
 from sparkwave.planner.definitions.sinks import leaves_out_numbers, written_columns
 from sparkwave.planner.definitions.table_definition import (
     rename_column,
@@ -70,11 +70,13 @@ from sparkwave.planner.statements import (
     AddConstraint,
     AlterTable,
     ColumnAction,
+    CreateIndex,
     CreateMaterializedView,
     CreateSink,
     DeclaredKey,
     DropColumn,
     DropConstraint,
+    Name,
     RenameColumn,
     RenameConstraint,
     SetDefault,
@@ -99,6 +101,7 @@ from sparkwave.server.statements.plain_views import refuse_creating, with_depend
 from sparkwave.server.statements.renames import with_shown
 from sparkwave.server.statements.sequences import settled_default
 from sparkwave.server.statements.sources import check_altered, refuse_altering
+from sparkwave.server.statements.streaming_jobs import create_streaming
 from sparkwave.server.statements.table_keys import depended_on, described, unenforced, with_keys, with_table
 from sparkwave.server.wire.result import Notice, Result
 from sparkwave.server.writes.sequence_numbers import describe_with
@@ -125,7 +128,7 @@ def alter_table(session: Session, statement: AlterTable) -> Result:
             if found.id != table.id:
                 message = f'another table has just become "{statement.name}"'
                 raise Error(message, errors.NOT_IN_PREREQUISITE_STATE, hint="Try again.")
-            change = _Change(session, cursor, found, session.context.store.next_id(cursor), [], [], {})
+            change = _Change(session, cursor, found, session.context.store.next_id(cursor), [], [], {}, [])
             if in_lake:
                 _refuse_creating_readers(change)
             refuse_altering(session, found, statement.actions)
@@ -138,7 +141,21 @@ def alter_table(session: Session, statement: AlterTable) -> Result:
             _store_referencing(change, found, altered)
         for relation in change.dropped:
             session.context.plans.forget(relation.id)
+    _make_again(session, change)
     return Result(tag, notices=[*change.notices, *unenforced(_declared(statement))])
+
+
+def _make_again(session: Session, change: _Change) -> None:
+    """Make the indexes that had to go for the change. The table has changed, so that a failure is a WARNING."""
+    for index in change.released:
+        made = parse_statement(index.shown or index.definition)
+        assert isinstance(made, CreateIndex)
+        name, table = (Name(None, each.schema, each.name, 0) for each in (index, change.table))
+        try:
+            create_streaming(session, replace(made, name=name, table=table))
+        except Error as error:
+            message = f'index "{index.name}" is gone, because it could not be made again: {error.message}'
+            change.notices.append(Notice(message, "WARNING", error.sqlstate))
 
 
 def _declared(statement: AlterTable) -> Iterator[DeclaredKey]:
@@ -208,6 +225,7 @@ class _Change:
     notices: list[Notice]
     dropped: list[Relation]  # the views dropped with columns
     referencing: dict[int, Relation]  # by id, the tables whose foreign keys to this table change
+    released: list[Relation]  # indexes that are dropped, to be made again without a column, or with another type of it
 
     def column(self, name: str, position: int) -> Column:
         """Raise Error 42703."""
@@ -222,6 +240,17 @@ class _Change:
         gone = {relation.id for relation in self.dropped}
         found = readers_of(self.session.context.store.catalog, self.table, column.lake_name)
         return [reader for reader in found if reader.id not in gone]
+
+    def release(self, column: Column, is_dropped: bool = False) -> None:
+        """Drop the indexes that have a column, to be made again after the statement.
+
+        As in PostgreSQL those go for good of which a column that `is_dropped` makes a key.
+        """
+        catalog = self.session.context.store.catalog
+        indexes = [reader for reader in self.readers(column) if reader.is_index]
+        released = [index for index in indexes if not any(catalog.dependents(index.id))]
+        _drop_views(self, released)
+        self.released += [index for index in released if not is_dropped or has_beside_keys(index, self.table, column)]
 
     def foreign_keys(self) -> Iterator[tuple[Relation, ForeignKey]]:
         """Yield the foreign keys of this and other tables that reference this table, as they are after the actions."""
@@ -343,7 +372,7 @@ def _evaluated(change: _Change, column: Column) -> str | None:
 def _drop(change: _Change, action: DropColumn) -> Relation:
     """Drop a column.
 
-    Raises Error 42703, 2BP01 without CASCADE for a column that is read or a sink writes, 0A000 for one of the key.
+    Raises Error 42703, 2BP01 without CASCADE for a column that a view reads or a sink writes, 0A000 for one of the key.
     """
     try:
         column = change.column(action.name, action.position)
@@ -353,6 +382,7 @@ def _drop(change: _Change, action: DropColumn) -> Relation:
         change.notices.append(Notice(f"{error.message}, skipping"))
         return change.table
     _refuse_drop(change, column, action.position)
+    change.release(column, is_dropped=True)
     _without_unread(change)
     formers = [c for c in change.table.columns if c.is_former and column.name in columns_read(c.generated or "")]
     readers, computed = change.readers(column), change.computed_from(column)
@@ -459,7 +489,11 @@ def _set_type(change: _Change, action: SetType) -> Relation:
         return change.table
     if action.is_padded:
         raise no_padded_type(action.position)
-    readers = change.readers(column) if action.type != column.type or action.using is not None else []
+    is_changed = action.type != column.type or action.using is not None
+    readers = change.readers(column) if is_changed else []
+    if readers and (action.using is not None or not _keeps_former(column.type, action.type, readers)):
+        change.release(column)
+        readers = change.readers(column)
     computed = change.computed_from(column)
     if readers and (action.using is not None or not _keeps_former(column.type, action.type, readers)):
         raise Error(
@@ -586,7 +620,6 @@ def _rewrite(change: _Change, column: Column, action: SetType, is_read: bool = F
         hint = "Change them in a statement of their own, or as its first part."
         raise Error(message, errors.FEATURE_NOT_SUPPORTED, hint=hint, position=action.position)
     if action.using is not None:
-        computed = replace(column, type=target, generated=action.using)
         names = {each.name: each.lake_name for each in table.visible}
         for unknown in sorted(columns_read(action.using) - names.keys()):
             message = f'column "{unknown}" does not exist'
@@ -596,7 +629,7 @@ def _rewrite(change: _Change, column: Column, action: SetType, is_read: bool = F
             message = f'column "{column.name}" cannot be computed from one that the same statement changes'
             hint = "Change them in statements of their own."
             raise Error(message, errors.FEATURE_NOT_SUPPORTED, hint=hint, position=action.using_position)
-        values: str = generated_value(computed, table.visible, change.session.environment, names)
+        values: str = transformed_value(action.using, target, table.visible, change.session.environment, names)
     elif restructures:
         values = f"CAST({quote(column.lake_name)} AS {target.duckdb()})"
     else:
@@ -682,8 +715,10 @@ def _set_not_null(change: _Change, action: SetNotNull) -> Relation:
             message = f'column "{column.name}" is in a primary key'
             raise Error(message, errors.INVALID_TABLE_DEFINITION, position=action.position)
         after = change.replaced(column, replace(column, not_null=False))
-        store = change.session.context.store
-        for reader in relaxed_readers(change.table, after, with_table(store.catalog, change.table)):
+        store, gone = change.session.context.store, {relation.id for relation in change.dropped}
+        catalog = with_table(store.catalog, change.table)
+        catalog = replace(catalog, relations=tuple(r for r in catalog.relations if r.id not in gone))
+        for reader in relaxed_readers(change.table, after, catalog):
             store.replace_columns(change.cursor, reader)
         if column.not_null:
             allow_lake_nulls(change.cursor, change.table, column)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
+from sparkwave.catalog.model import Relation
+from sparkwave.catalog.relation_details import ForeignKey, Unique
 from sparkwave.planner import statements
 from sparkwave.planner.statements import Statement, Transaction
 from sparkwave.server.session import atomic
@@ -23,14 +25,31 @@ def transaction(session: Session, statement: Transaction) -> Result:
         for name, value in statement.modes:
             session.variables.set(f"default_transaction_{name}", value)
         return Result(statement.tag)
+    _check_constraints(session, statement)
     result = atomic.transaction(session, statement) if atomic.applies(session) else _transaction(session, statement)
     is_in_block = session.transaction.is_open
     if statement.action in ("begin", "set") and is_in_block:
         _show_modes(session, statement)
     if statement.action == "set" and not is_in_block:
-        message = "SET TRANSACTION can only be used in transaction blocks"
+        what = "SET TRANSACTION" if statement.tag == "SET" else statement.tag
+        message = f"{what} can only be used in transaction blocks"
         result.notices.append(Notice(message, "WARNING", errors.NO_ACTIVE_TRANSACTION))
     return result
+
+
+def _check_constraints(session: Session, statement: Transaction) -> None:
+    """Raise Error 42704 for an unknown constraint, and 42809 for one that is not deferrable."""
+    catalog = session.context.store.catalog
+    for name, position in statement.constraints:
+        found = [key for table in catalog.relations for key in _keys(table) if key.name == name]
+        if not found:
+            raise Error(f'constraint "{name}" does not exist', errors.UNDEFINED_OBJECT, position=position)
+        if not any(key.deferral for key in found):
+            raise Error(f'constraint "{name}" is not deferrable', errors.WRONG_OBJECT_TYPE, position=position)
+
+
+def _keys(table: Relation) -> tuple[Unique | ForeignKey, ...]:
+    return (*table.constraints.uniques, *table.constraints.foreign_keys)
 
 
 def _show_modes(session: Session, statement: Transaction) -> None:
