@@ -232,7 +232,7 @@ class Type:
     def oid(self) -> int:
         # For a domain, clients see its base type.
         if self.named is not None and (self.labels or self.fields or self.named.schema == _CATALOG):
-            return self.named.oid + (self.dimensions > 0)
+            return _ARRAY_OIDS.get(self.named.oid, self.named.oid + 1) if self.dimensions else self.named.oid
         return self.base.array_oid if self.dimensions else self.base.oid
 
     @property
@@ -425,6 +425,7 @@ TIME, INTERVAL, JSON, JSONB, UUID = (
 CHAR = Type("text", named=Named(18, _CATALOG, "char"))
 NAME = Type("text", named=Named(19, _CATALOG, "name"))
 XID = Type("oid", named=Named(28, _CATALOG, "xid"))
+_ARRAY_OIDS = {18: 1002, 19: 1003, 28: 1011}
 
 _BY_OID = {base.oid: Type(name) for name, base in BASES.items() if name not in _OF_MANY} | {
     base.array_oid: Type(name, dimensions=1) for name, base in BASES.items() if name not in _OF_MANY

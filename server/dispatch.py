@@ -102,6 +102,7 @@ HANDLERS: dict[type, Handler] = {
     statements.Delete: dml.change,
     statements.Merge: dml.change,
     statements.WithWrites: lambda session, statement, oids, values: with_writes(session, statement, oids, values, run),
+    statements.Do: lambda session, statement, oids, values: _do(session, statement),
     statements.Truncate: _plain(dml.truncate),
     statements.Copy: _plain(copy_rows.copy),
     statements.Explain: _plain(quotes.explain),
@@ -237,6 +238,18 @@ def run(session: Session, statement: Statement, oids: tuple[int, ...], values: t
     if session.temporary.on_commit and not isinstance(statement, statements.Query):
         on_commit.end_transaction(session)
     return done
+
+
+def _do(session: Session, statement: statements.Do) -> Result:
+    """Run the statement of a DO block. Raises its errors, without those that the block handles."""
+    try:
+        notices = run(session, parse(statement.text, session.variables.date_order), (), ()).notices
+    except Error as error:
+        if not {error.sqlstate, ""} & {*statement.handled}:
+            error.position = None  # which is that in the block's text
+            raise
+        notices = []
+    return Result("DO", notices=notices)
 
 
 def _is_taken(statement: Statement, error: Error) -> bool:

@@ -80,6 +80,9 @@ TYPES = (
     "VALUES ('a', 1), ('b', 2)", "SELECT * FROM (VALUES ('a')) x (c)", "SELECT 'a'::name, 'a'::\"char\", ARRAY['a']",
     "SELECT current_user, session_user, current_schema, current_database(), version()",
     "SELECT typname, typtype, typlen, oid FROM pg_type",
+    "SELECT array_agg(attname ORDER BY attnum), array(SELECT relkind FROM pg_class) FROM pg_attribute",
+    "SELECT array[c.relname], array_agg(DISTINCT relkind), i.indkey[0:1], i.indkey[:] FROM pg_class c, pg_index i "
+    "GROUP BY c.relname, i.indkey", "SELECT relid, schemaname, relname FROM pg_statio_all_tables",
     "SELECT c.relname, c.relfrozenxid, c.reloptions FROM pg_class c",
     "SELECT * FROM pg_namespace n, pg_tables WHERE false", "SELECT name, setting FROM pg_catalog.pg_settings",
     "SELECT table_name, table_type FROM information_schema.tables", "SELECT * FROM information_schema.schemata",

@@ -338,6 +338,7 @@ CREATE OR REPLACE MACRO pgf.vector_subscripts
     (v, n) AS list_transform(if(n = 1, range(len(v)), []), lambda __i: __i::INTEGER),
     (v, n, is_reverse) AS list_transform(if(n = 1, range(len(v)), []), lambda __i: if(is_reverse, len(v) - 1 - __i, __i)::INTEGER);
 CREATE OR REPLACE MACRO pgf.vector_element(a, n) AS a[n + 1];
+CREATE OR REPLACE MACRO pgf.vector_slice(a, low, high) AS a[coalesce(low, 0) + 1 : coalesce(high + 1, len(a))];
 CREATE OR REPLACE MACRO pgf._pg_expandarray(a) AS
     unnest(list_transform(a, lambda __x, __i: {'x': __x, 'n': __i::INTEGER}));
 CREATE OR REPLACE MACRO pgf._pg_expandarray(a) AS TABLE SELECT unnest(a) AS x, unnest(range(1, len(a) + 1))::INTEGER AS n;

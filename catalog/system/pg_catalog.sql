@@ -357,6 +357,14 @@ WHERE r.kind <> 'view' AND r.database = pgf.session_database();
 
 CREATE OR REPLACE VIEW pgc.pg_stat_all_tables AS FROM pgc.pg_stat_user_tables;
 
+CREATE OR REPLACE VIEW pgc.pg_statio_user_tables AS
+SELECT relid, schemaname, relname, 0::BIGINT AS heap_blks_read, 0::BIGINT AS heap_blks_hit, 0::BIGINT AS idx_blks_read,
+       0::BIGINT AS idx_blks_hit, 0::BIGINT AS toast_blks_read, 0::BIGINT AS toast_blks_hit,
+       0::BIGINT AS tidx_blks_read, 0::BIGINT AS tidx_blks_hit
+FROM pgc.pg_stat_user_tables;
+
+CREATE OR REPLACE VIEW pgc.pg_statio_all_tables AS FROM pgc.pg_statio_user_tables;
+
 -- The casts of PostgreSQL 15 between types that are here, all of which queries can do.
 CREATE OR REPLACE VIEW pgc.pg_cast AS
 SELECT c.oid::UINTEGER AS oid, s.oid AS castsource, t.oid AS casttarget, c.function::UINTEGER AS castfunc,

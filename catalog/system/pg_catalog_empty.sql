@@ -307,11 +307,6 @@ CREATE OR REPLACE TABLE pgc.pg_stat_progress_vacuum (
     heap_blks_scanned BIGINT, heap_blks_vacuumed BIGINT, index_vacuum_count BIGINT, max_dead_tuples BIGINT,
     num_dead_tuples BIGINT
 );
-CREATE OR REPLACE TABLE pgc.pg_statio_user_tables (
-    relid UINTEGER, schemaname VARCHAR, relname VARCHAR, heap_blks_read BIGINT, heap_blks_hit BIGINT,
-    idx_blks_read BIGINT, idx_blks_hit BIGINT, toast_blks_read BIGINT, toast_blks_hit BIGINT, tidx_blks_read
-    BIGINT, tidx_blks_hit BIGINT
-);
 CREATE OR REPLACE TABLE pgc.pg_statio_user_indexes (
     relid UINTEGER, indexrelid UINTEGER, schemaname VARCHAR, relname VARCHAR, indexrelname VARCHAR,
     idx_blks_read BIGINT, idx_blks_hit BIGINT

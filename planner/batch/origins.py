@@ -252,6 +252,12 @@ def _type_of(value: exp.Expr, sources: _Sources, names: _Names) -> Origin | None
             except _Unknown:
                 return None
             return _type_alone(outputs[0][1]) if len(outputs) == 1 else None
+        case exp.ArrayAgg():
+            return _array_of(_type_of(_gathered(value), sources, names))
+        case exp.Array(expressions=[exp.Select() as query]):
+            return _array_of(_type_of(exp.Subquery(this=query), sources, names))
+        case exp.Array(expressions=[exp.Column() as first, *_]):
+            return _array_of(_type_of(first, sources, names))
         case exp.Cast() | exp.Array():
             return _cast(value)
         case exp.Anonymous() if value.name == TO_MODIFIER:
@@ -273,6 +279,21 @@ def _type_of(value: exp.Expr, sources: _Sources, names: _Names) -> Origin | None
     return None
 
 
+def _gathered(call: exp.ArrayAgg) -> exp.Expr:
+    """Return the argument of array_agg, without its order."""
+    value = call.this
+    while isinstance(value, exp.Order | exp.Distinct):
+        value = value.expressions[0] if isinstance(value, exp.Distinct) else value.this
+    return value
+
+
+def _array_of(item: Origin | None) -> Origin | None:
+    """Return the type of an array of such values, if it is one of the catalog's or a user's."""
+    if item is None or item.type.named is None:
+        return None
+    return Origin(0, 0, replace(item.type, dimensions=item.type.dimensions + 1))
+
+
 def _choices(value: exp.Expr) -> list[exp.Expr]:
     """The values of which an expression has one, in the order in which their types count."""
     if not isinstance(value, exp.Case):
@@ -285,10 +306,7 @@ def _choices(value: exp.Expr) -> list[exp.Expr]:
 def _cast(value: exp.Expr) -> Origin | None:
     """Return the type of a cast: its precision, or a user's type; also for an array that begins with a cast."""
     if isinstance(value, exp.Array) and value.expressions:
-        item = _cast(value.expressions[0])
-        if item is None or item.type.named is None:
-            return None
-        return replace(item, type=replace(item.type, dimensions=item.type.dimensions + 1))
+        return _array_of(_cast(value.expressions[0]))
     if isinstance(value, exp.Anonymous) and value.name == TO_MODIFIER:
         value = value.expressions[0]
     if not isinstance(value, exp.Cast):

@@ -433,7 +433,12 @@ def _dot(node: exp.Dot, context: Context) -> exp.Expr | None:
 
 
 def _bracket(node: exp.Bracket, context: Context) -> exp.Expr | None:
-    return call("vector_element", node.this, *node.expressions) if node.this.name.lower() in VECTOR_COLUMNS else None
+    if node.this.name.lower() not in VECTOR_COLUMNS:
+        return None
+    [item] = node.expressions[:1]
+    if isinstance(item, exp.Slice):
+        return call("vector_slice", node.this, item.this or exp.null(), item.expression or exp.null())
+    return call("vector_element", node.this, *node.expressions)
 
 
 def _now(node: exp.Expr, context: Context) -> exp.Expr | None:

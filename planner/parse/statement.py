@@ -17,6 +17,7 @@ from sparkwave.planner.parse.connection import parse_create_connection, parse_dr
 from sparkwave.planner.parse.cursor import parse_close, parse_declare, parse_fetch
 from sparkwave.planner.parse.database import parse_create_database, parse_drop_database
 from sparkwave.planner.parse.describe import parse_describe, parse_kill, parse_show
+from sparkwave.planner.parse.do_block import parse_do
 from sparkwave.planner.parse.explain import parse_explain
 from sparkwave.planner.parse.function import parse_create_function, parse_drop_function
 from sparkwave.planner.parse.grant import parse_drop_owned, parse_grant, parse_reassign_owned, parse_revoke
@@ -294,7 +295,6 @@ def _declare(reader: TokenReader) -> DeclareCursor | DeclareSubscriptionCursor:
 _REFUSED = (
     "LISTEN",
     "NOTIFY",
-    "DO",
     "CALL",
     "LOCK",
     "CLUSTER",
@@ -319,6 +319,7 @@ _BY_FIRST_WORD: dict[str, Callable[[TokenReader], Statement]] = {
     "MERGE": parse_write,
     "TRUNCATE": parse_truncate,
     "COPY": parse_copy,
+    "DO": parse_do,
     "SHOW": parse_show,
     "DESCRIBE": parse_describe,
     "DESC": parse_describe,

@@ -379,7 +379,6 @@ _NO_NOTIFICATIONS = "There are no notifications; ask again for what may have cha
 _INSTEAD = {
     "LISTEN": _NO_NOTIFICATIONS,
     "NOTIFY": _NO_NOTIFICATIONS,
-    "DO": "There is no procedural language; CREATE FUNCTION … LANGUAGE SQL names an expression.",
     "CALL": "There are no procedures; CREATE FUNCTION … LANGUAGE SQL names an expression.",
     "LOCK": "No statement waits for a lock; of two atomic transactions that change a row the second fails (40001).",
 }

@@ -138,6 +138,7 @@ from sparkwave.planner.statements.sessions import (
     DeclareCursor,
     DeclareSubscriptionCursor,
     Discard,
+    Do,
     Empty,
     Execute,
     Fetch,
@@ -261,6 +262,7 @@ Statement = (
     | Fetch
     | CloseCursor
     | Discard
+    | Do
     | Vacuum
 )
 
@@ -341,6 +343,7 @@ __all__ = [
     "DeclaredUnique",
     "Delete",
     "Discard",
+    "Do",
     "DomainAction",
     "Drop",
     "DropAttribute",

@@ -73,6 +73,14 @@ class Prepare:
 
 
 @dataclass(frozen=True)
+class Do:
+    """DO with the text of one statement; `handled` are the SQLSTATEs of errors that are none then, "" for all."""
+
+    text: str
+    handled: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Execute:
     name: str
     arguments: tuple[exp.Expr, ...]

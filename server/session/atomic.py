@@ -43,6 +43,7 @@ _PARTS = (
     statements.Prepare,
     statements.Execute,
     statements.Deallocate,
+    statements.Do,
     statements.DeclareCursor,
     statements.Fetch,
     statements.CloseCursor,
