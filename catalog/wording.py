@@ -263,7 +263,8 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str]], Error]], ...] = (
         "requested length too large", errors.PROGRAM_LIMIT_EXCEEDED)),
     # Numerics have at most 38 digits here.
     (
-        r"Overflow in (HUGEINT \w+|\w+ of DECIMAL)|Needed scale \d+ to accurately represent the multiplication",
+        r"Overflow in (HUGEINT \w+|\w+ of (DECIMAL|INT128))|"
+        r"Needed scale \d+ to accurately represent the multiplication",
         _says("value overflows numeric format", errors.NUMERIC_VALUE_OUT_OF_RANGE),
     ),
     (r"Invalid RANGE (PRECEDING|FOLLOWING) value", _says(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from decimal import ROUND_HALF_UP, Context, Decimal, localcontext
 from typing import Any
 
@@ -135,9 +135,83 @@ def test_quotients_are_postgresqls(random_rows: tuple[Connection, Connection]) -
     for name, query in queries.items():
         expected = _rounded(both[1], query)
         for found in (_rounded(both[0], query), _rounded(both[0], f"SELECT * FROM {name}")):
-            for own, theirs in zip(found, expected, strict=True):
-                for one, other in zip(own, theirs, strict=True):
-                    assert one == other or (one is not None and other is not None and abs(one - other) <= PLACES)
+            _check_places(found, expected, name)
+
+
+_SPREADS = ("stddev", "stddev_pop", "variance", "var_pop")
+# Columns of all ways to sum squares up, and how to draw their values; in `near` they differ in the last digits alone.
+_SPREAD: dict[str, Callable[[random.Random], object]] = {
+    "s smallint": lambda dice: dice.randint(-(2**15), 2**15 - 1),
+    "i int": lambda dice: dice.choice((dice.randint(-(2**31), 2**31 - 1), dice.randint(0, 3) * 10**6)),
+    "g bigint": lambda dice: dice.randint(-(10**9), 10**9),
+    "near bigint": lambda dice: 2**62 + dice.randint(0, 3),
+    "d numeric(12,3)": lambda dice: Decimal(dice.randint(-(10**12) + 1, 10**12 - 1)).scaleb(-3),
+    "near_d numeric(12,3)": lambda dice: Decimal(10**11 + dice.randint(0, 9)).scaleb(-3),
+    "e numeric(9,9)": lambda dice: Decimal(dice.randint(0, 10 ** dice.randint(0, 9) - 1)).scaleb(-9),
+    "m numeric(18,2)": lambda dice: Decimal(dice.randint(-(10**11), 10**11)).scaleb(-2),
+    "long_m numeric(18,4)": lambda dice: Decimal(10**17 + dice.randint(0, 10**9)).scaleb(-4),
+    "w numeric(30,10)": lambda dice: Decimal(dice.randint(-(10**19), 10**19)).scaleb(-10),
+    "near_w numeric(30,10)": lambda dice: Decimal(10**25 + dice.randint(0, 10**6)).scaleb(-10),
+    "n numeric": lambda dice: Decimal(dice.randint(-(10**28), 10**28)).scaleb(-19),
+    "cents numeric": lambda dice: Decimal(dice.randint(-(10**6), 10**6)).scaleb(-2),
+    "large_n numeric": lambda dice: dice.randint(9 * 10**18, 9 * 10**18 + 10**9),  # with a total that is no numeric
+    "near_n numeric": lambda dice: 10**16 + Decimal(dice.randint(0, 9)).scaleb(-19),
+}
+
+
+def _spread_row(dice: random.Random, id_: int) -> tuple[object, ...]:
+    values = (None if dice.random() < 0.1 else draw(dice) for draw in _SPREAD.values())
+    return (id_, id_ % 7 if id_ % 40 else None, *values)
+
+
+def _numbered(calls: list[str]) -> str:
+    return ", ".join(f"{call} AS x{number}" for number, call in enumerate(calls))
+
+
+def test_spreads_are_postgresqls(both: tuple[Connection, Connection]) -> None:
+    """Standard deviations and variances: all places but for the twentieth, in queries, and in views over changes."""
+    dice = random.Random(19)
+    names = [column.split()[0] for column in _SPREAD]
+    calls = [f"{call}({name})" for place, name in enumerate(names) for call in _SPREADS[place % 2 :: 2]]
+    some = [f"{call}({name}) FILTER (WHERE id % 3 > 0)" for place, name in enumerate(names)
+            for call in _SPREADS[1 - place % 2 :: 2]]  # fmt: skip
+    over = [f"{_SPREADS[place % 4]}({name}) OVER (PARTITION BY k ORDER BY id ROWS 3 PRECEDING)"
+            for place, name in enumerate(names) if place % 3 == 0]  # fmt: skip
+    queries = {
+        "by_k": f"SELECT k, {_numbered(calls)} FROM sp GROUP BY k",
+        "of_all": f"SELECT {_numbered(some)} FROM sp",
+        "over_k": f"SELECT id, {_numbered(over)} FROM sp",
+        "far": "SELECT stddev(far) AS a, stddev_pop(far) AS b FROM (SELECT g * 9000000000 AS far FROM sp) AS t",
+    }
+    rows = [_spread_row(dice, id_) for id_ in range(120)]
+    marks = ", ".join(["%s"] * len(rows[0]))
+    for client in both:
+        client.execute(f"CREATE TABLE sp (id int PRIMARY KEY, k int, {', '.join(_SPREAD)})".encode())
+        client.cursor().executemany(f"INSERT INTO sp VALUES ({marks})", rows[:60])
+    for name, query in queries.items():
+        both[0].execute(f"CREATE MATERIALIZED VIEW {name} AS {query}".encode())
+    for changes in ((), ("DELETE FROM sp WHERE id % 5 = 3", "UPDATE sp SET i = i / 2 + 1, n = n * 2, k = k + 1")):
+        for client in both:
+            if not changes:
+                client.cursor().executemany(f"INSERT INTO sp VALUES ({marks})", rows[60:])
+            for change in changes:
+                client.execute(change.encode())
+        both[0].execute("FLUSH")
+        for name, query in queries.items():
+            expected = _rounded(both[1], query)
+            for found in (_rounded(both[0], query), _rounded(both[0], f"SELECT * FROM {name}")):
+                _check_places(found, expected, name)
+
+
+def _check_places(
+    found: list[tuple[Decimal | None, ...]], expected: list[tuple[Decimal | None, ...]], what: str
+) -> None:
+    """Check that all numbers are the same, but for one in the last place."""
+    assert len(found) == len(expected)
+    for own, theirs in zip(found, expected, strict=True):
+        for place, (one, other) in enumerate(zip(own, theirs, strict=True)):
+            same = one == other or (one is not None and other is not None and abs(one - other) <= PLACES)
+            assert same, (what, place, one, other)
 
 
 NESTED = (
@@ -299,7 +373,8 @@ def _rounded(client: Connection, query: str) -> list[tuple[Decimal | None, ...]]
     with localcontext() as context:
         context.prec = 60
         rows = client.execute(query.encode()).fetchall()
-        return sorted(tuple(None if v is None else Decimal(v).quantize(PLACES) for v in row) for row in rows)
+        rounded = (tuple(None if v is None else Decimal(v).quantize(PLACES) for v in row) for row in rows)
+        return sorted(rounded, key=lambda row: [(v is None, v or 0) for v in row])
 
 
 def test_floats_of_long_constants_are_the_nearest(both: tuple[Connection, Connection]) -> None:

@@ -11,7 +11,7 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Catalog, Relation, Watermark
 from sparkwave.catalog.types import DOUBLE, NUMERIC, QUOTIENT
 from sparkwave.planner.plan.fingerprint import fingerprint
-from sparkwave.planner.plan.nodes import Scan, walk
+from sparkwave.planner.plan.nodes import Aggregate, Scan, walk
 from sparkwave.planner.plan.stream_plan import StreamPlan, plan_definition
 from sparkwave.planner.since import PLANNER
 
@@ -134,6 +134,14 @@ def test_constants_stay_as_narrow_as_they_were(nexmark: Catalog) -> None:
     query = "SELECT auction, price::smallint + 1 AS x FROM bid"
     narrow, wide = (str(made_by(planner, query, nexmark).root.items[1].expression) for planner in (9, PLANNER))
     assert narrow != wide and "CAST(1 AS INT)" in wide and "CAST(1" not in narrow
+
+
+def test_spreads_come_from_floats_in_older_views(nexmark: Catalog) -> None:
+    """Which are computed again for a touched group; new ones follow changes."""
+    query = "SELECT auction, stddev(price) AS x, var_pop(price) FILTER (WHERE price > 2) AS y FROM bid GROUP BY auction"
+    for planner, is_mergeable in ((18, False), (PLANNER, True)):
+        [node] = [node for node in walk(made_by(planner, query, nexmark).root) if isinstance(node, Aggregate)]
+        assert node.is_mergeable is is_mergeable
 
 
 def test_variances_keep_their_names(nexmark: Catalog) -> None:

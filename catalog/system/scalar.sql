@@ -303,6 +303,168 @@ CREATE OR REPLACE MACRO pg.divide_integers(x, y) AS
     ((x::HUGEINT * 10000000000000000000 + sign(x)::HUGEINT * (abs(y::HUGEINT) // 2)) // y::HUGEINT)::DECIMAL(38,0)
     * '0.0000000000000000001'::DECIMAL(19,19);
 CREATE OR REPLACE MACRO pg.divide_quotients(x, y) AS format('{:.16g}', x::DOUBLE / y::DOUBLE)::DECIMAL(38,19);
+-- Standard deviations and variances of exact numbers, rounded to PostgreSQL's number of places (numeric_stddev_internal
+-- in numeric.c), but at most 19. They come from the count n of a group's values, their sum u and the sum of their
+-- squares, all in units of 10^-s; `places` are twice the values' decimal places, NULL if only the values tell them.
+-- With the quotient q and the remainder r of u and n, the differences of the values from q have the sum r, and the sum
+-- of their squares is m = squares - q * (u + r). The variance is (m - r * r / n) / d, where d is n or, of a sample,
+-- n - 1. Macros that are called with the variable of a lambda name their own variable differently.
+CREATE OR REPLACE MACRO pg._power_of_ten(k) AS ('1' || repeat('0', k::INTEGER))::HUGEINT;
+-- Quotient q and remainder r of integers of 128 bits; b > 0. DuckDB divides them bit by bit, in 1.6 us. Here each step
+-- adds a float's 52 bits to the quotient, and the last takes away one too many.
+CREATE OR REPLACE MACRO pg._with_more(a, b, q) AS {a: a, b: b, q: q + ((a - q * b)::DOUBLE / b::DOUBLE)::HUGEINT};
+CREATE OR REPLACE MACRO pg._long_divided(a, b) AS list_transform(list_transform(list_transform(list_transform(
+    [pg._with_more(a, b, 0::HUGEINT)],
+    lambda _l: pg._with_more(_l['a'], _l['b'], _l['q'])), lambda _l: pg._with_more(_l['a'], _l['b'], _l['q'])),
+    lambda _l: {q: _l['q'], b: _l['b'], r: _l['a'] - _l['q'] * _l['b']}),
+    lambda _l: if(_l['r'] < 0, {q: _l['q'] - 1, r: _l['r'] + _l['b']}, {q: _l['q'], r: _l['r']}))[1];
+CREATE OR REPLACE MACRO pg._divided(a, b) AS list_transform([{a: a::HUGEINT, b: b::HUGEINT}], lambda _d:
+    if(_d['a'] BETWEEN 0 AND 9223372036854775807 AND _d['b'] <= 9223372036854775807,
+       {q: (_d['a']::BIGINT // _d['b']::BIGINT)::HUGEINT, r: (_d['a']::BIGINT % _d['b']::BIGINT)::HUGEINT},
+       pg._long_divided(_d['a'], _d['b'])))[1];
+-- The integer as which a decimal is stored. Decimals of up to 15 digits are exact as floats. A sort key has the bits of
+-- the integer, with the sign turned over; a cast, which divides 128 bits, takes ten times as long.
+CREATE OR REPLACE MACRO pg._units_of_float(x, s) AS (x::DOUBLE * pow(10, s))::BIGINT::HUGEINT;
+CREATE OR REPLACE MACRO pg._units_in_64(x, s) AS CASE
+    WHEN abs(x) < pow(10, 15 - s) THEN (x::DOUBLE * pow(10, s))::BIGINT
+    WHEN x IS NOT NULL
+    THEN xor((create_sort_key(x, 'ASC NULLS LAST')[2:]::BIT)::BIGINT, (-9223372036854775808)::BIGINT) END;
+CREATE OR REPLACE MACRO pg._units_in_128(x) AS CASE WHEN x IS NOT NULL THEN xor(
+    (create_sort_key(x, 'ASC NULLS LAST')[2:]::BIT)::HUGEINT, (-170141183460469231731687303715884105728)::HUGEINT) END;
+-- Units of 128 bits are summed up by halves.
+CREATE OR REPLACE MACRO pg._high_units(u) AS u >> 64;
+CREATE OR REPLACE MACRO pg._low_units(u) AS u & 18446744073709551615;
+-- A square is summed up whole where it has up to 30 digits, else by its parts: the products of the halves of 64 bits,
+-- or of three limbs of 43 bits. Each part is one for a power of 2^32 or 2^43. A lambda computes the units once.
+CREATE OR REPLACE MACRO pg._square(u) AS u * u;
+CREATE OR REPLACE MACRO pg._high_half(u) AS u >> 32;
+CREATE OR REPLACE MACRO pg._low_half(u) AS u & 4294967295;
+CREATE OR REPLACE MACRO pg._square_by_halves_0(u) AS pg._low_half(u)::UBIGINT * pg._low_half(u)::UBIGINT;
+CREATE OR REPLACE MACRO pg._square_by_halves_1(u) AS pg._high_half(u) * pg._low_half(u);
+CREATE OR REPLACE MACRO pg._square_by_halves_2(u) AS pg._high_half(u) * pg._high_half(u);
+CREATE OR REPLACE MACRO pg._limb_0(u) AS u & 8796093022207;
+CREATE OR REPLACE MACRO pg._limb_1(u) AS (u >> 43) & 8796093022207;
+CREATE OR REPLACE MACRO pg._limb_2(u) AS u >> 86;
+CREATE OR REPLACE MACRO pg._product_0(a, b) AS pg._limb_0(a) * pg._limb_0(b);
+CREATE OR REPLACE MACRO pg._product_1(a, b) AS pg._limb_0(a) * pg._limb_1(b) + pg._limb_1(a) * pg._limb_0(b);
+CREATE OR REPLACE MACRO pg._product_2(a, b) AS
+    pg._limb_0(a) * pg._limb_2(b) + pg._limb_1(a) * pg._limb_1(b) + pg._limb_2(a) * pg._limb_0(b);
+CREATE OR REPLACE MACRO pg._product_3(a, b) AS pg._limb_1(a) * pg._limb_2(b) + pg._limb_2(a) * pg._limb_1(b);
+CREATE OR REPLACE MACRO pg._product_4(a, b) AS pg._limb_2(a) * pg._limb_2(b);
+CREATE OR REPLACE MACRO pg._square_by_limbs_0(u) AS list_transform([u], lambda _u: pg._product_0(_u, _u))[1];
+CREATE OR REPLACE MACRO pg._square_by_limbs_1(u) AS list_transform([u], lambda _u: pg._product_1(_u, _u))[1];
+CREATE OR REPLACE MACRO pg._square_by_limbs_2(u) AS list_transform([u], lambda _u: pg._product_2(_u, _u))[1];
+CREATE OR REPLACE MACRO pg._square_by_limbs_3(u) AS list_transform([u], lambda _u: pg._product_3(_u, _u))[1];
+CREATE OR REPLACE MACRO pg._square_by_limbs_4(u) AS list_transform([u], lambda _u: pg._product_4(_u, _u))[1];
+-- A number by its limbs, the highest first.
+CREATE OR REPLACE MACRO pg._limbs(m0, m1, m2, m3, m4) AS
+    list_transform(list_transform(list_transform(list_transform([{l: [m0 & 8796093022207], m: m1 + (m0 >> 43)}],
+    lambda _c: {l: list_prepend(_c['m'] & 8796093022207, _c['l']), m: m2 + (_c['m'] >> 43)}),
+    lambda _c: {l: list_prepend(_c['m'] & 8796093022207, _c['l']), m: m3 + (_c['m'] >> 43)}),
+    lambda _c: {l: list_prepend(_c['m'] & 8796093022207, _c['l']), m: m4 + (_c['m'] >> 43)}),
+    lambda _c: list_prepend(_c['m'], _c['l']))[1];
+CREATE OR REPLACE MACRO pg._of_limbs(limbs) AS list_reduce(limbs, lambda _a, _b: _a * 8796093022208 + _b);
+CREATE OR REPLACE MACRO pg._float_of_limbs(limbs) AS
+    list_reduce(list_transform(limbs, lambda _l: _l::DOUBLE), lambda _a, _b: _a * 8796093022208 + _b);
+CREATE OR REPLACE MACRO pg._limbs_divided(limbs, d) AS
+    list_reduce(list_transform(limbs, lambda _l: {q: [_l], r: 0::HUGEINT}),
+        lambda _a, _b: list_transform([pg._divided(_a['r'] * 8796093022208 + _b['q'][1], d)],
+            lambda _e: {q: list_append(_a['q'], _e['q']), r: _e['r']})[1], {q: []::HUGEINT[], r: 0::HUGEINT});
+-- The places: as `_places`, but the first base-10000 digits are those of floats, told by 15 decimal digits.
+CREATE OR REPLACE MACRO pg._first_digit(x) AS list_transform(list_transform([format('{:.14e}', x)],
+    lambda _f: {e: split_part(_f, 'e', 2)::INTEGER, d: left(_f, 1) || substring(_f, 3, 3)}),
+    lambda _f: {w: _f['e'] >> 2, f: left(_f['d'], (_f['e'] & 3) + 1)::INTEGER})[1];
+CREATE OR REPLACE MACRO pg._spread_places(x, n, places) AS
+    list_transform([{x: pg._first_digit(x), n: pg._first_digit(n)}], lambda _p: greatest(places,
+        16 - 4 * (_p['x']['w'] - _p['n']['w'] - (_p['x']['f'] <= _p['n']['f'])::INTEGER)))[1];
+-- A root needs more than 19 of the variance's places where it is small, and of a large one those that fit 38 digits.
+CREATE OR REPLACE MACRO pg._kept_places(p, x, s, is_root) AS
+    if(is_root, least(p, 2 * s + 27, 37 - if(x > 0, floor(log10(x))::INTEGER, 0)), least(p, 19));
+CREATE OR REPLACE MACRO pg._at_places(v, p) AS
+    (v * pg._power_of_ten(19 - p))::DECIMAL(38,0) * '0.0000000000000000001'::DECIMAL(19,19);
+CREATE OR REPLACE MACRO pg._half_of_power(k) AS if(k > 0, ('5' || repeat('0', (k - 1)::INTEGER))::HUGEINT, 0);
+CREATE OR REPLACE MACRO pg._half_up(v, k) AS pg._divided(v + pg._half_of_power(k), pg._power_of_ten(k))['q'];
+CREATE OR REPLACE MACRO pg._times_power(v, k) AS if(k < 0, v // pg._power_of_ten(-k), v * pg._power_of_ten(k));
+-- The root of v * 10^-p, by a step of Newton's method: w has v's digits and 36 or 37 in all, a is w's root as a float,
+-- c what it lacks in units of 10^-15, but for the square of c. Without places the root may be just below a half.
+CREATE OR REPLACE MACRO pg._root_at_places(v, p) AS
+    list_transform(list_transform(list_transform(list_transform(list_transform(list_transform([{v: v, p: p}],
+    lambda _r: {v: _r['v'], p: _r['p'], k: 37 - length(_r['v']::VARCHAR)}),
+    lambda _r: {v: _r['v'], p: _r['p'], h: (_r['k'] + _r['p']) >> 1,
+               w: pg._times_power(_r['v'], _r['k'] - ((_r['k'] + _r['p']) & 1))}),
+    lambda _r: {v: _r['v'], p: _r['p'], h: _r['h'], w: _r['w'], a: sqrt(_r['w']::DOUBLE)::HUGEINT}),
+    lambda _r: {v: _r['v'], p: _r['p'], h: _r['h'], a: _r['a'],
+               c: pg._divided((_r['w'] - _r['a'] * _r['a']) * 1000000000000000, greatest(2 * _r['a'], 1))['q']}),
+    lambda _r: {v: _r['v'], p: _r['p'], a: pg._half_up(_r['a'] * 1000000000000000 + _r['c']
+        - (_r['c']::DOUBLE * _r['c']::DOUBLE / 2e15 / greatest(_r['a'], 1)::DOUBLE)::HUGEINT,
+        15 + _r['h'] - least(_r['p'], 19))}),
+    lambda _r: CASE WHEN _r['v'] = 0 THEN 0 WHEN _r['p'] > 0 THEN pg._at_places(_r['a'], least(_r['p'], 19))
+                    ELSE pg._at_places(_r['a'] - (_r['a'] * (_r['a'] - 1) >= _r['v'])::HUGEINT, 0) END)[1];
+-- The variance is q + g / e in units of 10^-2s, with e = n * d. v is the variance in units of 10^-p. In a fraction 28
+-- digits are enough.
+CREATE OR REPLACE MACRO pg._fraction_of(g, e) AS list_transform([pg._divided(g * 100000000000000, e)],
+    lambda _g: _g['q'] * 100000000000000 + pg._divided(_g['r'] * 100000000000000, e)['q'])[1];
+CREATE OR REPLACE MACRO pg._rounded_variance(q, g, e, k) AS
+    if(k < 0, 0, q * pg._power_of_ten(least(k, 27)))
+    + pg._half_up(if(k < 0, q, pg._fraction_of(g, e)), if(k < 0, -k, 28 - least(k, 27)));
+CREATE OR REPLACE MACRO pg._variance(n, d, r, m, s, places, is_root) AS
+    list_transform(list_transform(list_transform(list_transform(list_transform([{
+        m: pg._divided(m, d), n: n, r: r, e: n * d}],
+    lambda _s: {q: _s['m']['q'], g: _s['m']['r'] * _s['n'] - _s['r'] * _s['r'], e: _s['e']}),
+    lambda _s: {q: _s['q'] - (_s['g'] < 0)::HUGEINT, g: _s['g'] + if(_s['g'] < 0, _s['e'], 0), e: _s['e']}),
+    lambda _s: {q: _s['q'], g: _s['g'], e: _s['e'],
+               x: (_s['q']::DOUBLE + _s['g']::DOUBLE / _s['e']::DOUBLE) / pow(10, 2 * s)}),
+    lambda _s: {q: _s['q'], g: _s['g'], e: _s['e'], p: pg._kept_places(
+        pg._spread_places(_s['x'] * _s['e']::DOUBLE, _s['e']::DOUBLE, places), _s['x'], s, is_root)}),
+    lambda _s: {v: pg._rounded_variance(_s['q'], _s['g'], _s['e'], _s['p'] - 2 * s), p: _s['p']})[1];
+-- The same where m has more than 128 bits. Then no place beyond the units is wanted.
+CREATE OR REPLACE MACRO pg._long_rounded_variance(limbs, k) AS pg._of_limbs(pg._limbs_divided(pg._limbs_divided(
+    pg._limbs(limbs[5] + pg._half_of_power(k), limbs[4], limbs[3], limbs[2], limbs[1]),
+    pg._power_of_ten(k // 2))['q'], pg._power_of_ten(k - k // 2))['q']);
+CREATE OR REPLACE MACRO pg._long_variance(n, d, r, limbs, s, places, is_root) AS
+    list_transform(list_transform(list_transform([{m: pg._limbs_divided(limbs, d), n: n, r: r, e: n * d}],
+    lambda _s: {q: _s['m']['q'], g: _s['m']['r'] * _s['n'] - _s['r'] * _s['r'], e: _s['e'],
+               x: pg._float_of_limbs(_s['m']['q']) / pow(10, 2 * s)}),
+    lambda _s: {q: list_append(_s['q'][:4], _s['q'][5] - (_s['g'] < 0)::HUGEINT), p: least(2 * s, pg._kept_places(
+        pg._spread_places(_s['x'] * _s['e']::DOUBLE, _s['e']::DOUBLE, places), _s['x'], s, is_root))}),
+    lambda _s: {v: pg._long_rounded_variance(_s['q'], 2 * s - _s['p']), p: _s['p']})[1];
+-- `less` is 1 for a sample. Of fewer values than one more there is none.
+CREATE OR REPLACE MACRO pg._spread_of(variance, is_root) AS list_transform([variance],
+    lambda _w: if(is_root, pg._root_at_places(_w['v'], _w['p']), pg._at_places(_w['v'], _w['p'])))[1];
+CREATE OR REPLACE MACRO pg._spread_of_squares(n, u, squares, s, places, less, is_root) AS CASE WHEN n > less THEN
+    list_transform(list_transform([{n: n::HUGEINT, u: u::HUGEINT, m: squares::HUGEINT, q: pg._divided(u, n)['q']}],
+    lambda _v: {n: _v['n'], r: _v['u'] - _v['q'] * _v['n'],
+               m: _v['m'] - _v['q'] * (2 * _v['u'] - _v['q'] * _v['n'])}),
+    lambda _v: pg._spread_of(
+        pg._variance(_v['n'], _v['n'] - less, _v['r'], _v['m'], s, places, is_root), is_root))[1] END;
+-- The sum is high * 2^64 + low, which may have more than 128 bits; u + r is q * n + 2 * r.
+-- The zeros behind the sum's last 19 digits tell the values' places.
+CREATE OR REPLACE MACRO pg._last_digits(u) AS u % 10000000000000000000;
+CREATE OR REPLACE MACRO pg._last_digits_of_sums(high, low) AS
+    pg._last_digits(pg._last_digits(high) * 8446744073709551616 + pg._last_digits(low));
+CREATE OR REPLACE MACRO pg._places_of_sums(high, low, s, places) AS coalesce(places, 2 * greatest(0,
+    s - pg._zeros_behind((10000000000000000000::HUGEINT + abs(pg._last_digits_of_sums(high, low)))::VARCHAR)));
+CREATE OR REPLACE MACRO pg._spread_of_limbs(n, high, low, w0, w1, w2, w3, w4, s, places, less, is_root) AS
+    CASE WHEN n > less THEN
+    list_transform(list_transform(list_transform(list_transform(list_transform([{
+        n: n::HUGEINT, p: pg._places_of_sums(high::HUGEINT, low::HUGEINT, s, places), l: low::HUGEINT,
+        h: pg._divided(high, n), w: [w0::HUGEINT, w1::HUGEINT, w2::HUGEINT, w3::HUGEINT, w4::HUGEINT]}],
+    lambda _v: {n: _v['n'], p: _v['p'], h: _v['h']['q'], w: _v['w'],
+               l: pg._divided(_v['h']['r'] * 18446744073709551616 + _v['l'], _v['n'])}),
+    lambda _v: {n: _v['n'], p: _v['p'], w: _v['w'], q: _v['h'] * 18446744073709551616 + _v['l']['q'], r: _v['l']['r']}),
+    lambda _v: {n: _v['n'], p: _v['p'], r: _v['r'], m: pg._limbs(
+        _v['w'][1] - _v['n'] * pg._product_0(_v['q'], _v['q']) - 2 * pg._product_0(_v['q'], _v['r']),
+        _v['w'][2] - _v['n'] * pg._product_1(_v['q'], _v['q']) - 2 * pg._product_1(_v['q'], _v['r']),
+        _v['w'][3] - _v['n'] * pg._product_2(_v['q'], _v['q']) - 2 * pg._product_2(_v['q'], _v['r']),
+        _v['w'][4] - _v['n'] * pg._product_3(_v['q'], _v['q']) - 2 * pg._product_3(_v['q'], _v['r']),
+        _v['w'][5] - _v['n'] * pg._product_4(_v['q'], _v['q']) - 2 * pg._product_4(_v['q'], _v['r']))}),
+    lambda _v: {n: _v['n'], p: _v['p'], r: _v['r'], m: _v['m'], is_short: pg._float_of_limbs(_v['m']) < 1e37}),
+    lambda _v: pg._spread_of(if(_v['is_short'],
+        pg._variance(_v['n'], _v['n'] - less, _v['r'], pg._of_limbs(if(_v['is_short'], _v['m'], [0::HUGEINT])),
+                     s, _v['p'], is_root),
+        pg._long_variance(_v['n'], _v['n'] - less, _v['r'], _v['m'], s, _v['p'], is_root)), is_root))[1] END;
+CREATE OR REPLACE MACRO pg._spread_of_halves(n, u, h0, h1, h2, s, places, less, is_root) AS pg._spread_of_limbs(
+    n, 0, u, h0::HUGEINT + h1::HUGEINT * 8589934592, h2::HUGEINT * 2097152, 0, 0, 0, s, places, less, is_root);
 -- Products with an average: whole parts and fractions are multiplied separately, so that only the product of the
 -- fractions is rounded.
 CREATE OR REPLACE MACRO pg._whole(x) AS trunc(x)::DECIMAL(19,0);

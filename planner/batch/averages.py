@@ -15,17 +15,15 @@ from sparkwave.planner.batch.typer import Typer, types_in
 from sparkwave.planner.functions.aggregates import (
     SPREADS,
     argument,
-    average,
     average_type,
-    sum_and_count,
     sum_type,
     whole_call,
-    with_numeric_spreads,
 )
 from sparkwave.planner.functions.digits import has_many_places, has_most_digits
 from sparkwave.planner.functions.operators import as_call
 from sparkwave.planner.functions.result_types import Known
 from sparkwave.planner.functions.scalar_functions import REAL_FUNCTIONS, has_varying_places
+from sparkwave.planner.functions.sums import is_exact_spread, of_sums, sums_of, with_numeric_spreads
 from sparkwave.planner.functions.typed import data_type
 from sparkwave.planner.parse.trees import selects_of
 
@@ -53,7 +51,7 @@ def with_averages(tree: exp.Expr, typed: Typer, has_places: bool) -> exp.Expr:
         elif isinstance(node, exp.In) and isinstance(query := node.args.get("query"), exp.Expr):
             _cast_outputs([[node.this], *(select.selects for select in selects_of(query))], types)
     for node in reversed(nodes):
-        if isinstance(node, exp.Avg):
+        if isinstance(node, exp.Avg) or is_exact_spread(node, _argument_type(node, types)):
             _replace(node, types)
         elif isinstance(node, exp.Sum):
             _cast_sum(node, types)
@@ -131,17 +129,19 @@ def _common(known: list[Known]) -> Known:
     return Type("numeric", DEFAULT_NUMERIC[0], max(type_.digits[1] for type_ in numerics))
 
 
-def _replace(call: exp.Avg, types: _Types) -> None:
-    """Compute an average of exact numbers, or one of unknown type by DuckDB's type of the sum."""
+def _argument_type(call: exp.Expr, types: _Types) -> Known:
+    return _type(argument(call), types) if isinstance(call, SPREADS) else None
+
+
+def _replace(call: exp.Expr, types: _Types) -> None:
+    """Compute an average or spread of exact numbers, or an average of unknown type by DuckDB's type of the sum."""
     whole = whole_call(call)
     type_ = _type(argument(call), types)
     if type_ is not None and average_type(type_) != QUOTIENT:
         return
     if type_ == NUMERIC and not isinstance(argument(call), exp.Column):
         argument(call).replace(exp.cast(argument(call).copy(), data_type(NUMERIC)))  # as in a view
-    parts = sum_and_count(whole)
-    made = average(*parts, type_) if type_ is not None else exp.Anonymous(this="_avg", expressions=[*parts])
+    sums = sums_of(whole, type_)
+    made = of_sums(whole, sums, type_) if type_ is not None else exp.Anonymous(this="_avg", expressions=sums)
     types[id(made)] = types.get(id(call))
-    if type_ is not None:
-        made.type = data_type(QUOTIENT)
     whole.replace(made)

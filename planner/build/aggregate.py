@@ -23,16 +23,16 @@ from sparkwave.planner.build.builder import (
     written,
 )
 from sparkwave.planner.functions.aggregates import (
+    SPREADS,
     aggregate_calls,
     argument,
-    average,
     call_of,
     canonical,
     is_aggregate,
     result_type,
-    sum_and_count,
     sum_type,
 )
+from sparkwave.planner.functions.sums import average, is_exact_spread, of_sums, powers_of, spread, sums_of
 from sparkwave.planner.parse.trees import position_of
 from sparkwave.planner.plan.nodes import Aggregate, Call, Item, Node, Project, column, count_rows_call
 
@@ -62,15 +62,16 @@ class _State:
             name += "_"
         return name
 
-    def input(self, expression: exp.Expr, type_: Type) -> str:
-        name = self.name(expression.name if isinstance(expression, exp.Column) else text(expression), expression)
+    def input(self, expression: exp.Expr, type_: Type, name: str = "") -> str:
+        own = expression.name if isinstance(expression, exp.Column) else text(expression)
+        name = self.name(name or own, expression)
         self.inputs.setdefault(name, Item(name, expression, type_))
         return name
 
-    def argument(self, expression: exp.Expr, type_: Type, condition: exp.Expr | None) -> str:
+    def argument(self, expression: exp.Expr, type_: Type, condition: exp.Expr | None, name: str = "") -> str:
         if condition is not None:
             expression = typed(exp.Case().when(condition, expression), type_)
-        return self.input(expression, type_)
+        return self.input(expression, type_, name)
 
     def call(self, function: str, argument: str, type_: Type) -> exp.Column:
         name = f"_{function}({argument})"
@@ -168,10 +169,10 @@ def _state_of(call: exp.Expr, flat: exp.Expr, state: _State) -> exp.Expr:
             )
     _refuse_computed(inner)
     if not _is_mergeable(inner):
-        if isinstance(inner, exp.Avg) and (type_ := result_type(inner, type_of)) == QUOTIENT:
-            pairs = zip(sum_and_count(call), sum_and_count(flat), strict=True)
-            total, count = (_recomputed(own, flattened, state) for own, flattened in pairs)
-            return typed(average(total, count, type_of(argument(inner))), type_)
+        if isinstance(inner, exp.Avg) and result_type(inner, type_of) == QUOTIENT:
+            value_type = type_of(argument(inner))
+            pairs = zip(sums_of(call, value_type), sums_of(flat, value_type), strict=True)
+            return of_sums(call, [_recomputed(own, flattened, state) for own, flattened in pairs], value_type)
         return _recomputed(call, flat, state)
     condition = scalar(call.expression.this) if isinstance(call, exp.Filter) else None
     value = argument(inner)
@@ -196,6 +197,8 @@ def _state_of(call: exp.Expr, flat: exp.Expr, state: _State) -> exp.Expr:
             position=position_of(call),
         )
     count = state.call("count", argument_name, BIGINT)
+    if isinstance(inner, SPREADS):
+        return spread(inner, count, _sums(powers_of(scalar(value), type_), condition, argument_name, state), type_)
     total = state.call("sum", argument_name, DOUBLE if type_ == REAL else sum_type(type_))
     result: exp.Expr = total
     if isinstance(inner, exp.Avg):
@@ -205,9 +208,19 @@ def _state_of(call: exp.Expr, flat: exp.Expr, state: _State) -> exp.Expr:
     return exp.Case().when(exp.GT(this=count, expression=exp.Literal.number(0)), result)
 
 
+def _sums(values: list[exp.Expr], condition: exp.Expr | None, of: str, state: _State) -> list[exp.Expr]:
+    """Add the sums of values that are computed from an argument."""
+    sums: list[exp.Expr] = []
+    for value in values:
+        name = f"{value.name}({of})" if isinstance(value, exp.Anonymous) and value.name.startswith("_") else ""
+        argument_name = state.argument(value, type_of(value), condition, name)
+        sums.append(state.call("sum", argument_name, sum_type(type_of(value))))
+    return sums
+
+
 def _average(total: exp.Expr, count: exp.Expr, type_: Type, result: Type | None) -> exp.Expr:
     if result == QUOTIENT:
-        return typed(average(total, count, type_), QUOTIENT)
+        return average(total, count, type_)
     return exp.Div(this=exp.cast(total, data_type(DOUBLE)), expression=exp.cast(count, data_type(DOUBLE)))
 
 
@@ -224,6 +237,8 @@ def _is_mergeable(call: exp.Expr) -> bool:
         return call.name.lower() == "every"
     if isinstance(call, exp.Sum | exp.Avg) and type_of(argument(call)) == INTERVAL:
         return False
+    if isinstance(call, SPREADS):
+        return is_exact_spread(call, type_of(argument(call)))
     known = isinstance(call, exp.Count | exp.Sum | exp.Avg | exp.Min | exp.Max | exp.LogicalAnd | exp.LogicalOr)
     return known and not call.expressions
 

@@ -8,12 +8,13 @@ from sqlglot import exp
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
-from sparkwave.catalog.types import QUOTIENT
+from sparkwave.catalog.types import QUOTIENT, Type
 from sparkwave.planner.bind.binder import type_of
-from sparkwave.planner.build.builder import Builder, added, refuse, replaced, scalar, text, typed, typed_column, written
+from sparkwave.planner.build.builder import Builder, added, refuse, replaced, scalar, text, typed_column, written
 from sparkwave.planner.build.sort_keys import order_of
+from sparkwave.planner.functions.aggregates import SPREADS, is_aggregate, result_type
 from sparkwave.planner.functions.aggregates import argument as argument_of
-from sparkwave.planner.functions.aggregates import average, call_of, is_aggregate, result_type, sum_and_count
+from sparkwave.planner.functions.sums import is_exact_spread, of_sums, sums_of
 from sparkwave.planner.parse.named_windows import named
 from sparkwave.planner.parse.trees import position_of
 from sparkwave.planner.plan.nodes import Item, Node, OverWindow, WindowCall, column
@@ -52,20 +53,27 @@ def build_windows(
         type_ = result_type(full, type_of)
         if type_ is None:
             raise refuse(f"the window function {written(full.this)}", window)
-        is_average = type_ == QUOTIENT and isinstance(call_of(full.this), exp.Avg)
+        summed = _summed_type(full.this) if type_ == QUOTIENT else None
         columns: list[exp.Expr] = []
-        for part in sum_and_count(full.this) if is_average else (full.this,):
+        for part in [full.this] if summed is None else sums_of(full.this, summed):
             own = type_ if part is full.this else result_type(part, type_of) or type_
             made = WindowCall(builder.fresh("over"), _over_fields(part, field), own, sorts, _frame(full))
             by_partition.setdefault(partition, []).append(made)
             columns.append(typed_column(made.name, own))
-        if is_average:
-            columns = [typed(average(columns[0], columns[1], type_of(argument_of(call_of(full.this)))), type_)]
-        known[flat_text] = columns[0]
+        known[flat_text] = columns[0] if summed is None else of_sums(full.this, columns, summed)
     node = added(node, list(items.values()))
     for partition, calls in by_partition.items():
         node = OverWindow(node, partition, tuple(calls))
     return node, known
+
+
+def _summed_type(call: exp.Expr) -> Type | None:
+    """Return the type of the values of which a numeric is computed from sums; None for any other call."""
+    inner = call.this if isinstance(call, exp.Filter) else call
+    if not isinstance(inner, (exp.Avg, *SPREADS)):
+        return None
+    type_ = type_of(argument_of(inner))
+    return type_ if isinstance(inner, exp.Avg) or is_exact_spread(inner, type_) else None
 
 
 def _check(window: exp.Window) -> None:

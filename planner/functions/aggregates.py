@@ -29,7 +29,6 @@ from sparkwave.catalog.types import (
 from sparkwave.planner.functions.array_aggregates import argument, over_array
 from sparkwave.planner.functions.fractions import PERCENTILES, with_fractions
 from sparkwave.planner.functions.result_types import array_type, keeps_digits
-from sparkwave.planner.functions.scalar_functions import AS_NUMERIC
 from sparkwave.planner.functions.typed import data_type, sql_type
 from sparkwave.planner.functions.written_json import IS_OF_JSONB
 from sparkwave.planner.since import EXACT_ROUNDS, is_since
@@ -251,53 +250,6 @@ def whole_call(call: exp.Expr) -> exp.Expr:
     while isinstance(call.parent, (*AROUND, exp.Window)) and call.arg_key == "this":
         call = call.parent
     return call
-
-
-def with_numeric_spreads(tree: exp.Expr, type_of: Callable[[exp.Expr], Type | None]) -> bool:
-    """Make numerics of the SPREADS of exact numbers in a tree, changed in place. Returns whether there are any.
-
-    DuckDB computes them as floats.
-    """
-    found = [call for call in tree.find_all(*SPREADS) if type_of(call) == QUOTIENT]
-    for call in found:
-        call.meta[OF_FLOATS] = True
-        whole = whole_call(call)
-        made = exp.Anonymous(this=AS_NUMERIC)
-        whole.replace(made)
-        made.set("expressions", [whole])
-        call.type, made.type = data_type(DOUBLE), data_type(QUOTIENT)
-    return bool(found)
-
-
-def average(total: exp.Expr, count: exp.Expr, type_: Type) -> exp.Expr:
-    """Return avg(x) with a QUOTIENT's type for an x of this type, from its sum and count.
-
-    PostgreSQL rounds to at least the decimal places of the values, which numeric values without a precision have by
-    themselves.
-    """
-    if type_.is_integer:
-        total = exp.cast(total, data_type(Type("numeric", 38, 0)))
-    digits: exp.Expr = exp.Literal.number(type_.scale or 0)
-    if type_.is_unconstrained:
-        digits = exp.Neg(this=exp.Literal.number(1)) if type_ == QUOTIENT else exp.null()
-    return exp.Anonymous(this="_avg", expressions=[total, count, digits])
-
-
-def sum_and_count(call: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
-    """Return the calls that an avg() is computed from, with its DISTINCT, FILTER and OVER."""
-
-    def instead(kind: type[exp.Expr]) -> exp.Expr:
-        made = call.copy()
-        inner = made
-        while not isinstance(inner, exp.Avg):
-            inner = inner.this
-        new = kind(this=inner.this)
-        if inner is made:
-            return new
-        inner.replace(new)
-        return made
-
-    return instead(exp.Sum), instead(exp.Count)
 
 
 def sum_type(type_: Type) -> Type:

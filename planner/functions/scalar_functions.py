@@ -77,6 +77,13 @@ Rule = Type | Callable[[tuple[Known, ...]], Known]
 OURS = "pg"
 # The function that makes a numeric of a float that is computed from numerics.
 AS_NUMERIC = "_real_as_numeric"
+# The functions that give the units of decimals, halves of units, and parts of their squares.
+UNITS = ("_units_of_float", "_units_in_64", "_units_in_128", "_high_units", "_low_units")
+SQUARES = (
+    "_square",
+    *(f"_square_by_halves_{place}" for place in range(3)),
+    *(f"_square_by_limbs_{place}" for place in range(5)),
+)
 # The functions that make the nearest float of a numeric, by the type of float.
 NEAREST = {DOUBLE: "_nearest_double", REAL: "_nearest_real"}
 IN_RANGE = "time_in_range"
@@ -417,6 +424,10 @@ FUNCTIONS: dict[str, Function] = {
     # An average: of a sum, a count and the decimal places of the values.
     AS_NUMERIC: F(QUOTIENT),
     "_avg": F(lambda types: QUOTIENT if len(types) == 3 else None),
+    # Standard deviations and variances: units of decimals, squares of units, and what is computed of their sums.
+    **dict.fromkeys(UNITS, F(Type("numeric", 38, 0))),
+    **dict.fromkeys(SQUARES, F(Type("numeric", 38, 0))),
+    **dict.fromkeys(("_spread_of_squares", "_spread_of_halves", "_spread_of_limbs"), F(QUOTIENT)),
     # The value of a scalar subquery, and its number of rows.
     "_only": F(first),
     "divide": F(common),

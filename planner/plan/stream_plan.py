@@ -39,9 +39,10 @@ from sparkwave.planner.build.view_query import build
 from sparkwave.planner.build.window_close import on_event_time, on_window_close
 from sparkwave.planner.definitions.sinks import planned_sink, target_of
 from sparkwave.planner.definitions.view_options import read_options
-from sparkwave.planner.functions.aggregates import is_aggregate, with_numeric_spreads
+from sparkwave.planner.functions.aggregates import is_aggregate
 from sparkwave.planner.functions.duckdb_spelling import for_duckdb
 from sparkwave.planner.functions.json_checks import check_key
+from sparkwave.planner.functions.sums import with_numeric_spreads
 from sparkwave.planner.functions.typed import type_of_part
 from sparkwave.planner.functions.unstable import check_stable
 from sparkwave.planner.parse.statement import parse_statement

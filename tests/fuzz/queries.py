@@ -25,10 +25,11 @@ _STATISTICS = (
     ("stddev_samp({0}){1}::float8", APPROXIMATE),
     ("var_pop({0}){1}::float8", APPROXIMATE),
 )
+_OF_INTEGERS = (*_STATISTICS, ("round(stddev({0}){1}, 12)", "numeric"), ("round(var_samp({0}){1}, 4)", "numeric"))
 _CALLS: dict[str, tuple[tuple[str, str], ...]] = {
-    "smallint": (("sum({})", "bigint"), *_STATISTICS),
+    "smallint": (("sum({})", "bigint"), *_OF_INTEGERS),
     "int": (
-        ("sum({})", "bigint"), ("sum({})", "bigint"), ("sum(DISTINCT {})", "bigint"), *_STATISTICS,
+        ("sum({})", "bigint"), ("sum({})", "bigint"), ("sum(DISTINCT {})", "bigint"), *_OF_INTEGERS,
         ("array_agg({0} ORDER BY {0})", "int[]"), ("array_agg(DISTINCT {0} ORDER BY {0} DESC)", "int[]"),
         ("percentile_cont(0.5) WITHIN GROUP (ORDER BY {})", APPROXIMATE),
         ("percentile_disc(0.3) WITHIN GROUP (ORDER BY {})", "int"), ("bool_or({} > 2)", "bool"),
