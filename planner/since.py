@@ -35,6 +35,7 @@ NUMERIC_LOGARITHMS = 17  # log(2, 8), of integers, is a numeric; before, of doub
 TYPED_SERIES = 17  # a series of numbers has a type within an expression; before, none, or that of its first number
 ZONE_ABBREVIATIONS = 18  # AT TIME ZONE 'PST' is PostgreSQL's; before, a zone with summer time, and BST Bangladesh
 OWN_AGGREGATES = 18  # an aggregate of a query around a subquery is refused; before, it was the subquery's
+SUMMED_INTERVALS = 19  # sum and avg of intervals come from sums that changes add to; before, from all values
 EXACT_SPREADS = 19  # stddev and variance of exact numbers come from sums that changes add to; before, from floats
 WIDE_BITS = 14  # the same as WIDE_LITERALS for & | #
 

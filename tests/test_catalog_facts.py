@@ -11,7 +11,7 @@ import pytest
 from servers import Server
 
 from sparkwave.catalog.stores import store
-from sparkwave.planner.functions.scalar_functions import FUNCTIONS, SQUARES, UNITS
+from sparkwave.planner.functions.scalar_functions import FUNCTIONS, INTERVAL_FIELDS, SQUARES, UNITS
 
 Connection = psycopg.Connection[Any]
 
@@ -193,6 +193,7 @@ _NOT_LISTED = {
     "sketched_percentile", "subtract", "sum_of_intervals", "text_out", "text_within", "time_in_range", "to_text",
     "tumble_start", "zip_arrays", "zip_pairs",
     "_nearest_double", "_nearest_real",
+    *INTERVAL_FIELDS, "_interval_sum", "_interval_average",
     *UNITS, *SQUARES, "_spread_of_squares", "_spread_of_halves", "_spread_of_limbs",
     "jsonb_populate_map", "map_access", "map_cat", "map_contains", "map_delete", "map_entries", "map_filter",
     "map_from_entries", "map_from_key_values", "map_insert", "map_keys", "map_length", "map_values",

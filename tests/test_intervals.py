@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import psycopg
@@ -231,3 +232,57 @@ def _answer(client: Connection, statement: str) -> object:
         return client.execute(statement.encode()).fetchall()
     except psycopg.Error as error:
         return error.sqlstate, error.diag.message_primary
+
+
+def test_totals_of_intervals_are_postgresqls(in_process_server: Server, postgres: Connection) -> None:
+    """Sums and averages, by their fields, in queries and in views over changes."""
+    dice = random.Random(3)
+
+    def drawn(id_: int) -> str:
+        size = dice.choice((1, 30, 10**4))
+        fields = (dice.randint(-size, size) for _ in range(3))
+        text = "'{} mons {} days {}.000007 secs'".format(*fields) if dice.random() < 0.85 else "NULL"
+        return f"({id_}, {id_ % 5 if id_ % 30 else 'NULL'}, {text})"
+
+    rows = [drawn(id_) for id_ in range(160)]
+    queries = {
+        "totals": "SELECT k, sum(i)::text AS s, avg(i)::text AS a, sum(i) FILTER (WHERE id > 20)::text AS f,"
+        " count(i) AS n, sum(i - interval '1 day')::text AS d FROM iv GROUP BY k",
+        "total": "SELECT avg(i)::text AS a, sum(i)::text AS s FROM iv WHERE id < 100",
+        "running": "SELECT id, sum(i) OVER (PARTITION BY k ORDER BY id ROWS 2 PRECEDING)::text AS s,"
+        " avg(i) OVER (PARTITION BY k)::text AS a FROM iv",
+        "months": "SELECT avg(i)::text AS a FROM (SELECT interval '1 month' AS i FROM iv WHERE id < 49) AS x",
+    }
+    changes = (
+        f"INSERT INTO iv VALUES {', '.join(rows[80:])}", "UPDATE iv SET i = i * 2 WHERE id % 3 = 1",
+        "DELETE FROM iv WHERE k = 2", "DELETE FROM iv WHERE id >= 49 AND k > 2", "DELETE FROM iv",
+    )  # fmt: skip
+    with in_process_server.connect() as connection:
+        for client in (connection, postgres):
+            client.execute("DROP TABLE IF EXISTS iv CASCADE")
+            client.execute("CREATE TABLE iv (id int PRIMARY KEY, k int, i interval)")
+            client.execute(f"INSERT INTO iv VALUES {', '.join(rows[:80])}".encode())
+        for name, query in queries.items():
+            connection.execute(f"CREATE MATERIALIZED VIEW {name} AS {query}".encode())
+        for change in changes:
+            for client in (connection, postgres):
+                client.execute(change.encode())
+            connection.execute("FLUSH")
+            for name, query in queries.items():
+                expected = sorted(postgres.execute(query.encode()).fetchall(), key=str)
+                for asked in (query, f"SELECT * FROM {name}"):
+                    assert sorted(connection.execute(asked.encode()).fetchall(), key=str) == expected, (change, asked)
+
+
+def test_a_total_beyond_an_interval_is_an_error(connection: Connection) -> None:
+    """And NULL in a view."""
+    connection.execute("CREATE TABLE far (i interval)")
+    connection.execute("CREATE MATERIALIZED VIEW far_off AS SELECT sum(i)::text AS s, count(*) AS n FROM far")
+    connection.execute("INSERT INTO far VALUES ('178000000 years'), ('178000000 years')")
+    connection.execute("FLUSH")
+    assert connection.execute("SELECT s, n FROM far_off").fetchall() == [(None, 2)]
+    with pytest.raises(psycopg.errors.DatetimeFieldOverflow, match="interval out of range"):
+        connection.execute("SELECT sum(i) FROM far")
+    connection.execute("INSERT INTO far VALUES ('-178000000 years')")
+    connection.execute("FLUSH")
+    assert connection.execute("SELECT s, n FROM far_off").fetchall() == [("178000000 years", 3)]

@@ -1585,6 +1585,25 @@ CREATE OR REPLACE MACRO pg._interval_or_raise(total, a) AS
          THEN pg.raise('22008', 'interval out of range')::VARCHAR::INTERVAL ELSE total END;
 CREATE OR REPLACE MACRO pg.sum_of_intervals(a) AS pg._interval_or_raise(pg.try_sum_of_intervals(a), a);
 CREATE OR REPLACE MACRO pg.avg_of_intervals(a) AS pg._interval_or_raise(pg.try_avg_of_intervals(a), a);
+CREATE OR REPLACE MACRO pg._days(x) AS datepart('day', x);
+-- Sums and averages of intervals, from the sums of their months, days and microseconds, and their count. An average's
+-- fractions of months are days and those of days are time, as in interval_div of PostgreSQL's timestamp.c.
+CREATE OR REPLACE MACRO pg._interval_field(total, whole) AS
+    if(whole IS NULL AND total IS NOT NULL, pg.raise('22008', 'interval out of range')::BIGINT, whole);
+CREATE OR REPLACE MACRO pg._interval_sum(m, d, us, n) AS CASE WHEN n > 0 THEN pg._interval(
+    pg._interval_field(m, TRY_CAST(m AS INTEGER)), pg._interval_field(d, TRY_CAST(d AS INTEGER)),
+    pg._interval_field(us, TRY_CAST(us AS BIGINT))) END;
+CREATE OR REPLACE MACRO pg._to_micros(x) AS round_even((x) * 1e6, 0) / 1e6;
+CREATE OR REPLACE MACRO pg._interval_average(m, d, us, n) AS CASE WHEN n > 0 THEN
+    list_transform(list_transform(list_transform([{
+        m: pg._interval_field(m, TRY_CAST(m AS INTEGER)) / n::DOUBLE,
+        d: pg._interval_field(d, TRY_CAST(d AS INTEGER)) / n::DOUBLE,
+        us: pg._interval_field(us, TRY_CAST(us AS BIGINT)) / n::DOUBLE}],
+    lambda _i: {m: trunc(_i['m']), d: _i['d'], us: _i['us'], md: pg._to_micros((_i['m'] - trunc(_i['m'])) * 30)}),
+    lambda _i: {m: _i['m'], d: trunc(_i['d']) + trunc(_i['md']), us: _i['us'],
+               s: pg._to_micros((_i['d'] - trunc(_i['d']) + _i['md'] - trunc(_i['md'])) * 86400)}),
+    lambda _i: pg._interval(_i['m'], _i['d'] + trunc(_i['s'] / 86400), round_even(
+        _i['us'] + (_i['s'] - trunc(_i['s'] / 86400) * 86400) * 1e6, 0)::BIGINT))[1] END;
 CREATE OR REPLACE MACRO pg._items(j) AS if(json_type(j) = 'ARRAY', json_extract(j, '$[*]')::JSON[], [j::JSON]);
 CREATE OR REPLACE MACRO pg.jsonb_concat(a, b) AS
     CASE WHEN a IS NULL OR b IS NULL THEN NULL

@@ -23,7 +23,7 @@ from sparkwave.planner.functions.digits import has_many_places, has_most_digits
 from sparkwave.planner.functions.operators import as_call
 from sparkwave.planner.functions.result_types import Known
 from sparkwave.planner.functions.scalar_functions import REAL_FUNCTIONS, has_varying_places
-from sparkwave.planner.functions.sums import is_exact_spread, of_sums, sums_of, with_numeric_spreads
+from sparkwave.planner.functions.sums import is_summed, of_sums, sums_of, with_numeric_spreads
 from sparkwave.planner.functions.typed import data_type
 from sparkwave.planner.parse.trees import selects_of
 
@@ -51,7 +51,7 @@ def with_averages(tree: exp.Expr, typed: Typer, has_places: bool) -> exp.Expr:
         elif isinstance(node, exp.In) and isinstance(query := node.args.get("query"), exp.Expr):
             _cast_outputs([[node.this], *(select.selects for select in selects_of(query))], types)
     for node in reversed(nodes):
-        if isinstance(node, exp.Avg) or is_exact_spread(node, _argument_type(node, types)):
+        if isinstance(node, exp.Avg) or is_summed(node, _argument_type(node, types)):
             _replace(node, types)
         elif isinstance(node, exp.Sum):
             _cast_sum(node, types)
@@ -130,14 +130,14 @@ def _common(known: list[Known]) -> Known:
 
 
 def _argument_type(call: exp.Expr, types: _Types) -> Known:
-    return _type(argument(call), types) if isinstance(call, SPREADS) else None
+    return _type(argument(call), types) if isinstance(call, (exp.Sum, exp.Avg, *SPREADS)) else None
 
 
 def _replace(call: exp.Expr, types: _Types) -> None:
-    """Compute an average or spread of exact numbers, or an average of unknown type by DuckDB's type of the sum."""
+    """Compute a call from sums, an average of unknown type by DuckDB's type of the sum."""
     whole = whole_call(call)
     type_ = _type(argument(call), types)
-    if type_ is not None and average_type(type_) != QUOTIENT:
+    if type_ is not None and average_type(type_) != QUOTIENT and not is_summed(call, type_):
         return
     if type_ == NUMERIC and not isinstance(argument(call), exp.Column):
         argument(call).replace(exp.cast(argument(call).copy(), data_type(NUMERIC)))  # as in a view

@@ -32,7 +32,7 @@ from sparkwave.planner.functions.aggregates import (
     result_type,
     sum_type,
 )
-from sparkwave.planner.functions.sums import average, is_exact_spread, of_sums, powers_of, spread, sums_of
+from sparkwave.planner.functions.sums import average, combined, is_summed, of_sums, summands, sums_of
 from sparkwave.planner.parse.trees import position_of
 from sparkwave.planner.plan.nodes import Aggregate, Call, Item, Node, Project, column, count_rows_call
 
@@ -189,6 +189,9 @@ def _state_of(call: exp.Expr, flat: exp.Expr, state: _State) -> exp.Expr:
             return state.call("max" if isinstance(inner, exp.LogicalOr) else "min", argument_name, BOOLEAN)
         case exp.Count():
             return state.call("count", argument_name, BIGINT)
+    if is_summed(inner, type_):
+        sums = _sums(summands(inner, scalar(value), type_), condition, argument_name, state)
+        return combined(inner, state.call("count", argument_name, BIGINT), sums, type_)
     if not type_.is_numeric:
         raise Error(
             f"function {inner.key}({type_}) does not exist",
@@ -197,8 +200,6 @@ def _state_of(call: exp.Expr, flat: exp.Expr, state: _State) -> exp.Expr:
             position=position_of(call),
         )
     count = state.call("count", argument_name, BIGINT)
-    if isinstance(inner, SPREADS):
-        return spread(inner, count, _sums(powers_of(scalar(value), type_), condition, argument_name, state), type_)
     total = state.call("sum", argument_name, DOUBLE if type_ == REAL else sum_type(type_))
     result: exp.Expr = total
     if isinstance(inner, exp.Avg):
@@ -235,10 +236,8 @@ def _is_mergeable(call: exp.Expr) -> bool:
         return False
     if isinstance(call, exp.Anonymous):
         return call.name.lower() == "every"
-    if isinstance(call, exp.Sum | exp.Avg) and type_of(argument(call)) == INTERVAL:
-        return False
-    if isinstance(call, SPREADS):
-        return is_exact_spread(call, type_of(argument(call)))
+    if isinstance(call, SPREADS) or (isinstance(call, exp.Sum | exp.Avg) and type_of(argument(call)) == INTERVAL):
+        return is_summed(call, type_of(argument(call)))
     known = isinstance(call, exp.Count | exp.Sum | exp.Avg | exp.Min | exp.Max | exp.LogicalAnd | exp.LogicalOr)
     return known and not call.expressions
 

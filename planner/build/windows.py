@@ -14,7 +14,7 @@ from sparkwave.planner.build.builder import Builder, added, refuse, replaced, sc
 from sparkwave.planner.build.sort_keys import order_of
 from sparkwave.planner.functions.aggregates import SPREADS, is_aggregate, result_type
 from sparkwave.planner.functions.aggregates import argument as argument_of
-from sparkwave.planner.functions.sums import is_exact_spread, of_sums, sums_of
+from sparkwave.planner.functions.sums import is_summed, of_sums, sums_of
 from sparkwave.planner.parse.named_windows import named
 from sparkwave.planner.parse.trees import position_of
 from sparkwave.planner.plan.nodes import Item, Node, OverWindow, WindowCall, column
@@ -53,7 +53,7 @@ def build_windows(
         type_ = result_type(full, type_of)
         if type_ is None:
             raise refuse(f"the window function {written(full.this)}", window)
-        summed = _summed_type(full.this) if type_ == QUOTIENT else None
+        summed = _summed_type(full.this, type_)
         columns: list[exp.Expr] = []
         for part in [full.this] if summed is None else sums_of(full.this, summed):
             own = type_ if part is full.this else result_type(part, type_of) or type_
@@ -67,13 +67,13 @@ def build_windows(
     return node, known
 
 
-def _summed_type(call: exp.Expr) -> Type | None:
-    """Return the type of the values of which a numeric is computed from sums; None for any other call."""
+def _summed_type(call: exp.Expr, result: Type) -> Type | None:
+    """Return the type of the argument of a call that is computed from sums; None for any other call."""
     inner = call.this if isinstance(call, exp.Filter) else call
-    if not isinstance(inner, (exp.Avg, *SPREADS)):
+    if not isinstance(inner, (exp.Sum, exp.Avg, *SPREADS)):
         return None
     type_ = type_of(argument_of(inner))
-    return type_ if isinstance(inner, exp.Avg) or is_exact_spread(inner, type_) else None
+    return type_ if is_summed(inner, type_) or (isinstance(inner, exp.Avg) and result == QUOTIENT) else None
 
 
 def _check(window: exp.Window) -> None:

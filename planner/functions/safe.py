@@ -17,7 +17,7 @@ from sparkwave.planner.functions.aggregates import is_aggregate
 from sparkwave.planner.functions.operators import as_call
 from sparkwave.planner.functions.python_call import PythonCall
 from sparkwave.planner.functions.result_types import Known
-from sparkwave.planner.functions.scalar_functions import SQUARES, UNITS
+from sparkwave.planner.functions.scalar_functions import INTERVAL_FIELDS, SQUARES, UNITS
 from sparkwave.planner.functions.typed import sql_type, type_of_part
 from sparkwave.planner.parse.text_values import decode_text
 
@@ -93,7 +93,7 @@ def may_raise(node: exp.Expr) -> bool:
         return False
     if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal):
         return False
-    if isinstance(node, exp.Anonymous) and node.name in (*UNITS, *SQUARES):
+    if isinstance(node, exp.Anonymous) and node.name in (*UNITS, *SQUARES, *INTERVAL_FIELDS):
         return False
     if isinstance(node, _ARITHMETIC) and node.type is None:
         return False  # the planner's own, on states and weights, which must not be lost

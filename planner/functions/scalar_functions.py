@@ -84,6 +84,8 @@ SQUARES = (
     *(f"_square_by_halves_{place}" for place in range(3)),
     *(f"_square_by_limbs_{place}" for place in range(5)),
 )
+# The functions that give the fields of intervals, which are summed up each by itself.
+INTERVAL_FIELDS = ("_months", "_days", "_micros")
 # The functions that make the nearest float of a numeric, by the type of float.
 NEAREST = {DOUBLE: "_nearest_double", REAL: "_nearest_real"}
 IN_RANGE = "time_in_range"
@@ -428,6 +430,8 @@ FUNCTIONS: dict[str, Function] = {
     **dict.fromkeys(UNITS, F(Type("numeric", 38, 0))),
     **dict.fromkeys(SQUARES, F(Type("numeric", 38, 0))),
     **dict.fromkeys(("_spread_of_squares", "_spread_of_halves", "_spread_of_limbs"), F(QUOTIENT)),
+    **dict.fromkeys(INTERVAL_FIELDS, F(BIGINT)),
+    **dict.fromkeys(("_interval_sum", "_interval_average"), F(INTERVAL)),
     # The value of a scalar subquery, and its number of rows.
     "_only": F(first),
     "divide": F(common),

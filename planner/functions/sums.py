@@ -1,7 +1,7 @@
-"""Averages, standard deviations and variances of exact numbers: exact, computed from counts and sums.
+"""Averages, standard deviations and variances of exact numbers, and totals of intervals: computed from counts and sums.
 
-So those of a group follow changes without reading its rows again. Squares are summed up in units of the last digit,
-whole or by parts, of which no sum has more than 38 digits.
+So those of a group are exact, and follow changes without reading its rows again. Squares are summed up in units of the
+last digit, whole or by parts, of which no sum has more than 38 digits; the fields of intervals each by itself.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from sparkwave.catalog.types import BIGINT, DOUBLE, QUOTIENT, Type
+from sparkwave.catalog.types import BIGINT, DOUBLE, INTERVAL, QUOTIENT, Type
 from sparkwave.planner.functions.aggregates import AROUND, OF_FLOATS, SPREADS, argument, average_type, whole_call
 from sparkwave.planner.functions.result_types import Known
-from sparkwave.planner.functions.scalar_functions import AS_NUMERIC
+from sparkwave.planner.functions.scalar_functions import AS_NUMERIC, INTERVAL_FIELDS
 from sparkwave.planner.functions.typed import data_type
-from sparkwave.planner.since import EXACT_SPREADS, is_since
+from sparkwave.planner.since import EXACT_SPREADS, SUMMED_INTERVALS, is_since
 
 _UNITS = Type("numeric", 38, 0)
 _OF_SAMPLES = (exp.Stddev, exp.StddevSamp, exp.Variance)
@@ -69,8 +69,27 @@ def is_exact_spread(call: exp.Expr, type_: Known) -> bool:
     return (type_.is_integer or type_.digits[1] <= QUOTIENT.digits[1]) and not call.find(exp.Distinct, exp.Order)
 
 
-def powers_of(value: exp.Expr, type_: Type) -> list[exp.Expr]:
-    """Return what is summed up for one of SPREADS: the number, or its parts, and the parts of its square."""
+def is_summed(call: exp.Expr, type_: Known) -> bool:
+    """Return whether a call is computed from the sums of `summands`, for an argument of this type.
+
+    Averages of numbers are besides, also of unknown ones.
+    """
+    if isinstance(call, exp.Sum | exp.Avg) and type_ == INTERVAL:
+        return is_since(SUMMED_INTERVALS) and not call.find(exp.Distinct, exp.Order)
+    return is_exact_spread(call, type_)
+
+
+def summands(call: exp.Expr, value: exp.Expr, type_: Known) -> list[exp.Expr]:
+    """Return what is summed up for a call, of its argument: for an average the argument, else parts of it."""
+    if type_ == INTERVAL:
+        return [_typed(exp.Anonymous(this=name, expressions=[value.copy()]), BIGINT) for name in INTERVAL_FIELDS]
+    if type_ is not None and isinstance(call, SPREADS):
+        return _powers(value, type_)
+    return [value.copy()]
+
+
+def _powers(value: exp.Expr, type_: Type) -> list[exp.Expr]:
+    """Return a number, or its parts, and the parts of its square."""
     squares, units = _squares(type_)
     own: exp.Expr = exp.cast(value.copy(), data_type(BIGINT if units is None else type_))
     if units is not None:
@@ -86,8 +105,21 @@ def _typed(node: exp.Expr, type_: Type) -> exp.Expr:
     return node
 
 
-def spread(call: exp.Expr, count: exp.Expr, sums: Sequence[exp.Expr], type_: Type) -> exp.Expr:
-    """Return one of SPREADS of values of this type, from their count and the sums of `powers_of`.
+def combined(call: exp.Expr, count: exp.Expr, sums: Sequence[exp.Expr], type_: Type) -> exp.Expr:
+    """Return the result of a call for an argument of this type, from its count and the sums of its `summands`."""
+    if isinstance(call, SPREADS):
+        made = _spread(call, count, sums, type_)
+    elif type_ == INTERVAL:
+        name = "_interval_average" if isinstance(call, exp.Avg) else "_interval_sum"
+        made = _typed(exp.Anonymous(this=name, expressions=[*sums, count]), INTERVAL)
+    else:
+        return average(sums[0], count, type_)
+    made.meta["name"] = call.meta.get("name") or call.sql(dialect="postgres").partition("(")[0].lower()
+    return made
+
+
+def _spread(call: exp.Expr, count: exp.Expr, sums: Sequence[exp.Expr], type_: Type) -> exp.Expr:
+    """Return one of SPREADS of values of this type.
 
     As for an average, PostgreSQL rounds to at least the decimal places of the squares.
     """
@@ -101,9 +133,7 @@ def spread(call: exp.Expr, count: exp.Expr, sums: Sequence[exp.Expr], type_: Typ
     less = exp.Literal.number(int(isinstance(call, _OF_SAMPLES)))
     is_root = exp.Boolean(this=isinstance(call, _ROOTS))
     given = [count, total, *parts, exp.Literal.number(scale), places, less, is_root]
-    made = exp.Anonymous(this=squares.spread, expressions=given)
-    made.meta["name"] = call.meta.get("name") or call.sql(dialect="postgres").partition("(")[0].lower()
-    return _typed(made, QUOTIENT)
+    return _typed(exp.Anonymous(this=squares.spread, expressions=given), QUOTIENT)
 
 
 def average(total: exp.Expr, count: exp.Expr, type_: Type) -> exp.Expr:
@@ -123,20 +153,14 @@ def average(total: exp.Expr, count: exp.Expr, type_: Type) -> exp.Expr:
 def sums_of(call: exp.Expr, type_: Known) -> list[exp.Expr]:
     """Return the calls from which `of_sums` computes a call with its DISTINCT, FILTER and OVER; the last counts."""
     inner = _inner(call)
-    summed = [inner.this.copy()]
-    if type_ is not None and isinstance(inner, SPREADS):
-        summed = powers_of(inner.this, type_)
-    count = exp.Count(this=inner.this.copy())
-    return [_instead(call, new) for new in (*(exp.Sum(this=value) for value in summed), count)]
+    summed = (exp.Sum(this=value) for value in summands(inner, inner.this, type_))
+    return [_instead(call, new) for new in (*summed, exp.Count(this=inner.this.copy()))]
 
 
 def of_sums(call: exp.Expr, sums: Sequence[exp.Expr], type_: Type) -> exp.Expr:
-    """Return the average or one of SPREADS of values of this type, from the results of `sums_of`."""
+    """Return a whole call's result for an argument of this type, from the results of `sums_of`."""
     *totals, count = sums
-    inner = _inner(call)
-    if isinstance(inner, SPREADS):
-        return spread(inner, count, totals, type_)
-    return average(totals[0], count, type_)
+    return combined(_inner(call), count, totals, type_)
 
 
 def _instead(call: exp.Expr, new: exp.Expr) -> exp.Expr:
