@@ -91,7 +91,7 @@ def type_literals(bound: BoundQuery, has_typed_outputs: bool = True, order: str 
 def with_literals_of(tree: exp.Expr, typed: Typer, has_checked: bool, order: str) -> exp.Expr:
     """Type the literals of an untyped tree, changed in place. `order` is that of dates in them.
 
-    Raises Error 22P02 for a text beside an integer that is none.
+    Raises Error 22P02 for a text beside a number that is none.
     """
     literals = list(_untyped(tree, has_checked, has_typed_outputs=True))
     if not literals:
@@ -100,17 +100,22 @@ def with_literals_of(tree: exp.Expr, typed: Typer, has_checked: bool, order: str
     places = typed(tree, literals)
     types = [type_by_place(place, seen) if place is not None else None for place in places]
     for literal, type_ in zip(literals, types, strict=True):
-        if type_ is not None and _may_be_rounded(literal, type_):
+        if type_ is not None and _may_pass(literal, type_):
             with at(literal):
-                decode_text(literal.name, type_)
+                decode_text(literal.name, type_.without_digits)
         _give(literal, type_, partial(_in_query, order=order))
     return tree
 
 
-def _may_be_rounded(literal: exp.Expr, type_: Type) -> bool:
-    """Return whether the engines may read a text as an integer, or as an array of some, where PostgreSQL does not."""
+def _may_pass(literal: exp.Expr, type_: Type) -> bool:
+    """Return whether the engines may not refuse a text that is no value of its type for PostgreSQL.
+
+    They read some as integers, or as arrays of some, and skip what COALESCE does not need.
+    """
     if isinstance(literal.parent, exp.Substring):  # which has a pattern, too
         return False
+    if isinstance(literal.parent, exp.Coalesce) and type_.is_numeric and not type_.dimensions:
+        return True
     if type_.dimensions:
         return type_.name in _INTEGERS and _IN_NO_INTEGER.search(literal.name) is not None
     return type_.is_integer and _NO_INTEGER.fullmatch(literal.name) is not None
