@@ -195,3 +195,18 @@ def test_an_average_is_exact(macros: duckdb.DuckDBPyConnection, less: int, numbe
     if abs(expected) < 10**19:
         query = f"SELECT memory.pg._avg(CAST('{total:f}' AS DECIMAL(38,{scale})), {count}, {scale})"
         assert macros.execute(query).fetchone() == (expected,)
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.integers(-(10**37), 10**37), st.integers(0, 37), st.integers(1, 10**37), st.integers(0, 37))
+@example(10**37, 0, 3, 0)
+@example(3 * 10**36 - 1, 0, 3, 0)
+@example(-1, 0, 10**37, 0)
+def test_a_division_of_128_bits_is_exact(
+    macros: duckdb.DuckDBPyConnection, number: int, less: int, divisor: int, divisor_less: int
+) -> None:
+    """As standard deviations and variances need it."""
+    number, divisor = number // 10**less, max(divisor // 10**divisor_less, 1)
+    for value in (number, number // divisor * divisor, number // divisor * divisor - 1):
+        expected = {"q": value // divisor, "r": value % divisor}
+        assert macros.execute(f"SELECT memory.pg._divided({value}, {divisor})").fetchone() == (expected,)
