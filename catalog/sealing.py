@@ -115,8 +115,9 @@ def opened(
 # Only these functions read and write the relation `secrets`; writers take the cursor of an open lake transaction.
 
 
-def load_secrets(cursor: Cursor) -> dict[int, Secret]:
-    rows = cursor.execute(f"SELECT id, schema_id, name, owner, value FROM {_TABLE} ORDER BY id").fetchall()
+def load_secrets(cursor: Cursor, stored: str) -> dict[int, Secret]:
+    """Return all secrets by id, from SQL of the relation `secrets`."""
+    rows = cursor.execute(f"SELECT id, schema_id, name, owner, value FROM {stored} ORDER BY id").fetchall()
     return {row[0]: Secret(*row) for row in rows}
 
 

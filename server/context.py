@@ -200,7 +200,7 @@ def _opened(config: Config, parameters: Mapping[str, str], lake: Lake) -> Contex
     if any(store.catalog.parameters.get(name) != value for name, value in parameters.items()):
         with store.change() as cursor:
             for name, value in parameters.items():
-                put_parameter(cursor, name, value)
+                put_parameter(cursor, store.catalog.parameters, name, value)
     _give_root_its_password(config, store)
     context = _assemble(config, lake, store)
     _start(context)

@@ -19,7 +19,14 @@ from test_view_errors import RAISING
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import Cursor, Lake
 from sparkwave.catalog.lake.storage import Storage
-from sparkwave.catalog.stores.compute_errors import ComputeErrors, add_errors, add_up, compute_errors
+from sparkwave.catalog.names import system_table
+from sparkwave.catalog.stores.compute_errors import (
+    COMPUTE_ERRORS,
+    ComputeErrors,
+    add_errors,
+    add_up,
+    compute_errors,
+)
 from sparkwave.executor.epochs import checkpoints
 from sparkwave.executor.epochs.delta_programs import new_checks, program, whole
 from sparkwave.planner.bind.binder import data_type
@@ -238,7 +245,7 @@ def test_many_counts_are_added_up(tmp_path: Path) -> None:
         assert before[0][0].rows == sum(range(0, 120, 2))
         for _ in range(2):
             with lake.transaction(lake.cursor()) as cursor:
-                add_up(cursor)
+                add_up(cursor, system_table(COMPUTE_ERRORS.name))
             assert lake.cursor().execute("SELECT count(*) FROM lake.sparkwave.compute_errors").fetchone() == (2,)
             assert compute_errors(lake.cursor()).keys() == before.keys()
             assert compute_errors(lake.cursor())[1][0].rows == before[1][0].rows

@@ -13,6 +13,7 @@ from sparkwave.catalog.lake.snapshot_changes import changes_made
 from sparkwave.catalog.lake.storage import Storage
 from sparkwave.catalog.lake.system_rows import SystemRows
 from sparkwave.catalog.names import system_table
+from sparkwave.catalog.stores.store import LOADED
 
 TABLE = "databases"
 INSERT = f"INSERT INTO {system_table(TABLE)} (name, id, barrier_interval_ms) VALUES "
@@ -35,11 +36,7 @@ class Reader:
         """Compare with DuckLake's rows, types included."""
         relation = self.relation()
         assert (relation != system_table(TABLE)) == is_inlined
-        read, stored = (
-            (cursor.fetchall(), [column[:2] for column in cursor.description or ()])
-            for cursor in (self.cursor.execute(f"FROM {r} ORDER BY ALL") for r in (relation, system_table(TABLE)))
-        )
-        assert read == stored
+        assert _rows_and_types(self.cursor, relation) == _rows_and_types(self.cursor, system_table(TABLE))
 
 
 @pytest.fixture
@@ -53,6 +50,14 @@ def run(lake: Lake, *statements: str) -> None:
     with lake.transaction(lake.cursor()) as cursor:
         for statement in statements:
             cursor.execute(statement)
+
+
+def test_a_new_lake_has_all_loaded_rows_in_its_catalog(lake: Lake) -> None:
+    rows, cursor = SystemRows(LOADED), lake.cursor()
+    for table in LOADED:
+        read, stored = rows.relation(cursor, table), system_table(table)
+        assert read != stored
+        assert _rows_and_types(cursor, read) == _rows_and_types(cursor, stored)
 
 
 def test_rows_are_those_of_the_lake(lake: Lake) -> None:
@@ -90,6 +95,12 @@ def test_a_transaction_reads_one_moment(lake: Lake) -> None:
     assert _names(reader.cursor, relation) == before
     reader.cursor.execute("ROLLBACK")
     assert _names(reader.cursor, relation) == before | {"later"}
+
+
+def _rows_and_types(cursor: Cursor, relation: str) -> tuple[list[tuple[object, ...]], list[tuple[str, object]]]:
+    cursor.execute(f"FROM {relation} ORDER BY ALL")
+    types = [(name, type_) for name, type_, *_ in cursor.description or ()]
+    return cursor.fetchall(), types
 
 
 def _names(cursor: Cursor, relation: str) -> set[str]:

@@ -7,7 +7,7 @@ leaves rows that only describe it; ids are never used again.
 from __future__ import annotations
 
 from sparkwave.catalog.lake.ducklake import Cursor
-from sparkwave.catalog.lake.memory_transactions import first_row
+from sparkwave.catalog.lake.system_rows import SystemRows
 from sparkwave.catalog.model import CREATING
 from sparkwave.catalog.names import system_table
 from sparkwave.catalog.stores import compute_errors, view_checksums
@@ -18,26 +18,42 @@ from sparkwave.catalog.stores.view_checksums import VIEW_CHECKSUMS
 
 
 def forget_leftovers(cursor: Cursor) -> None:
-    """Delete such rows, in the cursor's transaction, and all epochs and ids except the newest."""
+    """Delete such rows, in the cursor's transaction, and all epochs and ids except the newest.
+
+    The transaction may have stored an epoch before, and nothing else that this reads.
+    """
+    rows = SystemRows(_READ)
+
+    def stored(table: str) -> str:
+        """Return SQL of the table's rows before this transaction."""
+        return rows.relation(cursor, table)
+
     for table in STEPS:
-        _keep(cursor, table, "job_id", f"SELECT id FROM {system_table('jobs')} WHERE status = '{CREATING}'")
-    for described in (COMPUTE_ERRORS, VIEW_CHECKSUMS, VIEW_AUDITS):
-        _keep(cursor, described.name, "relation_id", f"SELECT id FROM {system_table('relations')}")
-    compute_errors.add_up(cursor)
-    view_checksums.add_up(cursor)
-    keep_newest(cursor)
-    for table, column in (("epoch", "snapshot"), ("epoch", "time_us"), ("identifiers", "next_id")):
-        _keep_newest(cursor, table, column)
+        _keep(cursor, table, stored(table), "job_id", f"SELECT id FROM {stored('jobs')} WHERE status = '{CREATING}'")
+    for table in _DESCRIBING:
+        _keep(cursor, table, stored(table), "relation_id", f"SELECT id FROM {stored('relations')}")
+    compute_errors.add_up(cursor, stored(COMPUTE_ERRORS.name))
+    view_checksums.add_up(cursor, stored(VIEW_CHECKSUMS.name))
+    keep_newest(cursor, stored(VIEW_AUDITS.name))
+    _keep_newest(cursor, "epoch", system_table("epoch"), "snapshot", "time_us")
+    _keep_newest(cursor, "identifiers", stored("identifiers"), "next_id")
 
 
-def _keep(cursor: Cursor, table: str, column: str, kept: str) -> None:
+_DESCRIBING = tuple(table.name for table in (COMPUTE_ERRORS, VIEW_CHECKSUMS, VIEW_AUDITS))
+_READ = (*STEPS, *_DESCRIBING, "jobs", "relations", "identifiers")
+
+
+def _keep(cursor: Cursor, table: str, stored: str, column: str, kept: str) -> None:
     """Delete the rows of a table except those with the ids of a query."""
-    others = f"FROM {system_table(table)} WHERE {column} NOT IN ({kept})"
-    if cursor.execute(f"SELECT 1 {others} LIMIT 1").fetchone():
-        cursor.execute(f"DELETE {others}")
+    others = f"WHERE {column} NOT IN ({kept})"
+    if cursor.execute(f"SELECT 1 FROM {stored} {others} LIMIT 1").fetchone():
+        cursor.execute(f"DELETE FROM {system_table(table)} {others}")
 
 
-def _keep_newest(cursor: Cursor, table: str, column: str) -> None:
-    row = first_row(cursor.execute(f"SELECT min({column}), max({column}) FROM {system_table(table)}"))
-    if row is not None and row[0] != row[1]:
-        cursor.execute(f"DELETE FROM {system_table(table)} WHERE {column} < {row[1]}")
+def _keep_newest(cursor: Cursor, table: str, stored: str, *columns: str) -> None:
+    """Delete the rows of a table that have less in one of the columns than another row."""
+    listed = ", ".join(f"[min({column}), max({column})]" for column in columns)
+    [bounds] = cursor.execute(f"SELECT {listed} FROM {stored}").fetchall()
+    for column, (least, most) in zip(columns, bounds, strict=True):
+        if least != most:
+            cursor.execute(f"DELETE FROM {system_table(table)} WHERE {column} < {most}")

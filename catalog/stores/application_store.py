@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.lake.system_rows import SystemRows
 from sparkwave.catalog.names import system_table
 
 # The states of an application. A draining one has no job; it is destroyed unless a job takes it before.
@@ -12,7 +13,8 @@ PROVISIONING, READY, DRAINING, DESTROYED = "PROVISIONING", "READY", "DRAINING", 
 # The most destroyed applications that are kept.
 REMEMBERED = 1000
 
-_TABLE = system_table("applications")
+_NAME = "applications"
+_TABLE = system_table(_NAME)
 
 
 @dataclass(frozen=True)
@@ -62,14 +64,18 @@ def usual_starts_s(cursor: Cursor) -> dict[bool, float]:
 
 
 def destroy_all(cursor: Cursor, reason: str) -> list[str]:
-    """Mark all applications as destroyed, and removes old ones. Returns the names of those that were alive."""
-    names = cursor.execute(f"SELECT name FROM {_TABLE} WHERE state <> '{DESTROYED}' ORDER BY id").fetchall()
+    """Mark all applications as destroyed, and remove old ones. Return the names of the applications that were alive.
+
+    The cursor's transaction must not have written the relation before.
+    """
+    stored = SystemRows((_NAME,)).relation(cursor, _NAME)
+    names = cursor.execute(f"SELECT name FROM {stored} WHERE state <> '{DESTROYED}' ORDER BY id").fetchall()
     if names:
         cursor.execute(
             f"UPDATE {_TABLE} SET state = '{DESTROYED}', reason = ?, changed_at = now() WHERE state <> '{DESTROYED}'",
             [reason],
         )
-    old = f"FROM {_TABLE} WHERE id <= (SELECT max(id) FROM {_TABLE}) - {REMEMBERED}"
-    if cursor.execute(f"SELECT 1 {old} LIMIT 1").fetchall():
-        cursor.execute(f"DELETE {old}")
+    old = f"WHERE id <= (SELECT max(id) FROM {stored}) - {REMEMBERED}"
+    if cursor.execute(f"SELECT 1 FROM {stored} {old} LIMIT 1").fetchall():
+        cursor.execute(f"DELETE FROM {_TABLE} {old}")
     return [name for (name,) in names]

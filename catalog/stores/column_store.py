@@ -24,7 +24,7 @@ _STORED = (
 )
 
 
-def load_columns(cursor: Cursor, ids: Collection[int], stored: str = _TABLE) -> dict[int, tuple[Column, ...]]:
+def load_columns(cursor: Cursor, ids: Collection[int], stored: str) -> dict[int, tuple[Column, ...]]:
     """Return the columns of the relations with these ids, from SQL of the relation `columns`."""
     found: dict[int, list[Column]] = {id_: [] for id_ in ids}
     listed = ", ".join(map(str, ids))

@@ -14,9 +14,9 @@ from sparkwave.catalog.names import system_table
 _TABLE = system_table("comments")
 
 
-def load_commented(cursor: Cursor) -> frozenset[int]:
-    """Return the ids of the objects with comments."""
-    return frozenset(id_ for (id_,) in cursor.execute(f"SELECT DISTINCT object_id FROM {_TABLE}").fetchall())
+def load_commented(cursor: Cursor, stored: str) -> frozenset[int]:
+    """Return the ids of the objects with comments, from SQL of the relation `comments`."""
+    return frozenset(id_ for (id_,) in cursor.execute(f"SELECT DISTINCT object_id FROM {stored}").fetchall())
 
 
 def put_comment(cursor: Cursor, object_id: int, column: str | None, text: str | None) -> None:

@@ -42,9 +42,9 @@ def compute_errors(cursor: Cursor, relation_id: int | None = None) -> dict[int, 
     return {id_: (ComputeErrors(count, message), failed_at) for id_, count, message, failed_at in rows}
 
 
-def add_up(cursor: Cursor) -> None:
-    """Sums up the counts to one row for each relation, if there are many more rows."""
-    row = first_row(cursor.execute(f"SELECT count(*) > count(DISTINCT relation_id) + {_SLACK} FROM {_TABLE}"))
+def add_up(cursor: Cursor, stored: str) -> None:
+    """Sum the counts up to one row for each relation, if `stored`, SQL of the relation's rows, has many more."""
+    row = first_row(cursor.execute(f"SELECT count(*) > count(DISTINCT relation_id) + {_SLACK} FROM {stored}"))
     if row == (True,):
         found = compute_errors(cursor)
         cursor.execute(f"DELETE FROM {_TABLE}")

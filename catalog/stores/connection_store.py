@@ -15,10 +15,10 @@ from sparkwave.catalog.stores.user_store import forget_grants
 _TABLE = system_table("connections")
 
 
-def load_connections(cursor: Cursor) -> dict[int, Connection]:
-    """Return all connections by id."""
+def load_connections(cursor: Cursor, stored: str) -> dict[int, Connection]:
+    """Return all connections by id, from SQL of the relation `connections`."""
     rows = cursor.execute(
-        f"SELECT id, schema_id, name, owner, kind, options, secrets FROM {_TABLE} ORDER BY id"
+        f"SELECT id, schema_id, name, owner, kind, options, secrets FROM {stored} ORDER BY id"
     ).fetchall()
     return {
         id_: Connection(id_, schema_id, name, owner, kind, json.loads(options), json.loads(secrets))

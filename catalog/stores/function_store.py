@@ -14,11 +14,12 @@ from sparkwave.catalog.types import parse_type
 _TABLE = system_table("functions")
 
 
-def load_functions(cursor: Cursor) -> tuple[Function, ...]:
+def load_functions(cursor: Cursor, stored: str) -> tuple[Function, ...]:
+    """Return all functions, from SQL of the relation `functions`."""
     rows = cursor.execute(
         "SELECT id, database, schema, name, argument_names, argument_types, result_type, body, definition, owner, "
         "coalesce(language, 'sql'), coalesce(is_strict, false), column_names, coalesce(is_aggregate, false) "
-        f"FROM {_TABLE} ORDER BY id"
+        f"FROM {stored} ORDER BY id"
     ).fetchall()
     return tuple(
         Function(

@@ -19,12 +19,12 @@ class Moved(Exception):
     """A split's stored position is not its reader's, or its source was dropped."""
 
 
-def load_sources(cursor: Cursor) -> dict[int, Source]:
-    """Return all sources by the id of their relation."""
+def load_sources(cursor: Cursor, stored: str) -> dict[int, Source]:
+    """Return all sources by the id of their relation, from SQL of the relation `sources`."""
     rows = cursor.execute(
         "SELECT relation_id, connector, options, format, encode, encode_options, includes, rate_limit, "
         "coalesce(secrets, '{}'), connection_id "
-        f"FROM {_SOURCES} ORDER BY relation_id"
+        f"FROM {stored} ORDER BY relation_id"
     ).fetchall()
     return {
         id_: Source(

@@ -64,6 +64,19 @@ LOADED = {
     "states", "identifiers",
 }  # fmt: skip
 
+# By system table what reads it for the catalog's field of the same name, from SQL of its present rows.
+_LOADERS: dict[str, Callable[[Cursor, str], Any]] = {
+    "grants": load_grants,
+    "default_grants": load_default_grants,
+    "subscriptions": load_subscriptions,
+    "functions": load_functions,
+    "types": load_types,
+    "sources": load_sources,
+    "secrets": load_secrets,
+    "connections": load_connections,
+    "jobs": load_jobs,
+}
+
 
 class Store:
     """Holds the catalog in memory; reads it at the start and after each change."""
@@ -73,7 +86,7 @@ class Store:
         self.lake = lake
         self.cipher = open_cipher(key_file or lake.directory / KEY_FILE)
         self._cursor = lake.cursor_under_lock()
-        self._rows = SystemRows(("relations", "columns", "jobs"))  # those that each CREATE changes
+        self._rows = SystemRows(LOADED)
         self._columns: dict[int, tuple[Column, ...]] = {}
         self._relations: dict[int, tuple[tuple[Any, ...], Relation]] = {}  # with the rows that they are made of
         self.commented: frozenset[int] = frozenset()  # the ids of objects with comments
@@ -140,24 +153,20 @@ class Store:
                 ({"schemas", "databases"}, self._load_databases),
                 ({"parameters"}, self._load_parameters),
                 ({"users", "memberships"}, self._load_users),
-                ({"grants"}, lambda: {"grants": load_grants(self._cursor)}),
-                ({"default_grants"}, lambda: {"default_grants": load_default_grants(self._cursor)}),
-                ({"subscriptions"}, lambda: {"subscriptions": load_subscriptions(self._cursor)}),
-                ({"functions"}, lambda: {"functions": load_functions(self._cursor)}),
-                ({"types"}, lambda: {"types": load_types(self._cursor)}),
-                ({"sources"}, lambda: {"sources": load_sources(self._cursor)}),
-                ({"secrets"}, lambda: {"secrets": load_secrets(self._cursor)}),
-                ({"connections"}, lambda: {"connections": load_connections(self._cursor)}),
-                ({"jobs"}, lambda: {"jobs": load_jobs(self._cursor, self._rows.relation(self._cursor, "jobs"))}),
             ):
                 if not tables.isdisjoint(changed):
                     found |= load()
+            for table, read in _LOADERS.items():
+                if table in changed:
+                    found[table] = read(self._cursor, self._stored(table))
             if "identifiers" in changed:
-                [(self._first_unused,)] = self._cursor.execute(f"SELECT max(next_id) FROM {_IDENTIFIERS}").fetchall()
+                [(self._first_unused,)] = self._cursor.execute(
+                    f"SELECT max(next_id) FROM {self._stored('identifiers')}"
+                ).fetchall()
             if "comments" in changed:
-                self.commented = load_commented(self._cursor)
+                self.commented = load_commented(self._cursor, self._stored("comments"))
             if "states" in changed:
-                query = f"SELECT job_id, list(name) FROM {system_table('states')} GROUP BY job_id"
+                query = f"SELECT job_id, list(name) FROM {self._stored('states')} GROUP BY job_id"
                 self.states = dict(self._cursor.execute(query).fetchall())
                 found["internal_tables"] = {name: id_ for id_, names in self.states.items() for name in names}
         version = self.version + (not PROGRESS.issuperset(changed))
@@ -168,13 +177,17 @@ class Store:
             watcher(catalog)
         self.catalog = catalog
 
+    def _stored(self, table: str) -> str:
+        """Return SQL of a system table's present rows, to be read in the transaction of `_load`."""
+        return self._rows.relation(self._cursor, table)
+
     def _load_relations(self) -> dict[str, Any]:
         rows = self._cursor.execute(
             "SELECT id, database, schema, name, kind, definition, key, upstreams, created, initialized_at, "
             "append_only, watermark_column, watermark_delay_us, owner, lake_schema, lake_name, "
             f"coalesce(conflict, '{OVERWRITE}'), coalesce(version_columns, []), coalesce(dropped_columns, []), "
             "shown, details, replaces, defined_by, coalesce(planner, 1), fingerprint, streaming "
-            f"FROM {self._rows.relation(self._cursor, 'relations')} ORDER BY id"
+            f"FROM {self._stored('relations')} ORDER BY id"
         ).fetchall()
         self._load_columns({row[0] for row in rows})
         self._relations = {row[0]: (row, self._relation(row)) for row in rows}
@@ -199,10 +212,10 @@ class Store:
         )  # fmt: skip
 
     def _load_databases(self) -> dict[str, Any]:
-        schemas = self._cursor.execute(f"SELECT database, name, id, owner FROM {system_table('schemas')}").fetchall()
+        schemas = self._cursor.execute(f"SELECT database, name, id, owner FROM {self._stored('schemas')}").fetchall()
         databases = self._cursor.execute(
             "SELECT name, resource_group, id, owner, barrier_interval_ms, checkpoint_frequency "
-            f"FROM {system_table('databases')}"
+            f"FROM {self._stored('databases')}"
         ).fetchall()
         securables: dict[tuple[str, ...], Securable] = {
             (name,): Securable("database", id_, name, owner) for name, _, id_, owner, *_ in databases
@@ -218,11 +231,11 @@ class Store:
         }
 
     def _load_users(self) -> dict[str, Any]:
-        memberships = load_memberships(self._cursor)
-        return {"memberships": memberships, "users": load_users(self._cursor, memberships)}
+        memberships = load_memberships(self._cursor, self._stored("memberships"))
+        return {"memberships": memberships, "users": load_users(self._cursor, self._stored("users"), memberships)}
 
     def _load_parameters(self) -> dict[str, Any]:
-        rows = self._cursor.execute(f"SELECT name, value FROM {system_table('parameters')}").fetchall()
+        rows = self._cursor.execute(f"SELECT name, value FROM {self._stored('parameters')}").fetchall()
         return {"parameters": dict(rows)}
 
     def _load_columns(self, ids: set[int]) -> None:
@@ -230,7 +243,7 @@ class Store:
         self._columns = {id_: columns for id_, columns in self._columns.items() if id_ in ids}
         new = ids - set(self._columns)
         if new:
-            self._columns |= load_columns(self._cursor, new, self._rows.relation(self._cursor, "columns"))
+            self._columns |= load_columns(self._cursor, new, self._stored("columns"))
 
     @contextlib.contextmanager
     def change(self, cursor: Cursor | None = None, writes: Iterable[LakeTable] = ()) -> Iterator[Cursor]:

@@ -13,8 +13,9 @@ from sparkwave.catalog.model import Subscription
 from sparkwave.catalog.names import system_table
 
 
-def load_subscriptions(cursor: Cursor) -> dict[int, Subscription]:
-    rows = cursor.execute(f"SELECT relation_id, retention_s, snapshot FROM {system_table('subscriptions')}").fetchall()
+def load_subscriptions(cursor: Cursor, stored: str) -> dict[int, Subscription]:
+    """Return all subscriptions by id, from SQL of the relation `subscriptions`."""
+    rows = cursor.execute(f"SELECT relation_id, retention_s, snapshot FROM {stored}").fetchall()
     return {row[0]: Subscription(*row) for row in rows}
 
 

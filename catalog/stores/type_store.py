@@ -17,8 +17,9 @@ from sparkwave.catalog.types import parse_type
 _TABLE = system_table("types")
 
 
-def load_types(cursor: Cursor) -> tuple[UserType, ...]:
-    query = f"SELECT id, database, schema, name, owner, type, domain FROM {_TABLE} ORDER BY id"
+def load_types(cursor: Cursor, stored: str) -> tuple[UserType, ...]:
+    """Return all users' types, from SQL of the relation `types`."""
+    query = f"SELECT id, database, schema, name, owner, type, domain FROM {stored} ORDER BY id"
     return tuple(
         UserType(id_, database, schema, name, owner, parse_type(type_), _domain(domain))
         for id_, database, schema, name, owner, type_, domain in cursor.execute(query).fetchall()

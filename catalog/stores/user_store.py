@@ -21,30 +21,31 @@ _NAMED = (
 )  # fmt: skip
 
 
-def load_users(cursor: Cursor, memberships: frozenset[Membership]) -> dict[str, User]:
+# Functions that load take SQL of their relation's present rows.
+
+
+def load_users(cursor: Cursor, stored: str, memberships: frozenset[Membership]) -> dict[str, User]:
     rows = cursor.execute(
-        "SELECT id, name, is_super, create_db, create_user, can_login, verifier, valid_until "
-        f"FROM {system_table('users')} ORDER BY id"
+        f"SELECT id, name, is_super, create_db, create_user, can_login, verifier, valid_until FROM {stored} ORDER BY id"
     ).fetchall()
     return {row[1]: replace(User(*row), roles=roles_of(row[1], memberships)) for row in rows}
 
 
-def load_memberships(cursor: Cursor) -> frozenset[Membership]:
-    rows = cursor.execute(f"SELECT role, member, grantor, is_admin FROM {system_table('memberships')}").fetchall()
+def load_memberships(cursor: Cursor, stored: str) -> frozenset[Membership]:
+    rows = cursor.execute(f"SELECT role, member, grantor, is_admin FROM {stored}").fetchall()
     return frozenset(Membership(*row) for row in rows)
 
 
-def load_grants(cursor: Cursor) -> frozenset[Grant]:
+def load_grants(cursor: Cursor, stored: str) -> frozenset[Grant]:
     rows = cursor.execute(
-        f"SELECT object_id, grantee, privilege, grantor, is_grantable, column_name FROM {system_table('grants')}"
+        f"SELECT object_id, grantee, privilege, grantor, is_grantable, column_name FROM {stored}"
     ).fetchall()
     return frozenset(Grant(*row) for row in rows)
 
 
-def load_default_grants(cursor: Cursor) -> frozenset[DefaultGrant]:
+def load_default_grants(cursor: Cursor, stored: str) -> frozenset[DefaultGrant]:
     rows = cursor.execute(
-        "SELECT database_id, role, schema_id, kind, grantee, privilege, is_grantable, is_revoked "
-        f"FROM {system_table('default_grants')}"
+        f"SELECT database_id, role, schema_id, kind, grantee, privilege, is_grantable, is_revoked FROM {stored}"
     ).fetchall()
     return frozenset(DefaultGrant(*row) for row in rows)
 

@@ -73,10 +73,10 @@ def _checksum(value: str | None, rows: int) -> Checksum | None:
     return Checksum(int(value, 16), rows) if value is not None else None
 
 
-def keep_newest(cursor: Cursor) -> None:
-    """Delete all but the newest results of each relation, if there are many more."""
+def keep_newest(cursor: Cursor, stored: str) -> None:
+    """Delete all but the newest results of each relation, if `stored`, SQL of the relation's rows, has many more."""
     older = (
-        f"SELECT relation_id, started_at FROM {_TABLE} "
+        f"SELECT relation_id, started_at FROM {stored} "
         f"QUALIFY row_number() OVER (PARTITION BY relation_id ORDER BY started_at DESC) > {KEPT}"
     )
     if len(cursor.execute(f"{older} LIMIT {KEPT}").fetchall()) == KEPT:

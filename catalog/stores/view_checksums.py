@@ -103,10 +103,10 @@ def _sums(cursor: Cursor, relation_id: int | None, where: str = "true") -> dict[
     return {id_: Checksum(value % _MODULUS, count) for id_, value, count in rows}
 
 
-def add_up(cursor: Cursor) -> None:
-    """Sum the later addends up to one for each relation, if there are many more."""
+def add_up(cursor: Cursor, stored: str) -> None:
+    """Sum the later addends up to one for each relation, if `stored`, SQL of the relation's rows, has many more."""
     row = first_row(
-        cursor.execute(f"SELECT count(*) > count(DISTINCT relation_id) + {_SLACK} FROM {_TABLE} WHERE version IS NULL")
+        cursor.execute(f"SELECT count(*) > count(DISTINCT relation_id) + {_SLACK} FROM {stored} WHERE version IS NULL")
     )
     if row == (True,):
         sums = _sums(cursor, None, "version IS NULL")

@@ -12,3 +12,8 @@ SELECT r.id::UINTEGER AS relation_id, c.column_index::SMALLINT AS attnum, c.colu
 FROM col c
 JOIN pgc._system_relations r ON r.name = c.table_name
 JOIN pgc._types t ON t.duckdb = c.element AND t.name <> 'text';
+
+-- The same with all types, in DuckDB's spelling: DuckDB takes 10 ms to describe its relations.
+CREATE OR REPLACE TABLE pgc._described_columns AS
+SELECT schema_name, table_name, column_name, data_type
+FROM duckdb_columns() WHERE database_name = 'memory' AND schema_name IN ('pgc', 'infs', 'rwc');

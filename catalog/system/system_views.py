@@ -198,15 +198,19 @@ def install(cursor: Cursor, is_standby: bool = False) -> None:
     schemas = ("pgc", "pgf")
     cursor.execute("; ".join(f"CREATE SCHEMA IF NOT EXISTS {COPIES}.{schema}" for schema in schemas))
     _execute(cursor, f"CREATE OR REPLACE TABLE pgc._server AS SELECT {is_standby} AS __is_standby")
-    fixed = _fixed_tables()
-    path = path_of((*map(_qualified, (fixed, *_SCRIPTS.values())), *MIGRATIONS))
-    open_definitions(cursor, path, lambda: _define(cursor, fixed))
+    open_definitions(cursor, path_of(_made_from()), lambda: _define(cursor))
 
 
-def _define(cursor: Cursor, fixed: str) -> None:
+@cache
+def _made_from() -> tuple[str, ...]:
+    """All texts that the definitions depend on."""
+    return (*map(_qualified, (_fixed_tables(), *_SCRIPTS.values())), *MIGRATIONS)
+
+
+def _define(cursor: Cursor) -> None:
     """Run all scripts in order, in several transactions, since no transaction can write two databases."""
     place = _FILES.index("copies")
-    _execute(cursor, fixed, *(_SCRIPTS[name] for name in _FILES[:place]))
+    _execute(cursor, _fixed_tables(), *(_SCRIPTS[name] for name in _FILES[:place]))
     refresh(cursor)
     _execute(cursor, *(_SCRIPTS[name] for name in _FILES[place + 1 :]))
 
@@ -283,15 +287,16 @@ def refresh(cursor: Cursor, copies: Iterable[Copy] = COPIES_IN_ORDER) -> None:
 
 def columns(cursor: Cursor) -> dict[tuple[str, str], dict[str, Type]]:
     """Return the columns of each system relation, by schema and name. Call it after `install`."""
-    rows = cursor.execute(
-        "SELECT schema_name, table_name, column_name, data_type FROM duckdb_columns() WHERE database_name = 'memory'"
-    ).fetchall()
+    rows = cursor.execute("FROM memory.pgc._described_columns").fetchall()
     schemas = {ours: name for name, (ours, _) in SCHEMAS.items()}
+    types: dict[str, Type] = {}
+    for text in {text for *_, text in rows}:
+        with contextlib.suppress(Error):  # a type that Sparkwave does not have
+            types[text] = described_type(text)
     found: dict[tuple[str, str], dict[str, Type]] = {}
-    for schema, table, column, kind in rows:
-        if schema in schemas:
-            with contextlib.suppress(Error):  # a type that Sparkwave does not have
-                found.setdefault((schemas[schema], table), {})[column] = described_type(kind)
+    for schema, table, column, text in rows:
+        if text in types:
+            found.setdefault((schemas[schema], table), {})[column] = types[text]
     return found
 
 

@@ -357,8 +357,9 @@ def set_variable(session: Session, statement: SetVariable) -> Result:
     variable = find(statement.name, system=True)
     value = normalise(variable, statement.value) if statement.value is not None else None
     session.context.config.check_parameter(variable.name, value)
-    with session.context.store.change() as cursor:
-        put_parameter(cursor, variable.name, value)
+    store = session.context.store
+    with store.change() as cursor:
+        put_parameter(cursor, store.catalog.parameters, variable.name, value)
     notices = []
     if variable.name in SESSION:
         session.variables.set(variable.name, value)
