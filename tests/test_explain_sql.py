@@ -4,15 +4,15 @@ operator's old rows to its new ones."""
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 
 import duckdb
 import pytest
 from fuzz import standard
 from sqlglot import exp
 from test_explain import planned, tables
+from view_functions import view_database
 
-from sparkwave.catalog.database_functions import define_functions
-from sparkwave.catalog.system import system_views
 from sparkwave.planner.delta import operator_sql
 from sparkwave.planner.explain.incremental import operator_delta
 from sparkwave.planner.functions.emit import to_sql
@@ -33,7 +33,6 @@ from sparkwave.planner.plan.nodes import (
 )
 from sparkwave.planner.plan.stream_plan import StreamPlan
 
-SCALAR = system_views._SCRIPTS["scalar"]
 SEEDS = 40
 ROWS = 8
 # A value of each column of `fuzz.standard.TABLES`.
@@ -122,30 +121,40 @@ def make(connection: duckdb.DuckDBPyConnection, name: str, query: exp.Expr) -> N
     connection.execute(f"CREATE OR REPLACE TABLE {name} AS {to_sql(query)}")
 
 
+@pytest.fixture(scope="module")
+def database() -> Iterator[duckdb.DuckDBPyConnection]:
+    with view_database() as opened:
+        yield opened
+
+
+@pytest.fixture
+def connection(database: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A database without tables: those that a test makes vanish."""
+    database.execute("BEGIN")
+    yield database
+    database.execute("ROLLBACK")
+
+
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_each_operators_changes_lead_from_old_to_new(seed: int) -> None:
+def test_each_operators_changes_lead_from_old_to_new(seed: int, connection: duckdb.DuckDBPyConnection) -> None:
     view, plan = planned(standard.queries(random.Random(seed)), "v", tables())
     labels: dict[int, str] = {}
-    with duckdb.connect() as connection:
-        connection.execute("SET integer_division = true")
-        define_functions(connection)
-        connection.execute(f"CREATE SCHEMA pg; {SCALAR}")
-        fill(connection, random.Random(seed))
-        for number, node in enumerate(walk(plan.root), 1):
-            label = labels[id(node)] = f"n{number}"
-            for version in ("old", "new"):
-                below = [of(child, f"{labels[id(child)]}_{version}") for child in node.inputs]
-                make(connection, f"{label}_{version}", computed(node, below, version))
-            if isinstance(node, Scan):
-                connection.execute(f"CREATE OR REPLACE VIEW {node.input}_changes AS FROM {node.relation.name}_changes")
-            keep_state(connection, plan, node, labels)
-            changes = exp.select("*", "1 AS _weight").from_(f"{label}_new").where("false")  # unless it has some
-            make(connection, f"{label}_changes", changes)
-            for name, query in operator_delta(plan, node, labels).steps:
-                make(connection, name, query)
-            names = [column(f.name) for f in node.fields]
-            terms = [("changes", column("_weight")), ("old", exp.convert(1)), ("new", exp.convert(-1))]
-            parts = [exp.select(*names, exp.alias_(weight, "w")).from_(f"{label}_{end}") for end, weight in terms]
-            wrong = exp.select(*names, "sum(w)").from_(operator_sql.union(parts).subquery("u")).having("sum(w) <> 0")
-            wrong = wrong.group_by(*names) if names else wrong
-            assert connection.execute(to_sql(wrong)).fetchall() == [], (label, view)
+    fill(connection, random.Random(seed))
+    for number, node in enumerate(walk(plan.root), 1):
+        label = labels[id(node)] = f"n{number}"
+        for version in ("old", "new"):
+            below = [of(child, f"{labels[id(child)]}_{version}") for child in node.inputs]
+            make(connection, f"{label}_{version}", computed(node, below, version))
+        if isinstance(node, Scan):
+            connection.execute(f"CREATE OR REPLACE VIEW {node.input}_changes AS FROM {node.relation.name}_changes")
+        keep_state(connection, plan, node, labels)
+        changes = exp.select("*", "1 AS _weight").from_(f"{label}_new").where("false")  # unless it has some
+        make(connection, f"{label}_changes", changes)
+        for name, query in operator_delta(plan, node, labels).steps:
+            make(connection, name, query)
+        names = [column(f.name) for f in node.fields]
+        terms = [("changes", column("_weight")), ("old", exp.convert(1)), ("new", exp.convert(-1))]
+        parts = [exp.select(*names, exp.alias_(weight, "w")).from_(f"{label}_{end}") for end, weight in terms]
+        wrong = exp.select(*names, "sum(w)").from_(operator_sql.union(parts).subquery("u")).having("sum(w) <> 0")
+        wrong = wrong.group_by(*names) if names else wrong
+        assert connection.execute(to_sql(wrong)).fetchall() == [], (label, view)
