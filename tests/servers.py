@@ -47,6 +47,7 @@ class Server:
     """One `sparkwave serve` process. `options` are its command line options, with underscores.
 
     With `fills_on_spark` every view is filled there, however little it reads. `patch` is Python that it runs first.
+    With `makes_lake` an empty directory stays empty, as at a user's first start.
     """
 
     def __init__(
@@ -55,9 +56,10 @@ class Server:
         environment: Mapping[str, str] | None = None,
         fills_on_spark: bool = False,
         patch: str = "",
+        makes_lake: bool = False,
         **options: object,
     ) -> None:
-        self.data = data
+        self.data = data if makes_lake or not options.keys().isdisjoint(("catalog", "shared")) else with_lake(data)
         self.log_file = data.with_name(f"{data.name}.log")
         given = {
             "listen": f"127.0.0.1:{free_port()}",
@@ -158,9 +160,9 @@ def fork_server() -> ForkServer:
 
 
 def with_lake(data: Path) -> Path:
-    """The directory, with a copy of a new lake unless it is there: quicker than a first start, which others test."""
-    if CATALOGS is in_files and not data.exists():
-        shutil.copytree(_new_lake(), data)
+    """The directory, with a copy of a new lake if it has nothing: quicker than a first start, which others test."""
+    if CATALOGS is in_files and not (data.exists() and any(data.iterdir())):
+        shutil.copytree(_new_lake(), data, dirs_exist_ok=True)
     return data
 
 

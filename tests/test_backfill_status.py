@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from servers import with_lake
 
 from sparkwave.catalog.lake.ducklake import Cursor, Lake
 from sparkwave.catalog.lake.storage import Storage
@@ -31,7 +32,7 @@ FIRST, SECOND = 1_000_002_001, 1_000_002_002
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
-    lake = Lake(Storage(tmp_path_factory.mktemp("lake")))
+    lake = Lake(Storage(with_lake(tmp_path_factory.mktemp("lake"))))
     cursor = lake.cursor()
     system_views.define_python_functions(cursor, lambda user, process_id, how: False)
     system_views.install(cursor)

@@ -6,6 +6,8 @@ import time
 from contextlib import closing
 from pathlib import Path
 
+from servers import with_lake
+
 from sparkwave.catalog.lake.ducklake import Lake
 from sparkwave.catalog.lake.storage import Storage
 from sparkwave.catalog.names import LakeTable
@@ -26,7 +28,7 @@ def overtaken(lake: Lake, number: int) -> float:
 
 def test_an_overtaken_commit_does_not_wait(tmp_path: Path) -> None:
     """DuckLake would wait for 50 ms or more before each second try."""
-    with closing(Lake(Storage(tmp_path))) as lake:
+    with closing(Lake(Storage(with_lake(tmp_path)))) as lake:
         with lake.transaction(cursor := lake.cursor()):
             for table in (LONG, SHORT):
                 cursor.execute(f"CREATE TABLE {table.sql} (i INT)")

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from marking import long_but
-from servers import DUCKDB_THREADS
+from servers import DUCKDB_THREADS, with_lake
 from test_retention import opened, run
 
 from sparkwave.catalog.lake import compaction, table_contents
@@ -37,7 +37,7 @@ CHANGES = (
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Iterator[Lake]:
-    opened = Lake(Storage(tmp_path), threads=DUCKDB_THREADS)
+    opened = Lake(Storage(with_lake(tmp_path)), threads=DUCKDB_THREADS)
     opened.cursor().execute(f"CREATE SCHEMA lake.s; CREATE TABLE {TABLE.sql} (k INTEGER, v INTEGER, w VARCHAR)")
     yield opened
     opened.close()

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from query_sets import queries
 from scrapes import scrape
-from servers import Server, free_port
+from servers import Server, free_port, with_lake
 from sqlglot import exp
 from test_law import opened, run
 from test_queries_page import catalog, plan
@@ -236,7 +236,7 @@ def test_a_restart_keeps_what_was_counted_and_others_do_not_see_why(tmp_path: Pa
 
 
 def test_many_counts_are_added_up(tmp_path: Path) -> None:
-    lake = Lake(Storage(tmp_path))
+    lake = Lake(Storage(with_lake(tmp_path)))
     try:
         with lake.transaction(lake.cursor()) as cursor:
             for number in range(120):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from servers import with_lake
 
 from sparkwave.catalog.lake.change_feed import keep_changes
 from sparkwave.catalog.lake.ducklake import Lake
@@ -37,7 +38,7 @@ def test_ducklake_dates_them_before_the_commit(tmp_path: Path) -> None:
 @pytest.fixture
 def lake(tmp_path: Path) -> Iterator[Lake]:
     """With rows deleted from the file of a table."""
-    with closing(Lake(Storage(tmp_path))) as opened:
+    with closing(Lake(Storage(with_lake(tmp_path)))) as opened:
         with opened.transaction(cursor := opened.cursor()):
             cursor.execute(f"CREATE TABLE {LARGE.sql} AS FROM range({ROWS}) AS r (i)")
             cursor.execute(f"CREATE TABLE {OTHER.sql} (i INT)")

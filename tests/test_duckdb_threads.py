@@ -13,7 +13,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from servers import wait_until
+from servers import wait_until, with_lake
 
 from sparkwave.catalog.lake import duckdb_threads, resting_threads
 from sparkwave.catalog.lake.duckdb_threads import ALL_ROOM, LINGER_S, Room
@@ -32,7 +32,7 @@ def threads(lake: Lake) -> int:
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Iterator[Lake]:
-    with closing(Lake(Storage(tmp_path), threads=3)) as opened:
+    with closing(Lake(Storage(with_lake(tmp_path)), threads=3)) as opened:
         yield opened
 
 

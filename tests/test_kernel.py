@@ -18,6 +18,7 @@ import duckdb
 import pytest
 from postgres import Postgres
 from pyspark import cloudpickle
+from servers import with_lake
 from test_functions import GOLDEN, ask, create_table_h, in_view, query_in_view
 from view_functions import create_functions
 
@@ -43,7 +44,7 @@ SETUP = Setup(ENGINE_VERSION, 1, 256, (), TASK_SCRIPT)
 
 @pytest.fixture
 def cursor(tmp_path: Path) -> Iterator[Cursor]:
-    lake = Lake(Storage(tmp_path / "lake"))
+    lake = Lake(Storage(with_lake(tmp_path / "lake")))
     yield lake.cursor()
     lake.close()
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from servers import with_lake
 
 from sparkwave.catalog.lake.change_feed import table_changes
 from sparkwave.catalog.lake.ducklake import Cursor, Lake
@@ -27,7 +28,7 @@ FILES, ROWS = 100, 50
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Iterator[Lake]:
-    lake = Lake(Storage(tmp_path / "lake"))
+    lake = Lake(Storage(with_lake(tmp_path / "lake")))
     yield lake
     lake.close()
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from servers import with_lake
 
 from sparkwave.catalog.lake.ducklake import Lake
 from sparkwave.catalog.lake.storage import Storage
@@ -19,7 +20,7 @@ SOON_S, LATE_S = 0.3, 20
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Iterator[Lake]:
-    with closing(Lake(Storage(tmp_path / "data"))) as made:
+    with closing(Lake(Storage(with_lake(tmp_path / "data")))) as made:
         yield made
 
 

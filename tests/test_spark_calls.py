@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from servers import PATIENCE_SECONDS, Server, java_processes, rows, wait_until
+from servers import PATIENCE_SECONDS, Server, java_processes, rows, wait_until, with_lake
 from test_behind import STATES, large_and_small
 
 from sparkwave.catalog.lake.ducklake import Lake
@@ -23,7 +23,7 @@ from sparkwave.executor.spark.spark_calls import SparkCalls
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    lake = Lake(Storage(tmp_path / "lake"))
+    lake = Lake(Storage(with_lake(tmp_path / "lake")))
     yield Store(lake)
     lake.close()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from servers import DUCKDB_THREADS
+from servers import DUCKDB_THREADS, with_lake
 
 from sparkwave.catalog.lake.ducklake import Lake
 from sparkwave.catalog.lake.storage import Storage
@@ -17,7 +17,7 @@ from sparkwave.catalog.types import INTEGER, VARCHAR
 
 def test_only_relations_that_change_are_made_anew(tmp_path: Path) -> None:
     """Each change of the schema reads all relations; thousands of them are not parsed each time."""
-    lake = Lake(Storage(tmp_path), threads=DUCKDB_THREADS)
+    lake = Lake(Storage(with_lake(tmp_path)), threads=DUCKDB_THREADS)
     store = Store(lake)
 
     def relation(id_: int, *columns: Column) -> Relation:

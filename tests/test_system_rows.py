@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from servers import DUCKDB_THREADS
+from servers import DUCKDB_THREADS, with_lake
 
 from sparkwave.catalog.lake.ducklake import Cursor, Lake
 from sparkwave.catalog.lake.snapshot_changes import changes_made
@@ -41,7 +41,7 @@ class Reader:
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Iterator[Lake]:
-    lake = Lake(Storage(tmp_path), threads=DUCKDB_THREADS)
+    lake = Lake(Storage(with_lake(tmp_path)), threads=DUCKDB_THREADS)
     yield lake
     lake.close()
 

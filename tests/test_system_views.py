@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import sqlglot
 from recorded import recorded
-from servers import Server
+from servers import Server, with_lake
 
 from sparkwave.catalog.lake.ducklake import Cursor, Lake
 from sparkwave.catalog.lake.sizes import reads_sizes, set_sizes
@@ -96,7 +96,7 @@ def _insert_job(cursor: Cursor, id_: int, name: str, status: str, counts: list[i
 
 @pytest.fixture(scope="module")
 def cursor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cursor]:
-    lake = Lake(Storage(tmp_path_factory.mktemp("lake")))
+    lake = Lake(Storage(with_lake(tmp_path_factory.mktemp("lake"))))
     cursor = lake.cursor()
     system_views.define_python_functions(cursor, lambda user, process_id, how: False)
     system_views.install(cursor)
@@ -372,7 +372,7 @@ def test_every_system_relation_can_be_read(cursor: Cursor, schema: str) -> None:
 
 def test_every_system_relation_needs_the_copies_that_are_told(tmp_path: Path) -> None:
     """A relation is described while the database of copies has no other table than those that `needs` tells."""
-    lake = Lake(Storage(tmp_path / "lake"))
+    lake = Lake(Storage(with_lake(tmp_path / "lake")))
     cursor = lake.cursor()
     system_views.define_python_functions(cursor, lambda user, process_id, how: False)
     system_views.install(cursor)
