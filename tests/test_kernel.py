@@ -86,14 +86,14 @@ def test_rows_over_files(
     ):
         cursor.execute(statement.format(t='lake."dev.public".t'))
         snapshots.append(snapshot_of(cursor))
-    for number, snapshot in enumerate(snapshots):
-        table = table_files(cursor, T, snapshot, tmp_path / str(number))
-        for rows in (ALL, RowIds(((0, 3001),)), RowIds(((3001, None),)), RowIds(((10, 20), (4000, 5003)))):
-            where = f" WHERE {rows.condition('rowid')}"
-            expected = cursor.execute(
-                f'SELECT a, s, rowid FROM lake."dev.public".t AT (VERSION => {snapshot}){where}'
-            ).fetchall()
-            with duckdb.connect() as other:
+    with duckdb.connect() as other:
+        for number, snapshot in enumerate(snapshots):
+            table = table_files(cursor, T, snapshot, tmp_path / str(number))
+            for rows in (ALL, RowIds(((0, 3001),)), RowIds(((3001, None),)), RowIds(((10, 20), (4000, 5003)))):
+                where = f" WHERE {rows.condition('rowid')}"
+                expected = cursor.execute(
+                    f'SELECT a, s, rowid FROM lake."dev.public".t AT (VERSION => {snapshot}){where}'
+                ).fetchall()
                 found = other.execute(table_rows(table, T, ("a", "s", ROW_ID), rows)).fetchall()
                 assert Counter(found) == Counter(expected), (snapshot, rows)
                 swapped = other.execute(table_rows(table, T, ("s", "a"), rows)).fetchall()

@@ -39,7 +39,7 @@ def forget_leftovers(cursor: Cursor) -> None:
     _keep_newest(cursor, "identifiers", stored("identifiers"), "next_id")
 
 
-_DESCRIBING = tuple(table.name for table in (COMPUTE_ERRORS, VIEW_CHECKSUMS, VIEW_AUDITS))
+_DESCRIBING = ("columns", *(table.name for table in (COMPUTE_ERRORS, VIEW_CHECKSUMS, VIEW_AUDITS)))
 _READ = (*STEPS, *_DESCRIBING, "jobs", "relations", "identifiers")
 
 

@@ -183,7 +183,6 @@ def drop_relations(store: Store, cursor: Cursor, relations: Collection[Relation]
     sources = ids & store.catalog.sources.keys()
     for table, column, gone in (
         ("relations", "id", ids),
-        ("columns", "relation_id", ids),
         ("jobs", "id", {relation.id for relation in relations if relation.is_streaming}),
         ("states", "job_id", ids & store.states.keys()),
         ("subscriptions", "relation_id", {relation.id for relation in relations if relation.is_subscription}),
