@@ -6,6 +6,7 @@ import contextlib
 import re
 import shutil
 import threading
+import time
 from collections.abc import Iterator
 from itertools import product
 from typing import Any
@@ -322,7 +323,7 @@ def test_progress_is_seen_and_never_goes_back(server: Server, strategy: str) -> 
     with server.connect() as own:
         fill(own)
         own.execute("SET background_ddl = true")
-        own.execute(slow_view("slow", strategy, 1500))
+        own.execute(slow_view("slow", strategy, 2500))
         done = wait_for_rows(own)
         text = own.execute("SELECT progress, backfill_type FROM rw_catalog.rw_ddl_progress").fetchone()
         assert text is not None
@@ -333,7 +334,7 @@ def test_progress_is_seen_and_never_goes_back(server: Server, strategy: str) -> 
         assert re.fullmatch(pattern, text[0])
         assert text[1] == kind
         limits = own.execute("SELECT node_name, rate_limit FROM rw_catalog.rw_rate_limit").fetchall()
-        assert limits == [("STREAM_SCAN", 1500)]
+        assert limits == [("STREAM_SCAN", 2500)]
         server.kill()
     again = Server(server.data)
     try:
@@ -345,6 +346,7 @@ def test_progress_is_seen_and_never_goes_back(server: Server, strategy: str) -> 
             while jobs(own):
                 seen.append(rows_done(own))
                 low_high += [row for row in own.execute(bounds).fetchall() if row[0] is not None]
+                time.sleep(0.1)
             assert seen == sorted(seen)
             assert len(set(seen)) > 3
             assert low_high
