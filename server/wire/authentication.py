@@ -216,7 +216,7 @@ def _wrong_password(name: str) -> Error:
 
 
 def _exchange(channel: Channel, name: str, stored: str | None) -> None:
-    """Ask for the password by SCRAM messages; without a stored one every answer is wrong. Raises Error 28P01."""
+    """Ask for the password by SCRAM messages; without a stored verifier every answer is wrong. Raises Error 28P01."""
     verifier = read_verifier(stored) if stored else _mock(name)
     assert verifier is not None
     _send(channel, _SASL, m.cstring(MECHANISM) + b"\0")

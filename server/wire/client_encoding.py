@@ -58,7 +58,7 @@ class Encoding:
     def encode_array(self, array: pa.Array) -> pa.Array:
         """Convert a `binary` array of UTF-8 texts to this encoding.
 
-        Raises Error 22P05 for a character that it does not have.
+        Raises Error 22P05 for a character that this encoding does not have.
         """
         if self.is_utf8:
             return array
@@ -76,7 +76,7 @@ class Encoding:
         return codecs.getincrementaldecoder(self.codec)()
 
     def decode_piece(self, decoder: codecs.IncrementalDecoder, data: bytes, last: bool = False) -> bytes:
-        """Return the next piece of such a text in UTF-8. Raises the errors of `decode`."""
+        """Return the next piece of the text of a `stream` decoder, in UTF-8. Raises the errors of `decode`."""
         try:
             return decoder.decode(data, last).encode()
         except UnicodeDecodeError as error:

@@ -48,7 +48,7 @@ TLS_HANDSHAKE = b"\x16"  # the first byte of a connection that starts with TLS
 
 
 class WireHandler(BuenaVistaHandler):
-    """One client's connection: the channel of its conversation, and the startup and end around that."""
+    """One client's connection: its startup, the channel of its `Conversation`, and its end."""
 
     server: WireServer
     connection: socket.socket
@@ -85,7 +85,7 @@ class WireHandler(BuenaVistaHandler):
     # Startup
 
     def handle_startup(self) -> None:
-        """Answer requests for encryption, then serves a cancel request or a whole session."""
+        """Answer requests for encryption, then serve a cancel request or a whole session."""
         if self.server.tls is not None and self._first_byte() == TLS_HANDSHAKE:
             self._encrypt(self.server.tls, ALPN)
         length, code = struct.unpack("!ii", self.rfile.take(8))
@@ -262,7 +262,7 @@ class WireHandler(BuenaVistaHandler):
         self.wfile.flush()
 
     def _say_goodbye(self, error: Error) -> None:
-        """Send FATAL, then drops input for a while: closing a socket with unread input would lose the message."""
+        """Send FATAL, then drop input for a while: closing a socket with unread input would lose the message."""
         count_error(error)
         with suppress(Disconnected, OSError):
             self.write(m.frame(m.ERROR_RESPONSE, m.error_fields(error, "FATAL")))
@@ -322,7 +322,7 @@ class WireServer(BuenaVistaServer):
         logger.exception("connection from %s", client_address)
 
     def close_sessions(self, timeout: float = 5.0) -> None:
-        """End the open connections with FATAL 57P01, and cuts those that are still open after `timeout` seconds."""
+        """End the connections with FATAL 57P01, and cut connections that are still open after `timeout` seconds."""
         self._stopping.set()
         for handler in list(self.handlers.values()):
             handler.terminate()

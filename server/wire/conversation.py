@@ -95,7 +95,7 @@ _TEXTS = (m.QUERY, m.PARSE)  # the messages that contain SQL
 
 
 def _check_columns(statement: Statement, result: Result) -> None:
-    """Raise Error 0A000 if a query has got other columns than the client was told of, after a change of a table."""
+    """Raise Error 0A000 if a change of a table gave a query other columns than the RowDescription that was sent."""
     if not statement.described or result.columns is None or statement.prepared.kind != "select":
         return
     [told] = statement.described
@@ -307,7 +307,7 @@ class Conversation:
         self.ready()
 
     def _on_late_copy_data(self, _body: bytes) -> None:
-        """Drop CopyData and the like that were on their way when their COPY failed, as the protocol demands."""
+        """Drop COPY's messages that the client sent before it saw the COPY fail, as the protocol demands."""
 
     # Execution
 

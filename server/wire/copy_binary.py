@@ -74,7 +74,7 @@ def binary_rows(
 class BinaryCopyParser:
     """Parses the bytes of a COPY FROM STDIN, cut at any byte, into batches with the columns of `decode_column`.
 
-    Raises Error 22P04 for data that is no such file, 22P03 for a value that its type does not have.
+    Raises Error 22P04 for data of another format, 22P03 for a value that its type does not have.
     """
 
     def __init__(self, columns: Sequence[ResultColumn], encoding: Encoding = UTF8) -> None:
@@ -116,9 +116,9 @@ class BinaryCopyParser:
             yield pa.RecordBatch.from_arrays(arrays, names=[column.name for column in self.columns])
 
     def _keep(self, rest: bytes, grow: bool) -> None:
-        """Keep the rest for the next parse.
+        """Keep the bytes after the last whole row for the next parse.
 
-        If it holds no whole row, waits for twice as much, lest a long row is copied often.
+        Without a whole row, parse again when there are twice as many bytes, so that a long row is copied few times.
         """
         self._parts, self._size = [rest], len(rest)
         self._parse_at = 2 * self._parse_at if grow else PARSE_AT + len(rest)

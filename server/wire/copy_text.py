@@ -75,9 +75,9 @@ class CopyParser:
         return self.lines + self._rows.count(b"\n", 0, end) + 1
 
     def place_of(self, row: int) -> str:
-        """Return the line of a row of all batches, counted from 0, with its text in the last one.
+        """Return the place of a row, counted from 0 over all batches: "line N", and in the last batch its text.
 
-        It is empty where rows have several lines.
+        The place is "" where a row may have several lines.
         """
         place = bisect_right(self._batches, row, key=lambda batch: batch[0])
         first, line = self._batches[place - 1] if place else (0, None)
@@ -123,9 +123,9 @@ class CopyParser:
             self.lines += lines
 
     def _keep(self, rest: bytes, grow: bool) -> None:
-        """Keep the rest for the next parse.
+        """Keep the bytes after the last whole row for the next parse.
 
-        If it holds no whole row, waits for twice as much, lest a long row is scanned often.
+        Without a whole row, parse again when there are twice as many bytes, so that a long row is scanned few times.
         """
         self._parts, self._size = [rest], len(rest)
         self._parse_at = 2 * self._parse_at if grow else PARSE_AT + len(rest)
@@ -267,7 +267,7 @@ def _header(columns: Sequence[ResultColumn], options: CopyOptions) -> bytes:
 
 
 def _lines(batch: pa.RecordBatch, columns: Sequence[ResultColumn], options: CopyOptions, style: TextStyle) -> pa.Array:
-    if not columns:  # of a query without columns, whose rows have one here
+    if not columns:  # the batches of a query without columns have one
         return pa.array([style.encoding.from_utf8(b"\n")], pa.binary()).take(pa.array([0] * batch.num_rows))
     texts = (text_array(array, column.type, style) for array, column in zip(batch.columns, columns, strict=True))
     names = [column.name for column in columns]

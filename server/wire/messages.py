@@ -245,7 +245,7 @@ def negotiate_version(unknown: Sequence[str]) -> bytes:
     return struct.pack("!ii", PROTOCOL_3, len(unknown)) + b"".join(map(cstring, unknown))
 
 
-# The routines of PostgreSQL by which drivers know an error, and prepare the statement again.
+# Names of PostgreSQL's routines by which drivers recognise an error after which they prepare the statement again.
 CHANGED_COLUMNS = "cached plan must not change result type"
 _ROUTINES = {CHANGED_COLUMNS: "RevalidateCachedQuery"}
 

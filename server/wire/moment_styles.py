@@ -51,7 +51,7 @@ _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 def _weekday(match: re.Match[str]) -> str:
     """The weekday of a date.
 
-    The calendar repeats every 400 years, so a year that Python lacks is replaced by one it has.
+    The calendar repeats every 400 years, so a year beyond the range of Python's dates is replaced by one within it.
     """
     year = 1 - int(match["year"]) if match["era"] else int(match["year"])
     return _WEEKDAYS[datetime.date(2000 + year % 400, int(match["month"]), int(match["day"])).weekday()]

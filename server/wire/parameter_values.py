@@ -15,8 +15,9 @@ from sparkwave.server.wire.parameter_binary import decode_binary
 def decode_parameter(
     data: bytes | None, format: int, type: Type, encoding: Encoding = UTF8, order: str = MDY
 ) -> object:
-    """Return the Python value of a parameter, None for NULL; `format` is 0 (text) or 1 (binary), `order` that of dates.
+    """Return the Python value of a parameter, None for NULL.
 
+    `format` is 0 (text) or 1 (binary), `order` the order of day, month and year in dates: MDY, DMY or YMD.
     The value is an int, float, Decimal, str, bytes, bool, date, time, datetime (aware for a timestamptz with an
     offset), uuid.UUID, or a list for an array; json and interval are str. Raises Error 22P02 (22007 for dates) or 22P03
     for a malformed value.
@@ -31,7 +32,7 @@ def decode_parameter(
 
 
 def _fitted(value: object) -> object:
-    """Return a number, or a list of numbers, none with more digits than a decimal of DuckDB has. Raises Error 22003."""
+    """Return a value, or a list, of decimals that DuckDB can hold. Raises Error 22003 for too many digits."""
     if isinstance(value, list):
         return [_fitted(item) for item in value]
     return fitted(value) if isinstance(value, Decimal) and value.is_finite() else value

@@ -115,7 +115,7 @@ class Notice:
         return own == "info" or _LEVELS.index(own) >= least
 
 
-# From the least important on. What a client has asked to be told, INFO, is sent whatever the level.
+# In rising order of importance. INFO, which answers a client's request, is sent at every level.
 _LEVELS = ("debug5", "debug4", "debug3", "debug2", "debug1", "log", "info", "notice", "warning", "error")
 
 

@@ -36,7 +36,7 @@ FEW_ROWS = 8
 
 def slices(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """Yield the batch in pieces whose encoded form stays far below 2 GiB, Arrow's limit for one array."""
-    if batch.num_rows <= 1:  # to measure one row takes longer than to encode it
+    if batch.num_rows <= 1:  # to measure a single row takes longer than to encode it
         if batch.num_rows:
             yield batch
         return
@@ -74,7 +74,7 @@ _COUNT, _LENGTH = struct.Struct("!h"), struct.Struct("!i")
 def _columns(
     batch: pa.RecordBatch, types: Sequence[Type], formats: Sequence[int]
 ) -> Iterable[tuple[pa.Array, Type, int]]:
-    """Return the columns with their types and formats; none of a query without columns, whose rows have one here."""
+    """Return the columns with their types and formats: none without `types`, although Arrow's batch has a column."""
     return zip(batch.columns, types, formats, strict=True) if types else ()
 
 

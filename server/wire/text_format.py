@@ -124,7 +124,7 @@ def _float(array: pa.Array, type: Type, style: TextStyle) -> pa.Array:
     high = 1e6 if pa.types.is_float32(array.type) else 1e10
     odd = ((size >= high) & (size < 1e15)) | ((size < 1e-4) & (size > 0)) | ~np.isfinite(size)
     if high == 1e10:
-        odd |= (size >= 2**53) & (size < 1e41)  # whose shortest digits may be as near to another float
+        odd |= (size >= 2**53) & (size < 1e41)  # DuckDB's shortest digits may be as near to another float
     if not odd.any():
         return text
     mask = pa.array(odd)
@@ -340,7 +340,7 @@ _1_125TH = pow(125, -1, 2**61)
 
 
 def interval_parts(array: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the months (int32), days (int32) and microseconds (int64) of an array of intervals; any where it is NULL.
+    """Return the months (int32), days (int32) and microseconds (int64) of an array of intervals; any values for NULL.
 
     DuckDB (1.5.5) hands microseconds out as nanoseconds modulo 2**64, which tell microseconds modulo 2**61, since 1000
     is 8 times an odd number. So the microseconds are right up to 2**60 of them, 36,533 years.
@@ -428,7 +428,7 @@ def _struct(array: pa.Array, type: Type, style: TextStyle) -> pa.Array:
 def _map(array: pa.Array, type: Type, style: TextStyle) -> pa.Array:
     """`{a:1,b:NULL}`, as RisingWave prints maps: nothing within is quoted."""
     key_type, value_type = [part for _, part in type.fields] or (_ANY, _ANY)
-    array = pa.concat_arrays([array])  # without an offset, which its keys and items do not have
+    array = pa.concat_arrays([array])  # drops the map's offset, which `keys` and `items` do not have
     keys, values = text_array(array.keys, key_type, style), text_array(array.items, value_type, style)
     entries = pc.binary_join_element_wise(keys, values.fill_null("NULL"), ":")
     mask = array.is_null() if array.null_count else None

@@ -1,4 +1,4 @@
-"""A session's style of text values: TimeZone, DateStyle, IntervalStyle, client_encoding and what UNREPORTED names."""
+"""A session's style of text values: TimeZone, DateStyle, IntervalStyle, client_encoding, and UNREPORTED ones."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class TextStyle:
 
 
 DEFAULT_STYLE = TextStyle()
-# The parameters of the style that clients are not told of.
+# The parameters of the style that ParameterStatus leaves out.
 UNREPORTED = ("bytea_output", "extra_float_digits")
 
 

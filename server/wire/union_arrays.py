@@ -1,4 +1,4 @@
-"""Takes the texts of json out of Arrow's unions, which DuckDB makes of it (`catalog.types`), also in arrays and rows.
+"""Takes the texts of json out of the unions that DuckDB hands out for json (`catalog.types`), also in arrays and rows.
 
 Arrow's functions do not take unions: `flatten` of rows with unions ends the process.
 """
