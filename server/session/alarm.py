@@ -20,7 +20,7 @@ class Alarms:
         self._thread: threading.Thread | None = None
 
     def set(self, seconds: float, ring: Callable[[], None]) -> int:
-        """Have `ring` called after so many seconds. Returns a number for `call_off`."""
+        """Call `ring` after so many `seconds`, on the thread of alarms. Returns a number for `call_off`."""
         with self._changed:
             number = next(self._numbers)
             heapq.heappush(self._pending, (time.monotonic() + seconds, number, ring))

@@ -17,7 +17,7 @@ from sparkwave.server.session.running import Running
 
 # The most bytes of a statement that others see: PostgreSQL's track_activity_query_size, less the final zero byte.
 QUERY_BYTES = 1023
-# Statements that take so long are kept, the newest of them.
+# Statements that take at least so many seconds are kept, at most so many of the newest.
 SLOW_SECONDS = 1.0
 SLOW_KEPT = 100
 APPLICATION = "application_name"
@@ -143,7 +143,7 @@ class Backends:
         return list(self._slow)
 
     def signal(self, user: str, process_id: int, how: str) -> bool:
-        """Cancel a session's statement, or ends the session; `how` is "cancel" or "terminate".
+        """Cancel a session's statement, or end the session; `how` is "cancel" or "terminate".
 
         Returns False when no session has this process id. Raises Error 42501 unless the user is a superuser, or owns
         the session, or is a member of its role.

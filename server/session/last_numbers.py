@@ -13,7 +13,7 @@ class LastNumbers:
         self._drawn: int | None = None
 
     def of(self, sequence: int | None) -> int | None:
-        """Return the last number of a sequence, for None of the one that was drawn from last; None if there is none."""
+        """Return the last number of a sequence, or for None of the sequence drawn from last; None without one."""
         id_ = self._drawn if sequence is None else sequence
         return None if id_ is None else self._by_id.get(id_)
 

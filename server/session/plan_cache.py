@@ -160,7 +160,7 @@ def _split(sql: str) -> tuple[tuple[str, int], ...]:
 
 
 def parse_all(sql: str, order: str = MDY) -> Statement:
-    """Parse like `parse`, but keeps every row of an INSERT in the parse tree."""
+    """Parse like `parse`, but keep every row of an INSERT in the parse tree."""
     return _parse(sql, order) if len(sql) <= LONGEST_TEXT else _parse.__wrapped__(sql, order)
 
 

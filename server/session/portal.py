@@ -39,7 +39,7 @@ class Statement:
     oids: tuple[int, ...] = ()
     from_sql: bool = False  # made by PREPARE
     made_at: datetime = field(default_factory=lambda: datetime.now(UTC))
-    # The columns that the client was told of, once it has asked for them.
+    # The columns of the RowDescription that the client has got, if any.
     described: list[tuple[ResultColumn, ...]] = field(default_factory=list, compare=False)
 
     @property

@@ -21,7 +21,7 @@ CHECK_SECONDS = 2.0
 # After so many checks a session that was told to end is cut off from its client.
 CHECKS_TO_END = 5
 # Probe after 60 s without traffic, every 10 s, give up after 6; sent data may stay unacknowledged for 120,000 ms. On
-# macOS the first has another name, and there is no last one.
+# macOS TCP_KEEPIDLE is TCP_KEEPALIVE, and TCP_USER_TIMEOUT does not exist.
 _PROBES = {"TCP_KEEPIDLE": 60, "TCP_KEEPALIVE": 60, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 6, "TCP_USER_TIMEOUT": 120_000}
 _ENDED = select.POLLHUP | select.POLLERR
 # Tells that the client has closed its side; 0 where no event does (macOS).
@@ -50,7 +50,7 @@ def probe(connection: socket.socket) -> None:
 def has_gone(connection: socket.socket, closed: int = _CLOSED) -> bool:
     """Return whether the client has closed its side of the connection, or the connection is closed.
 
-    If `closed` is no event, that is seen once the client's messages are read.
+    If `closed` is 0, a closed side is seen once the client's messages are read.
     """
     poll = select.poll()
     try:

@@ -17,7 +17,7 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
 
 
 def add_words(error: Error) -> None:
-    """Give an error about a missing name RisingWave's words as its detail, if it has no other."""
+    """Add RisingWave's words as the detail of an error about a missing name, unless the error has a detail."""
     if error.detail is None:
         for pattern, words in _RULES:
             found = re.search(pattern, error.message)

@@ -29,7 +29,7 @@ class Running:
         self._cursors: set[Interruptible] = set()
         self._cancelled = threading.Event()
         self._reason = ""
-        self._lock = RankedLock()  # held to interrupt and to clear a cancel: no late interrupt hits the next
+        self._lock = RankedLock()  # held to interrupt and to clear a cancel: no late interrupt hits the next statement
 
     def add(self, cursor: Interruptible) -> None:
         """Raise Error 57014 if the statement has been cancelled."""

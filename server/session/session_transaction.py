@@ -25,9 +25,9 @@ class Pinned:
 class SessionTransaction:
     """The transaction of one session.
 
-    `pinned` is what it reads, if that was fixed at its begin. `block` has the writes of an atomic transaction, which
-    has a pinned snapshot. `may_write` is what READ WRITE or READ ONLY have chosen for a block. `has_committed` tells
-    that the open block has a committed statement, where each commits by itself.
+    `pinned` is the snapshot that it reads, if BEGIN has pinned one. `block` has the writes of an atomic transaction,
+    which has a pinned snapshot. `may_write` is what READ WRITE or READ ONLY have chosen for a block. `has_committed`
+    tells that the open block has a committed statement, where each commits by itself.
     """
 
     def __init__(self, context: Context, names: Names) -> None:

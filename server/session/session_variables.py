@@ -15,7 +15,7 @@ from sparkwave.server.session.variables import SYSTEM, find, is_custom, normalis
 _OF_TRANSACTIONS = ("transaction_isolation", "transaction_deferrable")
 # Variables whose values change without a SET.
 _VARYING = ("transaction_read_only", AUTHORIZATION, *_OF_TRANSACTIONS)
-# The parameters that clients are told of, by the names of PostgreSQL's ParameterStatus, with their variables.
+# The parameters that ParameterStatus reports, by PostgreSQL's names, with their variables.
 _REPORTED = {
     "server_version": "server_version",
     "client_encoding": "client_encoding",

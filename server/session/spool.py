@@ -82,7 +82,7 @@ class Scroll:
         self._at = 0
 
     def fetch(self, way: str, count: int | None) -> Iterator[pa.RecordBatch]:
-        """Return the rows of a FETCH, and moves the cursor as they are taken (PostgreSQL's page on FETCH).
+        """Return the rows of a FETCH, and move the cursor as they are taken (PostgreSQL's page on FETCH).
 
         `way` is "forward", "backward", "absolute" or "relative"; `count` None means all rows.
         """

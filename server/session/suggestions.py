@@ -1,4 +1,4 @@
-"""Hints at the name that may be meant by one that does not exist."""
+"""Suggests a similar name in the hint of an error about a name that does not exist."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TYPES = (
 )  # fmt: skip
 
 
-# PostgreSQL's types that are not here: these names are not misspelled.
+# PostgreSQL's types that Sparkwave does not have: these names are not misspelled.
 _FOREIGN = frozenset(kind.value.lower() for kind in NOT_HERE) | {
     "box", "cidr", "circle", "line", "lseg", "macaddr", "macaddr8", "name", "path", "pg_lsn", "polygon", "tsquery",
     "tsvector", "txid_snapshot", "varbit", "jsonpath",
@@ -69,7 +69,7 @@ _RULES: tuple[tuple[str, str, Callable[[Session], Iterable[str]]], ...] = (
 
 
 def suggest(session: Session, error: Error) -> None:
-    """Give an error about a name that does not exist a hint at one that does and looks like it, if it has no other."""
+    """Add a similar name that exists as the hint of an error about a missing name, unless the error has a hint."""
     if error.hint not in (None, errors.NO_FUNCTION):
         return
     for pattern, what, names in _RULES:

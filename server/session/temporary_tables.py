@@ -7,7 +7,10 @@ from sparkwave.server.context import Context
 
 
 class TemporaryTables:
-    """`schema` has the tables, once there are any. `on_commit` tells what becomes of them at a commit, by table id."""
+    """The tables of a session in a schema of its own, which is None before the first table.
+
+    `on_commit` has what ON COMMIT says of a table, by the table's id.
+    """
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -15,7 +18,7 @@ class TemporaryTables:
         self.on_commit: dict[int, str] = {}
 
     def drop(self, database: str) -> None:
-        """Drop the tables, which are in a database."""
+        """Drop the tables, which are all in one database."""
         schema, self.schema = self.schema, None
         self.on_commit.clear()
         if schema is not None:
