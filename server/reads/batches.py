@@ -28,7 +28,7 @@ def given(cursor: Cursor, batch: Batch, values: tuple[object, ...]) -> list[obje
 
 
 def execute(cursor: Cursor, sql: str, values: list[object] | dict[str, object] | None) -> None:
-    """Run a query; repeats it after a passing error."""
+    """Run a query, and again after a passing error, three times at most."""
     for last in (False, False, True):
         try:
             cursor.execute(sql, values)

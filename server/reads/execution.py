@@ -63,7 +63,7 @@ def query(
     columns: tuple[ResultColumn, ...] | None = None,
     oldest: int | None = None,
 ) -> Result:
-    """Run a query and streams its rows.
+    """Run a query and stream its rows.
 
     With `keeps`, the query's snapshot stays pinned until the client has read the rows. `columns` are the query's
     columns if known, `oldest` is the oldest snapshot that the query names.

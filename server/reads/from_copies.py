@@ -1,4 +1,4 @@
-"""Runs a query over copies of its tables in memory, if all have one."""
+"""Runs a query over copies of its tables in memory, if all its tables have a copy."""
 
 from __future__ import annotations
 

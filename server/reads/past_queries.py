@@ -1,4 +1,4 @@
-"""Queries of the past: finds the snapshots that a statement names, and words the errors for expired ones."""
+"""Queries of the past: finds the snapshots that a statement names, and words the errors for expired snapshots."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def at_epoch(session: Session, environment: Environment, epoch: int) -> Environm
 
 
 def _absent(cursor: Cursor, catalog: Catalog, snapshot: int) -> frozenset[int]:
-    """The ids of relations that were not yet filled at a snapshot, or whose rows of then are gone."""
+    """The ids of relations that were not yet filled at a snapshot, or whose rows of that time are gone."""
     then = at_version(system_table("relations"), snapshot)
     try:
         rows = cursor.execute(f"SELECT id, lake_schema, lake_name FROM {then} WHERE created").fetchall()

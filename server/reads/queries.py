@@ -97,7 +97,7 @@ def plan(
 
 
 def explain(session: Session, statement: Explain) -> Result:
-    """Return the planner's plan of a statement, or DuckDB's of a query without operators, or as it has run."""
+    """Run EXPLAIN: the planner's plan, DuckDB's for a query without operators, or with ANALYZE what a run did."""
     check(statement)
     target = statement.statement
     assert not isinstance(target, AlterQuery)  # only with COST
