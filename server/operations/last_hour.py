@@ -128,7 +128,7 @@ class History:
         self._lock = RankedLock()
 
     def run_once(self) -> bool:
-        """Take a sample now. Returns False, as one is enough."""
+        """Take a sample now. Returns False: there is nothing more to do in this period."""
         self.sample(time.time())
         return False
 
@@ -196,7 +196,7 @@ def _moment(at: float, before_at: float, before: Counts, now: Counts) -> Moment:
         barrier_ms=(now.barrier_s - before.barrier_s) * 1000 / changed_barriers if changed_barriers else None,
         failed_barriers=now.failures - before.failures,
         changed_rows=sum(one.changed - other.changed for one, other in pairs) / seconds,
-        # a job that has finished is read no more, and its count goes
+        # a backfill that has ended has no count any more
         read_rows=sum(max(one.read - other.read, 0) for one, other in pairs) / seconds,
         commits=(now.commits - before.commits) / seconds,
         statements=statements / seconds,

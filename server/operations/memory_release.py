@@ -12,7 +12,7 @@ import gc
 import threading
 from contextlib import suppress
 
-LARGE_BYTES = 1 << 18  # of a message
+LARGE_BYTES = 1 << 18  # the least size of a message that is large
 DELAY_SECONDS = 5.0  # so that many messages share one release
 
 
