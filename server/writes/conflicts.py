@@ -40,7 +40,7 @@ def refuse(cursor: Cursor, store: Store) -> None:
 
 
 def resolve(cursor: Cursor, store: Store, settings: Mapping[str, str]) -> bool:
-    """Reduce the staged rows to those to write, one for each key. Returns whether any replaces a stored row.
+    """Reduce the staged rows to the rows to write, one for each key. Returns whether one replaces a stored row.
 
     Raises Error 23505 for a key that exists, if the settings say so.
     """

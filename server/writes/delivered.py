@@ -70,7 +70,7 @@ class SinkWriter:
 
 
 def _leave_out_nulls(cursor: Cursor, target: Relation, rows: str) -> None:
-    """Delete the staged rows that have NULL where the table does not take it, and log how many those are."""
+    """Delete the staged rows that have NULL where the table does not take it, and log their number."""
     required = [c for c in target.visible if c.name in target.primary_key or (c.not_null and not target.fills_up)]
     if not required:
         return

@@ -200,7 +200,7 @@ def insert(session: Session, statement: Insert, oids: tuple[int, ...], values: t
                 replaces = statement.upsert.tree is not None and meets_stored(cursor, store)
                 (store.merge if replaces else store.insert)(cursor)
         else:
-            if statement.returning and target.constraints.lengths:  # which cuts trailing blanks off
+            if statement.returning and target.constraints.lengths:  # the check cuts trailing blanks off
                 check_rows(session.environment, cursor, target, INSERTED)
             returned = _keep_returned(session, cursor, statement, target, batch, values)
             count = store_staged(session, cursor, target)
@@ -216,7 +216,7 @@ def change(
     except DuckDBError as error:
         if translate(error).sqlstate != errors.NOT_NULL_VIOLATION:
             raise
-        return _change(session, statement, oids, values, in_steps=True)  # which finds the row to name
+        return _change(session, statement, oids, values, in_steps=True)  # finds the row for the message
 
 
 def _change(

@@ -1,8 +1,8 @@
 """The rate limit of a table: how many rows a second statements may write into it.
 
 A statement waits until its rows are covered, and then writes them at once; statements of one table wait one after the
-other. The rows that an UPDATE, DELETE or MERGE changes are known only when it has run, so it goes once the rows before
-it are covered, and the next statement waits for its rows.
+other. The rows that an UPDATE, DELETE or MERGE changes are known only when it has run, so such a statement starts
+once earlier rows are covered, and the next statement waits for its rows.
 """
 
 from __future__ import annotations
@@ -14,13 +14,16 @@ from dataclasses import dataclass, field
 
 from sparkwave.catalog.locks import check_free
 
-# How long a limit of so many rows may be saved up, and how often a waiting statement looks at the limit.
+# The time for which rows of the limit may be saved up, and after which a waiting statement looks at the limit again.
 _TICK_S = 0.05
 
 
 @dataclass(eq=False)
 class _Turn:
-    """The rows of a table that are not covered yet, below zero if more may go at once; and who waits for them."""
+    """The rows of a table that are not covered yet; below zero if more may be written at once.
+
+    The waiting statement of the table holds the lock.
+    """
 
     at: float
     owed: float = 0.0

@@ -114,7 +114,7 @@ class SequenceNumbers:
         return self._relation(id_).sequence
 
     def _give(self, id_: int, counter: Counter, given: Position) -> None:
-        """Move a sequence's position, and reserves more numbers if needed."""
+        """Move a sequence's position, and reserve more numbers if needed."""
         sequence = self._sequence(id_)
         step = sequence.increment
         if sequence.cycles:

@@ -101,7 +101,7 @@ def take_in(environment: Environment, cursor: Cursor, store: Store) -> None:
 
 
 def settle(environment: Environment, cursor: Cursor, store: Store) -> bool:
-    """Reduce the staged rows to those to write. Returns whether any replaces a stored row.
+    """Reduce the staged rows to the rows to write. Returns whether one of them replaces a stored row.
 
     Raises the errors of `check_rows`.
     """

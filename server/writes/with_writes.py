@@ -25,13 +25,13 @@ from sparkwave.server.writes import dml
 
 Run = Callable[[Session, Statement, tuple[int, ...], tuple[object, ...]], Result]
 Part = Query | Insert | Update | Delete
-_ATTEMPTS = 50  # one of the transactions that meet commits each time
+_ATTEMPTS = 50  # of transactions in conflict, one commits at each attempt
 
 
 def with_writes(
     session: Session, statement: WithWrites, oids: tuple[int, ...], values: tuple[object, ...], run: Run
 ) -> Result:
-    """Run the parts by `run`, outside of a transaction as one of their own, which begins again after a conflict."""
+    """Run the parts by `run`: in the open transaction, or in a transaction of their own, again after a conflict."""
     _check_apart(session, statement)
     if session.transaction.block is not None:
         return _run_parts(session, statement, oids, values, run)
@@ -66,7 +66,7 @@ def _run_parts(
         values = (*values, *_arrays(done, [type_ for _, type_ in columns]))
         oids = (*oids, *(0 for _ in columns))
     main = with_given(statement.main, given)
-    if isinstance(main, Query):  # which takes no values but those of its own parameters
+    if isinstance(main, Query):  # a query takes only the values of its own parameters
         main, numbers = renumbered(main)
         oids, values = tuple(oids[n - 1] for n in numbers), tuple(values[n - 1] for n in numbers)
     result = run(session, main, oids, values)
@@ -108,7 +108,7 @@ def _parts(session: Session, statement: WithWrites, oids: tuple[int, ...], count
 
 
 def parameters(session: Session, statement: WithWrites, oids: tuple[int, ...]) -> tuple[Type, ...]:
-    """Return the types of the client's parameters: each that of its first place."""
+    """Return the types of the client's parameters: each as at the parameter's first place."""
     numbers = numbers_in(statement)
     count = max(len(oids), *numbers, 0)
     found: dict[int, Type] = {}
@@ -151,7 +151,7 @@ def _changed(session: Session, part: Part) -> int | None:
 
 
 def _stored(session: Session, relation: Relation) -> set[int]:
-    """Return the ids of a relation and of those that it reads, if it is a plain view."""
+    """Return the ids of a relation and, if it is a plain view, of the relations that it reads."""
     found = {relation.id}
     for id_ in relation.upstreams if relation.is_view else ():
         found |= _stored(session, session.transaction.catalog.by_id[id_])

@@ -45,7 +45,7 @@ class Altered(Error):
 def steady(session: Session, target: Relation) -> Iterator[None]:
     """While entered, no other session writes or alters a table: its rows are read before the transaction of a write.
 
-    What that transaction, `writing` a steady table, has committed is known to the session afterwards. Raises Altered
+    At the end the session learns of what that transaction (`writing`) has committed. Raises Altered
     for a table that was altered since the statement was planned. A table of an atomic transaction is steady anyway.
     """
     if session.transaction.block is not None:
@@ -160,7 +160,7 @@ def store_shared(
         return context.sequence_numbers.drawing(cursor, draws.nexts)
 
     def store_all(fills: Sequence[Fill]) -> None:
-        with contextlib.closing(session.cursor()) as cursor:  # no cancel of one statement reaches it
+        with contextlib.closing(session.cursor()) as cursor:  # a cancel of one statement does not reach this cursor
             with refusing():
                 create_staging(cursor, target)
                 query, given = together(fills)
@@ -190,7 +190,7 @@ def _tell_numbers(cursor: Cursor, drawn: dict[Column, int], fills: Sequence[Fill
 
 
 def _put_alone(session: Session, cursor: Cursor, target: Relation) -> bool:
-    """Work as `_put_into_catalog` for the rows of one statement, and raises the error of wrong rows."""
+    """Work as `_put_into_catalog` for the rows of one statement, and raise the error of wrong rows."""
     try:
         return _put_into_catalog(session.context, session.environment, cursor, target)
     except Refused as refused:
@@ -198,7 +198,7 @@ def _put_alone(session: Session, cursor: Cursor, target: Relation) -> bool:
 
 
 def _put_into_catalog(context: Context, environment: Environment, cursor: Cursor, target: Relation) -> bool:
-    """Write the staged rows by `catalog.lake.inlined_writes`, if they fit, and returns whether they did.
+    """Write the staged rows by `catalog.lake.inlined_writes` if they fit. Returns whether they did.
 
     Raises the errors of `_stored`.
     """
@@ -225,7 +225,7 @@ def most_places(context: Context, target: Relation) -> int:
 def change_places(
     session: Session, cursor: Cursor, target: Relation, assigned: Collection[str], since: int, count: int
 ) -> bool:
-    """Change the rows of CHANGED by `catalog.lake.inlined_writes`; returns False if they do not fit.
+    """Change the rows of CHANGED by `catalog.lake.inlined_writes`. Returns False if they do not fit.
 
     CHANGED has `count` whole rows of a steady table, and their places at the snapshot `since` or a later one.
     """
