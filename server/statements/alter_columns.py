@@ -169,7 +169,7 @@ def _declared(statement: AlterTable) -> Iterator[DeclaredKey]:
 def _store_referencing(change: _Change, before: Relation, table: Relation) -> None:
     """Store the tables whose foreign keys to the altered table have changed, or name a column that is renamed.
 
-    Comments on constraints that are gone go, too.
+    Comments on dropped constraints are dropped, too.
     """
     catalog = with_table(change.session.context.store.catalog, table)
     names = {column.lake_name: column.name for column in before.columns}
@@ -210,7 +210,7 @@ def _is_in_lake(action: ColumnAction, table: Relation) -> bool:
         case AddConstraint(constraint):
             return isinstance(constraint, Check)
         case DropConstraint(name) | RenameConstraint(name):
-            return name in checks  # which whoever writes the table enforces
+            return name in checks  # every writer of the table enforces CHECKs
     return True
 
 
@@ -228,7 +228,7 @@ class _Change:
     released: list[Relation]  # indexes that are dropped, to be made again without a column, or with another type of it
 
     def column(self, name: str, position: int) -> Column:
-        """Raise Error 42703."""
+        """Return a column. Raises Error 42703."""
         found = next((column for column in self.table.visible if column.name == name), None)
         if found is None:
             message = f'column "{name}" of relation "{self.table.name}" does not exist'
@@ -420,7 +420,7 @@ def _references(key: ForeignKey, table: Relation, column: Column) -> bool:
 
 
 def _with_no_column(change: _Change) -> Relation:
-    """Add the column that a table without columns has, before its last one is dropped."""
+    """Add the hidden column of a table without columns, before the last column is dropped."""
     name = free_lake_name(change.table, NO_COLUMN, change.id)
     none = replace(no_column(), made_as=name, since=change.id)
     add_lake_column(change.cursor, change.table, none, None)
@@ -526,7 +526,7 @@ def _check_key_types(change: _Change, table: Relation) -> None:
         check_types(key, other, table)
 
 
-# The types that the values of another one become by themselves, as PostgreSQL assigns them.
+# The types to which values of another type are assigned without a cast, as in PostgreSQL.
 _NUMBERS = frozenset({"smallint", "integer", "bigint", "real", "double precision", "numeric"})
 _MOMENTS = frozenset({"date", "timestamp without time zone", "timestamp with time zone"})
 _DOCUMENTS = frozenset({"json", "jsonb"})
@@ -540,7 +540,7 @@ def _becomes(source: Type, target: Type) -> bool:
 
 
 def _has_other_fields(source: Type, target: Type) -> bool:
-    """Return whether a type is the same one with other fields of its structs; those of one name keep their types."""
+    """Return whether two types differ in the fields of structs alone, and fields of one name have one type."""
     if source == target:
         return True
     if source.dimensions != target.dimensions or source.named is not None or target.named is not None:
@@ -562,7 +562,7 @@ def _is_relied_on(change: _Change, column: Column) -> bool:
 
 
 def _keeps_former(source: Type, target: Type, readers: Iterable[Relation]) -> bool:
-    """Return whether a column's values of an earlier type can be kept, and computed by writes, for those who read them.
+    """Return whether a column's values of an earlier type can be kept, and computed by writes, for their readers.
 
     The fields of its structs alone may change, as in RisingWave.
     """
@@ -590,7 +590,7 @@ def _rewrite(change: _Change, column: Column, action: SetType, is_read: bool = F
 
     If the column `is_read`, its old values stay in a hidden column, which later writes compute.
 
-    Raises Error 0A000 for a type that has no such values, or a column on which others rely, and the cast's errors.
+    Raises Error 0A000 for a type without such values, or a column that other objects rely on, and the cast's errors.
     """
     _without_unread(change)
     table, target = change.table, action.type
@@ -649,8 +649,8 @@ def rewritten_column(
 ) -> tuple[Relation, Column]:
     """Write a column of a table's rows anew, as another type, from SQL over its lake table.
 
-    Returns the table and the column that takes the place, from the change with this id on. `keeps_former` keeps the
-    values of the former type in a hidden column.
+    Returns the table, and the column that replaces the old one from the change with this id on. `keeps_former` keeps
+    the values of the former type in a hidden column.
     """
     made_as = free_lake_name(table, column.name, change)
     made = replace(column, type=target, made_as=None if made_as == column.name else made_as, since=change, former=())
@@ -689,7 +689,7 @@ def _set_default(change: _Change, action: SetDefault) -> Relation:
 
 
 def _in_fields(default: str | None, column: Column, table: Relation) -> str | None:
-    """Return a default, of which a text is read by the fields of a column of intervals."""
+    """Return a default; a text for a column of intervals is read by the fields of the column."""
     if default is None or modifier_of_column(column, table) is None:
         return default
     value = parse_tree(f"SELECT {default}").expressions[0]

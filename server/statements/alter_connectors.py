@@ -1,4 +1,4 @@
-"""ALTER {SINK | SOURCE | TABLE} … CONNECTOR WITH: other options for the connector of what runs."""
+"""ALTER {SINK | SOURCE | TABLE} … CONNECTOR WITH: other options for a running connector."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sparkwave.server.wire.result import Notice, Result
 
 
 def alter_connector(session: Session, statement: AlterConnector) -> Result:
-    """Store the options, of which the connector's next client takes notice; the definition has them, too.
+    """Store the options, also in the definition; the connector's next client uses them.
 
     Raises Error 42704, 42809, 42501, 0A000 without a connector, or 22023 for an option that cannot change.
     """
@@ -70,14 +70,14 @@ def _alter_source(
 def _merged(
     options: Mapping[str, str], named: Mapping[str, int], values: dict[str, str], secrets: dict[str, int]
 ) -> tuple[dict[str, str], dict[str, int]]:
-    """Return options and named secrets with the given ones in place of those of their names, whichever these were."""
+    """Return options and named secrets; the given ones replace options and secrets of the same names."""
     given = values.keys() | secrets.keys()
     kept = {name: value for name, value in options.items() if name not in given}
     return kept | values, {name: id_ for name, id_ in named.items() if name not in given} | secrets
 
 
 def _check_own(statement: AlterConnector, connection: int | None) -> None:
-    """Raise Error 0A000 for what takes options from a connection, which has to change then."""
+    """Raise Error 0A000 for a relation with the options of a connection, which ALTER CONNECTION changes."""
     if connection is not None:
         message = f'the options of {statement.kind} "{statement.name}" come from a connection'
         hint = "ALTER CONNECTION … CONNECTOR WITH changes them."

@@ -1,4 +1,4 @@
-"""ALTER DOMAIN: its default and conditions, which columns of tables have got from it.
+"""ALTER DOMAIN: changes a domain's default and conditions, and the columns that have got them from the domain.
 
 A column of a domain has the domain's conditions as constraints of its table, and its default. So a change of the domain
 changes the tables, too.
@@ -47,7 +47,7 @@ def alter_domain(session: Session, statement: AlterDomain) -> Result:
 
     Raises Error 42704, 42809; 23502 and 23514 for stored rows; 42710 for a constraint's name in use; the errors of a
     default and a condition; 0A000 where a streaming relation casts to the domain, and for DROP NOT NULL where a table
-    has it.
+    has the domain.
     """
     context, store = session.context, session.context.store
     before = _find(session, statement)

@@ -33,7 +33,7 @@ _TABLE_OF = "SELECT table_id FROM memory.rwc.rw_fragments WHERE fragment_id = ?"
 def alter_fragments(session: Session, statement: AlterFragments) -> Result:
     """Set the rate limit, or the parallelism, of the jobs of some fragments.
 
-    Raises Error 42704 for an unknown fragment, 42501, and those of ALTER … SET of the job.
+    Raises Error 42704 for an unknown fragment, 42501, and the errors of ALTER … SET of the job.
     """
     relations = [_relation(session, *each) for each in statement.ids]
     for relation, (_, position) in dict(zip(relations, statement.ids, strict=True)).items():
@@ -69,7 +69,7 @@ def _set_rate_limit(session: Session, relation: Relation, limit: int | None, pos
 
 
 def _set_parallelism(session: Session, relation: Relation, parallelism: str, position: int) -> None:
-    """Set a parallelism: while a job is being created that of its backfill, which counts then."""
+    """Set the parallelism of a job, or of its backfill while the job is being created."""
     kind, name = relation.kind, _name(relation, position)
     if _is_creating(session, relation):
         number = int(parallelism) if parallelism.isdigit() else None

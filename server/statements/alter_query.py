@@ -17,7 +17,7 @@ from sparkwave.server.wire.result import Notice, Result
 
 
 def alter_query(session: Session, statement: AlterQuery) -> Result:
-    """Fill the view with its new query, and waits for it unless `background_ddl` is on.
+    """Fill the view with its new query, and wait for it unless `background_ddl` is on.
 
     Its name, id, owner and privileges stay, and the column names that CREATE listed; its options do not. Raises Error
     42704, 42809, 42501, 55000 for a view that is being created, and the errors of `run_job`.

@@ -202,7 +202,10 @@ def _columns_of(catalog: Catalog, made: UserType) -> Iterator[tuple[Relation, Co
 
 
 def _still(session: Session, name: Name) -> ExitStack:
-    """Return what holds the tables with columns of a type still. Raises Error 42704, 42501, 3F000, 55006."""
+    """Return a context in which nobody writes or alters the tables with columns of a type.
+
+    Raises Error 42704, 42501, 3F000, 55006.
+    """
     held, context = ExitStack(), session.context
     found = dict(_columns_of(context.store.catalog, find_owned(session, name)))
     tables = [relation for relation in found if relation.is_table]

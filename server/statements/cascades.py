@@ -18,7 +18,7 @@ _PLURALS = {"index": "indexes"}
 
 
 def check_cascade(session: Session, command: str, kinds: Iterable[str]) -> None:
-    """Raise Error 0A000 if the session refuses CASCADE; `kinds` are those of the objects that would be removed."""
+    """Raise Error 0A000 if the session refuses CASCADE; `kinds` has the kind of each object that would be removed."""
     if session.variables.flag(_VARIABLE):
         return
     counts = Counter(kinds)

@@ -29,7 +29,7 @@ def comment(session: Session, statement: Comment) -> Result:
 
 
 def _index(session: Session, name: Name) -> Securable:
-    """An index, also that of a primary key or UNIQUE, which belongs to its table's owner. Raises Error 42704."""
+    """An index, also of a primary key or UNIQUE, which belongs to the table's owner. Raises Error 42704."""
     catalog = session.context.store.catalog
     path = (name.schema,) if name.schema else session.scope.path
     for schema in path:

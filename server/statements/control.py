@@ -78,7 +78,7 @@ def recover(session: Session, statement: Recover) -> Result:
 
 
 def cancel_jobs(session: Session, statement: CancelJobs) -> Result:
-    """Cancel jobs and return their ids, without those of no running job.
+    """Cancel jobs and return their ids, without the ids of jobs that do not run.
 
     Raises Error 42501 for another user's job.
     """

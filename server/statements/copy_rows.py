@@ -222,7 +222,7 @@ def _at(error: BadValue, row: int, column: Column, value: object) -> BadValue:
 
 
 def _intervals(array: pa.Array, modifier: int) -> pa.Array:
-    """Intervals in DuckDB's form, by the fields of their column; what is none becomes a text that DuckDB refuses."""
+    """Intervals in DuckDB's form, by the column's fields; what is no interval becomes a text that DuckDB refuses."""
 
     def read(text: str | None) -> str | None:
         try:
@@ -234,7 +234,7 @@ def _intervals(array: pa.Array, modifier: int) -> pa.Array:
 
 
 def _moments(array: pa.Array, type_: Type, order: str) -> pa.Array:
-    """Dates or times in DuckDB's form; those that it reads itself stay as they are."""
+    """Dates or times in DuckDB's form; texts that DuckDB reads as PostgreSQL does stay as they are."""
     is_plain = pc.match_substring_regex(array, rf"^(?:{ISO_TIME if type_ == TIME else ISO_DAY})$", ignore_case=True)
     if pc.all(is_plain).as_py() in (True, None):
         return array
@@ -252,7 +252,7 @@ def _over_items(array: pa.Array, type_: Type, order: str) -> pa.Array:
 
 
 def _read(text: str, type_: Type, order: str) -> str:
-    """A date or time in DuckDB's form; what is none becomes a text that DuckDB refuses as well."""
+    """A date or time in DuckDB's form; a text that is neither becomes a text that DuckDB refuses."""
     try:
         return moment_text(text, type_, order)
     except Error:
@@ -282,7 +282,7 @@ def _lists(array: pa.Array, column: Column) -> pa.Array:
         raise Error(message, INVALID_TEXT_REPRESENTATION) from None
 
 
-# Documents that DuckDB takes beside those of PostgreSQL (`pg.jsonb_in`), or that have no text.
+# Marks of texts that DuckDB may take for documents and PostgreSQL does not (`pg.jsonb_in`).
 _MAYBE_NONE = r"(?i)nan|inf|,\s*[\]}]|\\u(?:0000|d[89a-f])"
 
 

@@ -76,7 +76,7 @@ def create_domain(session: Session, statement: CreateDomain) -> Result:
 
 
 def _over_domain(value: ColumnDefinition, catalog: Catalog) -> ColumnDefinition:
-    """Return what a domain is made of: over another domain that one's type and conditions, too."""
+    """Return a domain's type, conditions and default; a domain over a domain has those of that domain, too."""
     oid = value.type.named.oid if value.type.named is not None else None
     base = next((made for made in catalog.types if made.id == oid and made.domain is not None), None)
     if base is None or base.domain is None or value.type.dimensions:
@@ -114,7 +114,7 @@ def check_free(catalog: Catalog, database: str, schema: str, name: str, position
 
 
 def check_labels(labels: Iterable[str]) -> None:
-    """Raise Error 42602 for a text that cannot be a label, 42710 for one that is there twice."""
+    """Raise Error 42602 for a text that cannot be a label, 42710 for a label that is given twice."""
     seen: set[str] = set()
     for label in labels:
         if not label.isprintable() or len(label.encode()) > _MOST_BYTES:

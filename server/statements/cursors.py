@@ -29,7 +29,7 @@ def declare(session: Session, statement: DeclareCursor, oids: tuple[int, ...], v
     """Declare a cursor and start its query. Raises Error 42P03 for a name in use.
 
     PostgreSQL demands a transaction unless the cursor is WITH HOLD. Here a cursor may be declared without one, and
-    lives until it is closed. Raises Error 25P01 for that where transactions are atomic, as in PostgreSQL.
+    lives until it is closed. Where transactions are atomic, that is Error 25P01, as in PostgreSQL.
     """
     names = session.names
     if atomic.applies(session) and session.transaction.block is None and not statement.holds:

@@ -128,7 +128,7 @@ def alter_database(session: Session, statement: AlterDatabase) -> Result:
 
 
 def alter_database_parameter(session: Session, statement: AlterDatabaseParameter) -> Result:
-    """Give a database a barrier interval or a checkpoint frequency of its own, or take it away.
+    """Give a database its own barrier interval or checkpoint frequency, or remove it.
 
     Raises Error 3D000, 42501 or 22023.
     """

@@ -101,7 +101,7 @@ def _change(grants: dict[_Key, DefaultGrant], key: _Key, statement: AlterDefault
     if schema is None and user == PUBLIC and privilege in PUBLIC_PRIVILEGES.get(kind, ()):
         if statement.is_revoke and not statement.grant_option:
             grants[key] = DefaultGrant(*key, is_revoked=True)
-    elif user == role:  # who owns it may do everything
+    elif user == role:  # the owner may do everything
         pass
     elif not statement.is_revoke:
         grants[key] = DefaultGrant(*key, statement.grant_option or (old is not None and old.is_grantable))

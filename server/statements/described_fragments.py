@@ -24,7 +24,7 @@ _ACTORS = "SELECT actor_id FROM memory.rwc._actors WHERE table_id = ? ORDER BY a
 
 
 def describe_fragments(session: Session, statement: Show) -> list[tuple[object, ...]]:
-    """Return one row with the text of a relation's fragment and an empty one, or the row of the fragment with an id.
+    """Return a relation's fragment as a row with its text and an empty row; or the fragment with an id as one row.
 
     Raises Error 42P01, 42704 for an unknown fragment, 0A000 for a relation without fragments.
     """

@@ -78,13 +78,13 @@ def create_function(session: Session, statement: CreateFunction) -> Result:
 
 
 def _same_name(catalog: Catalog, function: Function) -> tuple[Function, ...]:
-    """Return the functions of a function's name and number of arguments in its schema, of which it may be one."""
+    """Return the functions of the schema with a function's name and number of arguments, perhaps itself among them."""
     key = function.database, function.schema, function.name, len(function.arguments)
     return catalog.functions_by_name.get(key, ())
 
 
 def _check_calls(catalog: Catalog, function: Function, same: tuple[Function, ...], position: int) -> None:
-    """Raise Error 2BP01 where what is stored would call a new function instead of one of those of the `same` name."""
+    """Raise Error 2BP01 where a stored definition would call a new function instead of one of the `same` name."""
     found = calling_others(catalog, with_function(catalog, function)) if same else []
     if found:
         message = f"function {function.signature} would be called instead of {same[0].signature}"
@@ -129,7 +129,7 @@ def _is_replaced(session: Session, statement: CreateFunction, function: Function
 
 
 def _check_python(session: Session, statement: CreateFunction) -> None:
-    """Raise Error unless the user may create this function in Python, its types can be had, and its code be loaded."""
+    """Raise Error unless the user may create this function in Python, its types are supported, and its code loads."""
     if session.context.parameter(ENABLED) != "true":
         raise disabled()
     if not session.user.is_super:
@@ -255,7 +255,7 @@ def drop_function(session: Session, statement: DropFunction) -> Result:
     """Drop functions, with CASCADE also what calls them.
 
     Raises Error 42883, 42725 for an ambiguous name, 42501, 2BP01 for a function in use, with CASCADE by a table, and
-    the errors of DROP … CASCADE of those who call it.
+    the errors of DROP … CASCADE of the callers.
     """
     store, notices, found = session.context.store, list[Notice](), dict[int, Function]()
     for name, types in statement.functions:
@@ -291,7 +291,7 @@ def drop_function(session: Session, statement: DropFunction) -> Result:
 
 
 def _with_callers(session: Session, functions: dict[int, Function], position: int) -> list[Relation]:
-    """Return the views and streaming relations that call functions, and add the functions that do.
+    """Return the views and streaming relations that call functions, and add calling functions to `functions`.
 
     Raises Error 2BP01 for a table whose columns or checks call one.
     """

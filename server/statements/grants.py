@@ -152,8 +152,8 @@ def _grantor(
 ) -> str:
     """The role that grants.
 
-    Superusers and members of the owner grant as the owner. A user without the right to grant grants as a role of the
-    user's that has it. Raises Error 0A000 for another grantor in GRANTED BY.
+    Superusers and members of the owner grant as the owner. A user without the right to grant grants as one of the
+    user's roles that has the right. Raises Error 0A000 for another grantor in GRANTED BY.
     """
     grantor = thing.owner
     if not user.is_super and not user.acts_as(thing.owner):
@@ -190,7 +190,7 @@ def _granted(
 def _revoked(
     catalog: Catalog, user: User, thing: Securable, privileges: tuple[_Held, ...], statement: ChangePrivileges
 ) -> tuple[set[Grant], set[Grant]]:
-    """The grants to remove, and those to keep without grant option. Raises Error 2BP01 without CASCADE."""
+    """The grants to remove, and the grants to keep without grant option. Raises Error 2BP01 without CASCADE."""
     grantor = _grantor(catalog, user, thing, privileges, statement)
     removed, kept = set(), set()
     for name, _ in statement.users:
@@ -203,7 +203,7 @@ def _revoked(
 
 
 def with_dependents(catalog: Catalog, removed: Iterable[Grant], cascade: bool) -> set[Grant]:
-    """Return grants with those that were given from them. Raises Error 2BP01 for such grants without `cascade`."""
+    """Return grants with the grants that depend on them. Raises Error 2BP01 for such grants without `cascade`."""
     found = set(removed)
     pending = set(found)
     while pending:

@@ -16,7 +16,7 @@ from sparkwave.server.wire.result import Notice, Result
 
 
 def change_membership(session: Session, statement: ChangeMembership) -> Result:
-    """Grant or revokes roles. Raises Error 42501 without the right, 42704 for an unknown role, 0LP01 for a circle."""
+    """Grant or revoke roles. Raises Error 42501 without the right, 42704 for an unknown role, 0LP01 for a circle."""
     store = session.context.store
     notices: list[Notice] = []
     granted_by = statement.granted_by and meant(session, statement.granted_by)

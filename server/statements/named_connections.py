@@ -1,6 +1,6 @@
 """CREATE, ALTER and DROP CONNECTION, and the sources and sinks that take options from one.
 
-A source or sink keeps a copy of its connection's options, so that what reads and writes knows of no connections; ALTER
+A source or sink keeps a copy of its connection's options, so that readers and writers need no connection; ALTER
 CONNECTION changes all copies in one transaction.
 """
 

@@ -49,7 +49,7 @@ def placed_index(session: Session, statement: CreateIndex) -> CreateIndex:
 def planned_job(session: Session, statement: CreateStreaming, replaces: Relation | None = None) -> PlannedJob:
     """Plan what a statement asks for. Nothing is stored or provisioned.
 
-    Raises the errors of such a statement, but those that `server.reads.execution.check_plan` finds.
+    Raises the errors of such a statement, except the errors that `server.reads.execution.check_plan` finds.
     """
     began, environment = time.monotonic(), session.environment
     catalog, scope = environment.catalog, environment.scope

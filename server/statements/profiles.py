@@ -112,7 +112,7 @@ def _counts(
             return {id(root): feeds.count(relation, before.snapshot, after.snapshot)}
     found: dict[int, int | None] = {id(root): after.epochs.output - before.epochs.output}
     if before.backfilled:
-        found[id(root)] = None  # the rows of its slices are not counted so
+        found[id(root)] = None  # slices do not count the rows that they make
     scans = [(operator, operator.node) for operator in _all(root) if isinstance(operator.node, Scan)]
     read = [scan.relation.id for _, scan in scans]
     for operator, scan in scans:
