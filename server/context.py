@@ -351,7 +351,7 @@ def _start(context: Context) -> None:
     context.coordinator.start()
     context.coordinator.notify()
     context.jobs.make_anew()
-    context.history.run_once()  # what the first rates are measured from
+    context.history.run_once()  # the first rates are measured from this sample
     for work in context.background:
         work.start()
     if context.config.spark_start == "eager":

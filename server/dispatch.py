@@ -253,7 +253,7 @@ def _do(session: Session, statement: statements.Do) -> Result:
 
 
 def _is_taken(statement: Statement, error: Error) -> bool:
-    """Return whether a CREATE IF NOT EXISTS failed because another session took its name after it had looked."""
+    """Return whether a CREATE IF NOT EXISTS failed because another session took the name after the look-up."""
     return error.sqlstate == errors.DUPLICATE_TABLE and getattr(statement, "if_not_exists", False)
 
 
