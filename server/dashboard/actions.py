@@ -89,7 +89,7 @@ def set_parameter(context: Context, reader: Reader, body: Mapping[str, Any]) -> 
 
 
 def _number(value: object, what: str) -> int:
-    """Return a whole number from 0 to that of 31 bits. Raises Error 22023."""
+    """Return a whole number from 0 to 2**31 - 1. Raises Error 22023."""
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 31:
         raise Error(f"{what} is a number", errors.INVALID_PARAMETER_VALUE)
     return value

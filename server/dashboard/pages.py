@@ -45,7 +45,7 @@ class Page:
 
     `live` queries and `fresh`, which computes other values, run at each look; `settled` queries and `more` when the
     catalog has changed. `measured` returns values that are not in the lake. If the settled rows of `only_with` are
-    empty, the live queries do not run, or of them only those of `gated` do not.
+    empty, the live queries do not run; where `gated` names some, only these do not.
     """
 
     live: Mapping[str, str] = field(default_factory=dict)
