@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def main() -> None:
-    """Run a command; on an error, exits with code 1 and one clear line."""
+    """Run a command; on an error, exit with code 1 and one clear line."""
     arguments = parser().parse_args()
     if arguments.command == "completion":
         import shtab

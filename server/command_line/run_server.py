@@ -57,7 +57,7 @@ def serve(config: Config, parameters: dict[str, str]) -> None:
 
 
 def _end(told: int, stop: threading.Event) -> None:
-    """Stop the server after a signal, and ends the process if that takes too long: acknowledged writes are durable."""
+    """Stop the server after a signal, and end the process if that takes too long: acknowledged writes are durable."""
     while not {*os.read(told, 64)} & {signal.SIGTERM, signal.SIGINT}:
         pass
     signal.setitimer(signal.ITIMER_REAL, STOP_SECONDS + 1)  # kills the process if one thread blocks all others
