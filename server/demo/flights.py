@@ -93,7 +93,7 @@ GROUP BY airline""",
     ),
 )
 
-# Another query for a view, whose rows follow from those that the view has.
+# Another query for a view; its rows follow from the view's present rows.
 EDITED = "late_flights"
 EDIT = """ALTER MATERIALIZED VIEW late_flights AS
 SELECT time_hour, carrier, flight, tailnum, origin, dest, dep_delay, arr_delay, arr_delay - dep_delay AS lost_in_air

@@ -168,7 +168,7 @@ class Demo:
         return pool.submit(create)
 
     def _watch(self, pool: Executor) -> None:
-        """Follow the views until all are created; inserts December once the first view has read some rows."""
+        """Follow the views until all are created; insert December once the first view has read some rows."""
         started = time.monotonic()
         tracks = {view.name: Track(view.name) for view in flights.VIEWS}
         work: list[Future[None]] = [self._create(pool, view) for view in flights.VIEWS if view.upstream is None]
