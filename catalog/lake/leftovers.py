@@ -6,6 +6,8 @@ leaves rows that only describe it; ids are never used again.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.system_rows import SystemRows
 from sparkwave.catalog.model import CREATING
@@ -29,9 +31,9 @@ def forget_leftovers(cursor: Cursor) -> None:
         return rows.relation(cursor, table)
 
     for table in STEPS:
-        _keep(cursor, table, stored(table), "job_id", f"SELECT id FROM {stored('jobs')} WHERE status = '{CREATING}'")
+        _keep(cursor, stored, table, "job_id", lambda of: f"SELECT id FROM {of('jobs')} WHERE status = '{CREATING}'")
     for table in _DESCRIBING:
-        _keep(cursor, table, stored(table), "relation_id", f"SELECT id FROM {stored('relations')}")
+        _keep(cursor, stored, table, "relation_id", lambda of: f"SELECT id FROM {of('relations')}")
     compute_errors.add_up(cursor, stored(COMPUTE_ERRORS.name))
     view_checksums.add_up(cursor, stored(VIEW_CHECKSUMS.name))
     keep_newest(cursor, stored(VIEW_AUDITS.name))
@@ -43,11 +45,21 @@ _DESCRIBING = ("columns", *(table.name for table in (COMPUTE_ERRORS, VIEW_CHECKS
 _READ = (*STEPS, *_DESCRIBING, "jobs", "relations", "identifiers")
 
 
-def _keep(cursor: Cursor, table: str, stored: str, column: str, kept: str) -> None:
-    """Delete the rows of a table except those with the ids of a query."""
-    others = f"WHERE {column} NOT IN ({kept})"
-    if cursor.execute(f"SELECT 1 FROM {stored} {others} LIMIT 1").fetchone():
-        cursor.execute(f"DELETE FROM {system_table(table)} {others}")
+# Returns SQL of a table's rows.
+_Rows = Callable[[str], str]
+
+
+def _keep(cursor: Cursor, stored: _Rows, table: str, column: str, kept: Callable[[_Rows], str]) -> None:
+    """Delete the rows of a table except those with the ids of a query.
+
+    The quick relations tell only whether there is anything to delete. What goes is what DuckLake says.
+    """
+
+    def others(of: _Rows) -> str:
+        return f"FROM {of(table)} WHERE {column} NOT IN ({kept(of)})"
+
+    if cursor.execute(f"SELECT 1 {others(stored)} LIMIT 1").fetchone():
+        cursor.execute(f"DELETE {others(system_table)}")
 
 
 def _keep_newest(cursor: Cursor, table: str, stored: str, *columns: str) -> None:
