@@ -10,57 +10,31 @@ or makes a view over it, after all views have applied the table's changes, in on
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error, used
 from sparkwave.catalog.lake.ducklake import Cursor
-from sparkwave.catalog.model import (
-    NO_COLUMN,
-    Column,
-    Relation,
-    check_column_name,
-    constraints_id,
-    former_name,
-    lacks_columns,
-    no_column,
-)
-from sparkwave.catalog.names import quote, quote_if_needed
+from sparkwave.catalog.model import NO_COLUMN, Column, Relation, constraints_id, lacks_columns, no_column
+from sparkwave.catalog.names import quote
 from sparkwave.catalog.relation_details import Check, ForeignKey
-from sparkwave.catalog.stores.column_store import (
-    add_lake_column,
-    allow_lake_nulls,
-    cannot_widen,
-    drop_lake_column,
-    free_lake_name,
-    holds,
-    widen_lake_column,
-)
+from sparkwave.catalog.stores.column_store import add_lake_column, allow_lake_nulls, drop_lake_column, free_lake_name
 from sparkwave.catalog.stores.comment_store import forget_constraints, put_comment, rename_comment
 from sparkwave.catalog.stores.placing import place
 from sparkwave.catalog.stores.relation_store import alter_columns, drop_relation
 from sparkwave.catalog.stores.user_store import move_column_grants
-from sparkwave.catalog.types import Type
 from sparkwave.executor.epochs.standstill import standing_still
 from sparkwave.planner.batch.interval_fields import in_fields, modifier_of_column
-from sparkwave.planner.batch.values import cast_text, default_batch, default_of, transformed_value
-from sparkwave.planner.bind.key_resolution import check_types
+from sparkwave.planner.batch.values import default_batch, default_of
 from sparkwave.planner.bind.privileges import check_owner
 from sparkwave.planner.definitions.counting import draws
-from sparkwave.planner.definitions.dependence import readers_of
-from sparkwave.planner.definitions.indexes import has_beside_keys, with_names
+from sparkwave.planner.definitions.indexes import with_names
 from sparkwave.planner.definitions.sinks import leaves_out_numbers, written_columns
-from sparkwave.planner.definitions.table_definition import (
-    rename_column,
-    with_constraints,
-    with_text,
-    without_foreign_keys,
-)
+from sparkwave.planner.definitions.table_definition import rename_column, with_text
 from sparkwave.planner.functions.unstable import random_call
-from sparkwave.planner.parse.constraints import no_padded_type
-from sparkwave.planner.parse.generated import columns_read, is_column
+from sparkwave.planner.parse.generated import columns_read
 from sparkwave.planner.parse.statement import parse_statement
 from sparkwave.planner.parse.table import check_watermark_type, shown_default
 from sparkwave.planner.parse.trees import parse_tree
@@ -88,20 +62,19 @@ from sparkwave.server.reads import execution
 from sparkwave.server.session.session import Session
 from sparkwave.server.statements.alter_constraints import (
     add_check,
-    check_lengths,
     with_constraint_name,
-    with_lake_column,
     with_length,
     without_column,
     without_constraint,
 )
+from sparkwave.server.statements.column_types import set_type
 from sparkwave.server.statements.named_relations import find_to_alter
 from sparkwave.server.statements.new_relations import refuse_padded
-from sparkwave.server.statements.plain_views import refuse_creating, with_dependents
 from sparkwave.server.statements.renames import with_shown
 from sparkwave.server.statements.sequences import settled_default
 from sparkwave.server.statements.sources import check_altered, refuse_altering
 from sparkwave.server.statements.streaming_jobs import create_streaming
+from sparkwave.server.statements.table_change import TableChange, drop_unread, drop_views
 from sparkwave.server.statements.table_keys import depended_on, described, unenforced, with_keys, with_table
 from sparkwave.server.wire.result import Notice, Result
 from sparkwave.server.writes.sequence_numbers import describe_with
@@ -128,7 +101,7 @@ def alter_table(session: Session, statement: AlterTable) -> Result:
             if found.id != table.id:
                 message = f'another table has just become "{statement.name}"'
                 raise Error(message, errors.NOT_IN_PREREQUISITE_STATE, hint="Try again.")
-            change = _Change(session, cursor, found, session.context.store.next_id(cursor), [], [], {}, [])
+            change = TableChange(session, cursor, found, session.context.store.next_id(cursor), [], [], {}, [])
             if in_lake:
                 _refuse_creating_readers(change)
             refuse_altering(session, found, statement.actions)
@@ -145,7 +118,7 @@ def alter_table(session: Session, statement: AlterTable) -> Result:
     return Result(tag, notices=[*change.notices, *unenforced(_declared(statement))])
 
 
-def _make_again(session: Session, change: _Change) -> None:
+def _make_again(session: Session, change: TableChange) -> None:
     """Make the indexes that had to go for the change. The table has changed, so that a failure is a WARNING."""
     for index in change.released:
         made = parse_statement(index.shown or index.definition)
@@ -166,7 +139,7 @@ def _declared(statement: AlterTable) -> Iterator[DeclaredKey]:
             yield action.constraint
 
 
-def _store_referencing(change: _Change, before: Relation, table: Relation) -> None:
+def _store_referencing(change: TableChange, before: Relation, table: Relation) -> None:
     """Store the tables whose foreign keys to the altered table have changed, or name a column that is renamed.
 
     Comments on dropped constraints are dropped, too.
@@ -214,82 +187,7 @@ def _is_in_lake(action: ColumnAction, table: Relation) -> bool:
     return True
 
 
-@dataclass
-class _Change:
-    """One ALTER TABLE in progress: the table after the actions so far, in the transaction of the cursor."""
-
-    session: Session
-    cursor: Cursor
-    table: Relation
-    id: int
-    notices: list[Notice]
-    dropped: list[Relation]  # the views dropped with columns
-    referencing: dict[int, Relation]  # by id, the tables whose foreign keys to this table change
-    released: list[Relation]  # indexes that are dropped, to be made again without a column, or with another type of it
-
-    def column(self, name: str, position: int) -> Column:
-        """Return a column. Raises Error 42703."""
-        found = next((column for column in self.table.visible if column.name == name), None)
-        if found is None:
-            message = f'column "{name}" of relation "{self.table.name}" does not exist'
-            raise Error(message, errors.UNDEFINED_COLUMN, position=position)
-        return found
-
-    def readers(self, column: Column) -> list[Relation]:
-        """The views that read a column, without those that this ALTER TABLE drops."""
-        gone = {relation.id for relation in self.dropped}
-        found = readers_of(self.session.context.store.catalog, self.table, column.lake_name)
-        return [reader for reader in found if reader.id not in gone]
-
-    def release(self, column: Column, is_dropped: bool = False) -> None:
-        """Drop the indexes that have a column, to be made again after the statement.
-
-        As in PostgreSQL those go for good of which a column that `is_dropped` makes a key.
-        """
-        catalog = self.session.context.store.catalog
-        indexes = [reader for reader in self.readers(column) if reader.is_index]
-        released = [index for index in indexes if not any(catalog.dependents(index.id))]
-        _drop_views(self, released)
-        self.released += [index for index in released if not is_dropped or has_beside_keys(index, self.table, column)]
-
-    def foreign_keys(self) -> Iterator[tuple[Relation, ForeignKey]]:
-        """Yield the foreign keys of this and other tables that reference this table, as they are after the actions."""
-        catalog = with_table(self.session.context.store.catalog, self.table)
-        found = {self.table.id: self.table} | {t.id: t for t, _ in catalog.foreign_keys_to(self.table.id)}
-        for table in (found | self.referencing).values():
-            yield from ((table, key) for key in table.constraints.foreign_keys if key.parent == self.table.id)
-
-    def drop_foreign_keys(self, found: list[tuple[Relation, ForeignKey]]) -> None:
-        """Drop foreign keys that reference this table."""
-        ids = {key.id for _, key in found}
-        for table, key in found:
-            self.notices.append(Notice(f"drop cascades to {described(self.session, key, table)}"))
-            self.put_referencing(without_foreign_keys(self.referencing.get(table.id, table), lambda k: k.id in ids))
-
-    def put_referencing(self, table: Relation) -> None:
-        """Take over a table whose foreign keys change, which may be this table."""
-        if table.id == self.table.id:
-            self.table = with_constraints(self.table, table.constraints)
-        else:
-            self.referencing[table.id] = table
-
-    def computed_from(self, column: Column) -> list[Column]:
-        """The generated columns that read a column."""
-        return [c for c in self.table.visible if c.generated is not None and column.name in columns_read(c.generated)]
-
-    def replaced(self, column: Column, after: Column) -> Relation:
-        columns = tuple(after if each.name == column.name else each for each in self.table.columns)
-        return replace(self.table, columns=columns)
-
-    def check_free(self, name: str, position: int) -> None:
-        """Raise Error 42701 for a column name in use (DuckDB ignores case), 42611 for a system column's name."""
-        check_column_name(name, position)
-        if name.lower() in [column.name.lower() for column in self.table.visible]:
-            message = f'column "{name}" of relation "{self.table.name}" already exists'
-            raise Error(message, errors.DUPLICATE_COLUMN, position=position)
-
-
-def _refuse_creating_readers(change: _Change) -> None:
+def _refuse_creating_readers(change: TableChange) -> None:
     catalog = change.session.context.store.catalog
     creating = [r for r in catalog.dependents(change.table.id) if not r.created]
     if creating:
@@ -301,7 +199,7 @@ def _refuse_creating_readers(change: _Change) -> None:
         )
 
 
-def _add(change: _Change, action: AddColumn) -> Relation:
+def _add(change: TableChange, action: AddColumn) -> Relation:
     """Add a column; stored rows get its default, computed once.
 
     Raises Error 42701, 0A000, and the default's errors.
@@ -340,7 +238,7 @@ def _add(change: _Change, action: AddColumn) -> Relation:
     return with_keys(change.session, change.cursor, change.table, definition.keys)
 
 
-def _stored_value(change: _Change, column: Column) -> str | None:
+def _stored_value(change: TableChange, column: Column) -> str | None:
     """The default's value as text.
 
     Raises Error 0A000 for a default that differs from row to row, 23502 for a missing value.
@@ -360,7 +258,7 @@ def _stored_value(change: _Change, column: Column) -> str | None:
     return row
 
 
-def _evaluated(change: _Change, column: Column) -> str | None:
+def _evaluated(change: TableChange, column: Column) -> str | None:
     with contextlib.closing(change.session.cursor()) as cursor:
         batch = default_batch(column, change.session.environment)
         execution.show_system(change.session, cursor, batch)
@@ -369,7 +267,7 @@ def _evaluated(change: _Change, column: Column) -> str | None:
     return row[0] if row else None
 
 
-def _drop(change: _Change, action: DropColumn) -> Relation:
+def _drop(change: TableChange, action: DropColumn) -> Relation:
     """Drop a column.
 
     Raises Error 42703, 2BP01 without CASCADE for a column that a view reads or a sink writes, 0A000 for one of the key.
@@ -383,7 +281,7 @@ def _drop(change: _Change, action: DropColumn) -> Relation:
         return change.table
     _refuse_drop(change, column, action.position)
     change.release(column, is_dropped=True)
-    _without_unread(change)
+    drop_unread(change)
     formers = [c for c in change.table.columns if c.is_former and column.name in columns_read(c.generated or "")]
     readers, computed = change.readers(column), change.computed_from(column)
     readers += [reader for former in formers for reader in change.readers(former)]
@@ -398,8 +296,8 @@ def _drop(change: _Change, action: DropColumn) -> Relation:
     change.drop_foreign_keys(keys)
     for each in computed:
         change.table = _drop(change, DropColumn(each.name, action.position, cascade=True))
-    _drop_views(change, readers)
-    _without_unread(change)
+    drop_views(change, readers)
+    drop_unread(change)
     if change.table.visible == (column,):
         change.table = _with_no_column(change)
     drop_lake_column(change.cursor, change.table, column)
@@ -419,7 +317,7 @@ def _references(key: ForeignKey, table: Relation, column: Column) -> bool:
     return name in key.parent_columns or key.parent_key in gone
 
 
-def _with_no_column(change: _Change) -> Relation:
+def _with_no_column(change: TableChange) -> Relation:
     """Add the hidden column of a table without columns, before the last column is dropped."""
     name = free_lake_name(change.table, NO_COLUMN, change.id)
     none = replace(no_column(), made_as=name, since=change.id)
@@ -440,7 +338,7 @@ def _refuse_written(readers: list[Relation], table: Relation, position: int) -> 
         )
 
 
-def _refuse_drop(change: _Change, column: Column, position: int) -> None:
+def _refuse_drop(change: TableChange, column: Column, position: int) -> None:
     table, why = change.table, None
     if column.name in table.primary_key:
         why = "it is part of the primary key"
@@ -453,19 +351,7 @@ def _refuse_drop(change: _Change, column: Column, position: int) -> None:
         raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=position)
 
 
-def _drop_views(change: _Change, readers: list[Relation]) -> None:
-    """Drop views and their readers, in the transaction. Raises Error 55006 for a view that is being created."""
-    if not readers:
-        return
-    gone = {relation.id for relation in change.dropped}
-    dropped = [r for r in with_dependents(change.session, readers, True) if r.id not in gone]
-    refuse_creating(dropped)
-    for relation in sorted(dropped, key=lambda r: -r.id):
-        drop_relation(change.session.context.store, change.cursor, relation)
-    change.dropped += dropped
-
-
-def _rename(change: _Change, action: RenameColumn) -> Relation:
+def _rename(change: TableChange, action: RenameColumn) -> Relation:
     """Rename a column; views keep their own names for it. Raises Error 42703, 42701, 42611."""
     column = change.column(action.name, action.position)
     if action.new_name.lower() != column.name.lower() or action.new_name == column.name:
@@ -475,205 +361,7 @@ def _rename(change: _Change, action: RenameColumn) -> Relation:
     return rename_column(change.table, column, action.new_name, change.id)
 
 
-def _set_type(change: _Change, action: SetType) -> Relation:
-    """Give a column a wider type, or another one, for which the table is written anew.
-
-    Raises Error 42703, 0A000 also for a column that a view or generated column reads. Views may read one of which only
-    the length changes.
-    """
-    column = change.column(action.name, action.position)
-    becomes = action.type == column.type or holds(action.type, column.type) or _becomes(column.type, action.type)
-    if becomes and action.using is not None and is_column(action.using, column.name, action.type):
-        action = replace(action, using=None)
-    if action.using is None and (column.type, change.table.length_of(column)) == (action.type, action.length):
-        return change.table
-    if action.is_padded:
-        raise no_padded_type(action.position)
-    is_changed = action.type != column.type or action.using is not None
-    readers = change.readers(column) if is_changed else []
-    if readers and (action.using is not None or not _keeps_former(column.type, action.type, readers)):
-        change.release(column)
-        readers = change.readers(column)
-    computed = change.computed_from(column)
-    if readers and (action.using is not None or not _keeps_former(column.type, action.type, readers)):
-        raise Error(
-            "cannot alter type of a column used by a view or rule",
-            errors.FEATURE_NOT_SUPPORTED,
-            detail="\n".join(f'{r.kind} {r.qualified_name} depends on column "{column.name}"' for r in readers),
-            position=action.position,
-        )
-    if computed:
-        detail = f'Column "{column.name}" is used by generated column "{computed[0].name}".'
-        message = "cannot alter type of a column used by a generated column"
-        raise Error(message, errors.FEATURE_NOT_SUPPORTED, detail=detail, position=action.position)
-    if action.using is not None or readers or (action.type != column.type and not holds(action.type, column.type)):
-        return _rewrite(change, column, action, bool(readers))
-    if action.type.duckdb() != column.type.duckdb():
-        widen_lake_column(change.cursor, change.table, column, action.type)
-    table = with_length(change.replaced(column, replace(column, type=action.type)), column, action.length)
-    check_lengths(change.cursor, table, column)
-    _check_key_types(change, table)
-    return table
-
-
-def _check_key_types(change: _Change, table: Relation) -> None:
-    """Raise Error 42804 if the types of foreign keys of the altered table, or to it, do not fit any more."""
-    change.table = table
-    catalog = with_table(change.session.context.store.catalog, table)
-    for key in table.constraints.foreign_keys:
-        check_types(key, table, catalog.by_id[key.parent])
-    for other, key in change.foreign_keys():
-        check_types(key, other, table)
-
-
-# The types to which values of another type are assigned without a cast, as in PostgreSQL.
-_NUMBERS = frozenset({"smallint", "integer", "bigint", "real", "double precision", "numeric"})
-_MOMENTS = frozenset({"date", "timestamp without time zone", "timestamp with time zone"})
-_DOCUMENTS = frozenset({"json", "jsonb"})
-
-
-def _becomes(source: Type, target: Type) -> bool:
-    """Return whether values of a type can become those of another type in a table."""
-    if target.named is not None or any(type_.dimensions or type_.fields for type_ in (source, target)):
-        return False
-    return target.is_text or any({source.name, target.name} <= names for names in (_NUMBERS, _MOMENTS, _DOCUMENTS))
-
-
-def _has_other_fields(source: Type, target: Type) -> bool:
-    """Return whether two types differ in the fields of structs alone, and fields of one name have one type."""
-    if source == target:
-        return True
-    if source.dimensions != target.dimensions or source.named is not None or target.named is not None:
-        return False
-    before, folded = dict(source.fields), {name.lower(): name for name, _ in source.fields}
-    same = [(before[name], type_) for name, type_ in target.fields if name in before]
-    # DuckDB's cast takes the fields by their names without case, and needs one at least.
-    is_clear = all(folded.get(name.lower(), name) == name for name, _ in target.fields)
-    return bool(same) and is_clear and all(_has_other_fields(*pair) for pair in same)
-
-
-def _is_relied_on(change: _Change, column: Column) -> bool:
-    """Return whether a key, a watermark, a version, a CHECK, a DEFAULT or a sink relies on the type of a column."""
-    table = change.table
-    names = {*table.key, *table.conflict.versions, *((table.watermark and [table.watermark.column]) or ())}
-    names |= {name for check in table.constraints.checks for name in columns_read(check.condition)}
-    is_target = any(relation.target == table.id for relation in change.session.context.store.catalog.relations)
-    return column.name in names or column.default is not None or column.generated is not None or is_target
-
-
-def _keeps_former(source: Type, target: Type, readers: Iterable[Relation]) -> bool:
-    """Return whether a column's values of an earlier type can be kept, and computed by writes, for their readers.
-
-    The fields of its structs alone may change, as in RisingWave.
-    """
-    is_read = all(reader.kind in ("view", "materialized view", "index", "sink") for reader in readers)
-    return (
-        is_read and _holds_struct(source) and _has_other_fields(source, target) and source.in_lake() == source.duckdb()
-    )
-
-
-def _holds_struct(type_: Type) -> bool:
-    return type_.name == "struct" or any(_holds_struct(field) for _, field in type_.fields)
-
-
-def _without_unread(change: _Change) -> None:
-    """Drop the columns of earlier types that no definition reads any more."""
-    unread = [column for column in change.table.columns if column.is_former and not change.readers(column)]
-    for column in unread:
-        drop_lake_column(change.cursor, change.table, column)
-        columns = tuple(each for each in change.table.columns if each is not column)
-        change.table = replace(change.table, columns=columns, dropped=(*change.table.dropped, column.lake_name))
-
-
-def _rewrite(change: _Change, column: Column, action: SetType, is_read: bool = False) -> Relation:
-    """Give a column another type: its values are cast into a new column of the lake table, which takes its place.
-
-    If the column `is_read`, its old values stay in a hidden column, which later writes compute.
-
-    Raises Error 0A000 for a type without such values, or a column that other objects rely on, and the cast's errors.
-    """
-    _without_unread(change)
-    table, target = change.table, action.type
-    restructures = _has_other_fields(column.type, target)
-    formers = [each for each in table.columns if each.is_former and column.name in columns_read(each.generated or "")]
-    for each in formers:
-        if not _has_other_fields(target, each.type):
-            readers = change.readers(each)
-            raise Error(
-                "cannot alter type of a column used by a view or rule",
-                errors.FEATURE_NOT_SUPPORTED,
-                detail="\n".join(f"{r.kind} {r.qualified_name} reads it as {each.type}" for r in readers),
-                position=action.position,
-            )
-    becomes = action.using is not None or restructures or _becomes(column.type, target)
-    if not becomes and not any(type_.dimensions or type_.fields for type_ in (column.type, target)):
-        message = f'column "{column.name}" cannot be cast automatically to type {target.shown}'
-        hint = f'You might need to specify "USING {quote_if_needed(column.name)}::{target.shown}".'
-        raise Error(message, errors.DATATYPE_MISMATCH, hint=hint, position=action.position)
-    if not becomes or _is_relied_on(change, column):
-        error = cannot_widen(column, target)
-        error.position = action.position
-        raise error
-    if restructures and any(each.since == change.id for each in table.columns):
-        # DuckLake (DuckDB 1.5.5) cannot merge the statistics of a second change of rows that adds a struct.
-        message = f'changing the fields of column "{column.name}" after another column is not supported'
-        hint = "Change them in a statement of their own, or as its first part."
-        raise Error(message, errors.FEATURE_NOT_SUPPORTED, hint=hint, position=action.position)
-    if action.using is not None:
-        names = {each.name: each.lake_name for each in table.visible}
-        for unknown in sorted(columns_read(action.using) - names.keys()):
-            message = f'column "{unknown}" does not exist'
-            raise Error(message, errors.UNDEFINED_COLUMN, position=action.using_position)
-        changed = [each.name for each in table.visible if each.since == change.id]
-        if not columns_read(action.using).isdisjoint(changed):  # PostgreSQL's expression reads it as it was
-            message = f'column "{column.name}" cannot be computed from one that the same statement changes'
-            hint = "Change them in statements of their own."
-            raise Error(message, errors.FEATURE_NOT_SUPPORTED, hint=hint, position=action.using_position)
-        values: str = transformed_value(action.using, target, table.visible, change.session.environment, names)
-    elif restructures:
-        values = f"CAST({quote(column.lake_name)} AS {target.duckdb()})"
-    else:
-        values = cast_text(column.from_lake, column.type, target)
-    with change.session.context.lake.inlining.off([target]):
-        altered, made = rewritten_column(change.cursor, table, column, target, values, change.id, is_read)
-    for other in {other.id: other for other, _ in change.foreign_keys()}.values():
-        change.put_referencing(with_lake_column(other, table.id, column.lake_name, made.lake_name))
-    altered = with_length(with_lake_column(altered, table.id, column.lake_name, made.lake_name), made, action.length)
-    check_lengths(change.cursor, altered, made)
-    _check_key_types(change, altered)
-    return altered
-
-
-def rewritten_column(
-    cursor: Cursor, table: Relation, column: Column, target: Type, values: str, change: int, keeps_former: bool = False
-) -> tuple[Relation, Column]:
-    """Write a column of a table's rows anew, as another type, from SQL over its lake table.
-
-    Returns the table, and the column that replaces the old one from the change with this id on. `keeps_former` keeps
-    the values of the former type in a hidden column.
-    """
-    made_as = free_lake_name(table, column.name, change)
-    made = replace(column, type=target, made_as=None if made_as == column.name else made_as, since=change, former=())
-    add_lake_column(cursor, table, made, None)
-    cursor.execute(f"UPDATE {table.lake_name} SET {quote(made.lake_name)} = {values}")
-    if keeps_former:
-        former = replace(
-            column,
-            name=former_name(column.name, change),
-            is_hidden=True,
-            not_null=False,
-            generated=quote_if_needed(column.name),
-            made_as=column.lake_name,
-            former=(*column.former, (column.name, change)),
-        )
-        columns = tuple(new for c in table.columns for new in ((former, made) if c.name == column.name else (c,)))
-        return replace(table, columns=columns), made
-    drop_lake_column(cursor, table, column)
-    columns = tuple(made if each.name == column.name else each for each in table.columns)
-    return replace(table, columns=columns, dropped=(*table.dropped, column.lake_name)), made
-
-
-def _set_default(change: _Change, action: SetDefault) -> Relation:
+def _set_default(change: TableChange, action: SetDefault) -> Relation:
     """Set the default of future rows. Raises Error 42703, 42601 for a generated column, and the default's errors."""
     column = change.column(action.name, action.position)
     if column.generated is not None:
@@ -697,7 +385,7 @@ def _in_fields(default: str | None, column: Column, table: Relation) -> str | No
     return default if made is value else shown_default(made)
 
 
-def _set_not_null(change: _Change, action: SetNotNull) -> Relation:
+def _set_not_null(change: TableChange, action: SetNotNull) -> Relation:
     """Set or drop NOT NULL.
 
     What reads a column that can be NULL from now on may have NULLs, too. Raises Error 42703, 23502 for stored NULLs,
@@ -725,14 +413,14 @@ def _set_not_null(change: _Change, action: SetNotNull) -> Relation:
     return change.replaced(column, replace(column, not_null=action.not_null))
 
 
-def _add_constraint(change: _Change, action: AddConstraint) -> Relation:
+def _add_constraint(change: TableChange, action: AddConstraint) -> Relation:
     """Add a CHECK, or a key as `with_keys` does. Raises Error 23514 for a stored row, 42710, 42703, 42804."""
     if isinstance(action.constraint, Check):
         return add_check(change.session, change.cursor, change.table, action.constraint)
     return with_keys(change.session, change.cursor, change.table, [action.constraint])
 
 
-def _drop_constraint(change: _Change, action: DropConstraint) -> Relation:
+def _drop_constraint(change: TableChange, action: DropConstraint) -> Relation:
     """Drop a constraint.
 
     Raises Error 42704, 0A000 for the primary key, 2BP01 without CASCADE for a UNIQUE that a foreign key references.
@@ -753,14 +441,14 @@ def _drop_constraint(change: _Change, action: DropConstraint) -> Relation:
         return change.table
 
 
-def _rename_constraint(change: _Change, action: RenameConstraint) -> Relation:
+def _rename_constraint(change: TableChange, action: RenameConstraint) -> Relation:
     """Rename a constraint. Raises the errors of `with_constraint_name`."""
     catalog = change.session.context.store.catalog
     rename_comment(change.cursor, constraints_id(change.table), action.name, action.new_name)
     return with_constraint_name(change.table, catalog, action.name, action.new_name, action.position)
 
 
-def _set_watermark(change: _Change, action: SetWatermark) -> Relation:
+def _set_watermark(change: TableChange, action: SetWatermark) -> Relation:
     """Give the watermark another delay.
 
     Raises Error 42704 for a column without one, 42804, 0A000 for adding or leaving out WITH TTL, and 2BP01 where a view
@@ -785,11 +473,11 @@ def _emits_on_window_close(relation: Relation) -> bool:
     return isinstance(statement, CreateMaterializedView | CreateSink) and statement.emit_on_window_close
 
 
-_ACTIONS: dict[type, Callable[[_Change, Any], Relation]] = {
+_ACTIONS: dict[type, Callable[[TableChange, Any], Relation]] = {
     AddColumn: _add,
     DropColumn: _drop,
     RenameColumn: _rename,
-    SetType: _set_type,
+    SetType: set_type,
     SetDefault: _set_default,
     SetNotNull: _set_not_null,
     AddConstraint: _add_constraint,

@@ -36,7 +36,7 @@ from sparkwave.planner.statements import (
     RenameLabel,
 )
 from sparkwave.server.session.session import Session
-from sparkwave.server.statements.alter_columns import rewritten_column
+from sparkwave.server.statements.column_types import rewritten_column
 from sparkwave.server.statements.create_types import check_free, check_labels, find_owned
 from sparkwave.server.statements.new_relations import schema_of_move
 from sparkwave.server.wire.result import Notice, Result
