@@ -195,6 +195,7 @@ HANDLERS: dict[type, Handler] = {
     statements.Fetch: _plain(cursors.fetch),
     statements.CloseCursor: _plain(cursors.close),
     statements.Discard: _plain(control.discard),
+    statements.CreateExtension: _plain(control.create_extension),
     statements.Vacuum: _plain(control.vacuum),
 }
 

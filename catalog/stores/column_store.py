@@ -132,9 +132,8 @@ def cannot_widen(column: Column, type_: Type) -> Error:
     return Error(
         f'column "{column.name}" of type {column.type.shown} cannot be made {type_}',
         errors.FEATURE_NOT_SUPPORTED,
-        hint="A column can get a wider type. One that is not of a key and has no DEFAULT and no CHECK can become text; "
-        "numbers can become other numbers, dates timestamps, json jsonb, and the other way round; structs get "
-        "and lose fields.",
+        hint="A column can get a wider type. One that is not of a key can become text; numbers can become other "
+        "numbers, dates timestamps, json jsonb, and the other way round; structs get and lose fields.",
     )
 
 

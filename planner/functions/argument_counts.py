@@ -9,7 +9,7 @@ _ANY = 1000  # more than a call may have
 
 _NAMES = {
     (0, 0): "now pi random current_database current_schema version clock_timestamp statement_timestamp "
-    "transaction_timestamp gen_random_uuid row_number",
+    "transaction_timestamp gen_random_uuid uuid_generate_v4 row_number",
     (0, 7): "make_interval",
     (0, _ANY): "json_build_array json_build_object jsonb_build_array jsonb_build_object",
     (1, 1): "abs acos acosd acosh array_agg array_dims array_distinct array_flatten array_max array_min "

@@ -140,6 +140,7 @@ _BUILDERS: dict[str, Callable[..., Any]] = {
     **{name: _written(name) for name in ("VARIANCE", "VAR_SAMP")},
     "MOD": lambda arguments: _named("mod", StrictParser.FUNCTIONS["MOD"](arguments)),
     "NOW": lambda arguments: _named("now", exp.CurrentTimestamp()),
+    "UUID_GENERATE_V4": lambda arguments: _named("uuid_generate_v4", exp.Uuid()),
     "GENERATE_SERIES": _series,
     **{name.upper(): _extreme(name) for name in ("arg_min", "arg_max")},
     "TIMEZONE": lambda arguments: exp.AtTimeZone(this=arguments[1], zone=arguments[0]),

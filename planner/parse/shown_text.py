@@ -7,4 +7,9 @@ from sqlglot import exp
 
 def shown_text(tree: exp.Expr) -> str:
     """Return the text of a default, a condition, a column's definition or an index's expression."""
-    return tree.sql(dialect="postgres", normalize_functions="lower")
+    return tree.transform(_named).sql(dialect="postgres", normalize_functions="lower")
+
+
+def _named(node: exp.Expr) -> exp.Expr:
+    """Give a function its name of PostgreSQL that sqlglot prints in upper case."""
+    return exp.Anonymous(this="gen_random_uuid") if isinstance(node, exp.Uuid) else node

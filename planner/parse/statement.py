@@ -50,6 +50,7 @@ from sparkwave.planner.parse.utility import (
     parse_backup,
     parse_cancel,
     parse_copy,
+    parse_create_extension,
     parse_discard,
     parse_flush,
     parse_recover,
@@ -180,6 +181,8 @@ def _create(reader: TokenReader) -> Statement:
         return parse_create_type(reader)
     if reader.accept("DOMAIN"):
         return parse_create_domain(reader)
+    if reader.accept("EXTENSION"):
+        return parse_create_extension(reader)
     if reader.accept("SECRET"):
         return parse_create_secret(reader)
     if reader.accept("CONNECTION"):

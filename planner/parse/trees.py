@@ -69,6 +69,25 @@ def _typed_literal(parser: Any, value: exp.Expr, to: exp.DataType) -> exp.Expr:
     return typed if literal is value else literal.replace(typed).root()
 
 
+def _with_brackets(tokens: list[Token]) -> list[Token]:
+    """Return the tokens with `[]` for the ARRAY of `text ARRAY`, SQL's form of `text[]`."""
+    found: list[Token] = []
+    for before, token, after in zip([None, *tokens], tokens, [*tokens[1:], None], strict=False):
+        is_type = before is not None and before.token_type not in _BEFORE_ARRAY
+        is_type = is_type and (after is None or after.token_type not in _BEHIND_ARRAY)
+        if is_type and token.token_type == TokenType.ARRAY:
+            place: Any = {"line": token.line, "col": token.col, "start": token.start, "end": token.end}
+            found += [Token(TokenType.L_BRACKET, "[", **place), Token(TokenType.R_BRACKET, "]", **place)]
+        else:
+            found.append(token)
+    return found
+
+
+# What stands before ARRAY as a name, and follows ARRAY in a value, or in a type `ARRAY<int>`.
+_BEFORE_ARRAY = (TokenType.ALIAS, TokenType.DOT, TokenType.COMMA, TokenType.SELECT, TokenType.L_PAREN)
+_BEHIND_ARRAY = (TokenType.L_BRACKET, TokenType.L_PAREN, TokenType.LT)
+
+
 class Sparkwave(Postgres):
     """sqlglot's Postgres, except that calls of Sparkwave's functions keep their name and arguments as written.
 
@@ -82,7 +101,7 @@ class Sparkwave(Postgres):
         tokens = super().tokenize(sql, dialect)
         for token in tokens if "--" in sql or "/*" in sql else ():
             token.comments = []
-        return tokens
+        return _with_brackets(tokens) if "array" in sql.lower() else tokens
 
     class Tokenizer(StrictTokenizer):
         pass

@@ -31,6 +31,7 @@ from sparkwave.planner.statements import (
     CancelJobs,
     Condition,
     Copy,
+    CreateExtension,
     Discard,
     Flush,
     Name,
@@ -355,6 +356,31 @@ def parse_vacuum(reader: TokenReader) -> Vacuum:
     tables = () if reader.at_end else reader.comma_separated(lambda: _vacuumed(reader))
     reader.finish()
     return Vacuum(tag, tables)
+
+
+# Extensions whose functions are here, as far as they are here, without one.
+_BUILT_IN = ("pgcrypto", "uuid-ossp")
+
+
+def parse_create_extension(reader: TokenReader) -> CreateExtension:
+    """Parse the part after CREATE EXTENSION. Raises Error 0A000 for an extension that is not built in."""
+    if_not_exists = reader.accept("IF", "NOT", "EXISTS")
+    position = reader.offset + 1
+    name = reader.identifier()
+    if name not in _BUILT_IN:
+        raise Error(
+            "CREATE EXTENSION is not supported",
+            errors.FEATURE_NOT_SUPPORTED,
+            hint=f"The functions of {' and '.join(_BUILT_IN)} are built in.",
+            position=position,
+        )
+    reader.accept("WITH")
+    for word in ("SCHEMA", "VERSION"):
+        if reader.accept(word):
+            reader.skip()
+    reader.accept("CASCADE")
+    reader.finish()
+    return CreateExtension(name, if_not_exists)
 
 
 def _vacuumed(reader: TokenReader) -> Name:

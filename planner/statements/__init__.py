@@ -119,6 +119,7 @@ from sparkwave.planner.statements.server import (
     AuditView,
     Backup,
     CancelJobs,
+    CreateExtension,
     Explain,
     ExplainJob,
     ExplainOptions,
@@ -173,6 +174,7 @@ Statement = (
     | CreateSink
     | CreateView
     | CreateSubscription
+    | CreateExtension
     | CreateFunction
     | CreateType
     | CreateDomain
@@ -319,6 +321,7 @@ __all__ = [
     "CreateConnection",
     "CreateDatabase",
     "CreateDomain",
+    "CreateExtension",
     "CreateFunction",
     "CreateIndex",
     "CreateMaterializedView",

@@ -130,6 +130,14 @@ class ExplainJob:
 
 
 @dataclass(frozen=True)
+class CreateExtension:
+    """CREATE EXTENSION of one whose functions are always there."""
+
+    name: str
+    if_not_exists: bool
+
+
+@dataclass(frozen=True)
 class Vacuum:
     """VACUUM or ANALYZE, of all tables when none is named: `tag` is the command tag."""
 

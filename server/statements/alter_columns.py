@@ -27,7 +27,7 @@ from sparkwave.catalog.stores.relation_store import alter_columns, drop_relation
 from sparkwave.catalog.stores.user_store import move_column_grants
 from sparkwave.executor.epochs.standstill import standing_still
 from sparkwave.planner.batch.interval_fields import in_fields, modifier_of_column
-from sparkwave.planner.batch.values import default_batch, default_of
+from sparkwave.planner.batch.values import default_of
 from sparkwave.planner.bind.privileges import check_owner
 from sparkwave.planner.definitions.counting import draws
 from sparkwave.planner.definitions.indexes import with_names
@@ -58,7 +58,6 @@ from sparkwave.planner.statements import (
     SetType,
     SetWatermark,
 )
-from sparkwave.server.reads import execution
 from sparkwave.server.session.session import Session
 from sparkwave.server.statements.alter_constraints import (
     add_check,
@@ -74,10 +73,9 @@ from sparkwave.server.statements.renames import with_shown
 from sparkwave.server.statements.sequences import settled_default
 from sparkwave.server.statements.sources import check_altered, refuse_altering
 from sparkwave.server.statements.streaming_jobs import create_streaming
-from sparkwave.server.statements.table_change import TableChange, drop_unread, drop_views
+from sparkwave.server.statements.table_change import TableChange, drop_unread, drop_views, evaluated
 from sparkwave.server.statements.table_keys import depended_on, described, unenforced, with_keys, with_table
 from sparkwave.server.wire.result import Notice, Result
-from sparkwave.server.writes.sequence_numbers import describe_with
 
 
 def alter_table(session: Session, statement: AlterTable) -> Result:
@@ -251,20 +249,11 @@ def _stored_value(change: TableChange, column: Column) -> str | None:
             errors.FEATURE_NOT_SUPPORTED,
             hint="Add the column without DEFAULT, UPDATE the table, and then ALTER COLUMN … SET DEFAULT.",
         )
-    row = _evaluated(change, column)
+    row = evaluated(change, column)
     if row is None and column.not_null:
         message = f'column "{column.name}" of relation "{change.table.name}" contains null values'
         raise Error(message, errors.NOT_NULL_VIOLATION)
     return row
-
-
-def _evaluated(change: TableChange, column: Column) -> str | None:
-    with contextlib.closing(change.session.cursor()) as cursor:
-        batch = default_batch(column, change.session.environment)
-        execution.show_system(change.session, cursor, batch)
-        describe_with(cursor, batch.draws)
-        row = cursor.execute(f"SELECT CAST({batch.sql} AS VARCHAR)").fetchone()
-    return row[0] if row else None
 
 
 def _drop(change: TableChange, action: DropColumn) -> Relation:
@@ -369,7 +358,7 @@ def _set_default(change: TableChange, action: SetDefault) -> Relation:
         raise Error(message, errors.SYNTAX_ERROR, position=action.position)
     after = replace(column, default=settled_default(change.session, _in_fields(action.default, column, change.table)))
     if after.default is not None:
-        _evaluated(change, after)  # raises if the value does not fit the type
+        evaluated(change, after)  # raises if the value does not fit the type
         sinks = (r for r in change.session.context.store.catalog.relations if r.target == change.table.id)
         if draws(after.default) and any(column not in written_columns(sink, change.table) for sink in sinks):
             raise leaves_out_numbers(column, action.position)

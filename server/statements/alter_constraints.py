@@ -28,14 +28,19 @@ def add_check(session: Session, cursor: Cursor, table: Relation, check: Check) -
     check_free(table, check.name, taken)
     check = settled_check(session, check, table.visible)
     [made] = named_checks(table.name, [check], [column.name for column in table.visible], taken)
+    check_rows(session, cursor, table, made)
+    return with_constraints(table, replace(there, checks=(*there.checks, made)))
+
+
+def check_rows(session: Session, cursor: Cursor, table: Relation, check: Check) -> None:
+    """Check that the stored rows of a table meet a CHECK. Raises Error 23514, and those of the condition."""
     listed = ", ".join(f"{quote(column.lake_name)} AS {quote(column.name)}" for column in table.visible)
     rows = f"(SELECT {listed} FROM {table.lake_name}) AS stored"
-    try_check(session, cursor, made, table.visible, rows)
-    condition = condition_text(made.condition, table.visible, session.environment)
+    try_check(session, cursor, check, table.visible, rows)
+    condition = condition_text(check.condition, table.visible, session.environment)
     if cursor.execute(f"SELECT 1 FROM {rows} WHERE NOT ({condition}) LIMIT 1").fetchone() is not None:
-        message = f'check constraint "{made.name}" of relation "{table.name}" is violated by some row'
+        message = f'check constraint "{check.name}" of relation "{table.name}" is violated by some row'
         raise Error(message, errors.CHECK_VIOLATION)
-    return with_constraints(table, replace(there, checks=(*there.checks, made)))
 
 
 def without_constraint(table: Relation, name: str, position: int) -> Relation:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import Cursor
+from sparkwave.catalog.lake.translation import DuckDBError
 from sparkwave.catalog.model import Column, Relation, former_name
 from sparkwave.catalog.names import quote, quote_if_needed
 from sparkwave.catalog.stores.column_store import (
@@ -21,11 +22,12 @@ from sparkwave.catalog.stores.column_store import (
 from sparkwave.catalog.types import Type
 from sparkwave.planner.batch.values import cast_text, transformed_value
 from sparkwave.planner.bind.key_resolution import check_types
+from sparkwave.planner.definitions.counting import draws
 from sparkwave.planner.parse.constraints import no_padded_type
 from sparkwave.planner.parse.generated import columns_read, is_column
 from sparkwave.planner.statements import SetType
-from sparkwave.server.statements.alter_constraints import check_lengths, with_lake_column, with_length
-from sparkwave.server.statements.table_change import TableChange, drop_unread
+from sparkwave.server.statements.alter_constraints import check_lengths, check_rows, with_lake_column, with_length
+from sparkwave.server.statements.table_change import TableChange, drop_unread, evaluated
 from sparkwave.server.statements.table_keys import with_table
 
 
@@ -107,12 +109,21 @@ def _has_other_fields(source: Type, target: Type) -> bool:
 
 
 def _is_relied_on(change: TableChange, column: Column) -> bool:
-    """Return whether a key, a watermark, a version, a CHECK, a DEFAULT or a sink relies on the type of a column."""
+    """Return whether a key, a watermark, a version or a sink relies on the type of a column, or it is generated."""
     table = change.table
     names = {*table.key, *table.conflict.versions, *((table.watermark and [table.watermark.column]) or ())}
-    names |= {name for check in table.constraints.checks for name in columns_read(check.condition)}
     is_target = any(relation.target == table.id for relation in change.session.context.store.catalog.relations)
-    return column.name in names or column.default is not None or column.generated is not None or is_target
+    return column.name in names or column.generated is not None or is_target
+
+
+def _check_default(change: TableChange, column: Column, target: Type, position: int) -> None:
+    """Raise Error 42804 for a default that is no value of a column's new type."""
+    try:
+        if column.default is not None and not draws(column.default):
+            evaluated(change, replace(column, type=target))
+    except (Error, DuckDBError) as error:
+        message = f'default for column "{column.name}" cannot be cast automatically to type {target.shown}'
+        raise Error(message, errors.DATATYPE_MISMATCH, position=position) from error
 
 
 def _keeps_former(source: Type, target: Type, readers: Iterable[Relation]) -> bool:
@@ -159,6 +170,7 @@ def _rewrite(change: TableChange, column: Column, action: SetType, is_read: bool
         error = cannot_widen(column, target)
         error.position = action.position
         raise error
+    _check_default(change, column, target, action.position)
     if restructures and any(each.since == change.id for each in table.columns):
         # DuckLake (DuckDB 1.5.5) cannot merge the statistics of a second change of rows that adds a struct.
         message = f'changing the fields of column "{column.name}" after another column is not supported'
@@ -185,6 +197,9 @@ def _rewrite(change: TableChange, column: Column, action: SetType, is_read: bool
         change.put_referencing(with_lake_column(other, table.id, column.lake_name, made.lake_name))
     altered = with_length(with_lake_column(altered, table.id, column.lake_name, made.lake_name), made, action.length)
     check_lengths(change.cursor, altered, made)
+    for check in altered.constraints.checks:
+        if column.name in columns_read(check.condition):
+            check_rows(change.session, change.cursor, altered, check)
     _check_key_types(change, altered)
     return altered
 

@@ -9,7 +9,17 @@ from sparkwave.catalog.types import VARCHAR
 from sparkwave.planner.batch.query import failed_job
 from sparkwave.planner.bind.binder import resolve_readable
 from sparkwave.planner.bind.privileges import check_owner, permission_denied
-from sparkwave.planner.statements import CancelJobs, Discard, Flush, Kill, Recover, Refresh, Vacuum, Wait
+from sparkwave.planner.statements import (
+    CancelJobs,
+    CreateExtension,
+    Discard,
+    Flush,
+    Kill,
+    Recover,
+    Refresh,
+    Vacuum,
+    Wait,
+)
 from sparkwave.server.reads.result_columns import rows_result
 from sparkwave.server.session.session import Session
 from sparkwave.server.statements.named_relations import find_of_kind
@@ -108,6 +118,14 @@ def discard(session: Session, statement: Discard) -> Result:
     if statement.tag in ("RESET", "DISCARD ALL"):
         session.variables.reset_all(and_user=statement.tag == "DISCARD ALL")
     return Result(statement.tag)
+
+
+def create_extension(session: Session, statement: CreateExtension) -> Result:
+    """Say that an extension is there. Raises Error 42710 without IF NOT EXISTS."""
+    message = f'extension "{statement.name}" already exists'
+    if not statement.if_not_exists:
+        raise Error(message, errors.DUPLICATE_OBJECT)
+    return Result("CREATE_EXTENSION", notices=[Notice(f"{message}, skipping")])
 
 
 def vacuum(session: Session, statement: Vacuum) -> Result:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -12,14 +13,17 @@ from sparkwave.catalog.model import Column, Relation, check_column_name
 from sparkwave.catalog.relation_details import ForeignKey
 from sparkwave.catalog.stores.column_store import drop_lake_column
 from sparkwave.catalog.stores.relation_store import drop_relation
+from sparkwave.planner.batch.values import default_batch
 from sparkwave.planner.definitions.dependence import readers_of
 from sparkwave.planner.definitions.indexes import has_beside_keys
 from sparkwave.planner.definitions.table_definition import with_constraints, without_foreign_keys
 from sparkwave.planner.parse.generated import columns_read
+from sparkwave.server.reads import execution
 from sparkwave.server.session.session import Session
 from sparkwave.server.statements.plain_views import refuse_creating, with_dependents
 from sparkwave.server.statements.table_keys import described, with_table
 from sparkwave.server.wire.result import Notice
+from sparkwave.server.writes.sequence_numbers import describe_with
 
 
 @dataclass
@@ -116,3 +120,13 @@ def drop_unread(change: TableChange) -> None:
         drop_lake_column(change.cursor, change.table, column)
         columns = tuple(each for each in change.table.columns if each is not column)
         change.table = replace(change.table, columns=columns, dropped=(*change.table.dropped, column.lake_name))
+
+
+def evaluated(change: TableChange, column: Column) -> str | None:
+    """Return the value of a column's default as text. Raises its errors, and those of the column's type."""
+    with contextlib.closing(change.session.cursor()) as cursor:
+        batch = default_batch(column, change.session.environment)
+        execution.show_system(change.session, cursor, batch)
+        describe_with(cursor, batch.draws)
+        row = cursor.execute(f"SELECT CAST({batch.sql} AS VARCHAR)").fetchone()
+    return row[0] if row else None
