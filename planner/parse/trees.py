@@ -72,20 +72,26 @@ def _typed_literal(parser: Any, value: exp.Expr, to: exp.DataType) -> exp.Expr:
 def _with_brackets(tokens: list[Token]) -> list[Token]:
     """Return the tokens with `[]` for the ARRAY of `text ARRAY`, SQL's form of `text[]`."""
     found: list[Token] = []
-    for before, token, after in zip([None, *tokens], tokens, [*tokens[1:], None], strict=False):
-        is_type = before is not None and before.token_type not in _BEFORE_ARRAY
-        is_type = is_type and (after is None or after.token_type not in _BEHIND_ARRAY)
-        if is_type and token.token_type == TokenType.ARRAY:
-            place: Any = {"line": token.line, "col": token.col, "start": token.start, "end": token.end}
-            found += [Token(TokenType.L_BRACKET, "[", **place), Token(TokenType.R_BRACKET, "]", **place)]
+    for place, token in enumerate(tokens):
+        if token.token_type == TokenType.ARRAY and _ends_type(tokens, place):
+            where: Any = {"line": token.line, "col": token.col, "start": token.start, "end": token.end}
+            found += [Token(TokenType.L_BRACKET, "[", **where), Token(TokenType.R_BRACKET, "]", **where)]
         else:
             found.append(token)
     return found
 
 
-# What stands before ARRAY as a name, and follows ARRAY in a value, or in a type `ARRAY<int>`.
-_BEFORE_ARRAY = (TokenType.ALIAS, TokenType.DOT, TokenType.COMMA, TokenType.SELECT, TokenType.L_PAREN)
+def _ends_type(tokens: list[Token], place: int) -> bool:
+    """Whether an ARRAY ends a type: it begins no value or `ARRAY<int>`, and is no name, nor that of `IS JSON ARRAY`."""
+    if place + 1 < len(tokens) and tokens[place + 1].token_type in _BEHIND_ARRAY:
+        return False
+    if not place or tokens[place - 1].token_type in _BEFORE_ARRAY:
+        return False
+    return tokens[place - 1].text.upper() != "JSON" or tokens[place - 2].token_type not in (TokenType.IS, TokenType.NOT)
+
+
 _BEHIND_ARRAY = (TokenType.L_BRACKET, TokenType.L_PAREN, TokenType.LT)
+_BEFORE_ARRAY = (TokenType.ALIAS, TokenType.DOT, TokenType.COMMA, TokenType.SELECT, TokenType.L_PAREN)
 
 
 class Sparkwave(Postgres):
