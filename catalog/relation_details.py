@@ -207,8 +207,12 @@ class Constraints:
     @property
     def names(self) -> list[str]:
         """The names of the constraints that have one."""
-        named: tuple[Check | Unique | ForeignKey, ...] = (*self.checks, *self.uniques, *self.foreign_keys)
-        return [each.name for each in named]
+        return [each.name for each in (*self.checks, *self.keys)]
+
+    @property
+    def keys(self) -> tuple[Unique | ForeignKey, ...]:
+        """The keys that are not enforced."""
+        return (*self.uniques, *self.foreign_keys)
 
 
 @dataclass(frozen=True)

@@ -143,12 +143,12 @@ def compare(cursor: Cursor, view: View, snapshot: int, compute: Compute) -> Comp
 
     Rows are compared one by one only where the checksums differ.
     """
-    inexact = inexact_fields(view.plan.nodes)
     found, own = [], Checksum()
     for item in whole(view.plan):
         types, stored = view.plan.types_in(item.state), at_version(view.table_of(item.state).sql, snapshot)
         rows, checksum = compute(item), checksum_of(cursor, stored, types)
         if checksum != checksum_of(cursor, rows, types):
+            inexact = inexact_fields(view.plan.nodes)
             near = {name for name, type_ in types.items() if type_.is_float or (type_.is_numeric and name in inexact)}
             difference = _difference(cursor, item.state, stored, rows, item.columns, near)
             found += [difference] if difference.unexpected.count or difference.missing.count else []

@@ -17,6 +17,7 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Column, Relation
 from sparkwave.catalog.modifiers import TO_MODIFIER
 from sparkwave.catalog.types import CHAR, NAME, Type
+from sparkwave.planner.functions.array_aggregates import argument
 from sparkwave.planner.parse.from_items import from_items
 from sparkwave.planner.parse.identifiers import folded
 from sparkwave.planner.parse.time_types import WRITTEN, modifier_of
@@ -253,7 +254,7 @@ def _type_of(value: exp.Expr, sources: _Sources, names: _Names) -> Origin | None
                 return None
             return _type_alone(outputs[0][1]) if len(outputs) == 1 else None
         case exp.ArrayAgg():
-            return _array_of(_type_of(_gathered(value), sources, names))
+            return _array_of(_type_of(argument(value), sources, names))
         case exp.Array(expressions=[exp.Select() as query]):
             return _array_of(_type_of(exp.Subquery(this=query), sources, names))
         case exp.Array(expressions=[exp.Column() as first, *_]):
@@ -277,14 +278,6 @@ def _type_of(value: exp.Expr, sources: _Sources, names: _Names) -> Origin | None
             return found[0].unmodified if found and found[0] is not None else None
         return _shared(found)
     return None
-
-
-def _gathered(call: exp.ArrayAgg) -> exp.Expr:
-    """Return the argument of array_agg, without its order."""
-    value = call.this
-    while isinstance(value, exp.Order | exp.Distinct):
-        value = value.expressions[0] if isinstance(value, exp.Distinct) else value.this
-    return value
 
 
 def _array_of(item: Origin | None) -> Origin | None:

@@ -26,8 +26,9 @@ def table_text(name: Name, table: Relation, catalog: Catalog, connector: Connect
     listed = [_column_text(column, table) for column in table.visible if column.name not in (*included, NO_COLUMN)]
     checks = table.constraints.checks
     listed += [f"CONSTRAINT {quote_if_needed(check.name)} CHECK ({check.condition})" for check in checks]
-    keys: tuple[Unique | ForeignKey, ...] = (*table.constraints.uniques, *table.constraints.foreign_keys)
-    listed += [f"CONSTRAINT {quote_if_needed(key.name)} {key_text(key, table, catalog)}" for key in keys]
+    listed += [
+        f"CONSTRAINT {quote_if_needed(key.name)} {key_text(key, table, catalog)}" for key in table.constraints.keys
+    ]
     if table.primary_key and not _is_inline_key(table):
         key_name = table.constraints.key_name
         named = f"CONSTRAINT {quote_if_needed(key_name)} " if key_name else ""

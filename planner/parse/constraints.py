@@ -11,11 +11,10 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.modifiers import length_of_modifier
 from sparkwave.catalog.relation_details import Check
 from sparkwave.planner.definitions.object_names import object_name
-from sparkwave.planner.parse.generated import columns_read
+from sparkwave.planner.parse.generated import check_one_row, columns_read
 from sparkwave.planner.parse.identifiers import folded
 from sparkwave.planner.parse.shown_text import shown_text
 from sparkwave.planner.parse.time_types import modifier_of
-from sparkwave.planner.parse.trees import position_of
 
 _COLLATIONS = ("default", "C", "POSIX", "ucs_basic", "C.UTF-8", "C.utf8")
 
@@ -31,13 +30,7 @@ def check_of(constraint: exp.CheckColumnConstraint, name: str) -> Check:
     Raises Error 0A000 for a query in the condition, 42803 and 42P20 for a function of several rows.
     """
     condition = constraint.this.unnest()
-    for part in condition.find_all(exp.Query, exp.Parameter):
-        message = "cannot use subquery in check constraint"
-        raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=position_of(part))
-    if condition.find(exp.AggFunc):
-        raise Error("aggregate functions are not allowed in check constraints", errors.GROUPING_ERROR)
-    if condition.find(exp.Window):
-        raise Error("window functions are not allowed in check constraints", errors.WINDOWING_ERROR)
+    check_one_row(condition, "check constraint")
     return Check(name, shown_text(condition))
 
 

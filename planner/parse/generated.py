@@ -31,7 +31,7 @@ def generated_text(value: exp.Expr) -> str:
     value = value.unnest() if isinstance(value, exp.Paren) else value
     for part in value.find_all(exp.Query, exp.Parameter):
         raise unsupported(f"{part.sql(dialect='postgres')} in a generated column", part)
-    _check_one_row(value, "column generation expressions")
+    refuse_aggregates(value, "column generation expressions")
     changing = mutable_call(value)
     if changing is not None:
         raise Error(
@@ -48,14 +48,19 @@ def transform_text(value: exp.Expr) -> str:
 
     Raises Error 0A000 for a query, 42803 and 42P20 for a function of several rows.
     """
-    for part in value.find_all(exp.Query, exp.Parameter):
-        message = "cannot use subquery in transform expression"
-        raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=position_of(part))
-    _check_one_row(value, "transform expressions")
+    check_one_row(value, "transform expression")
     return shown_text(value)
 
 
-def _check_one_row(value: exp.Expr, place: str) -> None:
+def check_one_row(value: exp.Expr, place: str) -> None:
+    """Raise Error 0A000 for a query in a place, in PostgreSQL's words, 42803 and 42P20 as `refuse_aggregates`."""
+    for part in value.find_all(exp.Query, exp.Parameter):
+        message = f"cannot use subquery in {place}"
+        raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=position_of(part))
+    refuse_aggregates(value, f"{place}s")
+
+
+def refuse_aggregates(value: exp.Expr, place: str) -> None:
     """Raise Error 42803 and 42P20 for a function of several rows in a place, in PostgreSQL's words."""
     if value.find(exp.AggFunc):
         raise Error(f"aggregate functions are not allowed in {place}", errors.GROUPING_ERROR)

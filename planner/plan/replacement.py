@@ -14,6 +14,7 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Catalog, Column, Relation
 from sparkwave.planner.definitions.dependence import lake_columns_read
+from sparkwave.planner.plan.fingerprint import fingerprint
 from sparkwave.planner.plan.nodes import Node, Scan, transform
 from sparkwave.planner.plan.stream_plan import StreamPlan, plan_definition
 
@@ -85,14 +86,9 @@ def relaxed_readers(before: Relation, after: Relation, catalog: Catalog) -> list
     Raises Error 2BP01 for a view whose plan relies on the columns being never NULL.
     """
     relaxed, plans = _relaxed(before, after, catalog)
-
-    def bare(node: Node) -> Node:
-        return replace(node, relation=catalog.by_id[node.relation.id]) if isinstance(node, Scan) else node
-
     for id_, plan in plans.items():
         reader = catalog.by_id[id_]
-        old = plan_definition(reader, catalog)
-        if transform(old.root, bare) != transform(plan.root, bare):
+        if fingerprint(plan) != fingerprint(plan_definition(reader, catalog)):
             raise Error(
                 f'cannot drop NOT NULL of a column of {before.kind} "{before.name}" because other objects depend on it',
                 errors.DEPENDENT_OBJECTS_STILL_EXIST,

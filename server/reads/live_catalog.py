@@ -118,24 +118,16 @@ def _cursors(session: Session) -> str:
 
 def _settings(session: Session) -> str:
     """Session variables and system parameters, with their values in this session and in new sessions."""
-    defaults, value = session.context.store.catalog.parameters, session.variables.get
+    defaults = session.context.store.catalog.parameters
     found = [(variable, "internal" if variable.is_fixed else "user") for variable in SESSION.values()]
     found += [(variable, "postmaster") for variable in SYSTEM.values()]
-    return _as_json(
-        [
-            {
-                "name": variable.name,
-                "setting": value(variable.name),
-                "description": variable.description,
-                "context": context,
-                "boot_val": value(variable.name) if variable.is_fixed else variable.default,
-                "reset_val": (
-                    value(variable.name) if variable.is_fixed else defaults.get(variable.name, variable.default)
-                ),
-            }
-            for variable, context in found
-        ]
-    )
+    rows = []
+    for variable, context in found:
+        name, now = variable.name, session.variables.get(variable.name)
+        boot, reset = (now, now) if variable.is_fixed else (variable.default, defaults.get(name, variable.default))
+        described = {"description": variable.description, "context": context}
+        rows.append({"name": name, "setting": now, **described, "boot_val": boot, "reset_val": reset})
+    return _as_json(rows)
 
 
 def _serving_cache(session: Session) -> str:

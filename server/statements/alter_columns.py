@@ -16,7 +16,6 @@ from typing import Any
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error, used
-from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.model import NO_COLUMN, Column, Relation, constraints_id, lacks_columns, no_column
 from sparkwave.catalog.names import quote
 from sparkwave.catalog.relation_details import Check, ForeignKey
@@ -108,7 +107,7 @@ def alter_table(session: Session, statement: AlterTable) -> Result:
             altered = with_text(change.table, with_table(session.context.store.catalog, change.table))
             check_altered(session, altered)
             alter_columns(session.context.store, cursor, altered)
-            _show_anew(session, cursor, found, altered, change.dropped)
+            _show_anew(change, found, altered)
             _store_referencing(change, found, altered)
         for relation in change.dropped:
             session.context.plans.forget(relation.id)
@@ -152,16 +151,13 @@ def _store_referencing(change: TableChange, before: Relation, table: Relation) -
         forget_constraints(change.cursor, catalog.by_id[each.id], each)
 
 
-def _show_anew(session: Session, cursor: Cursor, before: Relation, table: Relation, dropped: list[Relation]) -> None:
+def _show_anew(change: TableChange, before: Relation, table: Relation) -> None:
     """Store the definitions of relations that name the table, as SHOW CREATE prints them from now on."""
-    catalog = session.context.store.catalog
-    gone = {relation.id for relation in dropped}
-    relations = tuple(table if r.id == table.id else r for r in catalog.relations if r.id not in gone)
-    after = replace(catalog, relations=relations)
+    after = with_table(change.catalog, table)
     present = {column.lake_name: column.name for column in table.columns}
     names = {column.name: present.get(column.lake_name, column.name) for column in before.columns}
     readers = (replace(r, details=with_names(r.index, names)) if r.is_index else r for r in after.dependents(table.id))
-    place(cursor, with_shown(readers, after))
+    place(change.cursor, with_shown(readers, after))
 
 
 def _find(session: Session, statement: AlterTable) -> Relation:
@@ -391,13 +387,10 @@ def _set_not_null(change: TableChange, action: SetNotNull) -> Relation:
         if column.name in change.table.primary_key:
             message = f'column "{column.name}" is in a primary key'
             raise Error(message, errors.INVALID_TABLE_DEFINITION, position=action.position)
-        after = change.replaced(column, replace(column, not_null=False))
-        store, gone = change.session.context.store, {relation.id for relation in change.dropped}
-        catalog = with_table(store.catalog, change.table)
-        catalog = replace(catalog, relations=tuple(r for r in catalog.relations if r.id not in gone))
-        for reader in relaxed_readers(change.table, after, catalog):
-            store.replace_columns(change.cursor, reader)
         if column.not_null:
+            after = change.replaced(column, replace(column, not_null=False))
+            for reader in relaxed_readers(change.table, after, change.catalog):
+                change.session.context.store.replace_columns(change.cursor, reader)
             allow_lake_nulls(change.cursor, change.table, column)
     return change.replaced(column, replace(column, not_null=action.not_null))
 

@@ -28,7 +28,6 @@ from sparkwave.planner.parse.generated import columns_read, is_column
 from sparkwave.planner.statements import SetType
 from sparkwave.server.statements.alter_constraints import check_lengths, check_rows, with_lake_column, with_length
 from sparkwave.server.statements.table_change import TableChange, drop_unread, evaluated
-from sparkwave.server.statements.table_keys import with_table
 
 
 def set_type(change: TableChange, action: SetType) -> Relation:
@@ -49,16 +48,14 @@ def set_type(change: TableChange, action: SetType) -> Relation:
     readers = change.readers(column) if is_changed else []
     if readers and (action.using is not None or not _keeps_former(column.type, action.type, readers)):
         change.release(column)
-        readers = change.readers(column)
-    computed = change.computed_from(column)
-    if readers and (action.using is not None or not _keeps_former(column.type, action.type, readers)):
-        raise Error(
-            "cannot alter type of a column used by a view or rule",
-            errors.FEATURE_NOT_SUPPORTED,
-            detail="\n".join(f'{r.kind} {r.qualified_name} depends on column "{column.name}"' for r in readers),
-            position=action.position,
-        )
-    if computed:
+        if readers := change.readers(column):
+            raise Error(
+                "cannot alter type of a column used by a view or rule",
+                errors.FEATURE_NOT_SUPPORTED,
+                detail="\n".join(f'{r.kind} {r.qualified_name} depends on column "{column.name}"' for r in readers),
+                position=action.position,
+            )
+    if computed := change.computed_from(column):
         detail = f'Column "{column.name}" is used by generated column "{computed[0].name}".'
         message = "cannot alter type of a column used by a generated column"
         raise Error(message, errors.FEATURE_NOT_SUPPORTED, detail=detail, position=action.position)
@@ -75,7 +72,7 @@ def set_type(change: TableChange, action: SetType) -> Relation:
 def _check_key_types(change: TableChange, table: Relation) -> None:
     """Raise Error 42804 if the types of foreign keys of the altered table, or to it, do not fit any more."""
     change.table = table
-    catalog = with_table(change.session.context.store.catalog, table)
+    catalog = change.catalog
     for key in table.constraints.foreign_keys:
         check_types(key, table, catalog.by_id[key.parent])
     for other, key in change.foreign_keys():

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import Cursor
-from sparkwave.catalog.model import Column, Relation, check_column_name
+from sparkwave.catalog.model import Catalog, Column, Relation, check_column_name
 from sparkwave.catalog.relation_details import ForeignKey
 from sparkwave.catalog.stores.column_store import drop_lake_column
 from sparkwave.catalog.stores.relation_store import drop_relation
@@ -39,6 +39,12 @@ class TableChange:
     referencing: dict[int, Relation]  # by id, the tables whose foreign keys to this table change
     released: list[Relation]  # indexes that are dropped, to be made again without a column, or with another type of it
 
+    @property
+    def catalog(self) -> Catalog:
+        """The catalog with the table as it is after the actions, and without what this ALTER TABLE drops."""
+        catalog, gone = with_table(self.session.context.store.catalog, self.table), {each.id for each in self.dropped}
+        return replace(catalog, relations=tuple(each for each in catalog.relations if each.id not in gone))
+
     def column(self, name: str, position: int) -> Column:
         """Return a column. Raises Error 42703."""
         found = next((column for column in self.table.visible if column.name == name), None)
@@ -66,7 +72,7 @@ class TableChange:
 
     def foreign_keys(self) -> Iterator[tuple[Relation, ForeignKey]]:
         """Yield the foreign keys of this and other tables that reference this table, as they are after the actions."""
-        catalog = with_table(self.session.context.store.catalog, self.table)
+        catalog = self.catalog
         found = {self.table.id: self.table} | {t.id: t for t, _ in catalog.foreign_keys_to(self.table.id)}
         for table in (found | self.referencing).values():
             yield from ((table, key) for key in table.constraints.foreign_keys if key.parent == self.table.id)

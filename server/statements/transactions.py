@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
-from sparkwave.catalog.model import Relation
-from sparkwave.catalog.relation_details import ForeignKey, Unique
 from sparkwave.planner import statements
 from sparkwave.planner.statements import Statement, Transaction
 from sparkwave.server.session import atomic
@@ -41,15 +39,11 @@ def _check_constraints(session: Session, statement: Transaction) -> None:
     """Raise Error 42704 for an unknown constraint, and 42809 for one that is not deferrable."""
     catalog = session.context.store.catalog
     for name, position in statement.constraints:
-        found = [key for table in catalog.relations for key in _keys(table) if key.name == name]
+        found = [key for table in catalog.relations for key in table.constraints.keys if key.name == name]
         if not found:
             raise Error(f'constraint "{name}" does not exist', errors.UNDEFINED_OBJECT, position=position)
         if not any(key.deferral for key in found):
             raise Error(f'constraint "{name}" is not deferrable', errors.WRONG_OBJECT_TYPE, position=position)
-
-
-def _keys(table: Relation) -> tuple[Unique | ForeignKey, ...]:
-    return (*table.constraints.uniques, *table.constraints.foreign_keys)
 
 
 def _show_modes(session: Session, statement: Transaction) -> None:
