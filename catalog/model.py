@@ -590,6 +590,11 @@ class Position:
         return Position(epoch, epoch.snapshot if views is None else views)
 
 
+def adds_a_view(relation: Relation) -> bool:
+    """Return whether a creation adds rows to read, instead of delivering them or replacing others."""
+    return relation.is_streaming and not relation.is_sink and relation.replaces is None
+
+
 @dataclass(frozen=True)
 class Job:
     """A streaming job: the creation and upkeep of one materialized view, index or sink; its id is the relation's.

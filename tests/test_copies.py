@@ -286,6 +286,20 @@ def test_many_keys_far_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         assert cursor.scanned and max(cursor.scanned) < 300_000
 
 
+def test_copies_made_ahead(tmp_path: Path) -> None:
+    """The first reader gets one, unless it is forgotten before; there is none without room."""
+    with opened(tmp_path) as (context, client):
+        found, cursor, owner = context.coordinator._engines._copies, context.lake.cursor(), ("state", 1)
+        forgotten, kept = (found.make_ahead(cursor, (owner, name), "FROM range(10)") for name in ("a", "b"))
+        assert forgotten is not None and kept is not None
+        assert found.make(cursor, (owner, "b"), "FROM range(11)") is kept
+        found.forget_ahead(lambda other: other == owner)
+        assert found.make(cursor, (owner, "a"), "FROM range(11)") is None
+        assert found._left == [forgotten.name]
+        run(client, "ALTER SYSTEM SET epoch_cache_mib = 0")
+        assert found.make_ahead(cursor, (owner, "c"), "FROM range(10)") is None
+
+
 def test_an_epoch_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After some of its changes are in memory, which are undone; and a checkpoint, which is tried again."""
     with opened(tmp_path) as (context, client):

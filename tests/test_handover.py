@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,9 +13,13 @@ import pytest
 from servers import DUCKDB_THREADS, wait_until
 from test_law import NoEpochs, without_epochs
 
-from sparkwave.catalog.errors import Error
+from sparkwave.catalog.errors import OUT_OF_MEMORY, Error
+from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.executor.backfill.creation import BackfillJob
 from sparkwave.executor.epochs import delta_programs
+from sparkwave.executor.epochs.advance import View
+from sparkwave.executor.epochs.checkpoints import Checkpoints
+from sparkwave.executor.epochs.engines import Engines
 from sparkwave.server.context import Context, open_context
 from sparkwave.server.dispatch import Client
 from sparkwave.server.operations.config import Config
@@ -46,6 +51,16 @@ def run(client: Client, *statements: str) -> list[tuple[object, ...]]:
         result = client.execute(client.prepare(sql, ()), ())
         rows = [r for b in result.batches or () for r in zip(*(c.to_pylist() for c in b.columns), strict=True)]
     return rows
+
+
+def after_restart(directory: Path) -> list[tuple[object, ...]]:
+    """The view's rows once a new server has finished it."""
+    context = open_context(Config(data=directory, spark_start="on_demand", duckdb_threads=DUCKDB_THREADS), {})
+    try:
+        client = Client(context, {"user": "root"})
+        return sorted(run(client, "WAIT", "SELECT n FROM m"))
+    finally:
+        context.close()
 
 
 def state(client: Client) -> list[tuple[object, ...]]:
@@ -121,13 +136,7 @@ def test_close(tmp_path: Path) -> None:
         context.jobs.close()
         assert context.store.catalog.job_by_id[job].status == "CREATING"
         context.coordinator.withdraw(job)
-    context = open_context(Config(data=tmp_path / "data", spark_start="on_demand", duckdb_threads=DUCKDB_THREADS), {})
-    try:
-        client = Client(context, {"user": "root"})
-        run(client, "WAIT")
-        assert sorted(run(client, "SELECT n FROM m")) == [(2,), (3,)]
-    finally:
-        context.close()
+    assert after_restart(tmp_path / "data") == [(2,), (3,)]
 
 
 def test_changes_while_it_waits(tmp_path: Path) -> None:
@@ -144,3 +153,90 @@ def test_changes_while_it_waits(tmp_path: Path) -> None:
         held.end()
         run(client, "WAIT")
         assert run(client, "SELECT n FROM twice ORDER BY n") == [(4,), (5,), (6,), (7,), (8,), (9,)]
+
+
+@contextmanager
+def taken_along(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[Context, Client, int, Callable[[], None]]]:
+    """A job whose view follows the barriers, and a function that lets it be stored as created."""
+    may_store, store_all = threading.Event(), Checkpoints._store_all
+
+    def waiting(checkpoints: Checkpoints) -> None:
+        assert may_store.wait(30)
+        store_all(checkpoints)
+
+    with waiting_job(directory) as (context, client, job, held):
+        monkeypatch.setattr(Checkpoints, "_store_all", waiting)
+        held.end()
+        assert wait_until(lambda: context.coordinator._buffer.creations == {job}, 10)
+
+        def store() -> None:
+            may_store.set()
+            run(client, "WAIT", "FLUSH")
+
+        try:
+            yield context, client, job, store
+        finally:
+            may_store.set()
+            held.begin()
+
+
+def test_barriers_go_on_until_it_is_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A barrier takes the view along in memory; further ones follow before a checkpoint marks it as created."""
+    with taken_along(tmp_path / "data", monkeypatch) as (context, client, job, store):
+        for k in (3, 4):
+            run(client, f"INSERT INTO t VALUES ({k})", "FLUSH")
+        assert not context.store.catalog.by_id[job].created
+        with pytest.raises(Error, match='"m" is still being created'):
+            run(client, "SELECT * FROM m")
+        shutil.copytree(tmp_path / "data", tmp_path / "crashed")
+        store()
+        assert sorted(run(client, "SELECT n FROM m")) == [(2,), (3,), (4,), (5,)]
+    assert after_restart(tmp_path / "crashed") == [(2,), (3,), (4,), (5,)]
+
+
+def test_a_failure_before_it_is_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A view that fails after its hand-over, and before the checkpoint, is created, left behind, and catches up."""
+    failures, advance = [Error("as if memory had run out", OUT_OF_MEMORY)], Engines.advance
+
+    def failing(engines: Engines, cursor: Cursor, view: View, *given: Any, **named: Any) -> Any:
+        if view.relation.id in engines._buffer.creations and failures:
+            raise failures.pop()
+        return advance(engines, cursor, view, *given, **named)
+
+    monkeypatch.setattr(Engines, "advance", failing)
+    with taken_along(tmp_path, monkeypatch) as (_, client, _, store):
+        run(client, "INSERT INTO t VALUES (3)")
+        assert wait_until(lambda: not failures, 10)
+        store()
+        assert sorted(run(client, "SELECT n FROM m")) == [(2,), (3,), (4,)]
+
+
+def test_its_groups_are_copied_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The barrier that ends a creation finds the rows of a large view in memory."""
+    fill = BackfillJob._fill
+    with waiting_job(tmp_path) as (context, client, _, held):
+        other, copies = Client(context, {"user": "root"}), context.coordinator._engines._copies
+
+        def fill_then_insert(job: BackfillJob) -> None:
+            fill(job)
+            run(other, "INSERT INTO u VALUES (1, 1)")
+
+        def copied() -> list[int]:
+            return [copy.rows for copy in [*copies._ahead.values()]]
+
+        held.end()
+        rows = "SELECT i, i FROM generate_series(1, 60000) AS g(i)"
+        run(client, "WAIT", "CREATE TABLE u (k int, v int)", f"INSERT INTO u {rows}")
+        held.begin()
+        monkeypatch.setattr(BackfillJob, "_fill", fill_then_insert)
+        run(client, "CREATE MATERIALIZED VIEW sums AS SELECT k, sum(v) AS v FROM u GROUP BY k")
+        assert wait_until(lambda: set(state(client)) == {("FINISHING",)}, 20), state(client)
+        assert copied() == [60000]
+        held.end()
+        run(client, "WAIT")
+        held.begin()
+        assert [copy.rows for copy in copies._copies.values() if "k" in copy.columns and "v" in copy.columns] == [60000]
+        assert not copied()
+        assert run(other, "SELECT count(*), sum(v) FROM sums") == [(60000, 60000 * 60001 // 2 + 1)]

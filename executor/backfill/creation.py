@@ -210,7 +210,7 @@ class BackfillJob:
             with closing(Feeds(work.lake, cursor, lambda: work.view.plan.scans)) as feeds:
                 changes = bind_changes(cursor, work.view, versions, feeds, times)
                 if changes.rows <= MAX_HANDOVER_ROWS:
-                    self._coordinator.foresee(work.view, changes)
+                    self._coordinator.foresee(cursor, work.view, changes)
                     return
                 with suppress(ControlsChanged):  # the log is read without a rate limit
                     work.retries.run(lambda: advance_job(work, cursor, versions, changes, old, new))  # noqa: B023
@@ -222,20 +222,22 @@ class BackfillJob:
             self._coordinator.notify()
 
     def _finish(self) -> None:
-        """Run the last step, inside a barrier."""
+        """Run the last step: a barrier takes the view along, and a checkpoint marks it as created."""
         attempt = 0
         while True:
             self._work.controls.check()
-            self._coordinator.checkpoints.attempt()  # else the barrier stores what others have changed
+            self._coordinator.checkpoints.attempt()  # else the barrier may have to store what others have changed
             handover = self._coordinator.hand_over(self.id)
             if not handover.done.wait(SOON_SECONDS):
                 self._work.waiting.because(HANDING_OVER)
             while not handover.done.wait(0.1):
                 if self._work.controls.is_shut_down.is_set():
                     return
-            error = handover.error
-            if error is None or self._work.is_created:
+            error = handover.error or self._store_creation()
+            if self._work.is_over:
                 return
+            if error is None:
+                continue  # the views in memory had to begin again at what the lake has
             if isinstance(error, Error) and error.sqlstate == errors.OBJECT_IN_USE:
                 # Another job over the view to be replaced has to finish first, because it follows the old rows.
                 self._work.waiting.because(f"waiting: {error.detail}")
@@ -250,6 +252,14 @@ class BackfillJob:
             attempt += 1
             if attempt == ATTEMPTS:
                 raise error
+
+    def _store_creation(self) -> Exception | None:
+        """Store that the view is created, if a barrier has taken it along. Returns the error, if any."""
+        try:
+            self._coordinator.store_creations(gives_way=True)
+        except (Error, DuckDBError) as error:
+            return error
+        return None
 
     def _give_up(self, error: BaseException) -> None:
         """Remove all that the job has made. The name is free again; the event log keeps the reason."""

@@ -205,6 +205,7 @@ class Jobs:
         with self._coordinator.barrier_lock:
             for job_id in creating:
                 self._coordinator.withdraw(job_id)
+            self._coordinator.store_creations()
             # Some may have failed, or been finished by the last barrier.
             for row in [job for job in self._store.catalog.jobs if job.status == CREATING and job.id not in stuck]:
                 self._resume(row)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from sparkwave.catalog.lake.ducklake import Cursor
-from sparkwave.catalog.model import Epoch
+from sparkwave.catalog.model import Epoch, adds_a_view
 from sparkwave.catalog.names import LakeTable
 from sparkwave.catalog.stores.epoch_store import store_epoch
 from sparkwave.catalog.stores.job_store import finish_job
@@ -26,7 +26,7 @@ MOST_ROWS = 50_000
 
 def may_end_so(work: Work) -> bool:
     """Return whether the rows of a view need no further work before or after their commit."""
-    return not (work.relation.is_sink or work.view.plan.reads_now) and work.relation.replaces is None
+    return adds_a_view(work.relation) and not work.view.plan.reads_now
 
 
 @contextmanager

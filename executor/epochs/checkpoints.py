@@ -18,6 +18,7 @@ from sparkwave.catalog.lake.translation import DuckDBError, is_conflict, is_miss
 from sparkwave.catalog.locks import Rank, RankedRLock
 from sparkwave.catalog.names import LakeTable
 from sparkwave.catalog.stores.epoch_store import store_epoch
+from sparkwave.catalog.stores.job_store import finish_job
 from sparkwave.catalog.stores.store import Store
 from sparkwave.executor.memory.shared_buffer import Frozen, SharedBuffer
 
@@ -86,9 +87,12 @@ class Checkpoints:
         finally:
             self._no_barrier.set()
 
-    def run(self) -> None:
-        """Store all present changes. Raises Error, or DuckDB's errors; then a later checkpoint stores them."""
-        with self.between():
+    def run(self, gives_way: bool = False) -> None:
+        """Store all present changes; `gives_way` as a checkpoint that nobody waits for.
+
+        Raises Error, or DuckDB's errors; then a later checkpoint stores them.
+        """
+        with self._lock if gives_way else self.between():
             self._store_all()
 
     def _store_all(self) -> None:
@@ -130,7 +134,12 @@ class Checkpoints:
             with self._store.lake.threads.during(lambda: frozen.changes):
                 frozen.store(self._cursor, give_way)
             give_way()
+            catalog = self._store.catalog
+            for job_id in frozen.creations:
+                finish_job(self._cursor, job_id, catalog.steady_group(catalog.job_by_id[job_id]))
             store_epoch(self._cursor, frozen.epoch)
+        if frozen.creations:
+            self._store.reload()  # first, so that each barrier finds the views among the created ones or the creations
         self._buffer.stored(frozen)
         self.stored = frozen.epoch
 

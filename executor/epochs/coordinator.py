@@ -23,7 +23,7 @@ from sparkwave.catalog.lake.memory_transactions import rollback
 from sparkwave.catalog.lake.translation import DuckDBError
 from sparkwave.catalog.locks import Rank, RankedLock, RankedRLock, check_free
 from sparkwave.catalog.log_context import note
-from sparkwave.catalog.model import Catalog, Epoch, Relation
+from sparkwave.catalog.model import Catalog, Epoch, Relation, adds_a_view
 from sparkwave.catalog.stores import view_checksums
 from sparkwave.catalog.stores.epoch_store import store_epoch, stored_epoch
 from sparkwave.catalog.stores.job_store import finish_job, leave_behind
@@ -52,7 +52,10 @@ SHORTEST_TICK_S = 0.05
 
 @dataclass
 class Handover:
-    """A request of a creating job that has almost caught up: the next barrier is to finish it."""
+    """A request of a creating job that has almost caught up: the next barrier is to take its view along.
+
+    A checkpoint then marks the view as created.
+    """
 
     job_id: int
     done: threading.Event = field(default_factory=threading.Event)
@@ -277,10 +280,12 @@ class Coordinator:
         found = self._plans.view(relation, self._store.catalog).plan.remembers
         return f"has {found}, whose rows depend on when changes came" if found is not None else None
 
-    def foresee(self, view: View, changes: Changes) -> None:
-        """Make the SQL of a view's change, of the kind of these changes, before the barrier that needs it."""
-        if changes.inputs:
-            self._engines.compile(view, changes)
+    def foresee(self, cursor: Cursor, view: View, changes: Changes) -> None:
+        """Prepare the last change of a creating view, of the kind of these changes, before the barrier that needs it.
+
+        Its job calls this, and changes none of the view's tables afterwards.
+        """
+        self._engines.foresee(cursor, view, changes)
 
     def hand_over(self, job_id: int) -> Handover:
         """Let the next barrier finish a creating job."""
@@ -289,6 +294,14 @@ class Coordinator:
             self._handovers.append(handover)
         self._wake.set()
         return handover
+
+    def store_creations(self, gives_way: bool = False) -> None:
+        """Store the views that barriers have taken along for their hand-overs, as created ones.
+
+        Arguments and errors are those of `Checkpoints.run`.
+        """
+        if self._buffer.creations:
+            self.checkpoints.run(gives_way)
 
     def withdraw(self, job_id: int) -> None:
         """Take back a hand-over that no barrier has begun; its waiter gets Error 57014."""
@@ -377,8 +390,10 @@ class Coordinator:
             try:
                 if handovers:
                     self.times.leave_out()
-                if handovers or self._buffer.is_full:
+                if self._buffer.is_full or any(map(self._reads_stored_views, handovers)):
                     self.checkpoints.run()
+                for handover in handovers:
+                    self._engines.renew_copies(handover.job_id)
                 handovers, replacements = self._replacements(handovers)
                 with self._tidying(), closing(self._feeds()) as feeds:
                     return self._advance_all(feeds, handovers, replacements, is_stored, {})
@@ -457,6 +472,11 @@ class Coordinator:
                 handover.done.set()
         return finishing, found
 
+    def _reads_stored_views(self, handover: Handover) -> bool:
+        """Whether a creation can end only while the lake has all changes of views: it reads views, or ends there."""
+        made, catalog = self._store.catalog.by_id.get(handover.job_id), self._store.catalog
+        return made is not None and not (adds_a_view(made) and all(catalog.by_id[up].is_table for up in made.upstreams))
+
     def _take_up_stored(self) -> None:
         """Return to the stored state after a failure, in case a checkpoint was committed before it."""
         rollback(self._cursor)
@@ -518,9 +538,9 @@ class Coordinator:
         return has_changed
 
     def _end_epoch(self, work: EpochWork, is_stored: bool) -> None:
-        if not is_stored and _is_for_buffer(work):
+        if not is_stored and self._is_for_buffer(work):
             try:
-                self._buffer.apply(self._cursor, work.advances.values(), work.epoch)
+                self._buffer.apply(self._cursor, work.advances.values(), work.epoch, work.finishing)
                 self.checkpoints.notify()
             except DuckDBError:
                 logger.warning("an epoch is stored at once, for it does not fit into memory", exc_info=True)
@@ -529,6 +549,15 @@ class Coordinator:
             self._store_epoch_of(work)
         for job_id, advance in work.advances.items():
             VIEW_ROWS.add(job_id, sum(map(sum, advance.counts)))
+
+    def _is_for_buffer(self, work: EpochWork) -> bool:
+        """Return whether an epoch changes only rows of views, and few enough for the shared buffer."""
+        by_id = self._store.catalog.by_id
+        if work.recovered or work.deliveries or not all(adds_a_view(by_id[id_]) for id_ in work.finishing):
+            return False
+        advances = work.advances.values()
+        written = any(item.added.files for advance in advances for item in advance.applications)
+        return not written and sum(sum(map(sum, advance.counts)) for advance in advances) <= MOST_ROWS
 
     def _store_epoch_of(self, work: EpochWork) -> None:
         """End an epoch whose barrier is a checkpoint."""
@@ -583,7 +612,7 @@ class Coordinator:
         try:
             advance.apply(cursor)
         except DuckDBError as error:
-            if not advance.view.relation.created:
+            if not self._store.catalog.by_id[advance.view.relation.id].created:
                 raise
             raise _Alone(advance.view.relation, error) from error
 
@@ -599,12 +628,3 @@ class Coordinator:
         with self._epoch_condition:
             self._epoch = epoch
             self._epoch_condition.notify_all()
-
-
-def _is_for_buffer(work: EpochWork) -> bool:
-    """Return whether an epoch changes only rows of views, and few enough for the shared buffer."""
-    if work.finishing or work.recovered or work.deliveries:
-        return False
-    advances = work.advances.values()
-    written = any(item.added.files for advance in advances for item in advance.applications)
-    return not written and sum(sum(map(sum, advance.counts)) for advance in advances) <= MOST_ROWS

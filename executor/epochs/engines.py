@@ -14,7 +14,7 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.lake_tables import NEWEST
 from sparkwave.catalog.lake.prepared_statements import prepare_due, unprepared_runs
-from sparkwave.catalog.model import Relation
+from sparkwave.catalog.model import Relation, adds_a_view
 from sparkwave.catalog.stores.store import Store
 from sparkwave.executor.backfill.slicing import row_count
 from sparkwave.executor.epochs.advance import Advance, Changes, Engine, View, bind_changes, counted_rows, expected_rows
@@ -183,9 +183,20 @@ class Engines:
         """As `executor.epochs.side_by_side.Sides`."""
         self._sides.balance(own_s)
 
-    def compile(self, view: View, changes: Changes) -> None:
-        """Make the SQL that computes a view by changes, which is kept. May be called from any thread."""
-        self._duckdb.compile(view, changes, False)
+    def foresee(self, cursor: Cursor, view: View, changes: Changes) -> None:
+        """Make what takes long of the last change of a creating view: its SQL, and copies of its states.
+
+        May be called from any thread, if nobody changes the states before the change.
+        """
+        read = self._duckdb.compile(view, changes, False).names if changes.inputs else ()
+        if adds_a_view(view.relation):
+            self._buffer.copy_ahead(cursor, view, (s for s in view.plan.states if f"{s.name}_state" in read))
+
+    def renew_copies(self, relation_id: int) -> None:
+        """Before a creation ends: forget the copies that a failed attempt has left, for the job may have gone on."""
+        relation = self._store.catalog.by_id.get(relation_id)
+        if relation is not None and relation_id not in self._buffer.creations:
+            self._copies.forget_all(state_owner(relation.definition_id))
 
     def is_small(self, cursor: Cursor, view: View, snapshot: int) -> bool:
         """Return whether the view's inputs have few enough rows to compute it in full as a last resort."""

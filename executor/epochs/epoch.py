@@ -6,14 +6,14 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import wait
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.snapshot_changes import is_kept
 from sparkwave.catalog.log_context import logged
-from sparkwave.catalog.model import FAILED, RESTING, Epoch, Job, Position, Relation
+from sparkwave.catalog.model import FAILED, RESTING, Epoch, Job, Position, Relation, adds_a_view
 from sparkwave.catalog.stores.store import Store
 from sparkwave.executor.epochs.advance import Advance, View
 from sparkwave.executor.epochs.behind import Behind, Left
@@ -92,17 +92,18 @@ class EpochWork:
 
         Raises Blocked, NotStored, and the error of a job that is to finish.
         """
+        creations = self.tools.buffer.creations  # before the catalog, where a checkpoint puts them first
         catalog, began = self.tools.store.catalog, time.monotonic()
-        live = {relation.id for relation in catalog.relations if relation.is_streaming and relation.created}
+        live = {relation.id for relation in catalog.relations if relation.is_streaming and relation.created} | creations
         self.tools.behind.keep(live)
         try:
             for relation in catalog.in_dependency_order((live | self.finishing) - self.replacements.keys()):
-                self._take_in_running(relation.upstreams if relation.created else [*self.running])
+                self._take_in_running(relation.upstreams if relation.id in live else [*self.running])
                 with logged(job_id=relation.id):
-                    if relation.created:
-                        self._advance_or_leave(relation)
+                    if relation.id in live:
+                        self._advance_or_leave(_as_created(relation))
                     else:
-                        self._finish(relation)
+                        self._finish(_as_created(relation) if adds_a_view(relation) else relation)
             self._take_in_running([*self.running])
         finally:
             wait(beside.computation for _, beside, _ in self.running.values())
@@ -279,3 +280,8 @@ class EpochWork:
             self.cursor, view, versions, self.feeds, times, applied, tries, may_run_beside
         )
         return advance
+
+
+def _as_created(relation: Relation) -> Relation:
+    """Return a relation whose tables the shared buffer changes, although the catalog may not have it as created yet."""
+    return relation if relation.created else replace(relation, created=True)

@@ -101,12 +101,13 @@ class Copy:
 
 
 class Copies:
-    """Keeps the copies. Only the coordinator's thread uses it, with its own cursor."""
+    """Keeps the copies. Only the coordinator's thread uses it, with its own cursor; others make copies ahead."""
 
     def __init__(self, budget: Callable[[], int], threads: Threads) -> None:
         """`budget` is how many bytes all copies and other rows in memory (see `hold`) may take; 0 means no copies."""
         self._budget, self._threads = budget, threads
         self._copies: dict[Key, Copy] = {}
+        self._ahead: dict[Key, Copy] = {}  # made before an epoch has asked for them
         self._left: list[str] = []  # tables that are not copies any more, to be dropped
         self._read_at: dict[Key, float] = {}  # when rows without a copy were last read, or their copy was forgotten
         self._numbers = itertools.count(1)
@@ -122,7 +123,7 @@ class Copies:
 
     @property
     def _bytes(self) -> int:
-        return sum(copy.bytes for copy in self._copies.values())
+        return sum(copy.bytes for copy in [*self._copies.values()])  # another thread may add copies
 
     def get(self, key: Key) -> Copy | None:
         """Return a copy, or None, and record that it is read."""
@@ -130,6 +131,10 @@ class Copies:
         if copy is not None:
             copy.read_at = time.monotonic()
         return copy
+
+    @property
+    def _free(self) -> int:
+        return self._budget() - self._bytes - self._others()
 
     def trim(self) -> None:
         """Forget copies that the budget has no room for: copies may have grown, or the budget may have shrunk."""
@@ -146,35 +151,59 @@ class Copies:
         return self._copies.get(key)
 
     def make(self, cursor: Cursor, key: Key, query: str) -> Copy | None:
-        """Make a copy of rows that were read lately, by SQL of these rows. None if there is still no copy."""
+        """Make a copy of rows that were read lately, by SQL of these rows. None if there is still no copy.
+
+        If a copy was made ahead, this is it.
+        """
         now = time.monotonic()
+        if (ahead := self._ahead.pop(key, None)) is not None:
+            if self._make_room(ahead.bytes, now - RECENT_S):
+                ahead.read_at = now
+                return self._keep(key, ahead)
+            self._left.append(ahead.name)
         since = self._read_at.get(key)
         if since is None or now - since > RECENT_S or not self._budget():
             self._read_at = {other: at for other, at in self._read_at.items() if now - at < RECENT_S} | {key: now}
             return None
         if now < since:
             return None
-        copy = self._made(cursor, query, now)
-        if copy is None:
+        copy = self._measured(cursor, query)
+        if copy is None or not self._make_room(copy.bytes, now - RECENT_S):
             self._read_at[key] = now + RECENT_S
             return None
+        self._fill(cursor, copy, query)
+        return self._keep(key, copy)
+
+    def make_ahead(self, cursor: Cursor, key: Key, query: str) -> Copy | None:
+        """Make a copy for the first `make` of its key, if there is room. May be called from any thread.
+
+        The rows must not change before that `make`.
+        """
+        copy = self._measured(cursor, query) if self._budget() else None
+        if copy is None or copy.bytes > self._free:
+            return None
+        self._fill(cursor, copy, query)
+        self._ahead[key] = copy
+        return copy
+
+    def _keep(self, key: Key, copy: Copy) -> Copy:
         self._copies[key] = copy
-        del self._read_at[key]
+        self._read_at.pop(key, None)
         self._observe()
         return copy
 
-    def _made(self, cursor: Cursor, query: str, now: float) -> Copy | None:
+    def _measured(self, cursor: Cursor, query: str) -> Copy | None:
+        """Return a copy whose table is still to be made; None if it would be too large."""
         row = first_row(cursor.execute(f"SELECT count(*) FROM ({query})"))
         if row is None or row[0] > MOST_ROWS:
             return None
         name = f"{BUFFER}.{EPOCHS_SCHEMA}.copy_{next(self._numbers)}"
         columns = {column: str(type_) for column, type_, *_ in cursor.execute(f"{query} LIMIT 0").description}
-        copy = Copy(name, columns, row[0], row_width(cursor, query), now)
-        if not self._make_room(copy.bytes, now - RECENT_S):
-            return None
+        return Copy(name, columns, row[0], row_width(cursor, query), time.monotonic())
+
+    def _fill(self, cursor: Cursor, copy: Copy, query: str) -> None:
         with self._threads.during(lambda: copy.rows):
             define_shared(cursor, f"CREATE OR REPLACE TABLE {copy.name} AS {query}")
-        return copy
 
     def index(self, cursor: Cursor, copy: Copy, groups: Iterable[Sequence[str]], is_made: bool = True) -> str | None:
         """Return a column with an index of columns that are looked up together in one of the groups.
@@ -260,10 +289,21 @@ class Copies:
             self._read_at[key] = time.monotonic()
             self._observe()
 
+    def forget_all(self, owner: Hashable) -> None:
+        """Forget the copies of an owner, but not those made ahead."""
+        for key in [key for key in self._copies if key[0] == owner]:
+            self.forget(key)
+
+    def forget_ahead(self, is_owner: Callable[[Hashable], bool]) -> None:
+        """Forget the copies made ahead of some owners. May be called from any thread, as `make_ahead`."""
+        for key in [key for key in [*self._ahead] if is_owner(key[0])]:
+            self._left.append(self._ahead.pop(key).name)
+
     def keep(self, owners: Collection[Hashable]) -> None:
         """Forget the copies of all other owners. A key begins with its owner."""
         for key in [key for key in self._copies if key[0] not in owners]:
             self.forget(key)
+        self.forget_ahead(lambda owner: owner not in owners)
         self._read_at = {key: at for key, at in self._read_at.items() if key[0] in owners}
 
     def clear(self) -> None:
@@ -273,7 +313,7 @@ class Copies:
 
     def _make_room(self, size: int, read_before: float) -> bool:
         """Forget the copies that were last read before `read_before`, oldest first, until `size` more bytes fit."""
-        free = self._budget() - self._bytes - self._others()
+        free = self._free
         for key, copy in sorted(self._copies.items(), key=lambda item: item[1].read_at):
             if free >= size or copy.read_at > read_before:
                 break

@@ -12,7 +12,7 @@ reads the copy, and a checkpoint stores the copy's rows of the changed keys.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -28,10 +28,11 @@ from sparkwave.catalog.stores.compute_errors import ComputeErrors, add_errors
 from sparkwave.catalog.stores.epoch_store import stored_epoch
 from sparkwave.catalog.stores.store import Store
 from sparkwave.catalog.stores.view_checksums import Checksum, add_changes
-from sparkwave.executor.epochs.advance import Advance, Application
+from sparkwave.executor.epochs.advance import Advance, Application, View
 from sparkwave.executor.memory.copies import VALUE_BYTES, Copies, Copy, Key, row_width
 from sparkwave.executor.memory.delta_tables import WORN_ROWS, reads_kept
 from sparkwave.executor.memory.sorted_rows import SortedColumns, SortedRows, Value
+from sparkwave.planner.plan.stream_plan import State
 
 # With more changed rows than this, a checkpoint comes before the next epoch.
 MOST_ROWS = 1_000_000
@@ -143,7 +144,7 @@ class _Part:
 @dataclass(frozen=True)
 class Frozen:
     """The changes that a checkpoint stores: those up to an epoch, and by relation the failed rows and the changes of
-    checksums.
+    checksums. The creations of some relations end with it, by id.
     """
 
     epoch: Epoch
@@ -151,6 +152,7 @@ class Frozen:
     parts: tuple[_Part, ...]
     errors: tuple[tuple[int, ComputeErrors], ...]
     checksums: tuple[tuple[int, Checksum], ...]
+    creations: frozenset[int]
 
     @property
     def tables(self) -> list[LakeTable]:
@@ -203,6 +205,8 @@ class SharedBuffer:
         self._tables: dict[LakeTable, _Table] = {}
         self._errors: list[tuple[int, ComputeErrors]] = []  # failed rows that are not stored yet
         self._checksums: list[tuple[int, Checksum]] = []  # changes of checksums that are not stored yet
+        # Views that follow the epochs like created ones, by relation id: the next checkpoint marks them as created.
+        self.creations: frozenset[int] = frozenset()
         self._names = 0
         self._stored_at = 0  # the snapshot of the last checkpoint, or a later one
         self._known: tuple[Relation, ...] = ()
@@ -217,7 +221,7 @@ class SharedBuffer:
     @property
     def has_changes(self) -> bool:
         """Whether there are changes that no checkpoint has stored."""
-        return bool(self._errors) or any(table.has_changes for table in self._every)
+        return bool(self._errors or self.creations) or any(table.has_changes for table in self._every)
 
     def is_stored_at(self, snapshot: int) -> bool:
         """Return whether a snapshot of the lake has all changes that epochs made to views."""
@@ -281,6 +285,19 @@ class SharedBuffer:
         copy = self._copies.find((state_owner(relation.definition_id), stored))
         return (copy.present if copy is not None else None) or frozenset()
 
+    def copy_ahead(self, cursor: Cursor, view: View, states: Iterable[State]) -> None:
+        """Copy the tables of a creating view's states, which its last change will look up, in place of earlier copies.
+
+        Its job calls this. Nobody may change the tables before the view is created.
+        """
+        owner = state_owner(view.relation.definition_id)
+        self._copies.forget_ahead(lambda other: other == owner)
+        for state in states:
+            table = _Table(view.state_table(state), view.relation.definition_id, 0)
+            copy = self._copies.make_ahead(cursor, table.key, f"FROM {table.stored.sql}")
+            if copy is not None:
+                self._copies.refuse_nulls(cursor, copy, state.stored_key)
+
     def expect(self, cursor: Cursor, advance: Advance) -> None:
         """Make the tables for a view's pending changes before there are any.
 
@@ -294,9 +311,14 @@ class SharedBuffer:
                 for table, item in missing:
                     self._make_pending(cursor, table, item, snapshot)
 
-    def apply(self, cursor: Cursor, advances: Iterable[Advance], epoch: Epoch) -> None:
-        """Publish the changes of views in an epoch. Nothing has changed when it raises DuckDBError."""
-        self._change(cursor, [*advances], epoch, self._pending_statements)
+    def apply(
+        self, cursor: Cursor, advances: Iterable[Advance], epoch: Epoch, creations: Collection[int] = ()
+    ) -> None:  # fmt: skip
+        """Publish the changes of views in an epoch, with which some creations end, by relation id.
+
+        Nothing has changed when it raises DuckDBError.
+        """
+        self._change(cursor, [*advances], epoch, self._pending_statements, creations)
 
     def follow(self, cursor: Cursor, advances: Iterable[Advance], epoch: Epoch) -> None:
         """Apply changes that the lake has already, while no other changes are pending."""
@@ -304,7 +326,7 @@ class SharedBuffer:
 
     def _change(
         self, cursor: Cursor, advances: list[Advance], epoch: Epoch,
-        statements: Callable[[Cursor, list[Advance], int], list[str]],
+        statements: Callable[[Cursor, list[Advance], int], list[str]], creations: Collection[int] = (),
     ) -> None:  # fmt: skip
         """Run the statements by which tables follow views; once more if NULLs come where copies had none."""
         self.newest = epoch
@@ -312,6 +334,7 @@ class SharedBuffer:
         def run() -> None:
             with self._changing(cursor, epoch):
                 self._run(cursor, statements(cursor, advances, self._lake.newest(cursor)))
+                self.creations |= {*creations}
 
         try:
             run()
@@ -369,7 +392,7 @@ class SharedBuffer:
         """Forget all changes that the lake does not have, and set the lake's epoch."""
         with self._changing(cursor, epoch):
             snapshot = self._lake.newest(cursor)
-            self._errors, self._checksums = [], []
+            self._errors, self._checksums, self.creations = [], [], frozenset()
             for table in self._every:
                 if table.pending is not None:
                     _make_empty(cursor, table.stored, table.pending)
@@ -494,6 +517,7 @@ class SharedBuffer:
             snapshot = self._lake.newest(self._cursor)
             for table in [table for table in self._every if table.owner not in owners]:
                 self._drop(table)
+            self.creations &= owners
             for stored, relation in views.items():
                 table = self._table(relation, stored)
                 if not table.is_shown:
@@ -528,13 +552,14 @@ class SharedBuffer:
                 for t in self._every
                 if t.pending is not None and t.has_changes
             )
-            return Frozen(self.epoch, number, parts, tuple(self._errors), tuple(self._checksums))
+            return Frozen(self.epoch, number, parts, tuple(self._errors), tuple(self._checksums), self.creations)
 
     def stored(self, frozen: Frozen) -> None:
         """Forget the changes that the lake has now."""
         with self._changing(self._cursor):
             self._errors = self._errors[len(frozen.errors) :]
             self._checksums = self._checksums[len(frozen.checksums) :]
+            self.creations -= frozen.creations
             snapshot = self._lake.newest(self._cursor)
             self._stored_at = snapshot
             for part in frozen.parts:
@@ -573,7 +598,7 @@ class SharedBuffer:
         If the transaction fails, the attributes of the tables are restored, too.
         """
         with self._lock:
-            errors, checksums = [*self._errors], [*self._checksums]
+            errors, checksums, creations = [*self._errors], [*self._checksums], self.creations
             tables = [*self._tables.values()]
             parts = (part for table in tables for part in (table, table.pending, table.copy) if part is not None)
             before = [(part, dict(vars(part))) for part in parts]
@@ -581,7 +606,7 @@ class SharedBuffer:
                 with in_transaction(cursor):
                     yield
             except BaseException:
-                self._errors, self._checksums = errors, checksums
+                self._errors, self._checksums, self.creations = errors, checksums, creations
                 self._tables = {table.stored: table for table in tables}
                 for part, was in before:
                     vars(part).update(was)
