@@ -171,18 +171,19 @@ class Copies:
         if copy is None or not self._make_room(copy.bytes, now - RECENT_S):
             self._read_at[key] = now + RECENT_S
             return None
-        self._fill(cursor, copy, query)
+        with self._threads.during(lambda: copy.rows):
+            _make(cursor, copy, query)
         return self._keep(key, copy)
 
     def make_ahead(self, cursor: Cursor, key: Key, query: str) -> Copy | None:
         """Make a copy for the first `make` of its key, if there is room. May be called from any thread.
 
-        The rows must not change before that `make`.
+        The rows must not change before that `make`. One thread of DuckDB works, so that epochs go on.
         """
         copy = self._measured(cursor, query) if self._budget() else None
         if copy is None or copy.bytes > self._free:
             return None
-        self._fill(cursor, copy, query)
+        _make(cursor, copy, query)
         self._ahead[key] = copy
         return copy
 
@@ -200,10 +201,6 @@ class Copies:
         name = f"{BUFFER}.{EPOCHS_SCHEMA}.copy_{next(self._numbers)}"
         columns = {column: str(type_) for column, type_, *_ in cursor.execute(f"{query} LIMIT 0").description}
         return Copy(name, columns, row[0], row_width(cursor, query), time.monotonic())
-
-    def _fill(self, cursor: Cursor, copy: Copy, query: str) -> None:
-        with self._threads.during(lambda: copy.rows):
-            define_shared(cursor, f"CREATE OR REPLACE TABLE {copy.name} AS {query}")
 
     def index(self, cursor: Cursor, copy: Copy, groups: Iterable[Sequence[str]], is_made: bool = True) -> str | None:
         """Return a column with an index of columns that are looked up together in one of the groups.
@@ -330,6 +327,10 @@ class Copies:
 
     def _observe(self) -> None:
         EPOCH_CACHE_BYTES.set(self._bytes)
+
+
+def _make(cursor: Cursor, copy: Copy, query: str) -> None:
+    define_shared(cursor, f"CREATE OR REPLACE TABLE {copy.name} AS {query}")
 
 
 def _can_be_indexed(type_: str) -> bool:
