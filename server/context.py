@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
+from sparkwave.catalog.lake.catalog_log import LOG_PERIOD_S, checkpoint_once
 from sparkwave.catalog.lake.ducklake import Cursor, Lake
 from sparkwave.catalog.lake.inlined_writes import InlinedWrites
 from sparkwave.catalog.lake.storage import Lease
@@ -310,6 +311,7 @@ def _assemble(config: Config, lake: Lake, store: Store) -> Context:
         Periodic("retention", lambda: retention.period_s, retention.run_once),
         Periodic("expired rows", lambda: EXPIRED_ROWS_PERIOD_S, ExpiredRows(store).run_once),
         Periodic("orphans", lambda: orphans.period_s, orphans.run_once),
+        Periodic("catalog log", lambda: LOG_PERIOD_S, lambda: checkpoint_once(lake)),
         Periodic("measuring", lambda: PERIOD_S, jobs.measuring.run_once),
         Periodic("compaction", lambda: int(parameter("compaction_interval_ms")) / 1000, compact),
         Periodic("audits", lambda: AUDITS_PERIOD_S, audits.run_once),

@@ -47,6 +47,7 @@ from sparkwave.catalog.stores.migrations import MIGRATIONS
 _CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",
     "default_block_size": str(BLOCK_BYTES),
+    "checkpoint_threshold": "1TB",  # never within a COMMIT: see `catalog.lake.catalog_log`
     # DuckDB takes 0.15 s to verify the signature of an extension; those that are loaded are installed as DuckDB is.
     "allow_unsigned_extensions": "true",
 }
