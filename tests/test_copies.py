@@ -287,17 +287,23 @@ def test_many_keys_far_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_copies_made_ahead(tmp_path: Path) -> None:
-    """The first reader gets one, unless it is forgotten before; there is none without room."""
+    """The next reader that finds none gets one, unless it is forgotten before; there is none without room."""
     with opened(tmp_path) as (context, client):
-        found, cursor, owner = context.coordinator._engines._copies, context.lake.cursor(), ("state", 1)
-        forgotten, kept = (found.make_ahead(cursor, (owner, name), "FROM range(10)") for name in ("a", "b"))
-        assert forgotten is not None and kept is not None
-        assert found.make(cursor, (owner, "b"), "FROM range(11)") is kept
-        found.forget_ahead(lambda other: other == owner)
-        assert found.make(cursor, (owner, "a"), "FROM range(11)") is None
-        assert found._left == [forgotten.name]
+        found, cursor, finished = context.coordinator._engines._copies, context.lake.cursor(), list[copies.Copy]()
+
+        def make(name: str, maker: str) -> None:
+            found.make_ahead(cursor, ("owner", name), "FROM range(10)", maker, finished.append)
+
+        for name, maker in (("a", "one"), ("b", "two"), ("a", "two")):
+            make(name, maker)
+        assert [copy.rows for copy in finished] == [10, 10]
+        found.forget_ahead(lambda _, maker: maker == "one")
+        assert found.get(("owner", "a")) is None
+        assert found.get(("owner", "b")) is found.find(("owner", "b")) is finished[1]
+        assert found._left == [finished[0].name]
         run(client, "ALTER SYSTEM SET epoch_cache_mib = 0")
-        assert found.make_ahead(cursor, (owner, "c"), "FROM range(10)") is None
+        make("c", "two")
+        assert found.get(("owner", "c")) is None
 
 
 def test_an_epoch_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from sparkwave.executor.epochs import delta_programs
 from sparkwave.executor.epochs.advance import View
 from sparkwave.executor.epochs.checkpoints import Checkpoints
 from sparkwave.executor.epochs.engines import Engines
+from sparkwave.executor.epochs.lookups import input_owner
 from sparkwave.server.context import Context, open_context
 from sparkwave.server.dispatch import Client
 from sparkwave.server.operations.config import Config
@@ -213,8 +214,8 @@ def test_a_failure_before_it_is_stored(tmp_path: Path, monkeypatch: pytest.Monke
         assert sorted(run(client, "SELECT n FROM m")) == [(2,), (3,), (4,)]
 
 
-def test_its_groups_are_copied_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The barrier that ends a creation finds the rows of a large view in memory."""
+def test_what_it_looks_up_is_copied_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The barrier that ends a creation, and the next ones, find large groups and tables in memory, with an index."""
     fill = BackfillJob._fill
     with waiting_job(tmp_path) as (context, client, _, held):
         other, copies = Client(context, {"user": "root"}), context.coordinator._engines._copies
@@ -223,20 +224,58 @@ def test_its_groups_are_copied_before(tmp_path: Path, monkeypatch: pytest.Monkey
             fill(job)
             run(other, "INSERT INTO u VALUES (1, 1)")
 
-        def copied() -> list[int]:
-            return [copy.rows for copy in [*copies._ahead.values()]]
-
         held.end()
         rows = "SELECT i, i FROM generate_series(1, 60000) AS g(i)"
-        run(client, "WAIT", "CREATE TABLE u (k int, v int)", f"INSERT INTO u {rows}")
+        run(client, "WAIT", *(f"CREATE TABLE {name} (k int, v int)" for name in "uw"))
+        run(client, *(f"INSERT INTO {name} {rows}" for name in "uw"), "FLUSH")
         held.begin()
         monkeypatch.setattr(BackfillJob, "_fill", fill_then_insert)
-        run(client, "CREATE MATERIALIZED VIEW sums AS SELECT k, sum(v) AS v FROM u GROUP BY k")
+        joined = "SELECT u.k, sum(u.v + w.v) AS v FROM u JOIN w ON u.k = w.k GROUP BY u.k"
+        run(client, f"CREATE MATERIALIZED VIEW sums AS {joined}")
         assert wait_until(lambda: set(state(client)) == {("FINISHING",)}, 20), state(client)
-        assert copied() == [60000]
+        ahead = {copy.name: copy.indexed for _, copy in copies._ahead.values()}
+        assert [*ahead.values()] == [set(), {"k"}]  # of the groups, and of w
         held.end()
         run(client, "WAIT")
+        for k in (2, 3):
+            run(client, f"INSERT INTO u VALUES ({k}, {k})", "FLUSH")
         held.begin()
-        assert [copy.rows for copy in copies._copies.values() if "k" in copy.columns and "v" in copy.columns] == [60000]
-        assert not copied()
-        assert run(other, "SELECT count(*), sum(v) FROM sums") == [(60000, 60000 * 60001 // 2 + 1)]
+        assert {copy.name: copy.indexed for copy in copies._copies.values() if copy.rows >= 60000} == ahead
+        assert not copies._ahead
+        assert run(other, "SELECT * FROM sums ORDER BY k") == run(other, f"SELECT * FROM ({joined}) AS q ORDER BY k")
+
+
+def test_it_leaves_the_copies_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The barrier that ends a creation leaves a copy that others follow; the next one has a wider one, made before."""
+    fill = BackfillJob._fill
+    with waiting_job(tmp_path) as (context, client, _, held):
+        other, copies = Client(context, {"user": "root"}), context.coordinator._engines._copies
+
+        def fill_then_insert(job: BackfillJob) -> None:
+            fill(job)
+            run(other, "INSERT INTO u VALUES (3, 3)", "INSERT INTO w VALUES (2, 2, 2)")
+
+        held.end()
+        run(client, "WAIT", "SET background_ddl = false", "CREATE TABLE u (k int, v int)")
+        run(client, "CREATE TABLE w (k int, v int, x int)", "INSERT INTO w VALUES (1, 1, 1), (2, 2, 2), (3, 3, 3)")
+        first = "SELECT u.v, w.v AS w FROM u JOIN w ON u.k = w.k"
+        run(client, f"CREATE MATERIALIZED VIEW first AS {first}")
+        for k in (1, 2):
+            run(client, f"INSERT INTO u VALUES ({k}, {k})", "FLUSH")
+        [w] = [relation for relation in context.store.catalog.relations if relation.name == "w"]
+        key = input_owner(w), "rows"
+        copied = copies._copies[key]
+        held.begin()
+        monkeypatch.setattr(BackfillJob, "_fill", fill_then_insert)
+        second = "SELECT u.v, w.v AS w, w.x FROM u JOIN w ON u.k = w.k"
+        run(client, "SET background_ddl = true", f"CREATE MATERIALIZED VIEW second AS {second}")
+        assert wait_until(lambda: set(state(client)) == {("FINISHING",)}, 20), state(client)
+        [(_, wider)] = [ahead for other_key, ahead in copies._ahead.items() if other_key == key]
+        held.end()
+        run(client, "WAIT")
+        assert copies._copies[key] in (copied, wider)
+        run(client, "INSERT INTO u VALUES (1, 4)", "FLUSH")
+        assert copies._copies[key] is wider
+        held.begin()
+        for name, query in (("first", first), ("second", second)):
+            assert sorted(run(other, f"SELECT * FROM {name}")) == sorted(run(other, query))

@@ -210,7 +210,7 @@ class BackfillJob:
             with closing(Feeds(work.lake, cursor, lambda: work.view.plan.scans)) as feeds:
                 changes = bind_changes(cursor, work.view, versions, feeds, times)
                 if changes.rows <= MAX_HANDOVER_ROWS:
-                    self._coordinator.foresee(cursor, work.view, changes)
+                    self._coordinator.foresee(cursor, work.view, versions, changes)
                     return
                 with suppress(ControlsChanged):  # the log is read without a rate limit
                     work.retries.run(lambda: advance_job(work, cursor, versions, changes, old, new))  # noqa: B023

@@ -10,9 +10,10 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.counters import BARRIER_FAILURES, BARRIER_INTERVAL_SECONDS, BARRIER_SECONDS, VIEW_ROWS
@@ -38,6 +39,7 @@ from sparkwave.executor.epochs.feeds import Feeds
 from sparkwave.executor.epochs.measured_rows import MeasuredRows
 from sparkwave.executor.epochs.plans import Plans
 from sparkwave.executor.epochs.takeover import Replacement, put, replacement
+from sparkwave.executor.epochs.versions import Version, columns_read
 from sparkwave.executor.faults import error_of
 from sparkwave.executor.memory.shared_buffer import MOST_ROWS, SharedBuffer
 from sparkwave.executor.sinks.deliveries import Delivery, Sinks, Undeliverable, logs, targets
@@ -280,12 +282,13 @@ class Coordinator:
         found = self._plans.view(relation, self._store.catalog).plan.remembers
         return f"has {found}, whose rows depend on when changes came" if found is not None else None
 
-    def foresee(self, cursor: Cursor, view: View, changes: Changes) -> None:
+    def foresee(self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes) -> None:
         """Prepare the last change of a creating view, of the kind of these changes, before the barrier that needs it.
 
-        Its job calls this, and changes none of the view's tables afterwards.
+        Its SQL is made, and copies of the rows that it looks up: those of the view's states, and those of tables at the
+        old snapshots of `versions` (by input). The view's job calls this, and changes no table of the view afterwards.
         """
-        self._engines.foresee(cursor, view, changes)
+        self._engines.foresee(cursor, view, versions, changes, partial(columns_read, self._scans()))
 
     def hand_over(self, job_id: int) -> Handover:
         """Let the next barrier finish a creating job."""
@@ -392,8 +395,6 @@ class Coordinator:
                     self.times.leave_out()
                 if self._buffer.is_full or any(map(self._reads_stored_views, handovers)):
                     self.checkpoints.run()
-                for handover in handovers:
-                    self._engines.renew_copies(handover.job_id)
                 handovers, replacements = self._replacements(handovers)
                 with self._tidying(), closing(self._feeds()) as feeds:
                     return self._advance_all(feeds, handovers, replacements, is_stored, {})
@@ -451,7 +452,7 @@ class Coordinator:
         return Feeds(self._lake, self._cursor, self._scans, self._epoch.snapshot)
 
     def _scans(self) -> list[Scan]:
-        return self._plans.scans(self._store.catalog)
+        return self._plans.scans(self._store.catalog, self._buffer.creations)
 
     def _replacements(self, handovers: list[Handover]) -> tuple[list[Handover], dict[int, Replacement]]:
         """Return the hand-overs that may finish, and the replacements among them, by the id of the replaced view."""
@@ -513,6 +514,8 @@ class Coordinator:
         epoch = Epoch(self._lake.newest(self._cursor), max(time.time_ns() // 1000, self._epoch.time_us, *times))
         note(epoch=epoch.snapshot)
         finishing = {handover.job_id for handover in handovers}
+        for id_ in finishing:
+            self._engines.begin_creation(catalog.by_id[id_])
         work = EpochWork(
             self._tools, self._cursor, self._epoch, epoch, feeds, finishing, replacements, self._delivering,
             bool(self._awaited), self._stopping.is_set, failed,
@@ -525,6 +528,8 @@ class Coordinator:
             return self._advance_all(feeds, handovers, replacements, is_stored, work.left)
         finally:
             self._has_computed = work.has_computed
+        for id_ in finishing:
+            self._engines.end_creation(catalog.by_id[id_])
         has_changed = bool(work.advances or work.finishing or work.recovered)
         if has_changed:
             self._end_epoch(work, is_stored)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -14,6 +15,7 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.lake_tables import NEWEST
 from sparkwave.catalog.lake.prepared_statements import prepare_due, unprepared_runs
+from sparkwave.catalog.lake.translation import DuckDBError
 from sparkwave.catalog.model import Relation, adds_a_view
 from sparkwave.catalog.stores.store import Store
 from sparkwave.executor.backfill.slicing import row_count
@@ -26,11 +28,14 @@ from sparkwave.executor.epochs.refresh import FULL, INCREMENTAL, Refresh
 from sparkwave.executor.epochs.side_by_side import Running, Sides
 from sparkwave.executor.epochs.time_limit import TimeLimit
 from sparkwave.executor.epochs.versions import Version
+from sparkwave.executor.faults import message_of
 from sparkwave.executor.memory.copies import Copies
 from sparkwave.executor.memory.delta_tables import drop_tables
 from sparkwave.executor.memory.shared_buffer import SharedBuffer, state_owner
 from sparkwave.executor.spark.groups import Groups
 from sparkwave.executor.spark.spark_engine import spark_engine
+
+logger = logging.getLogger(__name__)
 
 # DuckDB computes most views over at most this many rows in a few seconds.
 SMALL_ROWS = 10_000_000
@@ -183,20 +188,37 @@ class Engines:
         """As `executor.epochs.side_by_side.Sides`."""
         self._sides.balance(own_s)
 
-    def foresee(self, cursor: Cursor, view: View, changes: Changes) -> None:
-        """Make what takes long of the last change of a creating view: its SQL, and copies of its states.
+    def foresee(
+        self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes,
+        columns: Callable[[Relation], frozenset[str]],
+    ) -> None:  # fmt: skip
+        """As `executor.epochs.coordinator.Coordinator.foresee`.
 
-        May be called from any thread, if nobody changes the states before the change.
+        `columns` returns the columns of a relation that created views read.
         """
-        read = self._duckdb.compile(view, changes, False).names if changes.inputs else ()
-        if adds_a_view(view.relation):
-            self._buffer.copy_ahead(cursor, view, (s for s in view.plan.states if f"{s.name}_state" in read))
+        owner = state_owner(view.relation.definition_id)
+        self._copies.forget_ahead(lambda _, maker: maker == owner)
+        if not changes.inputs:
+            return
+        reads = self._duckdb.compile(view, changes, False)
+        if not adds_a_view(view.relation) or not self._duckdb_takes(changes.rows):
+            return
+        states = (state for state in view.plan.states if f"{state.name}_state" in reads.names)
+        catalog = self._store.catalog
+        try:
+            self._buffer.copy_ahead(cursor, view, states)
+            self._lookups.copy_ahead(cursor, catalog, view, versions, reads.names, reads.lookups, columns)
+        except DuckDBError as error:
+            logger.info("the barrier that ends the creation has to read more: %s", message_of(error))
 
-    def renew_copies(self, relation_id: int) -> None:
-        """Before a creation ends: forget the copies that a failed attempt has left, for the job may have gone on."""
-        relation = self._store.catalog.by_id.get(relation_id)
-        if relation is not None and relation_id not in self._buffer.creations:
-            self._copies.forget_all(state_owner(relation.definition_id))
+    def begin_creation(self, relation: Relation) -> None:
+        """Before a barrier takes a view along: forget the copies of a failed attempt, for its job may have gone on."""
+        self._copies.forget_all(state_owner(relation.definition_id))
+
+    def end_creation(self, relation: Relation) -> None:
+        """After such a barrier: forget copies of states made ahead and not used, for the states change from now on."""
+        owner = state_owner(relation.definition_id)
+        self._copies.forget_ahead(lambda key, _: key[0] == owner)
 
     def is_small(self, cursor: Cursor, view: View, snapshot: int) -> bool:
         """Return whether the view's inputs have few enough rows to compute it in full as a last resort."""

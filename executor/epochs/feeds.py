@@ -10,7 +10,7 @@ from sparkwave.catalog.lake.memory_transactions import first_row
 from sparkwave.catalog.lake.prepared_statements import run_once
 from sparkwave.catalog.lake.snapshot_changes import Change, ChangedTables, changes_made
 from sparkwave.catalog.model import Relation
-from sparkwave.executor.epochs.versions import listed, stored_columns
+from sparkwave.executor.epochs.versions import columns_read, listed, stored_columns
 from sparkwave.executor.memory.delta_tables import drop_tables, fill_table, forget_table, kept_table
 from sparkwave.planner.plan.nodes import Scan
 
@@ -134,7 +134,7 @@ class Feeds:
 
     def columns(self, relation: Relation) -> frozenset[str]:
         """Return the columns of a relation that views read."""
-        return frozenset().union(*(stored_columns(s) for s in self._scans() if s.relation.id == relation.id))
+        return columns_read(self._scans(), relation)
 
     def close(self) -> None:
         """Drop the temporary tables that do not stay."""

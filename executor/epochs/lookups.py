@@ -8,8 +8,9 @@ new rows from them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from weakref import WeakKeyDictionary
 
 from sparkwave.catalog.lake.ducklake import Cursor
@@ -25,7 +26,7 @@ from sparkwave.executor.epochs.versions import Version, listed, stored_columns, 
 from sparkwave.executor.memory.copies import Copies, Copy, Key
 from sparkwave.executor.memory.delta_tables import count_signs, reads_kept
 from sparkwave.executor.memory.moment import NEW, OLD, Moment
-from sparkwave.executor.memory.shared_buffer import SharedBuffer
+from sparkwave.executor.memory.shared_buffer import SharedBuffer, state_owner
 from sparkwave.planner.delta.looked_up import Columns
 
 # A copy knows at most this many snapshots whose rows it has; a reader of an older snapshot gets another copy.
@@ -52,13 +53,17 @@ class _Contents:
     def last(self) -> int:
         return self.snapshots[-1]
 
+    def is_of(self, relation: Relation) -> bool:
+        """Return whether the relation is still the copied one, with the same columns."""
+        return (self.relation.lake_table, self.relation.columns) == (relation.lake_table, relation.columns)
+
     def has(self, snapshot: int) -> bool:
         """Return whether the copy has the rows of a snapshot, or can be advanced to it."""
         return snapshot > self.last or snapshot in self.snapshots
 
 
 class Lookups:
-    """Finds and advances copies. Only the coordinator's thread uses it, with its own cursor."""
+    """Finds and advances copies. Only the coordinator's thread uses it, with its own cursor; jobs make copies ahead."""
 
     def __init__(self, copies: Copies, buffer: SharedBuffer) -> None:
         self._copies, self._buffer = copies, buffer
@@ -98,6 +103,33 @@ class Lookups:
                     found[scan.input] = replace(version, old_indexed=old, new_indexed=new)
         return found
 
+    def copy_ahead(
+        self, cursor: Cursor, catalog: Catalog, view: View, versions: Mapping[str, Version], read: Collection[str],
+        lookups: Mapping[str, Sequence[Columns]], columns: Callable[[Relation], frozenset[str]],
+    ) -> None:  # fmt: skip
+        """Copy the tables that the last change of a creating view will look up, with the indexes for few changes.
+
+        Its job calls this. They are copied at the old snapshots of its `versions`, in the name of the view. `columns`
+        returns the columns of a relation that created views read; the other arguments are as in `versions`.
+        """
+        maker = state_owner(view.relation.definition_id)
+        for scan in view.plan.scans:
+            relation, version, key = catalog.by_id[scan.relation.id], versions[scan.input], _key(scan.relation)
+            if not relation.is_table or {f"{scan.input}_old", f"{scan.input}_new"}.isdisjoint(read):
+                continue
+            present = self._copies.find(key)
+            if present is not None and self._contents[present].columns >= stored_columns(scan):
+                continue
+            wanted = stored_columns(scan) | columns(relation)
+
+            def finish(copy: Copy, made: _Contents, name: str) -> None:
+                self._contents[copy] = made
+                self._indexed(cursor, copy, made.relation, lookups.get(name, ()), True)
+
+            made = _Contents(relation, wanted, version.old, [version.old])
+            rows = _rows(relation, wanted, version.old)
+            self._copies.make_ahead(cursor, key, rows, maker, partial(finish, made=made, name=scan.input))
+
     def _indexed(
         self, cursor: Cursor, copy: Copy, relation: Relation, lookups: Iterable[Columns], is_made: bool
     ) -> str | None:
@@ -127,7 +159,7 @@ class Lookups:
 
     def has_rows(self, version: Version) -> bool:
         """Return whether a large copy has the rows of an input at these snapshots."""
-        copy = self._copies.find((input_owner(version.relation), "rows")) if version.old_copy is not None else None
+        copy = self._copies.find(_key(version.relation)) if version.old_copy is not None else None
         is_read = copy is not None and copy.is_large and self._contents[copy].last == version.new
         return is_read and self.is_usual(version)
 
@@ -138,7 +170,7 @@ class Lookups:
 
         None if more than about `most_rows` rows have one of so many `keys`.
         """
-        copy = self._copies.get((input_owner(version.relation), "rows"))
+        copy = self._copies.get(_key(version.relation))
         if copy is None or not columns <= self._contents[copy].columns:
             return None
         if self._copies.found(cursor, copy, key, keys) > most_rows:
@@ -164,11 +196,13 @@ class Lookups:
         reads_feeds: bool,
     ) -> Copy | None:  # fmt: skip
         """Return a copy that has the rows of both snapshots of a version, or None."""
-        key = input_owner(relation), "rows"
-        copy, wanted = self._copies.get(key), columns | feeds.columns(relation)
-        if copy is not None and not self._is_good(cursor, copy, relation, columns, wanted, version):
+        key, wanted = _key(relation), columns | feeds.columns(relation)
+        while (copy := self._copies.get(key)) is not None:  # there may be another one, made ahead
+            if self._is_good(cursor, copy, relation, columns, wanted, version):
+                break
+            if version.old != feeds.usual and self._contents[copy].is_of(relation):
+                return None  # the views that follow each epoch go on with it
             self._copies.forget(key)
-            copy = None
         last = self._contents[copy].last if copy is not None else version.old
         if not reads_feeds and feeds.has_changes(relation, last, version.new):
             return None
@@ -185,8 +219,11 @@ class Lookups:
     ) -> bool:  # fmt: skip
         """Return whether a copy is of the present relation, has the wanted columns only, and can be advanced."""
         has = self._contents[copy]
-        is_same = (has.relation.lake_table, has.relation.columns) == (relation.lake_table, relation.columns)
-        if not is_same or not wanted >= has.columns >= columns or not (has.has(version.old) and has.has(version.new)):
+        if (
+            not has.is_of(relation)
+            or not wanted >= has.columns >= columns
+            or not (has.has(version.old) and has.has(version.new))
+        ):
             return False
         # The lake keeps all snapshots after the one that created views have applied.
         return has.last >= version.old or is_kept(cursor, has.last, version.old)
@@ -194,9 +231,7 @@ class Lookups:
     def _made(
         self, cursor: Cursor, key: Key, relation: Relation, columns: frozenset[str], snapshot: int
     ) -> Copy | None:
-        stored = at_version(relation.lake_name, snapshot)
-        rows = f"SELECT {listed(columns)}, {snapshot} AS {_SINCE}, {NEWEST} AS {_UNTIL} FROM {stored}"
-        copy = self._copies.make(cursor, key, rows)
+        copy = self._copies.make(cursor, key, _rows(relation, columns, snapshot))
         if copy is not None:
             self._contents[copy] = _Contents(relation, columns, snapshot, [snapshot])
         return copy
@@ -217,6 +252,16 @@ class Lookups:
                 execute(cursor, f"INSERT INTO {copy.name} {come}")
         has.snapshots = [*has.snapshots[-_MOST_SNAPSHOTS:], snapshot]
         return copy
+
+
+def _rows(relation: Relation, columns: frozenset[str], snapshot: int) -> str:
+    """Return SQL of the rows of a copy that is made at a snapshot."""
+    stored = at_version(relation.lake_name, snapshot)
+    return f"SELECT {listed(columns)}, {snapshot} AS {_SINCE}, {NEWEST} AS {_UNTIL} FROM {stored}"
+
+
+def _key(relation: Relation) -> Key:
+    return input_owner(relation), "rows"
 
 
 def input_owner(relation: Relation) -> Hashable:

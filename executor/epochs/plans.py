@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from sparkwave.catalog.locks import RankedLock
@@ -40,11 +41,15 @@ class Plans:
                 kept = self._kept[relation.id] = _Kept(origin, plan_definition(relation, catalog))
             return View(relation, kept.plan)
 
-    def scans(self, catalog: Catalog) -> list[Scan]:
-        """Return the scans of the created views that have been planned. Forgets the plans of dropped relations."""
+    def scans(self, catalog: Catalog, others: Collection[int]) -> list[Scan]:
+        """Return the scans of the created views that have been planned, and of other relations, by id.
+
+        Forgets the plans of dropped relations.
+        """
         with self._lock:
             self._kept = {id_: kept for id_, kept in self._kept.items() if id_ in catalog.by_id}
-            return [s for id_, kept in self._kept.items() if catalog.by_id[id_].created for s in kept.plan.scans]
+            read = {id_ for id_ in self._kept if id_ in others or catalog.by_id[id_].created}
+            return [scan for id_, kept in self._kept.items() if id_ in read for scan in kept.plan.scans]
 
     def put(self, view: View, catalog: Catalog) -> None:
         """Set the plan of a relation."""

@@ -118,6 +118,11 @@ def stored_columns(scan: Scan) -> frozenset[str]:
     return frozenset(_stored(relation, name) for name in scan.columns if not _is_lake_row_id(relation, name))
 
 
+def columns_read(scans: Iterable[Scan], relation: Relation) -> frozenset[str]:
+    """Return the columns of a relation that some scans read, as `stored_columns`."""
+    return frozenset().union(*(stored_columns(scan) for scan in scans if scan.relation.id == relation.id))
+
+
 def stored_names(relation: Relation, columns: Iterable[str]) -> tuple[str, ...]:
     """Return the lake's names of columns."""
     return tuple(_stored(relation, name) for name in columns)

@@ -18,6 +18,7 @@ from sparkwave.catalog.lake.duckdb_threads import Threads
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.memory_transactions import first_row
 from sparkwave.catalog.lake.prepared_statements import define_shared
+from sparkwave.catalog.lake.translation import DuckDBError
 from sparkwave.catalog.names import BUFFER, EPOCHS_SCHEMA, literal, quote
 
 # Rows that are read again within this many seconds get a copy. A copy that nobody reads for as long may lose its
@@ -107,7 +108,7 @@ class Copies:
         """`budget` is how many bytes all copies and other rows in memory (see `hold`) may take; 0 means no copies."""
         self._budget, self._threads = budget, threads
         self._copies: dict[Key, Copy] = {}
-        self._ahead: dict[Key, Copy] = {}  # made before an epoch has asked for them
+        self._ahead: dict[Key, tuple[Hashable, Copy]] = {}  # made before an epoch asks for them; each with its maker
         self._left: list[str] = []  # tables that are not copies any more, to be dropped
         self._read_at: dict[Key, float] = {}  # when rows without a copy were last read, or their copy was forgotten
         self._numbers = itertools.count(1)
@@ -123,11 +124,15 @@ class Copies:
 
     @property
     def _bytes(self) -> int:
-        return sum(copy.bytes for copy in [*self._copies.values()])  # another thread may add copies
+        ahead = [copy for _, copy in [*self._ahead.values()]]  # other threads add some
+        return sum(copy.bytes for copy in [*self._copies.values(), *ahead])
 
     def get(self, key: Key) -> Copy | None:
-        """Return a copy, or None, and record that it is read."""
+        """Return a copy, which may have been made ahead, or None, and record that it is read."""
         copy = self._copies.get(key)
+        if copy is None and (ahead := self._ahead.pop(key, None)) is not None:
+            _, copy = ahead
+            self._keep(key, copy)
         if copy is not None:
             copy.read_at = time.monotonic()
         return copy
@@ -151,16 +156,8 @@ class Copies:
         return self._copies.get(key)
 
     def make(self, cursor: Cursor, key: Key, query: str) -> Copy | None:
-        """Make a copy of rows that were read lately, by SQL of these rows. None if there is still no copy.
-
-        If a copy was made ahead, this is it.
-        """
+        """Make a copy of rows that were read lately, by SQL of these rows. None if there is still no copy."""
         now = time.monotonic()
-        if (ahead := self._ahead.pop(key, None)) is not None:
-            if self._make_room(ahead.bytes, now - RECENT_S):
-                ahead.read_at = now
-                return self._keep(key, ahead)
-            self._left.append(ahead.name)
         since = self._read_at.get(key)
         if since is None or now - since > RECENT_S or not self._budget():
             self._read_at = {other: at for other, at in self._read_at.items() if now - at < RECENT_S} | {key: now}
@@ -173,25 +170,41 @@ class Copies:
             return None
         with self._threads.during(lambda: copy.rows):
             _make(cursor, copy, query)
-        return self._keep(key, copy)
-
-    def make_ahead(self, cursor: Cursor, key: Key, query: str) -> Copy | None:
-        """Make a copy for the first `make` of its key, if there is room. May be called from any thread.
-
-        The rows must not change before that `make`. One thread of DuckDB works, so that epochs go on.
-        """
-        copy = self._measured(cursor, query) if self._budget() else None
-        if copy is None or copy.bytes > self._free:
-            return None
-        _make(cursor, copy, query)
-        self._ahead[key] = copy
+        self._keep(key, copy)
         return copy
 
-    def _keep(self, key: Key, copy: Copy) -> Copy:
+    def make_ahead(
+        self, cursor: Cursor, key: Key, query: str, maker: Hashable, finish: Callable[[Copy], object]
+    ) -> None:
+        """Make a copy for the next `get` of its key that finds none, if there is room for it.
+
+        Any thread may call this, as the `maker`, with its own cursor; `finish` gets the copy before others do. Until
+        that `get` the copy has to stay right, or the maker forgets it. One thread of DuckDB works, so that epochs go
+        on.
+        """
+        if key in self._ahead or not self._budget():
+            return
+        copy = self._measured(cursor, query)
+        if copy is None or copy.bytes > self._free:
+            return
+        try:
+            _make(cursor, copy, query)
+            finish(copy)
+        except DuckDBError:
+            self._left.append(copy.name)
+            raise
+        self._ahead[key] = maker, copy
+
+    def forget_ahead(self, is_gone: Callable[[Key, Hashable], bool]) -> None:
+        """Forget copies made ahead that nobody has read, by key and maker. May be called from any thread."""
+        for key in [key for key, (maker, _) in [*self._ahead.items()] if is_gone(key, maker)]:
+            if (found := self._ahead.pop(key, None)) is not None:
+                self._left.append(found[1].name)
+
+    def _keep(self, key: Key, copy: Copy) -> None:
         self._copies[key] = copy
         self._read_at.pop(key, None)
         self._observe()
-        return copy
 
     def _measured(self, cursor: Cursor, query: str) -> Copy | None:
         """Return a copy whose table is still to be made; None if it would be too large."""
@@ -287,20 +300,15 @@ class Copies:
             self._observe()
 
     def forget_all(self, owner: Hashable) -> None:
-        """Forget the copies of an owner, but not those made ahead."""
+        """Forget the copies of an owner, but not those made ahead that nobody has read."""
         for key in [key for key in self._copies if key[0] == owner]:
             self.forget(key)
 
-    def forget_ahead(self, is_owner: Callable[[Hashable], bool]) -> None:
-        """Forget the copies made ahead of some owners. May be called from any thread, as `make_ahead`."""
-        for key in [key for key in [*self._ahead] if is_owner(key[0])]:
-            self._left.append(self._ahead.pop(key).name)
-
     def keep(self, owners: Collection[Hashable]) -> None:
-        """Forget the copies of all other owners. A key begins with its owner."""
+        """Forget the copies of all other owners, and those that others have made ahead. A key begins with its owner."""
         for key in [key for key in self._copies if key[0] not in owners]:
             self.forget(key)
-        self.forget_ahead(lambda owner: owner not in owners)
+        self.forget_ahead(lambda _, maker: maker not in owners)
         self._read_at = {key: at for key, at in self._read_at.items() if key[0] in owners}
 
     def clear(self) -> None:
@@ -310,6 +318,8 @@ class Copies:
 
     def _make_room(self, size: int, read_before: float) -> bool:
         """Forget the copies that were last read before `read_before`, oldest first, until `size` more bytes fit."""
+        if self._free < size:
+            self.forget_ahead(lambda *_: True)
         free = self._free
         for key, copy in sorted(self._copies.items(), key=lambda item: item[1].read_at):
             if free >= size or copy.read_at > read_before:

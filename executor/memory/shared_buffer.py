@@ -286,17 +286,18 @@ class SharedBuffer:
         return (copy.present if copy is not None else None) or frozenset()
 
     def copy_ahead(self, cursor: Cursor, view: View, states: Iterable[State]) -> None:
-        """Copy the tables of a creating view's states, which its last change will look up, in place of earlier copies.
+        """Copy the tables of a creating view's states, which its last change will look up, in the name of the view.
 
         Its job calls this. Nobody may change the tables before the view is created.
         """
         owner = state_owner(view.relation.definition_id)
-        self._copies.forget_ahead(lambda other: other == owner)
         for state in states:
-            table = _Table(view.state_table(state), view.relation.definition_id, 0)
-            copy = self._copies.make_ahead(cursor, table.key, f"FROM {table.stored.sql}")
-            if copy is not None:
-                self._copies.refuse_nulls(cursor, copy, state.stored_key)
+            stored = view.state_table(state)
+
+            def finish(copy: Copy, key: Iterable[str] = state.stored_key) -> None:
+                self._copies.refuse_nulls(cursor, copy, key)
+
+            self._copies.make_ahead(cursor, (owner, stored), f"FROM {stored.sql}", owner, finish)
 
     def expect(self, cursor: Cursor, advance: Advance) -> None:
         """Make the tables for a view's pending changes before there are any.
