@@ -354,6 +354,10 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str]], Error]], ...] = (
         lambda found: _without_types(found["name"]),
     ),
     (
+        r"DECIMAL type scale cannot be greater than width",
+        _says("NUMERIC scale must be between 0 and the precision", errors.INVALID_PARAMETER_VALUE),
+    ),
+    (
         r"DECIMAL type width must be between 1 and 38",
         _says("NUMERIC precision must be between 1 and 38", errors.INVALID_PARAMETER_VALUE),
     ),

@@ -15,10 +15,12 @@ from sparkwave.catalog.errors import Error
 from sparkwave.catalog.types import BOOLEAN, Type
 from sparkwave.planner.batch.declared_checks import TypesOf, shown, unmatched
 from sparkwave.planner.batch.typer import Typer
-from sparkwave.planner.functions.assignment import NUMBERS, group_of
+from sparkwave.planner.functions.assignment import NUMBERS, TEXTS, group_of
 from sparkwave.planner.functions.declared import have_common
 from sparkwave.planner.functions.typed import type_of_part
 from sparkwave.planner.parse.identifiers import folded
+from sparkwave.planner.parse.operator_places import TEXT, operator_position
+from sparkwave.planner.parse.strict import OF_TEXTS, SIGN
 from sparkwave.planner.parse.trees import column_type, position_of
 
 _NUMERIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Neg, exp.Count, exp.Sum, exp.Length)
@@ -27,10 +29,12 @@ _NUMERIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Neg, exp.Count, exp
 def check_operands(tree: exp.Expr, types_of: TypesOf, typed: Typer) -> None:
     """Raise Error 42804 for a condition that is no boolean, and for a set operation without types in common.
 
+    And Error 42883 for `~<~` and its like, which compare texts alone.
     Types are worked out only where those of the columns with an operand's name leave a doubt.
     """
     conditions = [(what, node) for what, node in _conditions(tree) if not _groups(node, types_of) <= {"boolean"}]
     unions = [node for node in tree.find_all(exp.SetOperation) if not node.args.get("by_name")]
+    _check_patterns(tree, typed)
     if not conditions and not unions:
         return
     found = typed(tree, [*unions, *(node for _, node in conditions)])
@@ -42,6 +46,18 @@ def check_operands(tree: exp.Expr, types_of: TypesOf, typed: Typer) -> None:
         if type_ is not None and type_ != BOOLEAN and not type_.labels and not type_.fields:
             message = f"argument of {what} must be type boolean, not type {shown(node, type_, types_of)}"
             raise Error(message, errors.DATATYPE_MISMATCH, position=position_of(node))
+
+
+def _check_patterns(tree: exp.Expr, typed: Typer) -> None:
+    nodes = [node for node in tree.find_all(*OF_TEXTS.values()) if SIGN in node.meta]
+    found = typed(tree, [part for node in nodes for part in (node.this, node.expression)]) if nodes else []
+    types = [None if part is None or part.is_string else type_of_part(part) for part in found]
+    for node, left, right in zip(nodes, types[::2], types[1::2], strict=True):
+        if any(type_ is not None and group_of(type_) != TEXTS for type_ in (left, right)):
+            names = [str(type_.without_digits) if type_ is not None else "unknown" for type_ in (left, right)]
+            message = f"operator does not exist: {f' {node.meta[SIGN]} '.join(names)}"
+            position = operator_position(node, tree.meta.get(TEXT))
+            raise Error(message, errors.UNDEFINED_FUNCTION, hint=errors.NO_OPERATOR, position=position)
 
 
 def _check_outputs(union: exp.SetOperation, types_of: TypesOf) -> None:

@@ -16,6 +16,7 @@ from sparkwave.planner.functions.assignment import DOCUMENTS, NUMBERS, TEXTS, gr
 from sparkwave.planner.functions.typed import type_of_part, with_written_numerics
 from sparkwave.planner.functions.written_json import with_json
 from sparkwave.planner.parse.operator_places import SPELLINGS, operator_position
+from sparkwave.planner.parse.strict import SIGN
 from sparkwave.planner.parse.trees import position_of
 
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Pow, exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor)
@@ -137,7 +138,7 @@ def _operator_error(node: exp.Expr, type_of: _Typed, text: str | None) -> Error 
     kinds = [_kind(type_) if (type_ := type_of(value)) is not None else None for value in values[:2]]
     if _fits(node, kinds):
         return None
-    message = _message(node, SPELLINGS[type(node)][0], type_of)
+    message = _message(node, node.meta.get(SIGN) or SPELLINGS[type(node)][0], type_of)
     position = operator_position(node, text)
     return Error(message, errors.UNDEFINED_FUNCTION, hint=errors.NO_OPERATOR, position=position)
 
@@ -150,7 +151,7 @@ def _fits(node: exp.Expr, kinds: Sequence[str | None]) -> bool:
         return True
     if isinstance(node, _ARITHMETIC):
         return not {TEXTS, "boolean"} & set(kinds) and (DOCUMENTS not in kinds or isinstance(node, exp.Sub))
-    if isinstance(node, _PATTERNS):
+    if isinstance(node, _PATTERNS) or SIGN in node.meta:
         return set(kinds) == {TEXTS}
     if isinstance(node, _COMPARISONS):
         return kinds[0] == kinds[1] or {NUMBERS} == set(kinds)

@@ -128,7 +128,7 @@ from sparkwave.planner.parse.literals import with_literals
 from sparkwave.planner.parse.named_windows import expand_named_windows
 from sparkwave.planner.parse.parameter_runs import ParameterRun, SqlRun, expanded, is_row_of_runs, parameter_numbers
 from sparkwave.planner.parse.set_returning import ROW_FUNCTIONS
-from sparkwave.planner.parse.strict import check_joins
+from sparkwave.planner.parse.strict import check_bits, check_joins
 from sparkwave.planner.parse.trees import is_cte, name_of, position_of
 from sparkwave.planner.statements import Name
 
@@ -387,9 +387,10 @@ def check_types(tree: exp.Expr, environment: Environment, typed: Typer) -> None:
     for cast in tree.find_all(exp.Cast):
         if is_padded(cast.to):
             raise no_padded_type(cast.meta.get(CAST_POSITION) or position_of(cast))
-    for part in tree.find_all(exp.BitString, exp.DataType):
-        if isinstance(part, exp.BitString) or part.this == exp.DType.BIT:
-            raise Error('type "bit" does not exist', errors.UNDEFINED_OBJECT)
+    check_bits(tree)
+    for kind in tree.find_all(exp.DataType):
+        if kind.this == exp.DType.BIT:
+            raise Error('type "bit" does not exist', errors.UNDEFINED_OBJECT, position=position_of(kind))
     check_distinct_orders(tree)
     read = relations()
     if read is not None:

@@ -11,7 +11,7 @@ from sqlglot.tokens import TokenType
 
 from sparkwave.planner.functions.argument_counts import COUNTS, takes
 from sparkwave.planner.parse.lambdas import element_lambda
-from sparkwave.planner.parse.strict import StrictParser
+from sparkwave.planner.parse.strict import OF_TEXTS, SIGN, StrictParser
 from sparkwave.planner.parse.window_frames import check_frame, typed_offset
 
 # Calls with a grammar of their own, and all others for which sqlglot has nodes that are used here. It knows hundreds of
@@ -147,6 +147,16 @@ _BUILDERS: dict[str, Callable[..., Any]] = {
     "ALL": lambda arguments: exp.All(this=arguments[0] if arguments else exp.null()),
     "SOME": lambda arguments: exp.Any(this=exp.Paren(this=arguments[0] if arguments else exp.null())),
 }
+
+
+def _matches(parser: Any, this: exp.Expr) -> Any:
+    """Parse `~`, or a comparison of texts such as `~<~`, from behind it."""
+    sign = parser._prev.text
+    if sign not in OF_TEXTS:
+        return StrictParser.RANGE_PARSERS[TokenType.RLIKE](parser, this)
+    node = parser.expression(OF_TEXTS[sign](this=this, expression=parser._parse_bitwise()))
+    node.meta[SIGN] = sign
+    return node
 
 
 def _has_path(parser: Any, document: Any) -> exp.Expr:
@@ -375,6 +385,7 @@ class CallParser(StrictParser):
     }
     RANGE_PARSERS: ClassVar = {
         **StrictParser.RANGE_PARSERS,
+        TokenType.RLIKE: _matches,
         TokenType.AT_QMARK: _has_path,
         TokenType.DAT: _matches_path,
     }

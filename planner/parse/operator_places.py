@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 from sqlglot.tokens import Token
 
-from sparkwave.planner.parse.strict import StrictTokenizer
+from sparkwave.planner.parse.strict import SIGN, StrictTokenizer
 
 # The text of a statement, among the meta data of its tree.
 TEXT = "text"
@@ -29,7 +29,7 @@ SPELLINGS: dict[type[exp.Expr], tuple[str, ...]] = {
 
 def operator_position(node: exp.Expr, text: str | None) -> int | None:
     """Return the position of an operator's sign in the statement's text, from 1; None where it cannot be told."""
-    written = SPELLINGS.get(type(node))
+    written = (node.meta[SIGN],) if SIGN in node.meta else SPELLINGS.get(type(node))
     if text is None or written is None:
         return None
     parts = [part for part in node.iter_expressions() if _starts(part)]

@@ -11,7 +11,8 @@ _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeE
 # Nodes in which parentheses around several expressions are one value; elsewhere they are a list, as in GROUP BY.
 _TAKE_VALUES = (
     *_COMPARISONS, exp.Alias, exp.Cast, exp.TryCast, exp.Paren, exp.Between, exp.Is, exp.Case, exp.If, exp.Coalesce,
-    exp.Nullif, exp.Greatest, exp.Least, exp.Array, exp.Anonymous, exp.Min, exp.Max, exp.ArrayAgg,
+    exp.Nullif, exp.Greatest, exp.Least, exp.Array, exp.Anonymous, exp.Min, exp.Max, exp.ArrayAgg, exp.JSONArrayAgg,
+    exp.JSONObjectAgg,
 )  # fmt: skip
 
 # Marks the row that stands for a table's name, whose fields have names.
@@ -61,4 +62,6 @@ def _is_value(node: exp.Tuple) -> bool:
         return not parent.args.get("query")
     if isinstance(parent, exp.EQ) and isinstance(parent.parent, exp.Update | exp.OnConflict):
         return node.arg_key == "expression" and not isinstance(parent.this, exp.Tuple)
+    if isinstance(parent, exp.Order | exp.Distinct) and isinstance(parent.parent, exp.JSONArrayAgg):
+        return parent.this is node or isinstance(parent, exp.Distinct)
     return isinstance(parent, _TAKE_VALUES)

@@ -30,9 +30,25 @@ _CLAUSES = (
 )  # fmt: skip
 
 
+# PostgreSQL's comparisons of texts by their bytes, which is the order of texts here.
+OF_TEXTS: dict[str, type[exp.Expr]] = {"~<~": exp.LT, "~<=~": exp.LTE, "~>~": exp.GT, "~>=~": exp.GTE}
+# Marks such a comparison with its sign.
+SIGN = "sign"
+
 _BEFORE_BY = frozenset({"ORDER", "GROUP"})
 _BROADCAST = (TokenType.JOIN, TokenType.INNER, TokenType.LEFT)
 _UNCONDITIONED = "unconditioned"
+WRITTEN_NUMBER = "written number"
+
+
+def check_bits(tree: exp.Expr) -> None:
+    """Raise Error 42704 for constants of bits, 42601 for numbers like `0x1F`; stored definitions have them as bytes."""
+    for node in tree.find_all(exp.BitString, exp.HexString):
+        position = node.meta["start"] + 1
+        if WRITTEN_NUMBER in node.meta:
+            message = f'trailing junk after numeric literal at or near "{node.meta[WRITTEN_NUMBER]}"'
+            raise Error(message, errors.SYNTAX_ERROR, position=position)
+        raise Error('type "bit" does not exist', errors.UNDEFINED_OBJECT, position=position)
 
 
 def check_joins(tree: exp.Expr) -> None:
@@ -44,7 +60,10 @@ def check_joins(tree: exp.Expr) -> None:
 
 
 class StrictTokenizer(Postgres.Tokenizer):
-    KEYWORDS: ClassVar = {word: kind for word, kind in Postgres.Tokenizer.KEYWORDS.items() if word not in _WORDS}
+    KEYWORDS: ClassVar = {
+        **{word: kind for word, kind in Postgres.Tokenizer.KEYWORDS.items() if word not in _WORDS},
+        **dict.fromkeys(OF_TEXTS, TokenType.RLIKE),
+    }
 
 
 class StrictParser(PostgresParser):
@@ -82,6 +101,21 @@ class StrictParser(PostgresParser):
 
     def _parse_table_alias(self, alias_tokens: Any = None) -> Any:
         return None if self._at_broadcast() or self._at_clause() else super()._parse_table_alias(alias_tokens)
+
+    def _bits(self, token: Any, kind: type[exp.Expr]) -> exp.Expr:
+        """Parse `x'1F'`, or `0x1F`, which is a number since PostgreSQL 16 alone: it is marked with its text."""
+        node = self.expression(kind(this=token.text), token)
+        node.meta["start"] = token.start
+        text = self.sql[token.start : token.end + 1]
+        if text.startswith("0"):
+            node.meta[WRITTEN_NUMBER] = text
+        return node
+
+    PRIMARY_PARSERS: ClassVar = {
+        **PostgresParser.PRIMARY_PARSERS,
+        TokenType.BIT_STRING: lambda self, token: self._bits(token, exp.BitString),
+        TokenType.HEX_STRING: lambda self, token: self._bits(token, exp.HexString),
+    }
 
     def _parse_alias(self, this: Any, explicit: bool = False) -> Any:
         last, token = self._prev, self._curr

@@ -26,6 +26,7 @@ from sparkwave.planner.parse.distinct_order import with_orders
 from sparkwave.planner.parse.grouped_rows import with_grouped_rows
 from sparkwave.planner.parse.hypothetical import with_hypothetical_rows, without_distinct
 from sparkwave.planner.parse.identifiers import folded
+from sparkwave.planner.parse.like_escapes import with_other_escapes
 from sparkwave.planner.parse.limits import check_size
 from sparkwave.planner.parse.literals import with_literals
 from sparkwave.planner.parse.named_arguments import with_places
@@ -329,6 +330,8 @@ def parse_tree(sql: str, offset: int = 0, order: str | None = None, is_definitio
         _size_floats(tree)
     if "PERCENTILE" in words:
         with_null_fractions(tree)
+    if "ESCAPE" in words:
+        with_other_escapes(tree)
     if "CHANGELOG" in words:
         hide_times(tree)
     for exists in tree.find_all(exp.Exists):
