@@ -10,7 +10,7 @@ from graphlib import TopologicalSorter
 
 from sparkwave.catalog.errors import DUPLICATE_COLUMN, INVALID_COLUMN_DEFINITION, Error
 from sparkwave.catalog.lazy import lazy
-from sparkwave.catalog.names import DEFAULT_DATABASE, LakeTable, is_temporary_schema, lake_schema, quote
+from sparkwave.catalog.names import DEFAULT_DATABASE, LakeTable, is_temporary_schema, lake_schema, qualified, quote
 from sparkwave.catalog.relation_details import (
     EARLIER_SETTINGS,
     INDEX,
@@ -203,7 +203,7 @@ class Relation:
 
     @property
     def qualified_name(self) -> str:
-        return f"{self.schema}.{self.name}"
+        return qualified(self.schema, self.name)
 
     @lazy
     def visible(self) -> tuple[Column, ...]:
@@ -438,7 +438,7 @@ class Function:
 
     @property
     def qualified_name(self) -> str:
-        return f"{self.schema}.{self.name}"
+        return qualified(self.schema, self.name)
 
     @property
     def outputs(self) -> tuple[tuple[str, Type], ...]:
@@ -482,7 +482,7 @@ class UserType:
 
     @property
     def qualified_name(self) -> str:
-        return f"{self.schema}.{self.name}"
+        return qualified(self.schema, self.name)
 
     @property
     def securable(self) -> Securable:

@@ -73,6 +73,11 @@ def quote_if_needed(name: str) -> str:
     return name if _PLAIN.fullmatch(name) and name not in RESERVED else quote(name)
 
 
+def qualified(schema: str, name: str) -> str:
+    """Return a name with its schema as PostgreSQL prints it."""
+    return f"{quote_if_needed(schema)}.{quote_if_needed(name)}"
+
+
 @lru_cache(maxsize=1000)
 def parse_search_path(text: str) -> tuple[str, ...]:
     """Return the schemas in a value of `search_path`: names separated by commas, folded unless quoted.

@@ -140,5 +140,7 @@ CREATE OR REPLACE MACRO pgf.pg_is_other_temp_schema(o) AS
     o IN (SELECT n.oid FROM pgc.pg_namespace n WHERE starts_with(n.nspname, 'pg_temp_')
           AND n.nspname IS DISTINCT FROM getvariable('temporary_schema'));
 CREATE OR REPLACE MACRO pgf.pg_backend_pid() AS getvariable('pg_backend_pid')::INTEGER;
+CREATE OR REPLACE MACRO pgf.pg_postmaster_start_time() AS getvariable('server_start')::TIMESTAMPTZ;
+CREATE OR REPLACE MACRO pgf.pg_conf_load_time() AS getvariable('server_start')::TIMESTAMPTZ;
 CREATE OR REPLACE MACRO pgf.pg_cancel_backend(who, process) AS sparkwave_signal(who, process::INTEGER, 'cancel');
 CREATE OR REPLACE MACRO pgf.pg_terminate_backend(who, process) AS sparkwave_signal(who, process::INTEGER, 'terminate');

@@ -364,6 +364,8 @@ FROM (VALUES
     (3093, 'pg_advisory_xact_lock', 'f', 'v', true, false, false, 'void', 'int4 int4'),
     (2026, 'pg_backend_pid', 'f', 's', true, false, false, 'int4', ''),
     (2171, 'pg_cancel_backend', 'f', 'v', true, false, false, 'bool', 'int4'),
+    (2034, 'pg_conf_load_time', 'f', 's', true, false, false, 'timestamptz', ''),
+    (2560, 'pg_postmaster_start_time', 'f', 's', true, false, false, 'timestamptz', ''),
     (1264, 'pg_char_to_encoding', 'f', 's', true, false, false, 'int4', 'name'),
     (810, 'pg_client_encoding', 'f', 's', true, false, false, 'name', ''),
     (3815, 'pg_collation_is_visible', 'f', 's', true, false, false, 'bool', 'oid'),

@@ -246,8 +246,9 @@ def is_single_value(function: exp.Expr) -> bool:
 _OF_SYSTEM = frozenset(
     {
         "current_schemas", "current_setting", "format_type", "has_database_privilege", "has_schema_privilege",
-        "has_table_privilege", "obj_description", "pg_backend_pid", "pg_cancel_backend", "pg_get_constraintdef",
-        "pg_get_indexdef", "pg_get_serial_sequence", "pg_get_userbyid", "pg_get_viewdef", "pg_sleep",
+        "has_table_privilege", "obj_description", "pg_backend_pid", "pg_cancel_backend", "pg_conf_load_time",
+        "pg_get_constraintdef", "pg_get_indexdef", "pg_get_serial_sequence", "pg_get_userbyid", "pg_get_viewdef",
+        "pg_postmaster_start_time", "pg_sleep",
         "pg_table_is_visible", "pg_terminate_backend", "set_config", "to_regclass", "to_regtype", "version",
     }
 )  # fmt: skip

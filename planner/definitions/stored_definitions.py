@@ -93,7 +93,7 @@ def _with_schemas(definition: str, schema: str, environment: Environment) -> str
 
 def callers(catalog: Catalog, functions: Iterable[Function]) -> list[str]:
     """Return the callers of these functions, without the functions themselves: `view public.v`, `function public.f`."""
-    return [_what(owner) for owner in calling(catalog, functions)]
+    return [described(owner) for owner in calling(catalog, functions)]
 
 
 def calling(catalog: Catalog, functions: Iterable[Function]) -> list[Relation | Function]:
@@ -111,7 +111,9 @@ def calling_others(catalog: Catalog, after: Catalog) -> list[str]:
     """Return the relations and functions whose calls mean other functions in a catalog with another one of a name."""
     stored = _stored(catalog)
     found = [
-        _what(owner) for owner, tree, scope in stored if _callees(tree, catalog, scope) != _callees(tree, after, scope)
+        described(owner)
+        for owner, tree, scope in stored
+        if _callees(tree, catalog, scope) != _callees(tree, after, scope)
     ]
     return list(dict.fromkeys(found))
 
@@ -133,13 +135,13 @@ def _callees(tree: exp.Expr, catalog: Catalog, scope: Scope) -> list[int]:
 
 def users_of_type(catalog: Catalog, made: UserType, apart: Collection[int] = ()) -> list[str]:
     """Return the users of a user's type, without types with the ids `apart`: `table public.t`, `function public.f`."""
-    found = [_what(r) for r in catalog.relations if any(column.type.holds(made.id) for column in r.columns)]
+    found = [described(r) for r in catalog.relations if any(column.type.holds(made.id) for column in r.columns)]
     for function in catalog.functions:
         types = [function.result, *(type_ for _, type_ in function.arguments)]
-        found += [_what(function)] if any(type_.holds(made.id) for type_ in types) else []
-    found += [_what(t) for t in catalog.types if t.id not in (made.id, *apart) and t.type.holds(made.id)]
+        found += [described(function)] if any(type_.holds(made.id) for type_ in types) else []
+    found += [described(t) for t in catalog.types if t.id not in (made.id, *apart) and t.type.holds(made.id)]
     for owner, tree, scope in _stored(catalog):
-        found += [_what(owner)] if any(named == made for _, named in named_types(tree, catalog, scope)) else []
+        found += [described(owner)] if any(named == made for _, named in named_types(tree, catalog, scope)) else []
     return list(dict.fromkeys(found))
 
 
@@ -149,11 +151,12 @@ def namers_of_type(catalog: Catalog, made: UserType, label: str | None = None) -
     for owner, tree, scope in _stored(catalog):
         has_label = label is None or has_text(tree, label)
         if has_label and any(named == made for _, named in named_types(tree, catalog, scope)):
-            found.append(_what(owner))
+            found.append(described(owner))
     return list(dict.fromkeys(found))
 
 
-def _what(owner: Relation | Function | UserType) -> str:
+def described(owner: Relation | Function | UserType) -> str:
+    """Return the kind of an object and its name: `view public.v`."""
     return f"{owner.securable.kind} {owner.qualified_name}"
 
 

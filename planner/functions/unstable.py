@@ -25,6 +25,8 @@ _NAMED = frozenset(
         "proctime",
         "current_setting",
         "pg_backend_pid",
+        "pg_conf_load_time",
+        "pg_postmaster_start_time",
         "inet_client_addr",
         "nextval",
         "currval",

@@ -12,7 +12,7 @@ from sparkwave.catalog.model import PYTHON, SQL
 from sparkwave.catalog.types import Type, is_of_ours, parse_type, struct_type
 from sparkwave.planner.parse.rename import unsupported
 from sparkwave.planner.parse.tokens import TokenReader, split_statements
-from sparkwave.planner.parse.type_text import read_type, type_words, written_type
+from sparkwave.planner.parse.type_text import read_type, type_words, with_brackets, written_type
 from sparkwave.planner.statements import AlterFunction, CreateFunction, DropFunction, Name
 
 
@@ -155,7 +155,7 @@ def _typed_argument(reader: TokenReader) -> tuple[str, Type]:
         return "", written_type(text, start + 1)
     if not is_of_ours(text):
         with contextlib.suppress(Error):
-            return "", parse_type(text).as_written
+            return "", parse_type(with_brackets(text)).as_written
     reader.back(words)
     name = reader.identifier()
     return name, read_type(reader)

@@ -18,6 +18,8 @@ _ENDS = frozenset(
 )
 
 
+# SQL's form of `type[]`.
+_ARRAY = re.compile(r"\s+ARRAY(\s*\[\s*\d*\s*\])?\s*$", re.IGNORECASE)
 _MODIFIERS = re.compile(r"\s*\([^()]*\)")
 
 
@@ -32,6 +34,7 @@ def written_type(text: str, position: int | None = None) -> Type:
     """Return the type of a text, unresolved for a name with or without a schema. Raises Error 42704."""
     if is_of_ours(text):
         raise Error(f'type "{text}" does not exist', UNDEFINED_OBJECT, position=position)
+    text = with_brackets(text)
     try:
         return parse_type(text).as_written
     except Error as error:
@@ -40,6 +43,11 @@ def written_type(text: str, position: int | None = None) -> Type:
             return unresolved(*name, position)
         error.position = position
         raise
+
+
+def with_brackets(text: str) -> str:
+    """Return the text of a type with `[]` for ARRAY."""
+    return _ARRAY.sub("[]", text)
 
 
 def type_words(reader: TokenReader) -> int:

@@ -403,6 +403,7 @@ _VARIABLES: dict[str, Callable[[Session], str]] = {
     "pg_cursors": _cursors,
     "pg_settings": _settings,
     "pg_backend_pid": _process_id,
+    "server_start": lambda session: session.context.backends.started.isoformat(),
     "temporary_schema": lambda session: session.temporary.schema or "",
     "rw_serving_cache": _serving_cache,
     "rw_shared_buffer": _shared_buffer,

@@ -115,9 +115,10 @@ class Backend:
 
 
 class Backends:
-    """The connected sessions by process id. `users` returns all users by name."""
+    """The connected sessions by process id, of a server that has `started` then. `users` returns all users by name."""
 
     def __init__(self, users: Callable[[], Mapping[str, User]]) -> None:
+        self.started = datetime.now(UTC)
         self._users = users
         self._backends: dict[int, Backend] = {}
         self._slow: deque[SlowStatement] = deque(maxlen=SLOW_KEPT)

@@ -24,11 +24,10 @@ from sparkwave.planner.parse.statement import parse_statement
 from sparkwave.planner.statements import AlterFunction, CreateFunction, DropFunction, Name
 from sparkwave.server.reads import execution
 from sparkwave.server.session.session import Session
-from sparkwave.server.statements.cascades import check_cascade
+from sparkwave.server.statements.cascades import cascaded, check_cascade
 from sparkwave.server.statements.new_relations import schema_of_move, target_schema
 from sparkwave.server.statements.owners import give
 from sparkwave.server.statements.plain_views import refuse_creating, with_dependents
-from sparkwave.server.statements.table_keys import cascaded
 from sparkwave.server.wire.result import Notice, Result
 
 
@@ -270,13 +269,13 @@ def drop_function(session: Session, statement: DropFunction) -> Result:
         if not statement.cascade:
             _check_unused(session, function, name)
         found[function.id] = function
-    position = statement.functions[0][0].position
+    position, named = statement.functions[0][0].position, set(found)
     relations = _with_callers(session, found, position) if statement.cascade else []
     dropped = with_dependents(session, relations, cascade=True)
     if statement.cascade and found:
         check_cascade(session, "DROP FUNCTION", ["function"] * len(found) + [relation.kind for relation in dropped])
     refuse_creating(dropped)
-    notices += cascaded(session, dropped)
+    notices += cascaded(session, dropped, (), [each for each in found.values() if each.id not in named])
 
     def remove(cursor: Cursor) -> None:
         gone = {relation.id for relation in dropped}

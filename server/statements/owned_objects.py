@@ -17,17 +17,16 @@ from sparkwave.catalog.stores.type_store import drop_type
 from sparkwave.catalog.stores.user_store import put_default_grants, put_grants
 from sparkwave.catalog.users import ROOT, Securable
 from sparkwave.planner.bind.privileges import find_user, permission_denied
-from sparkwave.planner.definitions.stored_definitions import callers, users_of_type
+from sparkwave.planner.definitions.stored_definitions import callers, described, users_of_type
 from sparkwave.planner.statements import DropOwned, ReassignOwned
 from sparkwave.server.session.session import Session
 from sparkwave.server.statements import grants
-from sparkwave.server.statements.cascades import check_cascade
+from sparkwave.server.statements.cascades import cascaded, check_cascade
 from sparkwave.server.statements.named_connections import drop_unused, users_of
 from sparkwave.server.statements.plain_views import refuse_creating, with_dependents
 from sparkwave.server.statements.role_names import Role, all_meant
 from sparkwave.server.statements.secrets import users_listed
 from sparkwave.server.statements.sequences import left_without_default
-from sparkwave.server.statements.table_keys import cascaded
 from sparkwave.server.wire.result import Result
 
 
@@ -81,7 +80,7 @@ def drop_owned(session: Session, statement: DropOwned) -> Result:
     if statement.cascade and owned.securables:
         others = [relation.kind for relation in dropped if relation not in inside.relations]
         check_cascade(session, "DROP OWNED", [*(thing.kind for thing in inside.securables), *others])
-    cascaded_ = cascaded(session, dropped)
+    cascaded_ = cascaded(session, dropped, {relation.id for relation in owned.relations})
     refuse_creating([relation for relation in dropped if relation.owner not in names])
     left = left_without_default(session, dropped, statement.cascade)
     ids = {relation.id for relation in dropped}
@@ -160,7 +159,7 @@ def _refuse_others(owned: _Owned, inside: _Owned) -> None:
 def _refuse_users(catalog: Catalog, gone: _Owned, dropped: Iterable[Relation]) -> None:
     """Raise Error 2BP01 if a function, type, secret or connection is used by an object that is not dropped too."""
     things: list[Relation | Function | UserType] = [*dropped, *gone.functions, *gone.types]
-    names = {each.qualified_name for each in things}
+    names = {described(each) for each in things}
     by_type = (user for made in gone.types for user in users_of_type(catalog, made, {t.id for t in gone.types}))
     ids = {relation.id for relation in dropped}
     for kind, users in (
@@ -169,7 +168,7 @@ def _refuse_users(catalog: Catalog, gone: _Owned, dropped: Iterable[Relation]) -
         ("secret", users_listed(catalog, gone.secrets, {*ids, *(each.id for each in gone.connections)})),
         ("connection", [f"{each.kind} {each.qualified_name}" for each in users_of(catalog, gone.connections, ids)]),
     ):
-        found = [user for user in users if user.rpartition(" ")[2] not in names]
+        found = [user for user in users if user not in names]
         if found:
             raise used(kind, found, "DROP the dependent objects first.")
 

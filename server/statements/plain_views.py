@@ -15,7 +15,7 @@ from sparkwave.planner.since import PLANNER
 from sparkwave.planner.statements import CreateView, Drop
 from sparkwave.server.reads import execution
 from sparkwave.server.session.session import Session
-from sparkwave.server.statements.cascades import check_cascade
+from sparkwave.server.statements.cascades import cascaded, check_cascade
 from sparkwave.server.statements.named_relations import find_of_kind
 from sparkwave.server.statements.new_relations import (
     existing_notice,
@@ -25,7 +25,7 @@ from sparkwave.server.statements.new_relations import (
     target_schema,
 )
 from sparkwave.server.statements.sequences import left_without_default
-from sparkwave.server.statements.table_keys import cascaded, refuse_key_index, refuse_referenced
+from sparkwave.server.statements.table_keys import refuse_key_index, refuse_referenced
 from sparkwave.server.wire.result import Notice, Result, ResultColumn
 
 
@@ -139,7 +139,7 @@ def drop(session: Session, statement: Drop) -> Result:
     dropped = with_dependents(session, targets, statement.cascade)
     if statement.cascade and targets:
         check_cascade(session, f"DROP {statement.kind.upper()}", (relation.kind for relation in dropped))
-    notices_ += cascaded(session, dropped)
+    notices_ += cascaded(session, dropped, {relation.id for relation in targets})
     refuse_creating([relation for relation in dropped if relation not in targets])
     left = left_without_default(session, dropped, statement.cascade)
 

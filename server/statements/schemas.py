@@ -17,15 +17,14 @@ from sparkwave.catalog.stores.type_store import drop_types_in
 from sparkwave.catalog.system.system_views import SCHEMAS
 from sparkwave.catalog.users import Securable
 from sparkwave.planner.bind.privileges import check, check_owner, find_owner
-from sparkwave.planner.definitions.stored_definitions import callers, users_of_type
+from sparkwave.planner.definitions.stored_definitions import calling, described, users_of_type
 from sparkwave.planner.statements import CreateSchema, DropSchema, Name, RenameSchema
 from sparkwave.server.session.session import Session
-from sparkwave.server.statements.cascades import check_cascade
+from sparkwave.server.statements.cascades import cascaded, check_cascade
 from sparkwave.server.statements.named_connections import connections_in, drop_unused, users_of
 from sparkwave.server.statements.plain_views import refuse_creating, with_dependents
 from sparkwave.server.statements.renames import store_places
 from sparkwave.server.statements.secrets import secrets_in, users_listed
-from sparkwave.server.statements.table_keys import cascaded
 from sparkwave.server.wire.result import Notice, Result
 
 
@@ -82,7 +81,7 @@ def drop_schema(session: Session, statement: DropSchema) -> Result:
         kinds += ["function"] * len(functions) + ["type"] * len(types) + ["secret"] * len(secrets)
         kinds += ["connection"] * len(connections)
         check_cascade(session, "DROP SCHEMA", kinds)
-    notices += cascaded(session, dropped)
+    notices += cascaded(session, dropped, (), [*functions, *types, *secrets, *connections])
     refuse_creating(dropped)
     ids = {relation.id for relation in dropped}
 
@@ -91,13 +90,12 @@ def drop_schema(session: Session, statement: DropSchema) -> Result:
         if any(relation.id not in ids for relation in now):
             message = "something has just been made in what is to be dropped"
             raise Error(message, errors.NOT_IN_PREREQUISITE_STATE, hint="Try again.")
-        _check_uncalled(session, names, {r.qualified_name for r in dropped})
+        _check_uncalled(session, names, ids)
         _check_unused(session, names, ids)
         drop_unused(session, cursor, connections_in(session, names), ids)
         for secret in secrets_in(session, names):
             drop_secret(cursor, secret)
-        gone = {relation.qualified_name for relation in dropped} | {f.qualified_name for f in functions}
-        _check_untyped(session, names, gone)
+        _check_untyped(session, names, {*map(described, dropped), *map(described, functions)})
         for schema in schemas:
             drop_functions_in(cursor, session.database, schema.name)
             drop_types_in(cursor, session.database, schema.name)
@@ -132,11 +130,11 @@ def _types(session: Session, schemas: set[str]) -> list[UserType]:
 
 
 def _check_untyped(session: Session, schemas: set[str], dropped: Collection[str] = ()) -> None:
-    """Raise Error 2BP01 if a type in the schemas is used by an object that is not dropped too."""
+    """Raise Error 2BP01 if a type in the schemas is used by an object that is not, as `described`, dropped too."""
     catalog, types = session.context.store.catalog, _types(session, schemas)
     ids = {made.id for made in types}
     users = (user for made in types for user in users_of_type(catalog, made, ids))
-    found = [user for user in users if user.rpartition(" ")[2] not in dropped]
+    found = [user for user in users if user not in dropped]
     if found:
         raise used("type", found, "DROP the dependent objects first.")
 
@@ -146,15 +144,10 @@ def _functions(session: Session, schemas: set[str]) -> list[Function]:
     return [f for f in catalog.functions if f.database == session.database and f.schema in schemas]
 
 
-def _check_uncalled(session: Session, schemas: set[str], dropped: Collection[str] = ()) -> None:
+def _check_uncalled(session: Session, schemas: set[str], dropped: Collection[int] = ()) -> None:
     """Raise Error 2BP01 if a function in the schemas is called from outside, where it names the schema."""
-    called = callers(session.context.store.catalog, _functions(session, schemas))
-    names = [each.rpartition(" ")[2] for each in called]
-    found = [
-        each
-        for each, name in zip(called, names, strict=True)
-        if name not in dropped and name.partition(".")[0] not in schemas
-    ]
+    called = calling(session.context.store.catalog, _functions(session, schemas))
+    found = [described(each) for each in called if each.id not in dropped and each.schema not in schemas]
     if found:
         raise Error(
             "functions in the schema are used by other objects.",

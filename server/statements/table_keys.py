@@ -8,8 +8,8 @@ from dataclasses import replace
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import Cursor
-from sparkwave.catalog.model import Catalog, Relation
-from sparkwave.catalog.names import is_temporary_schema
+from sparkwave.catalog.model import Catalog, Function, Relation, UserType
+from sparkwave.catalog.names import is_temporary_schema, quote_if_needed
 from sparkwave.catalog.relation_details import ForeignKey
 from sparkwave.planner.bind.key_resolution import foreign_key_of, unique_of
 from sparkwave.planner.definitions.table_definition import with_constraints
@@ -102,12 +102,6 @@ def refuse_referenced(session: Session, targets: Collection[Relation], dropped: 
         raise depended_on(what, lines, "it" if len(targets) == 1 else "them")
 
 
-def cascaded(session: Session, dropped: Iterable[Relation]) -> list[Notice]:
-    """Return notices of the foreign keys that are dropped with the tables that they reference."""
-    found = foreign_keys_into(session.context.store.catalog, dropped)
-    return [Notice(f"drop cascades to {described(session, key, table)}") for table, key, _ in found]
-
-
 def refuse_key_index(session: Session, name: Name) -> None:
     """Raise Error 2BP01 if an index to be dropped is that of a primary key or UNIQUE."""
     tables = [relation for relation in session.context.store.catalog.named if relation.database == session.database]
@@ -124,8 +118,12 @@ def refuse_key_index(session: Session, name: Name) -> None:
 
 def described(session: Session, key: ForeignKey, table: Relation) -> str:
     """Return `constraint name on table name`, the table with its schema unless that is in the search path."""
-    name = table.name if table.schema in session.scope.path else table.qualified_name
-    return f"constraint {key.name} on table {name}"
+    return f"constraint {quote_if_needed(key.name)} on table {shown_name(session, table)}"
+
+
+def shown_name(session: Session, thing: Relation | Function | UserType) -> str:
+    """Return a name as PostgreSQL prints it, with its schema unless that is in the search path."""
+    return quote_if_needed(thing.name) if thing.schema in session.scope.path else thing.qualified_name
 
 
 def depended_on(what: str, lines: Iterable[str], it: str = "it", position: int | None = None) -> Error:

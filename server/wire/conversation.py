@@ -363,9 +363,8 @@ class Conversation:
         self.report_parameters()
 
     def _send_notice(self, notice: Notice) -> None:
-        self._send(
-            m.NOTICE_RESPONSE, m.error_fields(Error(notice.message, notice.sqlstate), notice.severity, self._encoding)
-        )
+        error = Error(notice.message, notice.sqlstate, detail=notice.detail)
+        self._send(m.NOTICE_RESPONSE, m.error_fields(error, notice.severity, self._encoding))
 
     def _notify(self, notice: Notice) -> None:
         self._send_notice(notice)

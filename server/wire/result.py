@@ -107,6 +107,7 @@ class Notice:
     message: str
     severity: str = "NOTICE"
     sqlstate: str = "00000"
+    detail: str | None = None
 
     def is_shown_at(self, level: str) -> bool:
         """Return whether a client with the `client_min_messages` `level` gets the notice."""
