@@ -47,12 +47,14 @@ class Index:
 
     - `includes_all`: the statement has no INCLUDE, so that the index has all other columns too.
     - `is_unique`: UNIQUE was written, which is not enforced.
+    - `condition`: the text of what holds for the rows of a partial index; "" of any other.
     """
 
     keys: tuple[IndexKey, ...]
     distributed: int
     includes_all: bool = False
     is_unique: bool = False
+    condition: str = ""
 
 
 @dataclass(frozen=True)
@@ -276,6 +278,7 @@ def load_details(kind: str, text: str | None) -> Details | None:
             found["distributed"],
             found.get("includes_all", False),
             found.get("is_unique", False),
+            found.get("condition", ""),
         )
     if kind == SEQUENCE:
         return Sequence(**found)

@@ -134,7 +134,20 @@ REFUSED = [
     ("CREATE INDEX public.i ON t (a)", "42601", "an index is in the schema of its table"),
     ("CREATE INDEX i ON t (a, b) DISTRIBUTED BY (b)", "42P17", "Distributed by columns should be a prefix"),
     ("CREATE INDEX i ON t (1 + 1)", "0A000", "index columns should be columns or expressions"),
-    ("CREATE INDEX i ON t (a) WHERE a > 1", "0A000", "partial indexes are not supported"),
+    ("CREATE INDEX i ON t (a) WHERE", "42601", "syntax error at end of input"),
+    ("CREATE INDEX i ON t (a) WHERE nope > 1", "42703", 'column "nope" does not exist'),
+    ("CREATE INDEX i ON t (a) WHERE a", "42804", "argument of WHERE must be type boolean, not type integer"),
+    ("CREATE INDEX i ON t (a) WHERE a IN (SELECT 1)", "0A000", "cannot use subquery in index predicate"),
+    ("CREATE INDEX i ON t (a) WHERE sum(a) > 1", "42803", "aggregate functions are not allowed in index predicates"),
+    (
+        "CREATE INDEX i ON t (a) WHERE rank() OVER () > 1",
+        "42P20",
+        "window functions are not allowed in index predicates",
+    ),
+    ("CREATE INDEX i ON t (a) WHERE now() > '2020-01-01'", "42P17", "must be marked IMMUTABLE"),
+    ("CREATE INDEX i ON t (a) WHERE random() > a", "42P17", "must be marked IMMUTABLE"),
+    ("CREATE INDEX i ON t (a) WHERE t.a > 1", "0A000", "a column of an index is named without its table"),
+    ("CREATE INDEX i ON t USING gin (a)", "0A000", "index method gin is not supported"),
     ("CREATE INDEX i ON t USING hnsw (a)", "0A000", "index method hnsw is not supported"),
     ("CREATE INDEX i ON t (random() + a)", "0A000", "not supported in a materialized view"),
     ("CREATE INDEX i ON t (a) WITH (nope = 1)", "22023", "unexpected options in WITH clause"),
@@ -175,7 +188,7 @@ def test_an_index_goes_where_its_table_goes(session: Connection) -> None:
     session.execute('CREATE INDEX "__dbt_index_t_a" ON t (a)')
     session.execute('ALTER INDEX "dev"."app"."__dbt_index_t_a" RENAME TO "of a"')
     session.execute("ALTER TABLE t RENAME TO renamed")
-    assert rows(session, 'SHOW CREATE INDEX "of a"') == [("app.of a", 'CREATE INDEX "of a" ON renamed (a)')]
+    assert rows(session, 'SHOW CREATE INDEX "of a"') == [('app."of a"', 'CREATE INDEX "of a" ON renamed (a)')]
     session.execute("ALTER TABLE renamed SET SCHEMA other")
     session.execute("INSERT INTO other.renamed VALUES (9, 90, 'n')")
     session.execute("FLUSH")
@@ -366,6 +379,8 @@ INDEXES = {
     "i1": ("(a, b DESC)", "SELECT a, b, k, s FROM t"),
     "i2": ("(a + b) INCLUDE (k)", "SELECT a + b, k FROM t"),
     "i3": ("(lower(s), a)", "SELECT lower(s), a, k, b, s FROM t"),
+    "i4": ("(b) WHERE a IS NULL OR a > 2", "SELECT b, k, a, s FROM t WHERE a IS NULL OR a > 2"),
+    "i5": ("(a, b) WHERE s = 'X' AND a > 1", "SELECT a, b, k, s FROM t WHERE s = 'X' AND a > 1"),
 }
 
 
@@ -375,7 +390,9 @@ def test_law(tmp_path: Path) -> None:
     number = random.Random(5)
     queries = [
         "SELECT k FROM t WHERE a = {}", "SELECT * FROM t WHERE a = {} AND b > 1", "SELECT b, s FROM t WHERE a <= {}",
-        "SELECT k FROM t WHERE a + b = {}", "SELECT count(*) FROM t WHERE lower(s) = 'x' AND a = {}",
+        "SELECT k FROM t WHERE a + b = {}", "SELECT k FROM t WHERE b = {} AND (a IS NULL OR a > 2)",
+        "SELECT k, b FROM t WHERE a = {} AND s = 'X' AND b >= 1 AND a > 1",
+        "SELECT count(*) FROM t WHERE lower(s) = 'x' AND a = {}",
     ]  # fmt: skip
     with opened(tmp_path / "lake", streaming_engine="duckdb", backfill_engine="auto") as (context, client):
         run(client, "CREATE TABLE t (k int PRIMARY KEY, a int, b int, s varchar)")
@@ -451,6 +468,54 @@ def test_an_index_follows_the_names_of_columns(session: Connection) -> None:
     assert rows(session, "SELECT \"Key\" FROM t WHERE b = 20 AND lower(a) = 'new'") == [(2,)]
     session.execute("ALTER TABLE t RENAME TO t2")  # the indexes are planned again
     assert rows(session, "SELECT \"Key\" FROM t2 WHERE b = 20 AND lower(a) = 'new'") == [(2,)]
+
+
+def test_partial_indexes(session: Connection) -> None:
+    """Such an index has the rows of its condition, and is read by queries that have it."""
+    session.execute("CREATE INDEX i ON t (a) WHERE b IS NULL")
+    session.execute("CREATE UNIQUE INDEX u ON t (b) INCLUDE (a) WHERE k > 1 AND a IS NOT NULL")
+    session.execute("INSERT INTO t VALUES (5, 10, 'p'), (6, 10, NULL)")
+    session.execute("UPDATE t SET b = 'now' WHERE k = 3")
+    session.execute("FLUSH")
+    assert sorted(rows(session, "SELECT a, k, b FROM i")) == [(10, 6, None)]
+    assert sorted(rows(session, "SELECT b, a FROM u WHERE b IS NOT NULL")) == [("now", 10), ("p", 10), ("y", 20)]
+    for query, index in (
+        ("SELECT k FROM t WHERE a = 10 AND b IS NULL", "i"),
+        ("SELECT x.k FROM t AS x WHERE x.b IS NULL AND x.a IN (10, 11) AND k > 0", "i"),
+        ("SELECT k FROM t WHERE a = 10", ""),
+        ("SELECT k FROM t WHERE a = 10 OR b IS NULL", ""),
+        ("SELECT k FROM t WHERE a = 10 AND b IS NOT NULL", ""),
+        ("SELECT t.k FROM t, t AS o WHERE t.a = 10 AND o.b IS NULL", ""),
+        ("SELECT a FROM t WHERE b = 'p' AND a IS NOT NULL AND k > 1", ""),  # which needs a column that u has not
+    ):
+        shown = plan(session, query)
+        assert [name for name in ("i", "u") if f"table: {name}," in shown] == ([index] if index else []), shown
+        found = sorted(rows(session, query))
+        session.execute("SET enable_index_selection = false")
+        assert found == sorted(rows(session, query)), query
+        session.execute("SET enable_index_selection = true")
+    assert rows(session, "SELECT pg_get_expr(indpred, indrelid) FROM pg_index WHERE indexrelid = 'i'::regclass") == [
+        ("(b IS NULL)",)
+    ]
+
+
+def test_a_partial_index_follows_the_names_of_columns(session: Connection) -> None:
+    session.execute("CREATE INDEX i ON t (a) WHERE b IS NULL")
+    session.execute("CREATE INDEX gone ON t (a) WHERE k > 1 AND b > 'a'")
+    session.execute('ALTER TABLE t RENAME COLUMN b TO "B b"')
+    defined = "SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'app' AND indexname <> 't_pkey' ORDER BY 1"
+    assert rows(session, defined)[1] == ("i", 'CREATE INDEX i ON app.t USING btree (a) WHERE ("B b" IS NULL)')
+    assert rows(session, "SHOW CREATE INDEX i") == [("app.i", 'CREATE INDEX i ON t (a) WHERE "B b" IS NULL')]
+    session.execute("ALTER TABLE t ADD COLUMN c int")
+    session.execute("ALTER TABLE t ALTER COLUMN a TYPE bigint")  # the indexes are made again
+    session.execute("FLUSH")
+    query = 'SELECT k FROM t WHERE a = 10 AND "B b" IS NULL'
+    assert "table: i," in plan(session, query) and rows(session, query) == [(3,)]
+    session.execute("CREATE FUNCTION app.odd(int) RETURNS boolean LANGUAGE sql AS 'SELECT $1 % 2 = 1'")
+    session.execute("CREATE INDEX calling ON t (a) WHERE odd(k)")
+    assert refused(session, "DROP FUNCTION odd").diag.message_detail == "index app.calling depends on it"
+    session.execute('ALTER TABLE t DROP COLUMN "B b"')
+    assert [name for name, _ in rows(session, defined)] == ["calling"]
 
 
 def test_unique_is_accepted_and_not_enforced(session: Connection) -> None:

@@ -267,7 +267,7 @@ CREATE OR REPLACE TABLE pgc._created_indexes AS
 WITH shaped AS (  -- columns of earlier types have their plain names
     SELECT *, upstreams[1]::UINTEGER AS relation_id,
            from_json(regexp_replace(details, '\\"\?([^"\\]*) \d+\\"', '\1', 'g'), '{"distributed": "INTEGER",
-           "includes_all": "BOOLEAN", "is_unique": "BOOLEAN", "keys": [{"name": "VARCHAR", "source": "VARCHAR", "is_expression": "BOOLEAN",
+           "includes_all": "BOOLEAN", "is_unique": "BOOLEAN", "condition": "VARCHAR", "keys": [{"name": "VARCHAR", "source": "VARCHAR", "is_expression": "BOOLEAN",
            "descending": "BOOLEAN", "nulls_first": "BOOLEAN"}]}') AS shape
     FROM pgc._created_relations WHERE kind = 'index'
 ), known AS (  -- the upstream's columns by the names in the index, which may be older
@@ -298,6 +298,7 @@ SELECT i.id, i.relation_id, i.database, i.schema, i.schema_id, i.name, i.owner_i
        list_transform(i.shape.keys, lambda k: if(k.is_expression, k.source, t.names[k.source]) || if(k.descending, ' DESC', ' ASC'))
            AS shown,
        coalesce(i.shape.includes_all, false) AS includes_all, coalesce(i.shape.is_unique, false) AS is_unique,
+       if(i.shape.condition <> '', '(' || i.shape.condition || ')', NULL) AS condition,
        list_transform(i.shape.keys[:i.shape.distributed], lambda k: if(k.is_expression, k.source, t.names[k.source]))
            AS distributed
 FROM shaped i
@@ -340,7 +341,7 @@ FROM declared d JOIN place p USING (relation_id);
 CREATE OR REPLACE TABLE pgc._indexes AS
 SELECT * EXCLUDE (types), list_transform(columns, lambda c: pgf._ident(c)) AS texts, list_transform(columns, lambda c: '') AS orders,
        list_transform(columns, lambda c: 0::SMALLINT) AS options, []::VARCHAR[] AS included, true AS is_unique,
-       true AS nulls_distinct, '' AS deferral, types AS key_types
+       true AS nulls_distinct, '' AS deferral, types AS key_types, NULL::VARCHAR AS condition
 FROM (SELECT (r.id + 1000000000)::UINTEGER AS id, (r.id + 2000000000)::UINTEGER AS constraint_id, r.id AS relation_id,
              r.database, r.schema, r.schema_id, r.schema AS relation_schema, r.name AS relation_name,
              coalesce(nullif(r.details->>'key_name', ''), r.name || '_pkey') AS name, r.kind, r.owner_id, true AS is_primary,
@@ -355,13 +356,13 @@ FROM (SELECT (r.id + 1000000000)::UINTEGER AS id, (r.id + 2000000000)::UINTEGER 
 UNION ALL
 SELECT id, NULL, relation_id, database, schema, schema_id, relation_schema, relation_name, name, kind, owner_id, false,
        key_numbers || if(includes_all, [], included_numbers), NULL, texts, orders, options,
-       if(includes_all, [], included), is_unique, true, '', key_types
+       if(includes_all, [], included), is_unique, true, '', key_types, condition
 FROM pgc._created_indexes
 UNION ALL
 SELECT (key.id + 1000000000)::UINTEGER, (key.id + 2000000000)::UINTEGER, relation_id, database, schema, schema_id, schema,
        relation_name, key.name, kind, owner_id, false, attnums, columns, list_transform(columns, lambda c: pgf._ident(c)),
        list_transform(columns, lambda c: ''), list_transform(columns, lambda c: 0::SMALLINT), included, true,
-       key.nulls_distinct, key.deferral, key_types
+       key.nulls_distinct, key.deferral, key_types, NULL
 FROM pgc._uniques;
 
 -- FOREIGN KEY of tables, which is declared and not enforced; `key_id` is the index of the columns that it references.
@@ -446,8 +447,9 @@ SELECT id AS __oid, constraint_id AS __constraint_oid, names AS __columns, liste
            || includes || if(deferral = '', '', ' ' || deferral) AS __constraint
 -- DuckDB plans an expression anew wherever its alias is used beside it, so each of these has a query of its own.
 FROM (SELECT *, texts || quoted AS names,
-             format('CREATE {} {} ON {}.{} USING btree ({}){}{}', if(is_unique, 'UNIQUE INDEX', 'INDEX'), own_name, on_schema,
-                    on_relation, listed, includes, if(nulls_distinct, '', ' NULLS NOT DISTINCT')) AS definition
+             format('CREATE {} {} ON {}.{} USING btree ({}){}{}{}', if(is_unique, 'UNIQUE INDEX', 'INDEX'), own_name, on_schema,
+                    on_relation, listed, includes, if(nulls_distinct, '', ' NULLS NOT DISTINCT'),
+                    coalesce(' WHERE ' || condition, '')) AS definition
       FROM (SELECT *, array_to_string(list_transform(list_zip(texts, orders), lambda __k: __k[1] || __k[2]), ', ') AS listed,
                    if(included = [], '', ' INCLUDE (' || array_to_string(quoted, ', ') || ')') AS includes
             FROM (SELECT *, list_transform(included, lambda __c: pgf._ident(__c)) AS quoted, pgf._ident(name) AS own_name,

@@ -150,7 +150,7 @@ SELECT id AS indexrelid, relation_id AS indrelid, len(attnums)::SMALLINT AS indn
        -- Where a type has no class of its own: those of arrays, of enums, and of text.
        list_transform(key_types, lambda t: CASE WHEN t = 2277 THEN 10000 WHEN t >= 16384 THEN 10069
                                                 ELSE coalesce(classes[t], 3126) END::UINTEGER) AS indclass, options AS indoption,
-       if(list_contains(attnums, 0), '(' || array_to_string(texts, ' ') || ')', NULL) AS indexprs, NULL::VARCHAR AS indpred
+       if(list_contains(attnums, 0), '(' || array_to_string(texts, ' ') || ')', NULL) AS indexprs, condition AS indpred
 FROM pgc._indexes, (SELECT map(list(opcintype), list(oid)) AS classes FROM pgc.pg_opclass)
 WHERE database = pgf.session_database();
 

@@ -1,8 +1,8 @@
 """Reads indexes instead of their relations, where a query asks for few rows by their key.
 
 An index is read if WHERE compares a prefix of its key with constants, by equality and last perhaps by a range, and if
-it has every column that the query uses. Its rows are stored in the order of its key, so that DuckDB finds the few rows
-by the statistics of files and row groups.
+it has every column that the query uses. A partial index is read if WHERE has its condition, too. Its rows are stored
+in the order of its key, so that DuckDB finds the few rows by the statistics of files and row groups.
 """
 
 from __future__ import annotations
@@ -112,6 +112,8 @@ def _rating(use: _Use, index: Relation) -> tuple[int, int] | None:
 
     None if it is of no use.
     """
+    if not _holds(use, index.index.condition):
+        return None
     compared = _compared(use, index)
     keys = index.index.keys
     equal = next((n for n, key in enumerate(keys) if "=" not in compared.get(key.name, "")), len(keys))
@@ -119,6 +121,20 @@ def _rating(use: _Use, index: Relation) -> tuple[int, int] | None:
     if not equal and not ranged:
         return None
     return (equal, int(ranged)) if use.names <= use.names_in(index).keys() else None
+
+
+def _holds(use: _Use, condition: str) -> bool:
+    """Return whether WHERE has each part of the condition of a partial index, as it is written there."""
+    if not condition:
+        return True
+    if not use.is_alone:  # a column may be another table's
+        return False
+    wanted = {_text(part) for part in conjuncts(_condition(condition))}
+    return wanted <= {_text(part) for part in conjuncts(use.select.args["where"].this)}
+
+
+def _condition(text: str) -> exp.Expr:
+    return canonical(parse_tree(f"SELECT {text}")).expressions[0]
 
 
 def _compared(use: _Use, index: Relation) -> dict[str, str]:

@@ -175,7 +175,8 @@ def _is_unique(index: Relation, names: set[str], table: Relation) -> bool:
     """Whether an index is declared to be unique, and its key is exactly these columns of its table."""
     sources = {key.source for key in index.index.keys}
     then = {column.name_for(index.definition_id) for column in table.visible if column.name in names}
-    return index.index.is_unique and sources == then and not any(key.is_expression for key in index.index.keys)
+    is_whole = not index.index.condition and not any(key.is_expression for key in index.index.keys)
+    return index.index.is_unique and sources == then and is_whole
 
 
 def _is_comparable(own: Type, theirs: Type) -> bool:

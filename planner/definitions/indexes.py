@@ -20,12 +20,19 @@ from sparkwave.planner.bind.binder import Scope, resolve_readable
 from sparkwave.planner.bind.escapes import escape_relation
 from sparkwave.planner.bind.output_names import NO_NAME, output_name
 from sparkwave.planner.build.sort_keys import order_of
+from sparkwave.planner.functions.unstable import mutable_call, unstable_call
 from sparkwave.planner.parse.generated import columns_read, renamed
 from sparkwave.planner.parse.identifiers import folded
 from sparkwave.planner.parse.shown_text import shown_text
 from sparkwave.planner.parse.trees import position_of
 from sparkwave.planner.plan.nodes import Order
 from sparkwave.planner.statements import CreateIndex, Name
+
+_NOT_OF_A_ROW: dict[type[exp.Expr], tuple[str, str]] = {
+    exp.Query: ("cannot use subquery in index predicate", errors.FEATURE_NOT_SUPPORTED),
+    exp.Window: ("window functions are not allowed in index predicates", errors.WINDOWING_ERROR),
+    exp.AggFunc: ("aggregate functions are not allowed in index predicates", errors.GROUPING_ERROR),
+}
 
 
 def indexed_relation(statement: CreateIndex, catalog: Catalog, scope: Scope) -> Relation:
@@ -42,7 +49,10 @@ def indexed_relation(statement: CreateIndex, catalog: Catalog, scope: Scope) -> 
 
 
 def index_of(statement: CreateIndex, catalog: Catalog, scope: Scope) -> Index:
-    """Return the key columns of an index; a repeated column counts once. Raises Error 42703, 42601 or 0A000."""
+    """Return the key columns of an index; a repeated column counts once.
+
+    Raises Error 42703, 42601 or 0A000, and the errors of `_condition`.
+    """
     relation = indexed_relation(statement, catalog, scope)
     found: dict[str, IndexKey] = {}
     taken = {column.name for column in relation.visible}
@@ -61,7 +71,8 @@ def index_of(statement: CreateIndex, catalog: Catalog, scope: Scope) -> Index:
             errors.INVALID_OBJECT_DEFINITION,
             position=position_of(statement.distributed_by[0]),
         )
-    return Index(tuple(found.values()), len(distributed) or 1, not statement.include, statement.is_unique)
+    condition = _condition(statement.where, relation) if statement.where is not None else ""
+    return Index(tuple(found.values()), len(distributed) or 1, not statement.include, statement.is_unique, condition)
 
 
 def index_query(
@@ -81,7 +92,8 @@ def index_query(
     trees = {_source(key.this, relation): key.this for key in statement.keys}
     items: list[exp.Expr] = [exp.alias_(trees[key.source].copy(), key.name, quoted=True) for key in index.keys]
     items += [_reference(name) for name in dict.fromkeys(included) if name not in keyed]
-    return exp.select(*items).from_(table)
+    query = exp.select(*items).from_(table)
+    return query.where(statement.where.copy()) if statement.where is not None else query
 
 
 def first_name(relation: Relation, made: Relation) -> str:
@@ -99,14 +111,16 @@ def with_names(index: Index, names: Mapping[str, str]) -> Index:
     """Return an index after columns of its relation were renamed."""
     changed = {old: new for old, new in names.items() if old != new}
     keys = (replace(k, source=renamed(k.source, changed)) if k.is_expression and changed else k for k in index.keys)
-    return replace(index, keys=tuple(keys))
+    condition = renamed(index.condition, changed) if index.condition and changed else index.condition
+    return replace(index, keys=tuple(keys), condition=condition)
 
 
 def has_beside_keys(index: Relation, table: Relation, column: Column) -> bool:
-    """Return whether an index has a column of its table only because it has all; none of its keys is made of it."""
+    """Return whether an index has a column of its table only because it has all: neither keys nor condition read it."""
     details, known = index.index, {each.name: each.lake_name for each in table.as_of(index.definition_id).columns}
     now = {each.name: each.lake_name for each in table.columns}
     read = {now.get(name) for key in details.keys if key.is_expression for name in columns_read(key.source)}
+    read |= {now.get(name) for name in columns_read(details.condition)} if details.condition else set()
     read |= {known.get(key.source) for key in details.keys if not key.is_expression}
     if not details.includes_all:
         read |= {known.get(each.name) for each in index.visible[len(details.keys) :]}
@@ -134,6 +148,22 @@ def _source(node: exp.Expr, relation: Relation) -> str:
             hint="use columns or expressions instead",
             position=position_of(node),
         )
+    return shown_text(node)
+
+
+def _condition(node: exp.Expr, relation: Relation) -> str:
+    """Return the text of a condition over a row. Raises Error 42703, 0A000, 42803, 42P17 or 42P20."""
+    for kind, (message, sqlstate) in _NOT_OF_A_ROW.items():
+        if node.find(kind) is not None:
+            raise Error(message, sqlstate, position=position_of(node))
+    for column in node.find_all(exp.Column):
+        if column.table:
+            message = "a column of an index is named without its table"
+            raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=position_of(column))
+        _column(relation, folded(column.this), position_of(column))
+    if (unstable_call(node) or mutable_call(node)) is not None:
+        message = "functions in index predicate must be marked IMMUTABLE"
+        raise Error(message, errors.INVALID_OBJECT_DEFINITION, position=position_of(node))
     return shown_text(node)
 
 

@@ -176,14 +176,14 @@ def _expressions(relation: Relation, catalog: Catalog) -> Iterator[exp.Expr]:
     query = _query(statement) if isinstance(statement, CreateView | CreateStreaming) else None
     if query is not None:
         yield query
-    for key in (*statement.keys, *statement.distributed_by) if isinstance(statement, CreateIndex) else ():
-        yield _over(catalog.by_id[relation.upstreams[0]], key)
+    for part in statement.expressions if isinstance(statement, CreateIndex) else ():
+        yield _over(catalog.by_id[relation.upstreams[0]], part)
     for text in relation.expressions:
         yield _over(relation, expression_of(text))
 
 
 def _over(relation: Relation, expression: exp.Expr) -> exp.Select:
-    """Return a query of an expression, or of a key of an index, over the rows of a relation."""
+    """Return a query of an expression, or of a part of an index, over the rows of a relation."""
     value = expression.this if isinstance(expression, exp.Ordered) else expression
     return exp.select(value.copy()).from_(exp.table_(relation.name, relation.schema, quoted=True))
 
@@ -289,7 +289,7 @@ def _renamed_columns(
     present = {column.lake_name: column.name for column in catalog.by_id[table.id].columns}
     names = {column.name: present[column.lake_name] for column in table.columns}
     written = [(name, position - 1) for name, position in statement.include]
-    for node in (*statement.keys, *statement.distributed_by):
+    for node in statement.expressions:
         written += [(folded(column.this), column.this.meta["start"]) for column in node.find_all(exp.Column)]
     for name, start in written:
         if names.get(name, name) != name:

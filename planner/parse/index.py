@@ -28,8 +28,9 @@ _CLASSES = frozenset(
 def parse_create_index(reader: TokenReader, is_unique: bool = False) -> CreateIndex:
     """Parse `[CONCURRENTLY] [[IF NOT EXISTS] name] ON table (key, …)` and the clauses behind it.
 
-    They are `[INCLUDE (column, …)] [DISTRIBUTED BY (key, …)] [WITH (…)]`. CONCURRENTLY changes nothing. An index
-    without a name gets PostgreSQL's, `table_column_idx`.
+    They are `[INCLUDE (column, …)] [DISTRIBUTED BY (key, …)] [WITH (…)] [WHERE condition]`. CONCURRENTLY changes
+    nothing, nor does USING hash, since an index serves equalities and ranges. An index without a name gets
+    PostgreSQL's, `table_column_idx`.
     """
     reader.accept("CONCURRENTLY")
     if_not_exists = reader.accept("IF", "NOT", "EXISTS")
@@ -37,24 +38,22 @@ def parse_create_index(reader: TokenReader, is_unique: bool = False) -> CreateIn
     rest, body = reader.offset, reader.rest
     reader.expect("ON")
     table = reader.name()
-    if reader.accept("USING") and not reader.accept("BTREE"):
+    if reader.accept("USING") and not (reader.accept("BTREE") or reader.accept("HASH")):
         message = f"index method {reader.peek().lower()} is not supported"
-        raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=reader.offset + 1)
+        hint = "An index by btree serves =, IN and ranges; what others serve is read from the table."
+        raise Error(message, errors.FEATURE_NOT_SUPPORTED, hint=hint, position=reader.offset + 1)
     keys = _keys(reader)
     include = reader.parenthesised(reader.placed_identifier) if reader.accept("INCLUDE") else ()
     distributed = _keys(reader) if reader.accept("DISTRIBUTED", "BY") else ()
     options = parse_options(reader) if reader.accept("WITH") else ()
-    if reader.peek() == "WHERE":
-        message = "partial indexes are not supported"
-        hint = "CREATE MATERIALIZED VIEW can keep a part of a table."
-        raise Error(message, errors.FEATURE_NOT_SUPPORTED, hint=hint, position=reader.offset + 1)
+    where = _condition(reader) if reader.accept("WHERE") else None
     reader.finish()
     name = given or Name(None, None, _usual_name(table, keys), rest + 1)
     definition = f"{create_index(is_unique)} {name.sql} {body}"
     by = tuple(key.this for key in distributed)
     return CreateIndex(
         name, table, keys, include, by, options, if_not_exists, definition, is_named=given is not None,
-        is_unique=is_unique,
+        is_unique=is_unique, where=where,
     )  # fmt: skip
 
 
@@ -78,6 +77,18 @@ def _keys(reader: TokenReader) -> tuple[exp.Ordered, ...]:
     if order is None or {part for part, value in tree.args.items() if value} != {"expressions", "order"}:
         raise reader.syntax_error()
     return tuple(order.expressions)
+
+
+def _condition(reader: TokenReader) -> exp.Expr:
+    """Parse the rest of the statement as a condition."""
+    tree = parse_tree(text_before("SELECT 1 WHERE", reader.sql, reader.offset), 0)
+    where = tree.args.get("where")
+    if where is None or {part for part, value in tree.args.items() if value} != {"expressions", "where"}:
+        raise reader.syntax_error()
+    while not reader.at_end:
+        reader.skip()
+    condition: exp.Expr = where.this
+    return condition
 
 
 def _without_classes(text: str) -> str:

@@ -248,7 +248,7 @@ class CreateIndex:
     """CREATE INDEX. `keys` are columns or expressions; no `include` means all visible columns. Columns have positions.
 
     With `is_unique` UNIQUE was written, which is not enforced. Without `is_named` the name is made of the key's, and
-    gets a number if it is taken.
+    gets a number if it is taken. `where` is the condition of a partial index.
     """
 
     name: Name
@@ -261,6 +261,12 @@ class CreateIndex:
     definition: str
     is_unique: bool = False
     is_named: bool = True
+    where: exp.Expr | None = None
+
+    @property
+    def expressions(self) -> tuple[exp.Expr, ...]:
+        """All that is computed of a row."""
+        return (*self.keys, *self.distributed_by, *([self.where] if self.where is not None else []))
 
 
 @dataclass(frozen=True)
