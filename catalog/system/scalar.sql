@@ -1821,6 +1821,7 @@ CREATE OR REPLACE MACRO pg._series_end
     (a BIGINT, b BIGINT) AS pg._end_within(a, b, 1), (a BIGINT, b BIGINT, step BIGINT) AS pg._end_within(a, b, step),
     (a TIMESTAMP, b TIMESTAMP, step INTERVAL) AS pg._end_of_times(a, b, step),
     (a TIMESTAMPTZ, b TIMESTAMPTZ, step INTERVAL) AS pg._end_of_times(a, b, step), (a, b) AS b, (a, b, step) AS b;
+CREATE OR REPLACE MACRO pg.series_of_integers(series) AS series::INTEGER[];
 CREATE OR REPLACE MACRO pg.series_of_numerics(a, b, step) AS
     list_transform([{a: a::DECIMAL(38,19), step: if(step = 0, pg.raise('22023', 'step size cannot equal zero'), step)::DECIMAL(38,19),
                      n: (pg._unscaled_quotient(b) - pg._unscaled_quotient(a)) // pg._unscaled_quotient(step),

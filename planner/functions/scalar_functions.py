@@ -375,6 +375,7 @@ FUNCTIONS: dict[str, Function] = {
     **dict.fromkeys(("jsonb_array_of_texts", "text_within"), F(VARCHAR)),
     "regexp_all_matches": F(Type("character varying", dimensions=2)),
     "array_subscripts": F(_INTEGERS),
+    "series_of_integers": F(array_type(INTEGER)),
     "series_of_numerics": F(array_type(QUOTIENT)),
     "zip_arrays": F(rows_of_elements),
     "zip_pairs": F(rows_of_pairs, reads_types=True),

@@ -5,6 +5,7 @@ So both batch queries and views read them, in the select list and in FROM.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -181,17 +182,28 @@ def _in_from(source: exp.Expr, call: exp.Anonymous, rows: _Rows) -> None:
     put_into_from(source, unnest)
 
 
-def with_numbered_series(tree: exp.Expr) -> None:
-    """Let `generate_series(a, b) WITH ORDINALITY` in FROM be the elements of an array, which have numbers, in place."""
+def series_array(series: exp.Expr) -> exp.Expr:
+    """Return the array of the numbers or times of a series."""
+    arguments = {key: value for key, value in series.args.items() if key != "is_end_exclusive"}
+    return exp.GenerateSeries(**arguments)
+
+
+def with_numbered_series(tree: exp.Expr, array_of: Callable[[exp.Expr], exp.Expr | None] = series_array) -> None:
+    """Let `generate_series(a, b) WITH ORDINALITY` in FROM be the elements of an array, which have numbers, in place.
+
+    A series stays for which there is no array.
+    """
     for source in list(tree.find_all(exp.Table, exp.Lateral)):
         if not source.args.get("ordinality") or not isinstance(source.this, exp.ExplodingGenerateSeries):
+            continue
+        if (array := array_of(source.this)) is None:
             continue
         alias = source.args.get("alias")
         name = alias.this if alias is not None and alias.this is not None else exp.to_identifier("generate_series")
         given = list(alias.columns) if alias is not None else []
         number = given.pop() if len(given) > 1 else exp.to_identifier(ORDINALITY)
         named = exp.TableAlias(this=name.copy(), columns=given or [name.copy()])
-        unnest = exp.Unnest(expressions=[series_array(source.this)], offset=number)
+        unnest = exp.Unnest(expressions=[array], offset=number)
         if isinstance(source, exp.Lateral):
             source.set("this", unnest)
             source.set("alias", named)
@@ -199,12 +211,6 @@ def with_numbered_series(tree: exp.Expr) -> None:
         else:
             unnest.set("alias", named)
             put_into_from(source, unnest)
-
-
-def series_array(series: exp.Expr) -> exp.GenerateSeries:
-    """Return the array of the numbers or times of a series."""
-    arguments = {key: value for key, value in series.args.items() if key != "is_end_exclusive"}
-    return exp.GenerateSeries(**arguments)
 
 
 def put_into_from(source: exp.Expr, made: exp.Expr) -> None:

@@ -44,11 +44,14 @@ WRITTEN_NUMBER = "written number"
 def check_bits(tree: exp.Expr) -> None:
     """Raise Error 42704 for constants of bits, 42601 for numbers like `0x1F`; stored definitions have them as bytes."""
     for node in tree.find_all(exp.BitString, exp.HexString):
-        position = node.meta["start"] + 1
         if WRITTEN_NUMBER in node.meta:
-            message = f'trailing junk after numeric literal at or near "{node.meta[WRITTEN_NUMBER]}"'
-            raise Error(message, errors.SYNTAX_ERROR, position=position)
-        raise Error('type "bit" does not exist', errors.UNDEFINED_OBJECT, position=position)
+            raise _junk(node.meta[WRITTEN_NUMBER], node.meta["start"])
+        raise Error('type "bit" does not exist', errors.UNDEFINED_OBJECT, position=node.meta["start"] + 1)
+
+
+def _junk(number: str, start: int) -> Error:
+    message = f'trailing junk after numeric literal at or near "{number}"'
+    return Error(message, errors.SYNTAX_ERROR, position=start + 1)
 
 
 def check_joins(tree: exp.Expr) -> None:
@@ -111,18 +114,23 @@ class StrictParser(PostgresParser):
             node.meta[WRITTEN_NUMBER] = text
         return node
 
+    def _number(self, token: Any) -> Any:
+        if token.text[-1] in "eE":
+            raise _junk(token.text, token.start)
+        return PostgresParser.PRIMARY_PARSERS[TokenType.NUMBER](self, token)
+
     PRIMARY_PARSERS: ClassVar = {
         **PostgresParser.PRIMARY_PARSERS,
         TokenType.BIT_STRING: lambda self, token: self._bits(token, exp.BitString),
         TokenType.HEX_STRING: lambda self, token: self._bits(token, exp.HexString),
+        TokenType.NUMBER: lambda self, token: self._number(token),
     }
 
     def _parse_alias(self, this: Any, explicit: bool = False) -> Any:
         last, token = self._prev, self._curr
         is_number = last is not None and token is not None and last.token_type == TokenType.NUMBER
         if is_number and last.end + 1 == token.start and token.token_type == TokenType.VAR:
-            message = f'trailing junk after numeric literal at or near "{last.text}{token.text}"'
-            raise Error(message, errors.SYNTAX_ERROR, position=last.start + 1)
+            raise _junk(last.text + token.text, last.start)
         return this if self._at_clause() else super()._parse_alias(this, explicit)
 
     def _parse_insert(self) -> Any:

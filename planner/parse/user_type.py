@@ -73,7 +73,8 @@ def parse_create_domain(reader: TokenReader) -> CreateDomain:
         raise
     if is_key or value.generated is not None or value.counts is not None or value.length is not None:
         message = "a domain has a type without a length, DEFAULT, NOT NULL and CHECK"
-        raise Error(message, errors.FEATURE_NOT_SUPPORTED, position=start + 1)
+        hint = f"Write CHECK (length(value) <= {value.length})." if value.length is not None else None
+        raise Error(message, errors.FEATURE_NOT_SUPPORTED, hint=hint, position=start + 1)
     return CreateDomain(name, value)
 
 

@@ -80,7 +80,7 @@ def time_zone(text: str) -> str:
     else:
         raise ValueError("Not a valid timezone")
     if not is_whole:
-        raise ValueError("a time zone of whole hours, or a name expected")
+        raise ValueError("a time zone of whole hours, or a name such as Asia/Kolkata expected")
     if not -14 <= west <= 12:
         raise ValueError("an offset of up to 14 hours east or 12 hours west expected")
     return f"Etc/GMT{west:+d}" if west else "UTC"
