@@ -499,6 +499,20 @@ def test_partial_indexes(session: Connection) -> None:
     ]
 
 
+def test_rows_of_a_query_around_are_no_condition(session: Connection) -> None:
+    """Neither an expression nor a condition of an index is one that a subquery has of the row of the query around."""
+    session.execute("CREATE INDEX part ON t (a) WHERE b IS NULL")
+    session.execute("CREATE INDEX of_lower ON t (lower(b))")
+    session.execute("UPDATE t SET b = NULL WHERE k = 2")
+    session.execute("FLUSH")
+    for query, expected in (
+        ("SELECT k, (SELECT count(*) FROM t WHERE t.a = 10 AND o.b IS NULL) FROM t AS o", [0, 2, 2, 0]),
+        ("SELECT k, (SELECT count(*) FROM t WHERE lower(o.b) = 'x') FROM t AS o", [4, 0, 0, 0]),
+        ("SELECT k, (SELECT count(*) FROM t WHERE lower(t.b) = 'x' AND o.k > 0) FROM t AS o", [1, 1, 1, 1]),
+    ):
+        assert sorted(rows(session, query)) == list(enumerate(expected, 1)), query
+
+
 def test_a_partial_index_follows_the_names_of_columns(session: Connection) -> None:
     session.execute("CREATE INDEX i ON t (a) WHERE b IS NULL")
     session.execute("CREATE INDEX gone ON t (a) WHERE k > 1 AND b > 'a'")

@@ -45,6 +45,11 @@ class _Use:
         names = {column.name: column.name_for(index.definition_id) for column in self.relation.visible}
         return {now: then for now, then in names.items() if then in has}
 
+    def is_over(self, node: exp.Expr) -> bool:
+        """Return whether an expression of the SELECT, whose only table this is, reads no row of a query around."""
+        qualifiers = (column.args.get("table") for column in node.find_all(exp.Column))
+        return self.is_alone and all(owner is None or folded(owner) == self.alias for owner in qualifiers)
+
     @property
     def alias(self) -> str:
         alias = self.table.args.get("alias")
@@ -127,10 +132,8 @@ def _holds(use: _Use, condition: str) -> bool:
     """Return whether WHERE has each part of the condition of a partial index, as it is written there."""
     if not condition:
         return True
-    if not use.is_alone:  # a column may be another table's
-        return False
     wanted = {_text(part) for part in conjuncts(_condition(condition))}
-    return wanted <= {_text(part) for part in conjuncts(use.select.args["where"].this)}
+    return wanted <= {_text(part) for part in conjuncts(use.select.args["where"].this) if use.is_over(part)}
 
 
 def _condition(text: str) -> exp.Expr:
@@ -159,7 +162,7 @@ def _key_of(use: _Use, index: Relation, node: exp.Expr) -> IndexKey | None:
         name = folded(node.this) if is_own and isinstance(node.this, exp.Identifier) else None
         then = use.names_in(index).get(name or "")
         return next((key for key in index.index.keys if not key.is_expression and key.name == then), None)
-    if not use.is_alone or use.has_star:
+    if not use.is_over(node) or use.has_star:
         return None
     expressions = (key for key in index.index.keys if key.is_expression)
     return next((key for key in expressions if _text(node) == _text(_expression(key))), None)
@@ -202,7 +205,7 @@ def _replace(use: _Use, index: Relation, source: Source) -> None:
     for key in (key for key in keys if key.is_expression):
         text = _text(_expression(key))
         for node in list(where.walk()):
-            if use.is_alone and not use.has_star and not isinstance(node, exp.Column) and _text(node) == text:
+            if use.is_over(node) and not use.has_star and not isinstance(node, exp.Column) and _text(node) == text:
                 node.replace(_column(key.name))
                 found[key.name] = _column(key.name)
     items = [*items, *found.values()] or [_column(keys[0].name)]

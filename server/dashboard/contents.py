@@ -51,7 +51,7 @@ def _relation(context: Context, client: Client, id_: int | None) -> dict[str, An
 
 def _described(relation: Relation) -> dict[str, Any]:
     return {
-        "name": relation.qualified_name,
+        "name": f"{relation.schema}.{relation.name}",
         "kind": relation.kind,
         "owner": relation.owner,
         "columns": [
