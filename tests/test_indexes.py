@@ -513,6 +513,29 @@ def test_rows_of_a_query_around_are_no_condition(session: Connection) -> None:
         assert sorted(rows(session, query)) == list(enumerate(expected, 1)), query
 
 
+def test_another_time_zone_reads_the_table(session: Connection) -> None:
+    """An index is computed in UTC: a session of another zone or order of dates means other rows by the same words."""
+    session.execute("CREATE TABLE times (k int, a int, at timestamptz(3), d date)")
+    session.execute("INSERT INTO times VALUES (1, 1, '2024-01-01 20:00+00', '2024-02-01')")
+    session.execute("INSERT INTO times VALUES (2, 1, '2024-01-02 03:00+00', '2024-01-02')")
+    session.execute("CREATE INDEX later ON times (a) WHERE at > '2024-01-02'")
+    session.execute("CREATE INDEX from_day ON times (a) WHERE d >= '01/02/2024'")
+    session.execute("CREATE INDEX by_day ON times ((at::date))")
+    session.execute("CREATE INDEX known ON times (a) WHERE at IS NOT NULL")
+    session.execute("SET timezone = 'Asia/Tokyo'")
+    session.execute("SET datestyle = 'ISO, DMY'")
+    session.execute("FLUSH")
+    for query, expected in (
+        ("SELECT k FROM times WHERE a = 1 AND at > '2024-01-02'", [(1,), (2,)]),
+        ("SELECT k FROM times WHERE a = 1 AND d >= '01/02/2024'", [(1,)]),
+        ("SELECT k FROM times WHERE at::date = '2024-01-02'", [(1,), (2,)]),
+    ):
+        assert "table: times," in plan(session, query), plan(session, query)
+        assert sorted(rows(session, query)) == expected, query
+    query = "SELECT k FROM times WHERE a = 1 AND at IS NOT NULL"
+    assert "table: known," in plan(session, query) and sorted(rows(session, query)) == [(1,), (2,)]
+
+
 def test_a_partial_index_follows_the_names_of_columns(session: Connection) -> None:
     session.execute("CREATE INDEX i ON t (a) WHERE b IS NULL")
     session.execute("CREATE INDEX gone ON t (a) WHERE k > 1 AND b > 'a'")

@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from sparkwave.catalog.model import CREATED, Catalog, Relation
 from sparkwave.catalog.relation_details import IndexKey
+from sparkwave.catalog.types import DATE, INTERVAL, TIME, TIMESTAMP, TIMESTAMPTZ
 from sparkwave.planner.functions.aggregates import canonical
 from sparkwave.planner.parse.identifiers import folded
 from sparkwave.planner.parse.trees import parse_tree
@@ -25,6 +26,7 @@ Find = Callable[[exp.Table], Relation | None]
 Source = Callable[[Relation], exp.Expr]
 
 _EQUAL = (exp.EQ, exp.In)
+_MOMENTS = frozenset(type_.name for type_ in (DATE, INTERVAL, TIME, TIMESTAMP, TIMESTAMPTZ))
 _RANGE = (exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between)
 
 
@@ -49,6 +51,16 @@ class _Use:
         """Return whether an expression of the SELECT, whose only table this is, reads no row of a query around."""
         qualifiers = (column.args.get("table") for column in node.find_all(exp.Column))
         return self.is_alone and all(owner is None or folded(owner) == self.alias for owner in qualifiers)
+
+    def is_zoned(self, node: exp.Expr) -> bool:
+        """Return whether an expression may depend on the session's time zone, which is UTC for an index."""
+        casts = (kind.this == exp.DType.TIMESTAMPTZ for kind in node.find_all(exp.DataType))
+        return TIMESTAMPTZ.name in self.types_in(node) or any(casts)
+
+    def types_in(self, node: exp.Expr) -> set[str]:
+        """Return the names of the types of the table's columns that an expression reads."""
+        names = {folded(column.this) for column in node.find_all(exp.Column)}
+        return {column.type.name for column in self.relation.visible if column.name in names}
 
     @property
     def alias(self) -> str:
@@ -132,8 +144,20 @@ def _holds(use: _Use, condition: str) -> bool:
     """Return whether WHERE has each part of the condition of a partial index, as it is written there."""
     if not condition:
         return True
-    wanted = {_text(part) for part in conjuncts(_condition(condition))}
-    return wanted <= {_text(part) for part in conjuncts(use.select.args["where"].this) if use.is_over(part)}
+    wanted = list(conjuncts(_condition(condition)))
+    if any(_is_of_session(use, part) for part in wanted):
+        return False
+    written = {_text(part) for part in conjuncts(use.select.args["where"].this) if use.is_over(part)}
+    return {_text(part) for part in wanted} <= written
+
+
+def _is_of_session(use: _Use, part: exp.Expr) -> bool:
+    """Return whether sessions with another time zone or order of dates may read a condition in another way."""
+    part = part.this if isinstance(part, exp.Not) else part
+    if isinstance(part, exp.Is):
+        return not isinstance(part.this, exp.Column) and use.is_zoned(part)
+    has_text = any(text.is_string and not isinstance(text.parent, exp.Cast) for text in part.find_all(exp.Literal))
+    return use.is_zoned(part) or (has_text and bool(use.types_in(part) & _MOMENTS))
 
 
 def _condition(text: str) -> exp.Expr:
@@ -162,7 +186,7 @@ def _key_of(use: _Use, index: Relation, node: exp.Expr) -> IndexKey | None:
         name = folded(node.this) if is_own and isinstance(node.this, exp.Identifier) else None
         then = use.names_in(index).get(name or "")
         return next((key for key in index.index.keys if not key.is_expression and key.name == then), None)
-    if not use.is_over(node) or use.has_star:
+    if not use.is_over(node) or use.has_star or use.is_zoned(node):
         return None
     expressions = (key for key in index.index.keys if key.is_expression)
     return next((key for key in expressions if _text(node) == _text(_expression(key))), None)
