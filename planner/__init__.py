@@ -6,8 +6,10 @@ rewrites them, `stream_plan` decides keys, state and strategy, `delta` writes th
 sqlglot.
 """
 
+from sparkwave.planner.parse.kept_parses import keep_parses
 from sparkwave.planner.parse.tree_editing import edit_in_place
 from sparkwave.planner.parse.tree_walking import walk_fast
 
 edit_in_place()
+keep_parses()
 walk_fast()

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from sql_scripts import SCRIPTS, read
 from sqlglot import exp
+from sqlglot.errors import ParseError
 from sqlglot.optimizer.annotate_types import annotate_types
 
 from sparkwave.catalog.errors import Error
@@ -72,3 +73,18 @@ def test_parts_that_are_replaced_meanwhile(walk: str) -> None:
         if isinstance(node, exp.Select):
             node.set("expressions", [exp.column("b", table="t")])
     assert [node.name for node in passed if isinstance(node, exp.Identifier)] == ["b", "t"]
+
+
+def test_texts_given_to_builders_are_parsed_to_trees_of_their_own() -> None:
+    def built() -> exp.Select:
+        return exp.select("a").from_("kept").join("other", join_type="left", on=exp.cast(exp.column("b"), "boolean"))
+
+    one, other = built(), built()
+    assert one.sql() == "SELECT a FROM kept LEFT JOIN other ON CAST(b AS BOOLEAN)"
+    assert not {*map(id, one.walk())} & {*map(id, other.walk())}
+    for table in other.find_all(exp.Table):
+        table.this.set("this", "changed")
+    assert built() == one
+    for _ in range(2):
+        with pytest.raises(ParseError):
+            exp.select("a").from_("kept (")

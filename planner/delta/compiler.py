@@ -113,7 +113,7 @@ def _signed(relation: str, names: Iterable[str], comparison: type[exp.Binary]) -
     condition = comparison(this=column(WEIGHT), expression=exp.Literal.number(0))
     # Without a key the view has one row, and any column tells of its removal.
     columns = [column(name) for name in names] or [column(WEIGHT)]
-    return exp.select(*columns).from_(relation).where(condition)
+    return exp.select(*columns).from_(relation, copy=False).where(condition)
 
 
 @dataclass
@@ -288,7 +288,7 @@ class Compiler:
             known = (sources.get(other.name) if isinstance(other, exp.Column) else None for _, other in compared)
             keys = Keys(HINT, tuple((own, False) for own, _ in compared), sources=tuple(known))
             sources = {**sources, **_sources_of(part, keys)}
-            rows = exp.select(*map(column, sources)).from_(rows.subquery("l", copy=False))
+            rows = exp.select(*map(column, sources)).from_(rows.subquery("l", copy=False), copy=False)
             other = self.full(part, version, keys).subquery("r", copy=False)
             rows = rows.join(other, on=exp.and_(*(each.copy() for each in conditions)), copy=False)
         return rows if order else None
@@ -300,7 +300,7 @@ class Compiler:
     def driving(self, rows: exp.Select, names: Iterable[str]) -> exp.Select:
         """Return some rows from a step of their own."""
         step = self.add(self._fresh("joined_"), rows, drives_join=True)
-        return exp.select(*map(column, names)).from_(step)
+        return exp.select(*map(column, names)).from_(step, copy=False)
 
     def _dynamic_filter(self, node: Join, left: exp.Select | None, right: exp.Select | None) -> exp.Select:
         terms = []
@@ -349,7 +349,9 @@ class Compiler:
         if self.is_taken_apart(node):
             # The columns of the step are named differently from all fields.
             names = {f"?{name}": column(name) for *_, name in keys.compared}
-            rows = exp.select(*(exp.alias_(key, name, quoted=True) for name, key in names.items())).from_(keys.step)
+            rows = exp.select(*(exp.alias_(key, name, quoted=True) for name, key in names.items())).from_(
+                keys.step, copy=False
+            )
             on = tuple(operator_sql.same(e.copy(), column(f"?{name}"), safe) for e, safe, name in keys.compared)
             sources = dict(zip(names, keys.sources or (None,) * len(names), strict=True))
             found = self._in_turn(rows, sources, node, on, version)
@@ -364,7 +366,9 @@ class Compiler:
         for term in self._preserved(unmatched, right, left):
             names = [column(f.name) for f in node.right.fields]
             rows.append(
-                exp.select(*(n.copy() for n in nulls), *names, column(WEIGHT)).from_(term.subquery("s", copy=False))
+                exp.select(*(n.copy() for n in nulls), *names, column(WEIGHT)).from_(
+                    term.subquery("s", copy=False), copy=False
+                )
             )
         return rows
 
@@ -380,7 +384,7 @@ class Compiler:
             return changes
         if changes.find(exp.Join, exp.Group, exp.Window) is not None:
             step = self.add(self._fresh("checked_"), changes)
-            changes = exp.select(*(column(f.name) for f in node.fields), column(WEIGHT)).from_(step)
+            changes = exp.select(*(column(f.name) for f in node.fields), column(WEIGHT)).from_(step, copy=False)
         self.checks.append(Check.of(node, changes, parts))
         return changes
 
@@ -391,7 +395,7 @@ class Compiler:
             return changes
         if any(_replaces_rows(part) for part in walk(node)):
             step = self.add(self._fresh("settled_"), operator_sql.consolidated(changes, node.fields), drives_join=True)
-            return exp.select(*(column(f.name) for f in node.fields), column(WEIGHT)).from_(step)
+            return exp.select(*(column(f.name) for f in node.fields), column(WEIGHT)).from_(step, copy=False)
         return self.driving(changes, [*(f.name for f in node.fields), WEIGHT])
 
     # Operators that replace the rows of a group or partition.
@@ -429,7 +433,7 @@ class Compiler:
         left = self._checked(node.join.left, left, raising_sides(node.join).left) if self.has_checks else left
         merge_memo(self, node, state, left)
         removed, added = (
-            operator_sql.over(exp.select("*").from_(f"{state.name}_{which}"), node.fields)
+            operator_sql.over(exp.select("*").from_(f"{state.name}_{which}", copy=False), node.fields)
             for which in ("stored", "merged")
         )
         return _replaced(removed, added, node.fields)
@@ -440,13 +444,13 @@ class Compiler:
         if gained is None:
             return None
         step = merge_log(self, node, state, gained)
-        return operator_sql.weighted(exp.select("*").from_(step), node.fields, 1)
+        return operator_sql.weighted(exp.select("*").from_(step, copy=False), node.fields, 1)
 
     def _top_n(self, node: TopN, state: State, below: exp.Select) -> exp.Select:
         merge_first_rows(self, node, state, below, self._may_retract(node.input))
         assert node.limit is not None
         removed, added = (
-            operator_sql.over(exp.select("*").from_(f"{state.name}_{which}"), node.fields)
+            operator_sql.over(exp.select("*").from_(f"{state.name}_{which}", copy=False), node.fields)
             for which in ("stored", "merged")
         )
         if node.offset:

@@ -83,7 +83,7 @@ class Keys:
         """Return the condition that the step has the key of a row `s`; the parts are columns."""
         step = exp.alias_(exp.to_table(self.step), "k")
         same = [operator_sql.same(column(name, "k"), column(e.name, "s"), safe) for e, safe, name in self.compared]
-        return exp.Exists(this=exp.select(exp.Literal.number(1)).from_(step).where(*same))
+        return exp.Exists(this=exp.select(exp.Literal.number(1)).from_(step, copy=False).where(*same))
 
     def within(self, names: Iterable[str]) -> Keys | None:
         """Return the restriction with only the parts that read no other fields than these."""
@@ -104,7 +104,7 @@ def restricted(below: exp.Select, fields: Iterable[Field], keys: Keys | None) ->
     if computed:
         # Outside of the join an expression is computed once, over columns of known types.
         items = (exp.alias_(expression.copy(), name, quoted=True) for name, expression in computed.items())
-        below = exp.select(*(column(f.name) for f in fields), *items).from_(below.subquery("s", copy=False))
+        below = exp.select(*(column(f.name) for f in fields), *items).from_(below.subquery("s", copy=False), copy=False)
     matches = []
     for number, (expression, safe, name) in enumerate(keys.compared):
         own = f"_key{number}" if f"_key{number}" in computed else expression.name
@@ -135,7 +135,7 @@ class Rows:
     def of(self, node: Node, keys: Keys | None = None) -> exp.Select:
         """Return all rows of a node, or those that have the keys."""
         if self.moved and node in self.moved:
-            rows = exp.select(*(column(f.name) for f in node.fields)).from_(self.moved[node])
+            rows = exp.select(*(column(f.name) for f in node.fields)).from_(self.moved[node], copy=False)
             return restricted(rows, node.fields, keys)
         match node:
             case Scan():
@@ -212,7 +212,7 @@ class Rows:
             return rows
         names = node.keys if isinstance(node, Aggregate) else node.partition
         found = Keys.of(f"{state.name}_touched", node, names).found()
-        fresh = alive(node, merged) if isinstance(node, Aggregate) else exp.select("*").from_(merged)
+        fresh = alive(node, merged) if isinstance(node, Aggregate) else exp.select("*").from_(merged, copy=False)
         fresh = restricted(operator_sql.over(fresh, node.fields), node.fields, keys)
         return operator_sql.union([rows.where(exp.Not(this=found), copy=False), fresh])
 

@@ -41,7 +41,7 @@ def flips(node: Filter, old: exp.Select) -> exp.Select:
     before, after = (exp.func("coalesce", at_time(node.predicate, v), exp.false()) for v in ("old", "new"))
     weight = exp.Case().when(after.copy(), exp.Literal.number(1)).else_(exp.Literal.number(-1))
     names = [column(f.name) for f in node.fields]
-    query = exp.select(*names, exp.alias_(weight, WEIGHT)).from_(old.subquery("s", copy=False))
+    query = exp.select(*names, exp.alias_(weight, WEIGHT)).from_(old.subquery("s", copy=False), copy=False)
     query = query.where(*timeless, exp.NEQ(this=before, expression=after), copy=False)
     if all(bound is not None for bound in bounds):
         query = query.where(exp.or_(*(bound for bound in bounds if bound is not None), copy=False), copy=False)

@@ -48,7 +48,7 @@ RANK = "_rank"
 
 def scan(node: Scan, relation: str, *extra: str) -> exp.Select:
     renamed = (exp.alias_(column(name), f"{node.alias}.{name}", quoted=True) for name in node.output)
-    return exp.select(*renamed, *map(column, extra)).from_(relation)
+    return exp.select(*renamed, *map(column, extra)).from_(relation, copy=False)
 
 
 def values(node: Values) -> exp.Select:
@@ -67,7 +67,9 @@ def values(node: Values) -> exp.Select:
 
 def over(below: exp.Select, fields: Iterable[Field], *extra: str) -> exp.Select:
     """Return a query of the fields of some rows."""
-    return exp.select(*(column(f.name) for f in fields), *map(column, extra)).from_(below.subquery("s", copy=False))
+    return exp.select(*(column(f.name) for f in fields), *map(column, extra)).from_(
+        below.subquery("s", copy=False), copy=False
+    )
 
 
 def project(node: Project, below: exp.Select, *extra: str) -> exp.Select:
@@ -77,7 +79,7 @@ def project(node: Project, below: exp.Select, *extra: str) -> exp.Select:
         if item.type in _DAYS and _may_leave_range(item.expression):
             typed = exp.Anonymous(this=IN_RANGE, expressions=[typed])
         items.append(exp.alias_(typed, item.name, quoted=True))
-    return exp.select(*items, *map(column, extra)).from_(below.subquery("s", copy=False))
+    return exp.select(*items, *map(column, extra)).from_(below.subquery("s", copy=False), copy=False)
 
 
 def _may_leave_range(moment: exp.Expr) -> bool:
@@ -101,7 +103,7 @@ def unnest(node: Unnest, below: exp.Select, *extra: str) -> exp.Select:
         exp.alias_(exp.Explode(this=node.array.copy()), node.element.name, quoted=True),
         exp.alias_(position, node.position, quoted=True),
         *map(column, extra),
-    ).from_(below.subquery("s", copy=False))
+    ).from_(below.subquery("s", copy=False), copy=False)
 
 
 def logged_first(node: ChangeLog, below: exp.Select) -> exp.Select:
@@ -117,7 +119,7 @@ def change_log(node: ChangeLog, changes: exp.Select) -> exp.Select:
     both = exp.GT(this=count, expression=exp.Literal.number(1))
     names = [column(f.name) for f in node.input.fields]
     rows = exp.select(*names, exp.alias_(is_gained, "_gained"), exp.alias_(both, "_both")).from_(
-        consolidated(changes, node.input.fields).subquery("c", copy=False)
+        consolidated(changes, node.input.fields).subquery("c", copy=False), copy=False
     )
 
     def code(of_both: int, alone: int) -> exp.Expr:
@@ -135,12 +137,12 @@ def _logged(node: ChangeLog, below: exp.Select, code: exp.Expr, time: exp.Expr) 
         *(column(f.name) for f in node.input.fields),
         exp.alias_(exp.cast(code, data_type(node.code.type)), node.code.name, quoted=True),
         exp.alias_(exp.cast(time, data_type(node.time.type)), node.time.name, quoted=True),
-    ).from_(below.subquery("s", copy=False))
+    ).from_(below.subquery("s", copy=False), copy=False)
 
 
 def join(node: Join, left: exp.Select, right: exp.Select, *extra: str) -> exp.Select:
     query = exp.select(*(column(f.name) for f in node.fields), *map(column, extra)).from_(
-        left.subquery("l", copy=False)
+        left.subquery("l", copy=False), copy=False
     )
     kind = _JOINS.get(node.kind)
     if node.condition is None:
@@ -157,7 +159,7 @@ def _nearest(node: Join, compared: exp.Expr, right: exp.Select) -> exp.Select:
     """Return the right side of an as-of join with only one of the rows that are equally near."""
     near = [*(other for _, other, _ in node.pairs), compared]
     order = [*near, *(column(name) for name in node.right.key)]
-    rows = exp.select(*(column(f.name) for f in node.right.fields)).from_(right.subquery("s", copy=False))
+    rows = exp.select(*(column(f.name) for f in node.right.fields)).from_(right.subquery("s", copy=False), copy=False)
     rows.set("distinct", exp.Distinct(on=exp.Tuple(expressions=[part.copy() for part in near])))
     return rows.order_by(*(part.copy() for part in order), copy=False)
 
@@ -165,7 +167,7 @@ def _nearest(node: Join, compared: exp.Expr, right: exp.Select) -> exp.Select:
 def aggregate(node: Aggregate, below: exp.Select, calls: Iterable[Call] | None = None) -> exp.Select:
     types = {field.name: field.type for field in node.input.fields}
     outputs = [exp.alias_(_computed(call, types), call.name, quoted=True) for call in calls or node.calls]
-    query = exp.select(*map(column, node.keys), *outputs).from_(below.subquery("s", copy=False))
+    query = exp.select(*map(column, node.keys), *outputs).from_(below.subquery("s", copy=False), copy=False)
     return query.group_by(*map(column, node.keys), copy=False) if node.keys else query
 
 
@@ -201,7 +203,7 @@ def top_n(node: TopN, below: exp.Select, first: int, last: int | None) -> exp.Se
     """Return the rows at places `first < place <= last` of each partition; `last` None is the end."""
     names = [column(f.name) for f in node.input.fields]
     if not node.partition and node.place is None:
-        query = exp.select(*names).from_(below.subquery("s", copy=False))
+        query = exp.select(*names).from_(below.subquery("s", copy=False), copy=False)
         if node.full_order:  # one row has no order
             query = query.order_by(*map(ordered, node.full_order), copy=False)
         query = query.limit(last - first, copy=False) if last is not None else query
@@ -209,8 +211,8 @@ def top_n(node: TopN, below: exp.Select, first: int, last: int | None) -> exp.Se
     ranked = exp.select(
         *names,
         exp.alias_(_window(exp.RowNumber(), node.partition, node.full_order, None), RANK, quoted=True),
-    ).from_(below.subquery("s", copy=False))
-    query = exp.select(*(name.copy() for name in names)).from_(ranked.subquery("t", copy=False))
+    ).from_(below.subquery("s", copy=False), copy=False)
+    query = exp.select(*(name.copy() for name in names)).from_(ranked.subquery("t", copy=False), copy=False)
     if node.place is not None:
         place = exp.cast(column(RANK), data_type(node.place.type))
         query = query.select(exp.alias_(place, node.place.name, quoted=True), copy=False)
@@ -229,7 +231,7 @@ def over_window(node: OverWindow, below: exp.Select, *extra: str) -> exp.Select:
             give_room(key, types[key.name])
         calls.append(exp.alias_(exp.cast(canonical(window), data_type(call.type)), call.name, quoted=True))
     own = (column(f.name) for f in node.input.fields)
-    return exp.select(*own, *calls, *map(column, extra)).from_(below.subquery("s", copy=False))
+    return exp.select(*own, *calls, *map(column, extra)).from_(below.subquery("s", copy=False), copy=False)
 
 
 def _sorts(node: OverWindow, call: WindowCall) -> tuple[Order, ...]:
@@ -265,7 +267,7 @@ def union(queries: list[exp.Select]) -> exp.Select:
     for query in queries[1:]:
         combined = exp.union(combined, query, distinct=False, copy=False)
     assert isinstance(combined, exp.Query)
-    return exp.select(*map(column, names)).from_(combined.subquery("u", copy=False))
+    return exp.select(*map(column, names)).from_(combined.subquery("u", copy=False), copy=False)
 
 
 def consolidated(below: exp.Select, fields: Iterable[Field]) -> exp.Select:
@@ -273,7 +275,7 @@ def consolidated(below: exp.Select, fields: Iterable[Field]) -> exp.Select:
     names = [f.name for f in fields]
     weight = exp.Sum(this=column(WEIGHT))
     query = exp.select(*map(column, names), exp.alias_(exp.cast(weight, "bigint"), WEIGHT)).from_(
-        below.subquery("c", copy=False)
+        below.subquery("c", copy=False), copy=False
     )
     query = query.group_by(*map(column, names), copy=False) if names else query
     return query.having(exp.NEQ(this=weight.copy(), expression=exp.Literal.number(0)), copy=False)
@@ -281,7 +283,7 @@ def consolidated(below: exp.Select, fields: Iterable[Field]) -> exp.Select:
 
 def weighted(below: exp.Select, fields: Iterable[Field], weight: int) -> exp.Select:
     """Return rows as changes of one weight."""
-    query = exp.select(*(column(f.name) for f in fields)).from_(below.subquery("s", copy=False))
+    query = exp.select(*(column(f.name) for f in fields)).from_(below.subquery("s", copy=False), copy=False)
     return query.select(exp.alias_(exp.Literal.number(weight), WEIGHT), copy=False)
 
 

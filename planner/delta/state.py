@@ -19,12 +19,12 @@ def state_rows(state: State) -> exp.Select:
     listed = (
         exp.alias_(stored_value(types[name], column(stored)), name, quoted=True) for name, stored in state.columns
     )
-    return exp.select(*listed).from_(f"{state.name}_state")
+    return exp.select(*listed).from_(f"{state.name}_state", copy=False)
 
 
 def alive(node: Aggregate, relation: str) -> exp.Select:
     """Return the groups that still have rows; without keys the one group never goes away."""
-    query = exp.select(*(column(f.name) for f in node.fields)).from_(relation)
+    query = exp.select(*(column(f.name) for f in node.fields)).from_(relation, copy=False)
     if not node.keys:
         return query
     return query.where(exp.GT(this=column(COUNT), expression=exp.Literal.number(0)))

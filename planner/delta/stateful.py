@@ -55,7 +55,7 @@ def merge_groups(written: Steps, node: Aggregate, state: State, below: exp.Selec
     again = [call for call in node.calls if call.expression is not None or (retracts and not call.is_linear)]
     written.add(delta, _group_changes(node, below, retracts))
     keys = operator_sql.key_items(node.keys)
-    written.add(f"{state.name}_touched", exp.select(*keys or [exp.Literal.number(1)]).from_(delta))
+    written.add(f"{state.name}_touched", exp.select(*keys or [exp.Literal.number(1)]).from_(delta, copy=False))
     if again or not changes_by_row(node.input):
         _look_up(written, node, state, node.keys)
     else:  # DuckDB knows that the changes are few, so their join looks the groups up
@@ -64,7 +64,7 @@ def merge_groups(written: Steps, node: Aggregate, state: State, below: exp.Selec
         _recompute(written, node, state, again)
     written.add(f"{state.name}_merged", _merged(node, state, again, state.name in written.without_nulls))
     if not state.in_view:
-        names = exp.select(*map(column, node.keys or (COUNT,))).from_(delta)
+        names = exp.select(*map(column, node.keys or (COUNT,))).from_(delta, copy=False)
         merged = alive(node, f"{state.name}_merged")
         written.applies.append(Apply(state.name, state.key, equal_in_files(node), names, merged))
 
@@ -95,7 +95,7 @@ def _group_changes(node: Aggregate, below: exp.Select, retracts: bool) -> exp.Se
 
 def _grouped(keys: tuple[str, ...], outputs: Mapping[str, exp.Expr], rows: exp.Subquery) -> exp.Select:
     named = (exp.alias_(output, name, quoted=True) for name, output in outputs.items())
-    query = exp.select(*map(column, keys), *named).from_(rows)
+    query = exp.select(*map(column, keys), *named).from_(rows, copy=False)
     return query.group_by(*map(column, keys), copy=False) if keys else query
 
 
@@ -109,7 +109,9 @@ def _look_up(written: Steps, node: Stateful, state: State, keys: tuple[str, ...]
 
 def _recompute(written: Steps, node: Aggregate, state: State, calls: list[Call]) -> None:
     keys = [exp.alias_(column(name, "d"), f"k{number}") for number, name in enumerate(node.keys)]
-    chosen = exp.select(*keys or [exp.Literal.number(1)]).from_(exp.alias_(exp.to_table(f"{state.name}_delta"), "d"))
+    chosen = exp.select(*keys or [exp.Literal.number(1)]).from_(
+        exp.alias_(exp.to_table(f"{state.name}_delta"), "d"), copy=False
+    )
     if all(call.expression is None for call in calls):
         stored = exp.alias_(exp.to_table(f"{state.name}_stored"), "s")
         same = _same_group(node, "s", "d", state.name in written.without_nulls)
@@ -177,13 +179,14 @@ def _merged(node: Aggregate, state: State, again: list[Call], without_nulls: boo
         query = query.select(
             exp.alias_(_merge_call(call, _lost(again) if call in again else None), call.name, quoted=True),
             exp.alias_(column(call.name, "s"), _was(call), quoted=True),
+            copy=False,
         )
-    query = query.from_(exp.alias_(exp.to_table(f"{state.name}_delta"), "d"))
+    query = query.from_(exp.alias_(exp.to_table(f"{state.name}_delta"), "d"), copy=False)
     stored = exp.alias_(exp.to_table(f"{state.name}_stored"), "s")
-    query = query.join(stored, on=_same_group(node, "s", "d", without_nulls), join_type="left")
+    query = query.join(stored, on=_same_group(node, "s", "d", without_nulls), join_type="left", copy=False)
     if again:
         recomputed = exp.alias_(exp.to_table(f"{state.name}_recomputed"), "r")
-        query = query.join(recomputed, on=_same_group(node, "r", "d"), join_type="left")
+        query = query.join(recomputed, on=_same_group(node, "r", "d"), join_type="left", copy=False)
     return query
 
 
@@ -191,7 +194,7 @@ def replaced_groups(node: Aggregate, state: State) -> tuple[exp.Select, exp.Sele
     """Return the old and the new rows of changed groups, from the steps of `merge_groups`."""
     merged = f"{state.name}_merged"
     stored = [*map(column, node.keys), *(exp.alias_(column(_was(c)), c.name, quoted=True) for c in node.calls)]
-    removed = exp.select(*stored).from_(merged)
+    removed = exp.select(*stored).from_(merged, copy=False)
     removed = removed.where(exp.Not(this=exp.Is(this=column(f"{COUNT}_was"), expression=exp.null())), copy=False)
     differs = exp.or_(*(exp.NullSafeNEQ(this=column(c.name), expression=column(_was(c))) for c in node.calls))
     return removed.where(differs, copy=False), alive(node, merged).where(differs.copy(), copy=False)
@@ -250,12 +253,16 @@ def merge_first_rows(written: Steps, node: TopN, state: State, below: exp.Select
     written.add(f"{state.name}_touched", exp.select(*keys).distinct().from_(changes))
     present = node.present
     _look_up(written, node, state, names)
-    stored = exp.select(*(column(f.name) for f in fields)).from_(f"{state.name}_stored")
-    arriving = exp.select(*(column(f.name) for f in fields)).from_(changes)
+    stored = exp.select(*(column(f.name) for f in fields)).from_(f"{state.name}_stored", copy=False)
+    arriving = exp.select(*(column(f.name) for f in fields)).from_(changes, copy=False)
     arriving = arriving.where(exp.GT(this=column(WEIGHT), expression=exp.Literal.number(0)))
     candidates = operator_sql.union([stored, arriving])
     if retracts:
-        gone = exp.select("*").from_(changes).where(exp.LT(this=column(WEIGHT), expression=exp.Literal.number(0)))
+        gone = (
+            exp.select("*")
+            .from_(changes, copy=False)
+            .where(exp.LT(this=column(WEIGHT), expression=exp.Literal.number(0)))
+        )
         was_first = Keys(
             f"{state.name}_state",
             tuple((column(key), key not in present) for key in dict.fromkeys(node.key)),
@@ -284,7 +291,7 @@ def merge_memo(written: Steps, node: Memo, state: State, left: exp.Select) -> No
     keys = operator_sql.key_items(node.partition) or [exp.alias_(exp.Literal.number(1), "k0")]
     written.add(f"{state.name}_touched", exp.select(*keys).distinct().from_(changes))
     _look_up(written, node, state, node.partition)
-    arriving = exp.select(*(column(f.name) for f in join.left.fields)).from_(changes)
+    arriving = exp.select(*(column(f.name) for f in join.left.fields)).from_(changes, copy=False)
     arriving = arriving.where(exp.GT(this=column(WEIGHT), expression=exp.Literal.number(0)))
     written.add(f"{state.name}_merged", operator_sql.join(join, arriving, written.full(join.right, "new")))
     if not state.in_view:
@@ -293,10 +300,10 @@ def merge_memo(written: Steps, node: Memo, state: State, left: exp.Select) -> No
 
 def merge_log(written: Steps, node: Memo, state: State, gained: exp.Select) -> str:
     """Write the rows that a stored change log gains. Returns the step with them."""
-    rows = exp.select(*(column(f.name) for f in node.fields)).from_(gained.subquery("c", copy=False))
+    rows = exp.select(*(column(f.name) for f in node.fields)).from_(gained.subquery("c", copy=False), copy=False)
     step = written.add(f"{state.name}_merged", rows)
     keys = operator_sql.key_items(node.partition)
-    written.add(f"{state.name}_touched", exp.select(*keys).from_(step))
+    written.add(f"{state.name}_touched", exp.select(*keys).from_(step, copy=False))
     if not state.in_view:
         written.applies.append(_replace_partitions(node, state))
     return step
@@ -306,8 +313,8 @@ def _replace_partitions(node: TopN | Memo, state: State) -> Apply:
     """Return the change of a state's table: the rows of the partitions that changes touch are written anew."""
     names = node.partition
     listed = (exp.alias_(column(f"k{n}"), name, quoted=True) for n, name in enumerate(names or ("k0",)))
-    removed = exp.select(*listed).from_(f"{state.name}_touched")
-    merged = operator_sql.over(exp.select("*").from_(f"{state.name}_merged"), node.fields)
+    removed = exp.select(*listed).from_(f"{state.name}_touched", copy=False)
+    merged = operator_sql.over(exp.select("*").from_(f"{state.name}_merged", copy=False), node.fields)
     return Apply(state.name, state.key, equal_in_files(node), removed, merged)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from itertools import islice
 from re import _parser  # type: ignore[attr-defined]
@@ -135,9 +135,9 @@ def for_duckdb(tree: exp.Expr, lenient: bool, copy: bool = True, tries: bool = F
     """
     tree = apart(tree.copy() if copy else tree)
     if tries:
-        return rewrite_leaves_first(tree, _tried(), copy=False)
+        return rewrite_leaves_first(tree, _tried(), copy=False, kept=_KEPT)
     if not lenient:
-        return rewrite_leaves_first(tree, lambda node: _for_duckdb(node, lenient), copy=False)
+        return rewrite_leaves_first(tree, lambda node: _for_duckdb(node, lenient), copy=False, kept=_KEPT)
     rows = Rows()
 
     def spell(node: exp.Expr) -> exp.Expr | None:
@@ -150,9 +150,11 @@ def for_duckdb(tree: exp.Expr, lenient: bool, copy: bool = True, tries: bool = F
         new = _for_duckdb(node, lenient)
         return duckdb_call("try", new or node) if raises or _is_seen_through(new) else new
 
-    return rewrite_leaves_first(tree, spell, copy=False)
+    return rewrite_leaves_first(tree, spell, copy=False, kept=_KEPT)
 
 
+# Two thirds of all nodes: they are spelled as they are, and have neither calls nor queries in them.
+_KEPT = frozenset((exp.Identifier, exp.Column, exp.DataType, exp.DataTypeParam, exp.TableAlias))
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Neg)
 _GIVING_ROWS = (exp.Table, exp.Lateral, exp.Unnest, exp.Explode)
 
@@ -183,11 +185,19 @@ def _is_seen_through(node: exp.Expr | None) -> bool:
     return (source.is_integer and target.is_integer) or (source == DATE and target == TIMESTAMPTZ)
 
 
-def rewrite_leaves_first(tree: exp.Expr, rule: Callable[[exp.Expr], exp.Expr | None], copy: bool = True) -> exp.Expr:
-    """Return the tree with its nodes replaced by a rule, leaves first; without a `copy` the tree itself is changed."""
+def rewrite_leaves_first(
+    tree: exp.Expr,
+    rule: Callable[[exp.Expr], exp.Expr | None],
+    copy: bool = True,
+    kept: Collection[type[exp.Expr]] = (),
+) -> exp.Expr:
+    """Return the tree with its nodes replaced by a rule, leaves first; without a `copy` the tree itself is changed.
+
+    The rule is not asked about nodes of the types `kept`.
+    """
     root = tree.copy() if copy else tree
     # The walk is breadth first from the root, so its reverse has leaves first.
-    for node in reversed(list(root.walk())):
+    for node in reversed([node for node in root.walk() if type(node) not in kept]):
         parent, key, index = node.parent, node.arg_key, node.index
         new = rule(node)
         if new is None or new is node:
@@ -763,7 +773,7 @@ def _of_interval_query(node: exp.Expr, query: exp.Query) -> exp.Expr:
         names = exp.TableAlias(this=exp.to_identifier("q"), columns=[exp.to_identifier("x")])
         source = exp.Subquery(this=query.copy(), alias=names)
         value = exp.cast(exp.column("x"), "interval", dialect="duckdb")  # in a UNION it may be a text
-        query.replace(exp.select(_interval_key(value)).from_(source))
+        query.replace(exp.select(_interval_key(value)).from_(source, copy=False))
     node.this.replace(_interval_key(node.this.copy()))
     return node
 

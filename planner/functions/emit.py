@@ -30,7 +30,7 @@ class Sql(str):
 def to_sql(tree: exp.Expr, lenient: bool = True) -> Sql:
     """Return the text of a tree made by the planner; `lenient` is for views, where a row's error is NULL."""
     if lenient:
-        divided = tree.transform(lenient_division)
+        divided = tree.transform(lenient_division) if tree.find(exp.Div) else tree.copy()
     else:
         divided = rewrite_leaves_first(_typed(tree), checked_division, copy=False)
     return text_of(for_duckdb(divided, lenient, copy=False))

@@ -50,7 +50,7 @@ def found_alike(trees: Sequence[exp.Expr]) -> list[exp.Expr]:
 def _constants(tree: exp.Expr) -> Iterator[tuple[exp.Expr, object]]:
     """Yield the constant intervals of a tree, and what they are: an interval, or the text of a parameter."""
     for node in tree.find_all(exp.Interval, exp.Cast):
-        if isinstance(node, exp.Cast) and not node.to.is_type(exp.DType.INTERVAL):
+        if isinstance(node, exp.Cast) and node.to.this != exp.DType.INTERVAL:
             continue
         text = node.this
         if isinstance(text, exp.Parameter | exp.Placeholder):

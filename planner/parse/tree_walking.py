@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from copy import deepcopy
 from typing import Any, cast
 
-from sqlglot.expressions import DataType, Expr, Expression
+from sqlglot.expressions import DataType, Expr, Expression, Identifier
 
 _PLAIN = frozenset((int, str, bool, float, type(None)))
 
@@ -43,6 +43,8 @@ def _found(self: Expr, *types: type[Expr], bfs: bool = True) -> Iterator[Expr]:
     for node in nodes:  # which grows meanwhile
         if isinstance(node, types):
             yield node
+        if node.__class__ is Identifier:  # four of ten nodes, which have no parts
+            continue
         for part in node.args.values():
             if isinstance(part, Expr):
                 nodes.append(part)
@@ -61,7 +63,10 @@ def _copied(self: Expr) -> Expr:
             if isinstance(part, Expr):
                 args[key] = made = _without_parts(part)
                 made.parent, made.arg_key = copy, key
-                stack.append((part, made))
+                if part.__class__ is Identifier:
+                    made.args = part.args.copy()
+                else:
+                    stack.append((part, made))
             elif type(part) is list:
                 copies: list[Any] = []
                 args[key] = copies
