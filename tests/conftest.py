@@ -11,6 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 import servers
+from longest_first import LongestFirst, in_order
 from postgres import Postgres, PostgresCatalogs
 from servers import Server, without_spark
 
@@ -33,6 +34,19 @@ def pytest_configure(config: pytest.Config) -> None:
     library = jemalloc()
     if library is not None and config.getoption("numprocesses", None):
         os.environ.setdefault(_PRELOAD, str(library))
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LongestFirst | None:
+    """Let workers begin with the files that take longest."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    config.option.loadscopereorder = False  # as `pytest_collection_modifyitems` has ordered them
+    return LongestFirst(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        items[:] = in_order(items)
 
 
 def pytest_collection_finish() -> None:

@@ -1,0 +1,40 @@
+"""Gives pytest-xdist's workers the test files that take longest first, so that all workers end at about the same time.
+
+Without it files with many tests come first. Those are the short ones: one of the last ones, which start Sparks, keeps a
+worker busy after the others have ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from zlib import crc32
+
+import pytest
+from xdist.scheduler import LoadFileScheduling
+
+# Files of 15 seconds of processor time and more, the longest first.
+LONGEST = (
+    "sql_scripts", "numerics", "job_control", "differential", "copies", "as_postgres", "shared_buffer", "hostile",
+    "time", "change_feed", "behind", "serverless", "extreme_values", "inlined_writes", "views", "audits", "errors",
+    "sql", "date_texts", "filter_sets", "edits", "check", "alter_table", "functions",
+)  # fmt: skip
+# In how many parts the tests of a file are given to workers. Each part has the file's fixtures of its own.
+PARTS = {"sql_scripts": 3}
+_PLACES = {name: place for place, name in enumerate(LONGEST)}
+
+
+class LongestFirst(LoadFileScheduling):
+    """Gives files to workers in the order of their tests."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        name = _name(nodeid)
+        return f"{name} {crc32(nodeid.encode()) % PARTS[name]}" if name in PARTS else name
+
+
+def in_order(items: Iterable[pytest.Item]) -> list[pytest.Item]:
+    """Return the tests, those of the files that take longest first."""
+    return sorted(items, key=lambda item: _PLACES.get(_name(item.nodeid), len(LONGEST)))
+
+
+def _name(nodeid: str) -> str:
+    return nodeid.partition("::")[0].rpartition("/test_")[2].removesuffix(".py")

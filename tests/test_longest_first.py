@@ -1,0 +1,28 @@
+"""Workers get the files that take longest first, and a long one in parts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+from longest_first import LONGEST, PARTS, LongestFirst, in_order
+
+HERE = Path(__file__).parent
+
+
+def test_the_files_are_there() -> None:
+    assert [name for name in {*LONGEST, *PARTS} if not (HERE / f"test_{name}.py").exists()] == []
+
+
+def test_files_that_take_longest_come_first() -> None:
+    ids = [f"tests/test_{name}.py::{test}" for name in ("wire", LONGEST[2], "keeper", LONGEST[0]) for test in "ab"]
+    items = in_order([SimpleNamespace(nodeid=nodeid) for nodeid in ids])  # type: ignore[list-item]
+    assert [item.nodeid for item in items] == [*ids[6:], *ids[2:4], *ids[:2], *ids[4:6]]
+
+
+def test_a_file_in_parts() -> None:
+    scheduler = LongestFirst.__new__(LongestFirst)
+    [name] = PARTS
+    scopes = {scheduler._split_scope(f"tests/test_{name}.py::test_script[{number}]") for number in range(100)}
+    assert len(scopes) == PARTS[name]
+    assert len({scheduler._split_scope(f"tests/test_errors.py::test_error[{number}]") for number in range(100)}) == 1
