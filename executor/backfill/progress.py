@@ -33,7 +33,7 @@ class _Step:
 class Progress:
     """The progress of one job. `kept` is a file with the numbers reported so far, by earlier servers too.
 
-    It is None where there are no directories.
+    `kept` is None where there are no directories.
     """
 
     def __init__(self, kept: Path | None) -> None:

@@ -239,7 +239,7 @@ class Work:
 
     @property
     def is_planned(self) -> bool:
-        """Whether its start is pinned and its steps are stored, by this server or an earlier one."""
+        """Whether this server or an earlier one has pinned the job's start and stored the steps."""
         return self.job.status == CREATING
 
     def now(self, cursor: Cursor) -> Epoch:
@@ -294,7 +294,7 @@ class Work:
                 self.retries.run(plan)
 
     def begin(self, start: Start) -> None:
-        """Store where the job starts; from here on it survives a restart. Earlier slices are forgotten."""
+        """Store where the job starts; from here on the job survives a restart. Earlier slices are forgotten."""
         with self.store.change() as transaction:
             start_job(transaction, self.job, start)
         self._fresh = start

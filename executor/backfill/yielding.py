@@ -31,7 +31,7 @@ _TELL_S = 10.0
 def giving_way(work: Work, barriers: BarrierTimes) -> Iterator[None]:
     """While entered, the job is slowed while barriers take longer than its target.
 
-    Not if it runs on machines of its own.
+    A job that has machines of its own is not slowed.
     """
     if not work.shares_a_machine:
         yield

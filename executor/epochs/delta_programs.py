@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Step:
-    """As `planner.delta.program.Step`."""
+    """A step of a delta program (`planner.delta.program.Step`), as SQL."""
 
     name: str
     query: Sql
@@ -39,7 +39,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Apply:
-    """As `planner.delta.program.Apply`; `columns` are those of `added`."""
+    """The change of a state or view (`planner.delta.program.Apply`), as SQL; `columns` are the columns of `added`."""
 
     state: str | None
     key: tuple[str, ...]
@@ -51,7 +51,7 @@ class Apply:
 
 @dataclass(frozen=True)
 class Check:
-    """As `planner.delta.checks.Check`: a query that counts the failed rows, and a query that fails at such a row.
+    """A check (`planner.delta.checks.Check`), as SQL: `count` counts the failed rows, `failing` fails at such a row.
 
     `some` is a cheaper query, which has a row if the count may not be 0.
     """
@@ -69,11 +69,13 @@ class Check:
 
 @dataclass(frozen=True)
 class Program:
-    """As `planner.delta.program.DeltaProgram`. Programs of a plan with equal names make tables with equal columns.
+    """A delta program (`planner.delta.program.DeltaProgram`), as SQL.
 
-    `read` are the names of the relations that it reads, with those for which `reductions` stand. `shared` are the steps
-    that are read more than once. `apart` are those of them that are read by more than one of the tables to make, those
-    that change states, and those that drive joins.
+    Programs of a plan with equal names make tables with equal columns.
+
+    `read` are the names of the relations that the program reads, with those for which `reductions` stand. `shared` are
+    the steps that are read more than once. `apart` are the shared steps that more than one of the tables to make reads,
+    the steps that change states, and the steps that drive joins.
     """
 
     name: str

@@ -139,7 +139,7 @@ class DuckDBEngine:
         return program(view.plan, changes.inputs, changes.retracts, without_nulls, reduces=True)
 
     def advance(self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes) -> Advance:
-        """As `executor.epochs.advance.Engine`."""
+        """Compute a view's change, as `executor.epochs.advance.Engine` says."""
         return self.ready(cursor, view, versions, changes).run(cursor)
 
     def ready(
@@ -226,7 +226,7 @@ class DuckDBEngine:
         self, cursor: Cursor, view: View, position: Position, rows: Mapping[str, RowIds], queries: Sequence[Added],
         time_us: int,
     ) -> Fill:  # fmt: skip
-        """As `executor.epochs.advance.Engine`."""
+        """Compute a view's new rows, as `executor.epochs.advance.Engine` says."""
         set_times(cursor, (time_us, time_us))
         inputs = {
             f"{scan.input}_new": rows_at(scan, position.of(scan.relation), rows[scan.input]) for scan in view.plan.scans

@@ -185,7 +185,7 @@ class Engines:
         )
 
     def balance(self, own_s: float) -> None:
-        """As `executor.epochs.side_by_side.Sides`."""
+        """Move a view to another cursor, if it is worth it (`executor.epochs.side_by_side.Sides`)."""
         self._sides.balance(own_s)
 
     def foresee(

@@ -19,12 +19,13 @@ _MOST_STEPS = 100_000
 
 
 class Moment:
-    """Only the coordinator's thread uses it, with its own cursor. `snapshots` are None before `set`."""
+    """The snapshots; None before `set`. Only the coordinator's thread uses the object, with its own cursor."""
 
     def __init__(self) -> None:
         self.snapshots: tuple[int, int] | None = None
 
     def set(self, cursor: Cursor, old: int, new: int) -> None:
+        """Set the two snapshots, in the sequences too; an epoch advances views from `old` to `new`."""
         # Sequences know no transactions: after an interruption their numbers are unknown.
         known, self.snapshots = self.snapshots, None
         advances = []

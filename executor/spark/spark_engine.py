@@ -213,7 +213,7 @@ class SparkEngine:
         self, cursor: Cursor, view: View, position: Position, rows: Mapping[str, RowIds], queries: Sequence[Added],
         time_us: int,
     ) -> Fill:  # fmt: skip
-        """As `executor.epochs.advance.Engine`."""
+        """Compute a view's new rows, as `executor.epochs.advance.Engine` says."""
         with at_one_moment(cursor):  # else each query reads the lake's catalog anew
             for scan in view.plan.scans:
                 self.check()

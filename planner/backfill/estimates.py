@@ -225,6 +225,7 @@ class _Estimator:
         self._work: dict[str, float] = {}
 
     def work(self) -> Estimate:
+        """Return the work of a backfill: what its scans read, its operators compute, and its tables and states get."""
         plan = self._plan
         self._add(scans=len(plan.scans), operators=len(plan.nodes))
         for scan in plan.scans:

@@ -28,6 +28,7 @@ class GivenRows:
     first: int
 
     def cte(self) -> exp.CTE:
+        """Return the CTE: it unnests an array for each column, which are the parameters from `first` on."""
         arrays = [
             exp.cast(exp.Parameter(this=exp.Literal.number(self.first + place)), data_type(_array_of(type_)))
             for place, (_, type_) in enumerate(self.columns)

@@ -57,6 +57,10 @@ def is_reg_type(to: exp.Expr) -> bool:
 
 
 def rewrite_cast(node: exp.Cast, context: Context) -> exp.Expr | None:
+    """Return a cast that has PostgreSQL's result in DuckDB; None for a cast that stays as it is.
+
+    Raises Error 42704 for a type that only DuckDB has.
+    """
     name = type_name(node.to)
     element = name.removesuffix("[]")
     if name in REG_TYPES:
@@ -200,6 +204,7 @@ def nested_items(value: exp.Expr) -> list[Any] | None:
 
 
 def rewrite_comparison(node: exp.Binary, context: Context) -> exp.Expr | None:
+    """Return a comparison with ANY, ALL, an array, or a name of a type or function in DuckDB's form; else None."""
     left, right = node.this, node.expression
     if isinstance(right, exp.Any):
         return _any(node, context)

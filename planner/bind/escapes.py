@@ -45,6 +45,7 @@ def _row_ids(bound: BoundQuery) -> set[int]:
 
 
 def escape_relation(relation: Relation) -> Relation:
+    """Return a relation whose columns have the names that plans use (`catalog.column_names`)."""
     names = {c.name: escaped(c.name) for c in relation.columns if not (relation.is_table and c.name == ROW_ID)}
     if all(name == own for own, name in names.items()):
         return relation
@@ -54,6 +55,7 @@ def escape_relation(relation: Relation) -> Relation:
 
 
 def escape_outputs(root: Project) -> Project:
+    """Return a root whose columns have the names that plans use."""
     return replace(root, items=tuple(replace(item, name=escaped(item.name)) for item in root.items))
 
 

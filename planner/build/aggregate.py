@@ -63,17 +63,20 @@ class _State:
         return name
 
     def input(self, expression: exp.Expr, type_: Type, name: str = "") -> str:
+        """Add an input, unless there is an equal one; return the input's name: `name`, or a similar one."""
         own = expression.name if isinstance(expression, exp.Column) else text(expression)
         name = self.name(name or own, expression)
         self.inputs.setdefault(name, Item(name, expression, type_))
         return name
 
     def argument(self, expression: exp.Expr, type_: Type, condition: exp.Expr | None, name: str = "") -> str:
+        """Add a call's argument as an input, NULL where the call's FILTER does not hold; return the input's name."""
         if condition is not None:
             expression = typed(exp.Case().when(condition, expression), type_)
         return self.input(expression, type_, name)
 
     def call(self, function: str, argument: str, type_: Type) -> exp.Column:
+        """Add a call over an input, unless there is an equal one; return the column with its result."""
         name = f"_{function}({argument})"
         self.calls.setdefault(name, Call(name, function, argument, type_))
         return typed_column(name, type_)

@@ -34,6 +34,7 @@ def sort_source(ordered: exp.Expr, select: exp.Select) -> int | exp.Expr:
 
 
 def place_of(number: exp.Literal, outputs: int) -> int:
+    """Return the index (from 0) of the output at a position (from 1). Raises Error 42P10 if there is none."""
     place = int(number.name)
     if not 1 <= place <= outputs:
         raise Error(
@@ -45,6 +46,7 @@ def place_of(number: exp.Literal, outputs: int) -> int:
 
 
 def distinct_on(select: exp.Select) -> list[int | exp.Expr]:
+    """Return the keys of DISTINCT ON: the index of an output or an expression each; none without DISTINCT ON."""
     distinct = select.args.get("distinct")
     on = distinct.args.get("on") if distinct is not None else None
     if on is None:

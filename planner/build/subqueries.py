@@ -60,6 +60,10 @@ class Body:
 
 
 def build_body(builder: Builder, select: exp.Select) -> Body:
+    """Return FROM and WHERE of a query as nodes.
+
+    Raises the Error of `refuse` for a subquery in a condition that reads the surrounding query.
+    """
     node = build_from(builder, select)
     retype(select, {f.name: f.type for f in node.fields})
     where = select.args.get("where")

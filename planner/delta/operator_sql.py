@@ -47,6 +47,7 @@ RANK = "_rank"
 
 
 def scan(node: Scan, relation: str, *extra: str) -> exp.Select:
+    """Return the scanned columns, and `extra` ones, of a relation in which they have the relation's own names."""
     renamed = (exp.alias_(column(name), f"{node.alias}.{name}", quoted=True) for name in node.output)
     return exp.select(*renamed, *map(column, extra)).from_(relation, copy=False)
 
@@ -73,6 +74,10 @@ def over(below: exp.Select, fields: Iterable[Field], *extra: str) -> exp.Select:
 
 
 def project(node: Project, below: exp.Select, *extra: str) -> exp.Select:
+    """Return the computed columns, and `extra` ones, of some rows.
+
+    A date or time that may leave PostgreSQL's range is checked.
+    """
     items = []
     for item in node.items:
         typed = item.expression if item.source else exp.cast(item.expression, data_type(item.type))
@@ -97,6 +102,7 @@ def _is_typed_literal(moment: exp.Expr) -> bool:
 
 
 def unnest(node: Unnest, below: exp.Select, *extra: str) -> exp.Select:
+    """Return a row for each element of the array of a row, with the element and its place, from 1."""
     position = exp.Anonymous(this="generate_subscripts", expressions=[node.array.copy(), exp.Literal.number(1)])
     return exp.select(
         *(column(f.name) for f in node.input.fields),
@@ -141,6 +147,7 @@ def _logged(node: ChangeLog, below: exp.Select, code: exp.Expr, time: exp.Expr) 
 
 
 def join(node: Join, left: exp.Select, right: exp.Select, *extra: str) -> exp.Select:
+    """Return the join of some rows of both inputs, with `extra` columns of either side."""
     query = exp.select(*(column(f.name) for f in node.fields), *map(column, extra)).from_(
         left.subquery("l", copy=False), copy=False
     )
@@ -165,6 +172,7 @@ def _nearest(node: Join, compared: exp.Expr, right: exp.Select) -> exp.Select:
 
 
 def aggregate(node: Aggregate, below: exp.Select, calls: Iterable[Call] | None = None) -> exp.Select:
+    """Return the groups of some rows, with the values of `calls`; None for all of the node's calls."""
     types = {field.name: field.type for field in node.input.fields}
     outputs = [exp.alias_(_computed(call, types), call.name, quoted=True) for call in calls or node.calls]
     query = exp.select(*map(column, node.keys), *outputs).from_(below.subquery("s", copy=False), copy=False)
@@ -224,6 +232,7 @@ def top_n(node: TopN, below: exp.Select, first: int, last: int | None) -> exp.Se
 
 
 def over_window(node: OverWindow, below: exp.Select, *extra: str) -> exp.Select:
+    """Return some rows, which are whole partitions, with the values of the window functions."""
     calls, types = [], {field.name: field.type for field in node.input.fields}
     for call in node.calls:
         window = _window(call.expression.copy(), node.partition, _sorts(node, call), call.frame)

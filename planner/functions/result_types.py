@@ -255,6 +255,7 @@ def addition(types: tuple[Known, ...]) -> Known:
 
 
 def subtraction(types: tuple[Known, ...]) -> Known:
+    """Return the type of `-`: of numbers, of dates, times and durations, or of jsonb and arrays without an element."""
     left, right = types
     if left == DATE:
         if right is None or right == DATE:

@@ -25,11 +25,13 @@ def _part(function: str, unit: str, value: exp.Expr) -> exp.Expr:
 
 
 def extract(arguments: list[exp.Expr]) -> exp.Expr:
+    """Return `extract(unit FROM value)`, in DuckDB's spelling; the arguments are unit and value."""
     unit = _unit(arguments[0])
     return _part("part", unit, arguments[1]) if unit in _PARTS else ours("extract", *arguments)
 
 
 def date_part(arguments: list[exp.Expr]) -> exp.Expr:
+    """Return `date_part(unit, value)`, a double precision, in DuckDB's spelling."""
     unit = _unit(arguments[0])
     if unit in _ENDLESS:
         return _part("date_part", unit, arguments[1])
@@ -38,6 +40,7 @@ def date_part(arguments: list[exp.Expr]) -> exp.Expr:
 
 
 def date_trunc(arguments: list[exp.Expr]) -> exp.Expr:
+    """Return `date_trunc(unit, value [, zone])` in DuckDB's spelling."""
     unit = _unit(arguments[0])
     if unit not in _SPANS or len(arguments) > 2:
         return ours("date_trunc", *arguments)

@@ -121,6 +121,7 @@ def _signed(reader: TokenReader) -> int:
 
 
 def parse_close(reader: TokenReader) -> CloseCursor:
+    """Parse `CLOSE name | ALL`; the name is None for ALL."""
     reader.expect("CLOSE")
     name = None if reader.accept("ALL") else reader.identifier()
     reader.finish()

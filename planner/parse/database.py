@@ -55,6 +55,7 @@ def _parameter(reader: TokenReader, name: str) -> DatabaseParameter:
 
 
 def parse_drop_database(reader: TokenReader) -> DropDatabase:
+    """Parse `[IF EXISTS] name` of DROP DATABASE."""
     if_exists = reader.accept("IF", "EXISTS")
     name, position = reader.placed_identifier()
     reader.finish()

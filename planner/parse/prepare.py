@@ -70,6 +70,7 @@ def parse_execute(reader: TokenReader) -> Execute:
 
 
 def parse_deallocate(reader: TokenReader) -> Deallocate:
+    """Parse `DEALLOCATE [PREPARE] name | ALL`; the name is None for ALL."""
     reader.expect("DEALLOCATE")
     if reader.peek(1):
         reader.accept("PREPARE")

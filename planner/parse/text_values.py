@@ -331,6 +331,7 @@ class _ArrayText:
         self._bounds = [(int(low), int(high)) for low, high in re.findall(r"\[(-?\d+):(-?\d+)\]", bounds[1] or "")]
 
     def parse(self) -> list[object]:
+        """Return the elements; lists of elements where the array has several dimensions. Raises Error 22P02."""
         values = self._braces()
         if self.text[self.at :].strip(BLANKS):
             raise self._malformed()

@@ -291,6 +291,7 @@ class TokenReader:
         return self.string() if is_string else self.dotted_word()
 
     def integer(self) -> int:
+        """Read an integer without a sign. Raises Error 42601 for anything else."""
         text = self.peek()
         if not text.isdigit():
             raise self.syntax_error()
@@ -354,6 +355,7 @@ class TokenReader:
         return False
 
     def parenthesised(self, item: Callable[[], T]) -> tuple[T, ...]:
+        """Read one or more items in parentheses, with commas between; `item` reads one."""
         self.expect("(")
         items = self.comma_separated(item)
         self.expect(")")

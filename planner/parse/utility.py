@@ -46,6 +46,7 @@ from sparkwave.planner.statements import (
 
 
 def parse_copy(reader: TokenReader) -> Copy:
+    """Parse COPY of a table or query, from or to the client. Raises Error."""
     reader.expect("COPY")
     table: Name | None = None
     columns: tuple[str, ...] = ()
@@ -165,6 +166,7 @@ def _forced(reader: TokenReader, word: str) -> tuple[str, ...]:
 
 
 def parse_set(reader: TokenReader) -> Statement:
+    """Parse SET of a variable, of the transaction, of constraints or of the session's user. Raises Error."""
     reader.expect("SET")
     if reader.peek() == "TRANSACTION" or (reader.peek() == "SESSION" and reader.peek(1) == "CHARACTERISTICS"):
         return parse_set_transaction(reader)
@@ -246,6 +248,7 @@ def _set_time_zone(reader: TokenReader) -> str | None:
 
 
 def parse_reset(reader: TokenReader) -> Statement:
+    """Parse `RESET name | ALL | SESSION AUTHORIZATION`."""
     reader.expect("RESET")
     if reader.accept("SESSION", "AUTHORIZATION"):
         reader.finish()
@@ -255,6 +258,7 @@ def parse_reset(reader: TokenReader) -> Statement:
 
 
 def parse_alter(reader: TokenReader) -> Statement:
+    """Parse ALTER, by the kind of object that follows. Raises Error."""
     reader.expect("ALTER")
     kind = next((kind for kind in STREAMING if reader.accept(*kind.upper().split())), None)
     if kind is not None:
@@ -304,6 +308,7 @@ _WAITED = ("TABLE", "MATERIALIZED VIEW", "SINK", "INDEX")
 
 
 def parse_wait(reader: TokenReader) -> Wait:
+    """Parse WAIT: for all background jobs, or for the creation of one relation. Raises Error 42601."""
     reader.expect("WAIT")
     if reader.at_end:
         return Wait()
@@ -316,6 +321,7 @@ def parse_wait(reader: TokenReader) -> Wait:
 
 
 def parse_cancel(reader: TokenReader) -> CancelJobs:
+    """Parse `CANCEL JOB | JOBS id [, …]`."""
     reader.expect("CANCEL")
     if not reader.accept("JOBS"):
         reader.expect("JOB")
@@ -328,6 +334,7 @@ _DISCARDED = ("ALL", "PLANS", "SEQUENCES", "TEMP", "TEMPORARY")
 
 
 def parse_discard(reader: TokenReader) -> Discard:
+    """Parse `DISCARD ALL | PLANS | SEQUENCES | TEMP | TEMPORARY`. Raises Error 42601 for anything else."""
     reader.expect("DISCARD")
     what = next((word for word in _DISCARDED if reader.accept(word)), None)
     if what is None:

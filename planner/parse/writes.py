@@ -15,6 +15,7 @@ from sparkwave.planner.statements import Delete, Insert, Merge, Name, Truncate, 
 
 
 def parse_write(reader: TokenReader) -> Insert | Update | Delete | Merge:
+    """Parse a statement that changes rows. Raises Error 42601 where sqlglot accepts what PostgreSQL does not."""
     if reader.accept("DELETE"):  # sqlglot would accept it without FROM
         reader.expect("FROM")
     overrides, sql = _overriding(reader)

@@ -64,6 +64,7 @@ class Fingerprint:
 
 
 def load(text: str) -> Fingerprint:
+    """Return the fingerprint of `Fingerprint.dump`; without a digest if a version with another form made the text."""
     form, rows, states, operators, digest = json.loads(text)
     of_states = {name: _stored(*state) for name, state in states.items()}
     return Fingerprint(_stored(*rows), of_states, tuple(operators), digest if form == FORM else None)
@@ -80,6 +81,7 @@ _INTERVALS = "intervals"
 
 
 def fingerprint(plan: StreamPlan) -> Fingerprint:
+    """Return the fingerprint of a plan."""
     rows = Stored(_columns(plan.root.fields), plan.key)
     states = {state.name: _of_state(state) for state in plan.states if not state.in_view}
     operators = tuple(type(node).__name__ for node in walk(plan.root))
