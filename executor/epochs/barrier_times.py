@@ -13,7 +13,7 @@ MOST = 256
 class BarrierTimes:
     """The times of recent barriers. The coordinator's thread writes them without a lock, and any thread reads them.
 
-    Only barriers that compute changes of created views count: not idle ones, nor those that end a creation.
+    Only barriers that compute changes of created views count: neither idle barriers nor barriers that end a creation.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

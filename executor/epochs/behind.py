@@ -98,7 +98,7 @@ class Behind:
         self._held: dict[int, Error] = {}
 
     def hold(self, relation_id: int, reason: Error) -> None:
-        """Keep a view from being tried until it is released or replaced: its plan does not fit its stored rows."""
+        """Do not try a view until the view is released or replaced: the view's plan does not fit its stored rows."""
         self._held[relation_id] = reason
 
     def release(self, ids: Iterable[int]) -> None:
@@ -187,7 +187,7 @@ class Behind:
                 add_event(cursor, "STREAM_JOB_RECOVER", job.id, {"error": job.error or ""})
 
     def lose_position(self, cursor: Cursor, jobs: Iterable[Job], left: Mapping[int, Left]) -> None:
-        """Record that the lake has forgotten the changes since the views' positions: they are to be computed anew."""
+        """Record that the lake has forgotten the changes since views' positions: the views are to be computed anew."""
         for job in jobs:
             leave_behind(cursor, job.id, None, left[job.id].reason.message, has_failed=True)
 
@@ -196,7 +196,7 @@ class Behind:
         self.keep(self._tries.keys() - ids)
 
     def keep(self, ids: Collection[int]) -> None:
-        """Forget the tries of all views but these, because the others are dropped."""
+        """Forget the tries of views without these ids, because those views are dropped."""
         self._tries = {id_: tries for id_, tries in self._tries.items() if id_ in ids}
 
     def hurry(self) -> None:

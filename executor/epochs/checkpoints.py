@@ -37,7 +37,7 @@ PATIENCE_S = 0.2
 
 
 class Checkpoints:
-    """Stores the shared buffer in the lake. May be called from any thread."""
+    """Stores the shared buffer in the lake. Any thread may call the methods."""
 
     def __init__(self, store: Store, buffer: SharedBuffer, interval_ms: Callable[[], int]) -> None:
         self._store, self._buffer, self._interval_ms = store, buffer, interval_ms

@@ -74,7 +74,7 @@ class _Alone(Exception):
 
 
 class Coordinator:
-    """Runs barriers in one thread. Apart from checkpoints it is the only writer of created views."""
+    """Runs barriers in one thread. Apart from checkpoints the coordinator is the only writer of created views."""
 
     def __init__(
         self, store: Store, plans: Plans, engines: Engines, buffer: SharedBuffer, checkpoints: Checkpoints,
@@ -127,14 +127,14 @@ class Coordinator:
 
     @property
     def stored_snapshot(self) -> int:
-        """The snapshot that those views have applied in the lake."""
+        """The snapshot that every created view, except those left behind, has applied in the lake."""
         return self.checkpoints.stored.snapshot
 
     @property
     def epoch(self) -> Epoch:
         """The epoch of `snapshot`, with its time.
 
-        It advances every `barrier_interval_ms` or so, even without changes.
+        The epoch advances about every `barrier_interval_ms`, even without changes.
         """
         return self._epoch
 
@@ -147,7 +147,7 @@ class Coordinator:
     ) -> None:
         """Wait until every created view has applied all that is committed now, including rows of sinks into tables.
 
-        Does not wait for failed views. After PATIENCE_S `tell` gets the reason why a view does not follow. Raises
+        Failed views are not waited for. After PATIENCE_S `tell` gets the reason why a view does not follow. Raises
         Error 57014 when cancelled, 53100 when the disk is full, 55000 when the views do not get there within
         `timeout_s` seconds.
         """

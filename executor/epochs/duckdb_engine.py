@@ -109,7 +109,7 @@ class Ready:
 
 
 class DuckDBEngine:
-    """The engine for small epochs. It has no state of its own: all is in the cursor that it is given."""
+    """The engine for small epochs. The engine has no state of its own: the cursor of each call has all tables."""
 
     name: EngineName = "duckdb"
 
@@ -124,7 +124,7 @@ class DuckDBEngine:
     def _stored(self, cursor: Cursor, view: View, table: LakeTable, key: Iterable[str] = ()) -> str:
         """Return the name of the relation with the rows of a table of a view, as they are stored.
 
-        `key` are the columns by which they are looked up.
+        `key` are the columns by which the rows are looked up.
         """
         return self._buffer.rows(cursor, view.relation, table, key) if self._buffer is not None else table.sql
 
@@ -166,7 +166,7 @@ class DuckDBEngine:
         return Ready(cursor, view, made, changes, found, is_for_few)
 
     def compile(self, view: View, changes: Changes, is_full: bool) -> Reads:
-        """Prepare the SQL that computes a view, in full or by changes. It is kept, because to prepare it takes long."""
+        """Make and keep the SQL that computes a view, in full or by changes, because making the SQL takes long."""
         if is_full:
             whole(view.plan)
             self._of_changes(view, changes)

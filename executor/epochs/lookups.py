@@ -38,7 +38,7 @@ _SINCE, _UNTIL = '"?since"', '"?until"'
 
 @dataclass
 class _Contents:
-    """The columns and snapshots of a copy, and the one it was made at. The last snapshot is the copy's position.
+    """The columns and snapshots of a copy, and the snapshot it was made at. The last snapshot is the copy's position.
 
     The copy has the rows of each listed snapshot. Rows that came and went between two listed ones are missing, so that
     the copy is no answer for a snapshot in between.
@@ -182,7 +182,7 @@ class Lookups:
 
     @staticmethod
     def present(rows: str, moment: str) -> str:
-        """Return SQL of those of some rows of a copy that it has at a moment."""
+        """Return SQL of the rows, among some rows of a copy, that exist at a moment."""
         return f"(FROM {rows} WHERE {_SINCE} <= {moment} AND {_UNTIL} > {moment})"
 
     def _set_moment(self, cursor: Cursor, versions: Iterable[Version], feeds: Feeds) -> None:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 class Rows:
     """The rows of a job since the server started.
 
-    `output` are the rows that it has removed and added. `inputs` are the changed rows of its inputs, by the name of the
-    input; `unknown` counts the epochs in which those of an input were not counted.
+    `output` is the number of rows that the job has removed and added. `inputs` are the numbers of changed rows, by the
+    name of the input; `unknown` counts the epochs in which the changed rows of an input were not counted.
     """
 
     output: int = 0
@@ -30,7 +30,7 @@ class MeasuredRows:
         return self._rows.get(job_id, Rows())
 
     def add(self, job_id: int, inputs: Mapping[str, int | None], output: int) -> None:
-        """Add an epoch: the changed rows of the inputs, None where they were not counted, and those of the job."""
+        """Add an epoch: the changed rows of the inputs, None where nobody counted them, and of the job."""
         before = self.of(job_id)
         counted = Counter({name: rows for name, rows in inputs.items() if rows is not None})
         unknown = Counter(name for name, rows in inputs.items() if rows is None)

@@ -104,13 +104,16 @@ class Sides:
         return self._sides[place]
 
     def took(self, view_id: int, seconds: float) -> None:
-        """Note how long a computation of a view took. By the first one the view gets its place."""
+        """Note how long a computation of a view took. A view's first computation decides its cursor."""
         self._has_new |= view_id not in self._seconds
         self._seconds.setdefault(view_id, seconds)
         self._now[view_id] = seconds
 
     def balance(self, own_s: float) -> None:
-        """Move a view, if it is worth it, after an epoch in which the coordinator's cursor worked `own_s` seconds."""
+        """Move a view to another cursor, if that saves time.
+
+        The coordinator's own cursor has worked `own_s` seconds in the last epoch.
+        """
         now, self._now = self._now, {}
         if self._has_new:
             self._has_new = False  # the first epoch of a view says little
@@ -140,7 +143,7 @@ class Sides:
         self._seconds = {id_: seconds for id_, seconds in self._seconds.items() if id_ in view_ids}
 
     def prepare_due(self) -> None:
-        """Prepare the due statements of all cursors but the coordinator's own. None of them may be computing."""
+        """Prepare the due statements of all cursors but the coordinator's own, none of which may be computing."""
         for side in self._sides.values():
             prepare_due(side.cursor)
 

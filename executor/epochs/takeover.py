@@ -1,4 +1,4 @@
-"""The last step of ALTER MATERIALIZED VIEW … AS: newly made rows replace those of a view, inside a barrier.
+"""The last step of ALTER MATERIALIZED VIEW … AS: newly made rows replace a view's rows, inside a barrier.
 
 For the readers of the view, the difference between its old and new rows is a change of that epoch like any other.
 """

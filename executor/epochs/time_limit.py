@@ -30,7 +30,7 @@ def interrupted_after(cursor: Cursor, seconds: float) -> Iterator[None]:
 
 
 class TimeLimit:
-    """Interrupts the cursor when the time is over. From the first use on, a thread of its own watches."""
+    """Interrupts a cursor when its time is over. From the first use on, a thread watches the time."""
 
     def __init__(self) -> None:
         self._lock = RankedLock()

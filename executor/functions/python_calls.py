@@ -82,7 +82,7 @@ class Process:
     """A process that runs one function."""
 
     def __init__(self, definition: Definition, result: pa.DataType, limits: Limits) -> None:
-        """Start it. Raises Error where the code fails when it is loaded, Failure."""
+        """Start the process. Raises Error if the code fails while it is loaded, and Failure."""
         self.name, self.limits = definition.name, limits
         # Nothing of this process's environment, which may have secrets; sets of texts have one order everywhere.
         environment = {"PYTHONHASHSEED": "0", "ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "1"}

@@ -50,7 +50,7 @@ class Origin:
 
     @property
     def unmodified(self) -> Origin | None:
-        """As `alone`, without the length or the digits."""
+        """The same origin without the length or the digits of its type."""
         if self.type.typmod >= 0:
             return None
         return replace(self, modifier=-1).alone

@@ -217,7 +217,7 @@ class _Of:
 
 @dataclass(frozen=True)
 class _Exact(_Of):
-    """As `_Of`, for operators whose numerics have as many digits as their parts need."""
+    """An `_Of` for operators whose numerics have as many digits as their parts need."""
 
     def __call__(self, node: exp.Expr) -> Known:
         assert isinstance(node, exp.Add | exp.Sub | exp.Mul)

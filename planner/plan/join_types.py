@@ -25,7 +25,7 @@ _NEVER_TAKEN_BACK = "none: what was joined once is never taken back"
 
 @dataclass(frozen=True)
 class JoinType:
-    """What is known of a type of join. With `grows` it only gains rows if its linear sides do."""
+    """The facts about a type of join. With `grows` a join only gains rows if its linear sides only gain rows."""
 
     words: str
     rule: Rule

@@ -60,7 +60,7 @@ _MAP = "none: one row at a time is enough"
 
 
 class Operator:
-    """What is known of an operator. Its `inputs`, `fields` and `key` are its own."""
+    """The facts about an operator. Each operator defines its own `inputs`, `fields` and `key`."""
 
     # The operator in the user's words.
     words: ClassVar[str]
@@ -744,7 +744,7 @@ def equal_in_files(node: Node) -> frozenset[str]:
 
 
 def with_inputs(node: Node, inputs: tuple[Node, ...]) -> Node:
-    """The same node over other inputs."""
+    """Return the same node over other inputs."""
     match node:
         case Scan() | Values():
             return node
