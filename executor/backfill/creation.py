@@ -104,7 +104,7 @@ class BackfillJob:
     def shut_down(self) -> None:
         """Stop the job because the server stops.
 
-        It stays as its last commit left it. Returns at once, as `cancel` does.
+        The job stays as its last commit left it. Returns at once, as `cancel` does.
         """
         self._work.controls.stop(self._work.controls.is_shut_down)
 

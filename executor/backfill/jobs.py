@@ -58,7 +58,7 @@ class PlanOutdated(Error):
 class _Permit:
     """The permit of a job that starts at once.
 
-    It lapses when CREATE has returned to its client, or the job was not stored.
+    The permit lapses when CREATE has returned to its client, or the job was not stored.
     """
 
     lapses: threading.Event = field(default_factory=threading.Event)
@@ -225,7 +225,7 @@ class Jobs:
     def shares(self) -> dict[int, float]:
         """Return the part of their machines that the running jobs may take, below 1 where they are slowed.
 
-        It takes no lock, as monitoring must not wait for a job that is being stored.
+        The call takes no lock, because monitoring must not wait for a job that is being stored.
         """
         running = list(self._running.values())
         return {job.id: job.share for job in running if not job.finished.is_set()}

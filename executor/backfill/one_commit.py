@@ -33,7 +33,7 @@ def may_end_so(work: Work) -> bool:
 def epoch_of(work: Work, coordinator: Coordinator, cursor: Cursor, snapshot: int) -> Iterator[Epoch | None]:
     """While entered, yield the epoch of the created views if it has the rows of a snapshot; else None.
 
-    Also None where a barrier takes longer than PATIENCE_S.
+    Yields None, too, if a barrier takes longer than PATIENCE_S.
     """
     with coordinator.between_barriers(PATIENCE_S) as epoch:
         yield epoch if epoch is not None and _still_holds(work, cursor, snapshot, epoch) else None

@@ -110,7 +110,7 @@ class Application:
     def equals(self, column: str) -> str:
         """Return the SQL operator that compares a key column.
 
-        It is `=`, which allows pruning of files, if the column is never NULL and a file tells the truth of it.
+        The operator is `=`, by which files are pruned, if the column is never NULL and a file tells the truth of it.
         """
         return "=" if column in self.present else "IS NOT DISTINCT FROM"
 

@@ -55,7 +55,7 @@ class Side:
 class Difference:
     """The rows that are stored but not in the query, and the rows of the query that are not stored.
 
-    They are rows of the state, or of the view if `state` is None.
+    Both are rows of the state, or of the view if `state` is None.
     """
 
     state: str | None

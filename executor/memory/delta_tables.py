@@ -146,7 +146,7 @@ def sum_changes(cursor: Cursor, changes: str, hashed: str) -> int:
 def _kept(cursor: Cursor, name: str, form: object) -> _Table | None:
     """Return a table that may be filled again, or None.
 
-    It is forgotten until it is filled, so that a failure leads to a new table.
+    The table is forgotten until it is filled, so that a failure leads to a new table.
     """
     table = _TABLES.get(cursor, {}).pop(name, None)
     return table if table is not None and table.form == form else None

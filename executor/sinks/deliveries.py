@@ -152,7 +152,7 @@ class Sinks:
                 delivery.file.unlink(missing_ok=True)
 
     def remove_uncommitted(self, catalog: Catalog, epoch: int) -> None:
-        """Delete the files that no transaction has committed. Only safe before any delivery begins.
+        """Delete the files that no transaction has committed. This is safe only before any delivery begins.
 
         `epoch` is the newest snapshot that created sinks have applied.
         """

@@ -351,7 +351,7 @@ class Groups:
     def _shares(self, group: Group, order: Order) -> bool:
         """Whether a job shares a group with jobs that read the same. Steady groups have no jobs.
 
-        Only on this machine, where groups of their own would divide the same cores between them.
+        Jobs share only on this machine, where groups of their own would divide the same cores.
         """
         is_there = group.state == PROVISIONING or (group.state == READY and group.is_alive)
         reads_one = group.size == order.size and not group.reads.isdisjoint(order.reads)

@@ -378,7 +378,7 @@ def warm_up(group: Group, lake: Lake, tasks: int, owner: object = "warm_up") -> 
 def run_in(group: Group, lake: Lake) -> None:
     """Run empty jobs while a group is idle: Spark's own part of a job takes half the time once Java has compiled it.
 
-    They are few and far between, to leave the processor to others. Their failures do not matter.
+    The jobs are few and far between, to leave the processor to others. Their failures do not matter.
     """
     setup = setup_of(lake, group.size)
     with contextlib.suppress(Exception):

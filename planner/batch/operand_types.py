@@ -40,7 +40,8 @@ def operator_of(error: Error) -> str | None:
 def mistyped(tree: exp.Expr, error: Error, text: str | None, environment: Environment) -> Error | None:
     """Return an error for the operator or the list in a tree to which an engine's error belongs; None without one.
 
-    It is the operator with the types that the message names, or else the first whose operands do not fit.
+    The error belongs to the operator with the types that the message names, or else to the first operator whose
+    operands do not fit.
     """
     tree = with_json(with_written_numerics(with_functions(tree, environment.catalog, environment.scope).copy()))
     nodes = list(tree.find_all(*SPELLINGS, *_LISTS, bfs=False))

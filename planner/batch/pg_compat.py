@@ -229,7 +229,7 @@ def _series(node: exp.ExplodingGenerateSeries, context: Context) -> exp.Expr | N
 def _check_series(series: exp.Expr, context: Context) -> None:
     """Let a series in a select list, or the array of one, raise for a step of zero: DuckDB gives no rows for it.
 
-    One that is so long that its array would take the server's memory raises, too.
+    A series so long that its array would take the server's memory raises, too.
     """
     parts = list(series.iter_expressions())
     if not any(part.is_string for part in parts):

@@ -35,7 +35,7 @@ def expand_unnests(tree: exp.Expr) -> exp.Expr:
 def expand_around_rows(tree: exp.Expr) -> exp.Expr:
     """Replace `f(unnest(a))` and `unnest(f(unnest(a)))` in a select list by the rows of one array. Changes the tree.
 
-    So it does with `f(generate_series(a, b))`. DuckDB knows the type of an element only within the array, and takes no
+    `f(generate_series(a, b))` is replaced, too. DuckDB knows the type of an element only within the array, and takes no
     rows of rows.
     """
     if tree.find(exp.Explode, exp.ExplodingGenerateSeries) is None:

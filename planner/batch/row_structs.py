@@ -73,7 +73,7 @@ def with_row_types(tree: exp.Expr, catalog: Catalog, scope: Scope) -> exp.Expr:
 def _is_beside(node: exp.Expr) -> bool:
     """Return whether a node is of a type that is spelled otherwise, or an operand beside one of such a type.
 
-    So is what becomes a time or an interval by a cast.
+    A value that a cast makes a time or an interval counts, too.
     """
     if isinstance(node.parent, exp.Cast) and sql_type(node.parent.to) in (TIME, INTERVAL):
         return True

@@ -140,7 +140,7 @@ def _series(annotator: TypeAnnotator, node: exp.Expr) -> exp.Expr:
 
 
 def _unnested(annotator: TypeAnnotator, node: exp.Expr) -> exp.Expr:
-    """Annotate unnest: it gives the elements of inner arrays. Those of several arrays have no one type.
+    """Annotate unnest, which gives the elements of inner arrays; elements of several arrays have no common type.
 
     A function that is written otherwise, such as regexp_matches, gives inner arrays.
     """

@@ -186,7 +186,7 @@ def check_given(
 ) -> None:
     """Raise Error 428C9 for a generated column with a value other than DEFAULT.
 
-    Also for one of the `identity` columns, by name, which take no other value either.
+    The columns named in `identity` take no other value either.
     """
     for place, column in enumerate(columns):
         if column.name in identity and is_given(place):

@@ -264,7 +264,7 @@ def annotated(
 def _with_folded_ctes(query: exp.Query) -> exp.Query:
     """Return the query, changed in place, in which a CTE whose name is written in several ways has it in lower case.
 
-    sqlglot compares the names as they are written. One that is written in one way keeps it, and with it its plan.
+    sqlglot compares the names as they are written. A name that is written in one way stays.
     """
     named = [cte.args["alias"].this for cte in query.find_all(exp.CTE)]
     tables = query.find_all(exp.Table) if named else ()

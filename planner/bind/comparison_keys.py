@@ -95,7 +95,7 @@ def _compared(tree: exp.Expr) -> Iterator[Sequence[exp.Expr]]:
 def _operands(node: exp.Expr) -> Iterator[list[exp.Expr]]:
     """Yield the values that a comparison compares, by their places in rows.
 
-    Those of a query are its outputs. Rows in lists, and queries with `*`, are compared as they are.
+    The values of a query are its outputs. Rows in lists, and queries with `*`, are compared as they are.
     """
     sides = [_values(part, in_query=node.args.get("query") is not None) for part in node.iter_expressions()]
     widths = {len(side) for side in sides}

@@ -14,7 +14,7 @@ from sqlglot.schema import Schema
 def qualify_sort_columns(tree: exp.Query, schema: Schema) -> None:
     """Qualify the columns in expressions of ORDER BY that `qualify` has taken for outputs.
 
-    They are those of FROM, even where an output has the same name. Columns that FROM does not have stay as they are.
+    Such columns are FROM's, even where an output has the same name. Columns that FROM does not have stay as they are.
     """
     for scope in traverse_scope(tree):
         select = scope.expression

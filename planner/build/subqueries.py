@@ -146,7 +146,7 @@ def _plain_select(query: exp.Expr) -> exp.Select | None:
 def _is_joined_by_outer(node: Node, query: exp.Expr) -> bool:
     """Return whether a subquery with FROM and WHERE only reads columns of the surrounding rows within FROM.
 
-    It has an outer join by them, or a function of them.
+    FROM has an outer join by such columns, or a function of such columns.
     """
     select = _plain_select(query)
     if select is None:
@@ -185,7 +185,7 @@ def _as_exists(in_: exp.In) -> exp.Exists:
 def _not_in(builder: Builder, node: Node, in_: exp.In) -> Node:
     """Build SQL's NOT IN.
 
-    It is false on a match, else NULL when a NULL is on either side, unless there are no rows at all.
+    NOT IN is false on a match, else NULL when a NULL is on either side, unless there are no rows at all.
     """
     right, outputs, correlated = _rows_and_outputs(builder, in_.args["query"])
     check_columns(1, len(outputs))
@@ -520,8 +520,9 @@ _MOST_FIELDS = 2
 def _row_in_value(builder: Builder, node: Node, in_: exp.In, left: list[exp.Expr]) -> tuple[Node, exp.Expr]:
     """Return whether a row is among those of a subquery, NULL where that is unknown.
 
-    It is unknown if no row of the subquery matches, and one does in the fields that are not NULL on either side. Such
-    rows are counted for each way in which the fields can be equal, NULL in the subquery, or NULL in the row.
+    The answer is unknown if no row of the subquery matches, and one does in the fields that are not NULL on either
+    side. Such rows are counted for each way in which the fields can be equal, NULL in the subquery, or NULL in the
+    row.
     """
     if len(left) > _MOST_FIELDS:
         raise refuse(f"IN or NOT IN with more than {_MOST_FIELDS} columns, in this place,", in_)

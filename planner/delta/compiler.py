@@ -424,7 +424,7 @@ class Compiler:
         return _replaced(removed, added, node.fields)
 
     def _memo(self, node: Memo, state: State) -> exp.Select | None:
-        """Return the changes of a memo. Those of a temporal join's right side change nothing."""
+        """Return the changes of a memo. Changes of a temporal join's right side change nothing."""
         if isinstance(node.input, ChangeLog):
             return self._logged(node, state)
         left = self._settled(node.join.left)

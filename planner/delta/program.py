@@ -15,7 +15,7 @@ from sparkwave.planner.delta.looked_up import Columns, Reduction
 class Step:
     """`CREATE TEMPORARY relation name AS query`.
 
-    One that drives a join has the changes of another operator. DuckDB has to know that they are few, from a table of
+    A step that drives a join has the changes of another operator. DuckDB has to know that they are few, from a table of
     their own, to look the other side of the join up by them. Otherwise it may make a hash table of the other side.
     """
 
