@@ -135,8 +135,8 @@ class Checkpoints:
                 frozen.store(self._cursor, give_way)
             give_way()
             catalog = self._store.catalog
-            for job_id in frozen.creations:
-                finish_job(self._cursor, job_id, catalog.steady_group(catalog.job_by_id[job_id]))
+            for job in (job for job in catalog.jobs if job.id in frozen.creations):
+                finish_job(self._cursor, job.id, catalog.steady_group(job))
             store_epoch(self._cursor, frozen.epoch)
         if frozen.creations:
             self._store.reload()  # first, so that each barrier finds the views among the created ones or the creations

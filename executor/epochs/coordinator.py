@@ -513,7 +513,7 @@ class Coordinator:
         times = [job.epoch.time_us for job in catalog.jobs if job.position is not None]
         epoch = Epoch(self._lake.newest(self._cursor), max(time.time_ns() // 1000, self._epoch.time_us, *times))
         note(epoch=epoch.snapshot)
-        finishing = {handover.job_id for handover in handovers}
+        finishing = {handover.job_id for handover in handovers if handover.job_id in catalog.by_id}
         for id_ in finishing:
             self._engines.begin_creation(catalog.by_id[id_])
         work = EpochWork(
