@@ -89,6 +89,13 @@ def test_set_show_reset(connection: Connection, name: str, written: str, printed
         ("SET datestyle = 'Roman'", "22023", "ISO, SQL, Postgres or German, and MDY, DMY or YMD expected"),
         ("SET datestyle = 'ISO, German'", "22023", "conflicting specifications"),
         ("SET intervalstyle = 'roman'", "22023", "one of postgres, postgres_verbose, sql_standard, iso_8601 expected"),
+        ("SET TIME ZONE INTERVAL '1 day'", "22023", """invalid value for parameter "TimeZone": "INTERVAL '1 day'\""""),
+        ("SET TIME ZONE INTERVAL 'a'", "22007", 'invalid input syntax for type interval: "a"'),
+        (
+            "SET TIME ZONE INTERVAL '3:30'",
+            "22023",
+            "a time zone of whole hours, or a name such as Asia/Kolkata expected",
+        ),
         ("SET TIME ZONE '+05:30'", "22023", "a time zone of whole hours, or a name such as Asia/Kolkata expected"),
         ("SET TIME ZONE 20", "22023", "an offset of up to 14 hours east or 12 hours west expected"),
         ("SET query_mode = 'fast'", "22023", "one of auto, local, distributed expected"),
@@ -107,6 +114,7 @@ def test_refused(connection: Connection, sql: str, sqlstate: str, message: str) 
     [
         ("'+02:00'", "-02"), ("'-2:00'", "+02"), ("'+2'", "+02"), ("-7", "-07"), ("'UTC+3'", "-03"), ("'00:00'", "+00"),
         ("'GMT-02:00'", "+02"), ("'<+02>-02'", "+02"), ("INTERVAL '-08:00' HOUR TO MINUTE", "-08"), ("3", "+03"),
+        ("INTERVAL '3 hours'", "+03"), ("interval '4'hour", "+04"), ("INTERVAL '-180 minutes'", "-03"),
         ("'america/new_york'", "-05"), ("LOCAL", "+00"), ("DEFAULT", "+00"),
     ],
 )  # fmt: skip

@@ -6,6 +6,7 @@ from sqlglot import exp
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
+from sparkwave.catalog.interval_texts import read_interval
 from sparkwave.catalog.names import meant_option, quote_if_needed
 from sparkwave.catalog.relation_details import STREAMING
 from sparkwave.planner.parse.alter_job import parse_alter_fragment, parse_alter_streaming
@@ -234,17 +235,26 @@ def _set_value(reader: TokenReader) -> str | None:
 
 
 def _set_time_zone(reader: TokenReader) -> str | None:
-    """Parse a time zone: LOCAL is the default, and an interval the offset to the east, in hours."""
+    """Parse a time zone: LOCAL is the default, and an interval the offset to the east, in hours.
+
+    Raises Error 22023 for an interval with months or days, and the errors of `read_interval`.
+    """
     if reader.accept("LOCAL"):
         reader.finish()
         return None
     if not reader.accept("INTERVAL"):
         return _set_value(reader)
-    text = reader.value()
+    text, fields = reader.value(), []
     while not reader.at_end:  # HOUR TO MINUTE
+        fields.append(reader.peek().lower())
         reader.skip()
-    hours, _, minutes = text.partition(":")
-    return hours if not minutes.strip("0") else f"<{text}>{text}"
+    offset = read_interval(text, " ".join(fields))
+    for unit, count in (("months", offset.months), ("days", offset.days)):
+        if count:
+            message = f"""invalid value for parameter "TimeZone": "INTERVAL '{text}'\""""
+            detail = f"Cannot specify {unit} in time zone interval."
+            raise Error(message, errors.INVALID_PARAMETER_VALUE, detail=detail)
+    return f"{offset.micros / 3_600_000_000:g}"
 
 
 def parse_reset(reader: TokenReader) -> Statement:
