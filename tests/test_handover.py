@@ -17,8 +17,9 @@ from sparkwave.catalog.errors import OUT_OF_MEMORY, Error
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.executor.backfill.creation import BackfillJob
 from sparkwave.executor.epochs import delta_programs
-from sparkwave.executor.epochs.advance import View
+from sparkwave.executor.epochs.advance import Advance, View
 from sparkwave.executor.epochs.checkpoints import Checkpoints
+from sparkwave.executor.epochs.duckdb_engine import Ready
 from sparkwave.executor.epochs.engines import Engines
 from sparkwave.executor.epochs.lookups import input_owner
 from sparkwave.server.context import Context, open_context
@@ -212,6 +213,27 @@ def test_a_failure_before_it_is_stored(tmp_path: Path, monkeypatch: pytest.Monke
         assert wait_until(lambda: not failures, 10)
         store()
         assert sorted(run(client, "SELECT n FROM m")) == [(2,), (3,), (4,)]
+
+
+def test_it_has_no_time_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last change of a creating view may take longer than an epoch of a created one."""
+    run_ready = Ready.run
+
+    def slow(ready: Ready, by: Cursor) -> Advance:
+        if ready.view.relation.id not in {
+            relation.id for relation in context.store.catalog.relations if relation.created
+        }:
+            by.execute("SELECT count(*) FROM range(300000000) r(i) WHERE hash(i) = 1").fetchall()
+        return run_ready(ready, by)
+
+    with waiting_job(tmp_path) as (context, client, job, held):
+        monkeypatch.setattr(Ready, "run", slow)
+        run(client, "ALTER SYSTEM SET view_time_limit_ms = 100", "INSERT INTO t VALUES (3)")
+        held.end()
+        assert wait_until(lambda: context.store.catalog.by_id[job].created, 30)
+        run(client, "FLUSH")
+        assert sorted(run(client, "SELECT n FROM m")) == [(2,), (3,), (4,)]
+        held.begin()
 
 
 def test_what_it_looks_up_is_copied_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,7 +78,7 @@ class Engines:
 
     def advance(
         self, cursor: Cursor, view: View, versions: Mapping[str, Version], feeds: Feeds, times: tuple[int, int],
-        stored_at: int, tries: int, may_run_beside: bool = False,
+        stored_at: int, tries: int | None, may_run_beside: bool = False,
     ) -> tuple[Advance | Beside | None, Mapping[str, int | None]]:  # fmt: skip
         """Compute a view's change between two versions of its inputs, by name; None if nothing changes.
 
@@ -86,8 +86,8 @@ class Engines:
         the change may still be computed then.
 
         `times` are the old and new value of `now()` in microseconds. `stored_at` is a snapshot that has the view's
-        stored rows. A created view has a time limit in process, which doubles with each of the `tries` that have
-        failed.
+        stored rows. The view has a time limit in process, which doubles with each of the `tries` that have failed, and
+        none where `tries` is None.
         """
 
         def stored_rows() -> int:
@@ -115,7 +115,7 @@ class Engines:
         with self._engine_for(view, changes.rows, newest) as engine:
             EPOCH_ROWS.labels(engine.name).observe(changes.rows)
             if engine is self._duckdb:
-                limit_s = self._limit_s(view, tries)
+                limit_s = self._limit_s(tries)
                 advance = self._in_process(
                     cursor, view, versions, changes, feeds, is_full(changes.rows), reading_s, limit_s, may_run_beside
                 )
@@ -124,8 +124,8 @@ class Engines:
                     advance = _if_any(engine.advance(cursor, view, versions, changes))
         return advance, changes.counts
 
-    def _limit_s(self, view: View, tries: int) -> float:
-        return self._time_limit_s() * 2**tries if view.relation.created else 0.0
+    def _limit_s(self, tries: int | None) -> float:
+        return self._time_limit_s() * 2**tries if tries is not None else 0.0
 
     def _in_process(
         self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes, feeds: Feeds,
@@ -225,7 +225,7 @@ class Engines:
         return sum(row_count(cursor, scan.relation, snapshot) for scan in view.plan.scans) <= SMALL_ROWS
 
     def compute_anew(
-        self, cursor: Cursor, view: View, versions: Mapping[str, Version], times: tuple[int, int], tries: int
+        self, cursor: Cursor, view: View, versions: Mapping[str, Version], times: tuple[int, int], tries: int | None
     ) -> Advance | None:
         """Compute a view's change in full, whatever the view has applied.
 
@@ -238,7 +238,7 @@ class Engines:
                 hint="Drop it and create it again.",
             )
         changes = Changes(frozenset(versions), 0, True, times)
-        with self._time_limit.of(cursor, self._limit_s(view, tries)):
+        with self._time_limit.of(cursor, self._limit_s(tries)):
             advance = self._duckdb.recompute(cursor, view, versions, changes, are_bound=False)
         return advance if advance.has_changes else None
 

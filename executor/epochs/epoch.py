@@ -271,7 +271,7 @@ class EpochWork:
             old, pending = since.of(scan.relation), self.pending.get(scan.relation.id)
             versions[scan.input] = Version(scan.relation, old, epoch.snapshot, pending, is_net=is_late)
         times = (since.epoch.time_us, epoch.time_us)
-        tries = self.tools.behind.tries(view.relation.id)
+        tries = None if view.relation.id in self.finishing else self.tools.behind.tries(view.relation.id)
         if start is None:
             self.read[view.relation.id] = dict.fromkeys(versions)
             return self.tools.engines.compute_anew(self.cursor, view, versions, times, tries)
