@@ -118,7 +118,8 @@ class Lookups:
             if not relation.is_table or {f"{scan.input}_old", f"{scan.input}_new"}.isdisjoint(read):
                 continue
             present = self._copies.find(key)
-            if present is not None and self._contents[present].columns >= stored_columns(scan):
+            has = self._contents.get(present) if present is not None else None
+            if has is not None and has.columns >= stored_columns(scan):
                 continue
             wanted = stored_columns(scan) | columns(relation)
 
