@@ -11,11 +11,12 @@ from test_retention import opened, run
 from sparkwave.catalog.lake import catalog_log
 from sparkwave.catalog.lake.catalog_log import checkpoint_once
 from sparkwave.catalog.lake.ducklake import Cursor, Lake
+from sparkwave.catalog.lake.places import log_of
 from sparkwave.catalog.names import BUFFER, EPOCHS_SCHEMA, METADATA
 
 
 def log_bytes(lake: Lake) -> int:
-    log = lake.storage.catalog_file.with_name(f"{lake.storage.catalog_file.name}.wal")
+    log = log_of(lake.storage.catalog_file)
     return log.stat().st_size if log.exists() else 0
 
 

@@ -220,9 +220,7 @@ def test_it_has_no_time_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     run_ready = Ready.run
 
     def slow(ready: Ready, by: Cursor) -> Advance:
-        if ready.view.relation.id not in {
-            relation.id for relation in context.store.catalog.relations if relation.created
-        }:
+        if not context.store.catalog.by_id[ready.view.relation.id].created:
             by.execute("SELECT count(*) FROM range(300000000) r(i) WHERE hash(i) = 1").fetchall()
         return run_ready(ready, by)
 
@@ -236,22 +234,28 @@ def test_it_has_no_time_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         held.begin()
 
 
+def change_behind_the_fill(monkeypatch: pytest.MonkeyPatch, other: Client, *statements: str) -> None:
+    """Let tables change after a job has read them."""
+    fill = BackfillJob._fill
+
+    def fill_then_change(job: BackfillJob) -> None:
+        fill(job)
+        run(other, *statements)
+
+    monkeypatch.setattr(BackfillJob, "_fill", fill_then_change)
+
+
 def test_what_it_looks_up_is_copied_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The barrier that ends a creation, and the next ones, find large groups and tables in memory, with an index."""
-    fill = BackfillJob._fill
     with waiting_job(tmp_path) as (context, client, _, held):
         other, copies = Client(context, {"user": "root"}), context.coordinator._engines._copies
-
-        def fill_then_insert(job: BackfillJob) -> None:
-            fill(job)
-            run(other, "INSERT INTO u VALUES (1, 1)")
 
         held.end()
         rows = "SELECT i, i FROM generate_series(1, 60000) AS g(i)"
         run(client, "WAIT", *(f"CREATE TABLE {name} (k int, v int)" for name in "uw"))
         run(client, *(f"INSERT INTO {name} {rows}" for name in "uw"), "FLUSH")
         held.begin()
-        monkeypatch.setattr(BackfillJob, "_fill", fill_then_insert)
+        change_behind_the_fill(monkeypatch, other, "INSERT INTO u VALUES (1, 1)")
         joined = "SELECT u.k, sum(u.v + w.v) AS v FROM u JOIN w ON u.k = w.k GROUP BY u.k"
         run(client, f"CREATE MATERIALIZED VIEW sums AS {joined}")
         assert wait_until(lambda: set(state(client)) == {("FINISHING",)}, 20), state(client)
@@ -269,13 +273,8 @@ def test_what_it_looks_up_is_copied_before(tmp_path: Path, monkeypatch: pytest.M
 
 def test_it_leaves_the_copies_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The barrier that ends a creation leaves a copy that others follow; the next one has a wider one, made before."""
-    fill = BackfillJob._fill
     with waiting_job(tmp_path) as (context, client, _, held):
         other, copies = Client(context, {"user": "root"}), context.coordinator._engines._copies
-
-        def fill_then_insert(job: BackfillJob) -> None:
-            fill(job)
-            run(other, "INSERT INTO u VALUES (3, 3)", "INSERT INTO w VALUES (2, 2, 2)")
 
         held.end()
         run(client, "WAIT", "SET background_ddl = false", "CREATE TABLE u (k int, v int)")
@@ -288,7 +287,7 @@ def test_it_leaves_the_copies_of_others(tmp_path: Path, monkeypatch: pytest.Monk
         key = input_owner(w), "rows"
         copied = copies._copies[key]
         held.begin()
-        monkeypatch.setattr(BackfillJob, "_fill", fill_then_insert)
+        change_behind_the_fill(monkeypatch, other, "INSERT INTO u VALUES (3, 3)", "INSERT INTO w VALUES (2, 2, 2)")
         second = "SELECT u.v, w.v AS w, w.x FROM u JOIN w ON u.k = w.k"
         run(client, "SET background_ddl = true", f"CREATE MATERIALIZED VIEW second AS {second}")
         assert wait_until(lambda: set(state(client)) == {("FINISHING",)}, 20), state(client)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from contextlib import closing
 
 from sparkwave.catalog.lake.ducklake import Lake
+from sparkwave.catalog.lake.places import log_of
 from sparkwave.catalog.names import METADATA
 
 LOG_PERIOD_S = 1.0
@@ -23,7 +24,7 @@ def checkpoint_once(lake: Lake) -> bool:
 
     Raises DuckDB's errors, such as for a full disk. A catalog in a PostgreSQL has no such log.
     """
-    log = lake.storage.catalog_file.with_name(f"{lake.storage.catalog_file.name}.wal")
+    log = log_of(lake.storage.catalog_file)
     if lake.storage.catalog is None and log.exists() and log.stat().st_size > MOST_BYTES:
         with closing(lake.cursor()) as cursor:
             cursor.execute(f"CHECKPOINT {METADATA}")

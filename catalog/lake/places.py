@@ -177,6 +177,11 @@ def modified_below(place: Place) -> dict[str, tuple[float, int]]:
     return found
 
 
+def log_of(file: Path) -> Path:
+    """Return the write-ahead log that DuckDB keeps beside a file of its own."""
+    return file.with_name(f"{file.name}.wal")
+
+
 def flush(path: Path) -> None:
     """Write a file, or the names in a directory, to the disk. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY)

@@ -17,7 +17,7 @@ from pathlib import Path
 import duckdb
 from duckdb import DuckDBPyConnection as Cursor
 
-from sparkwave.catalog.lake.places import flush
+from sparkwave.catalog.lake.places import flush, log_of
 from sparkwave.catalog.lake.translation import first_line
 from sparkwave.catalog.names import literal, quote
 
@@ -47,7 +47,7 @@ def vacuum(connection: Cursor, catalog: Path) -> bool:
         is_worn = False
     # DETACH writes a checkpoint, so that the file has everything in the write-ahead log.
     connection.execute("DETACH DATABASE IF EXISTS fresh; DETACH worn")
-    if is_worn and not catalog.with_name(f"{catalog.name}.wal").exists():
+    if is_worn and not log_of(catalog).exists():
         fresh.replace(catalog)
         flush(catalog.parent)
         return True

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from sparkwave.catalog.lake.ducklake import ENGINE_VERSION, Cursor
+from sparkwave.catalog.lake.places import log_of
 from sparkwave.catalog.lake.translation import DuckDBError
 from sparkwave.catalog.names import COPIES, literal
 
@@ -83,7 +84,7 @@ def _make(cursor: Cursor, path: Path, define: Callable[[], None]) -> bool:
         os.replace(made, path)
         _forget_unused(path)
     except (OSError, DuckDBError):
-        for left in (made, made.with_name(f"{made.name}.wal")):
+        for left in (made, log_of(made)):
             with contextlib.suppress(OSError):
                 left.unlink(missing_ok=True)
         return False

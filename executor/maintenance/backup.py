@@ -31,7 +31,7 @@ from sparkwave.catalog.lake.compaction import all_tables, flush
 from sparkwave.catalog.lake.ducklake import Cursor, Lake, without_lake
 from sparkwave.catalog.lake.integrity import KnownFile, known_files
 from sparkwave.catalog.lake.memory_transactions import rollback
-from sparkwave.catalog.lake.places import BucketPath, Place, below, listed, remove_tree, sizes_below
+from sparkwave.catalog.lake.places import BucketPath, Place, below, listed, log_of, remove_tree, sizes_below
 from sparkwave.catalog.lake.places import flush as flush_names
 from sparkwave.catalog.lake.relocation import move_files
 from sparkwave.catalog.lake.storage import IDENTITY_FILE, LOCK_FILE, Lease, Storage, lock_directory
@@ -232,10 +232,9 @@ def _copy(source: Storage, made: Storage) -> None:
     if (source.directory / KEY_FILE).exists():
         shutil.copy(source.directory / KEY_FILE, made.directory / KEY_FILE)
     partial = made.catalog_file.with_name(f"{made.catalog_file.name}.partial")
-    for suffix in ("", ".wal"):
-        path = source.catalog_file.with_name(source.catalog_file.name + suffix)
+    for path, copy in ((source.catalog_file, partial), (log_of(source.catalog_file), log_of(partial))):
         if path.exists():
-            shutil.copyfile(path, partial.with_name(partial.name + suffix))
+            shutil.copyfile(path, copy)
     try:
         with closing(without_lake()) as cursor, attached(cursor, partial) as name:
             move_files(cursor, name, _local(made.data_path))

@@ -442,3 +442,15 @@ def _possible(node: exp.Expr, types_of: TypesOf) -> _Types | None:
     call = as_call(node)
     rule = FUNCTIONS[call[0]].result if call is not None else None
     return {rule} if isinstance(rule, Type) else None
+
+
+def shown_operand(type_: Type | None) -> str:
+    """Return a type as PostgreSQL's messages of operators name it; None for an unknown one."""
+    return str(type_.without_digits) if type_ is not None else "unknown"
+
+
+def no_operator(name: str | None, types: Sequence[Type | None]) -> str:
+    """Return PostgreSQL's message for an operator that there is not for one or two operands; None: unknown."""
+    shown = [shown_operand(type_) for type_ in types]
+    what = f" {name} ".join(shown) if len(shown) > 1 else f"{name} {shown[0]}"
+    return f"operator does not exist: {what}"

@@ -144,7 +144,7 @@ def _holds(use: _Use, condition: str) -> bool:
     """Return whether WHERE has each part of the condition of a partial index, as it is written there."""
     if not condition:
         return True
-    wanted = list(conjuncts(_condition(condition)))
+    wanted = list(conjuncts(_expression(condition)))
     if any(_is_of_session(use, part) for part in wanted):
         return False
     written = {_text(part) for part in conjuncts(use.select.args["where"].this) if use.is_over(part)}
@@ -158,10 +158,6 @@ def _is_of_session(use: _Use, part: exp.Expr) -> bool:
         return not isinstance(part.this, exp.Column) and use.is_zoned(part)
     has_text = any(text.is_string and not isinstance(text.parent, exp.Cast) for text in part.find_all(exp.Literal))
     return use.is_zoned(part) or (has_text and bool(use.types_in(part) & _MOMENTS))
-
-
-def _condition(text: str) -> exp.Expr:
-    return canonical(parse_tree(f"SELECT {text}")).expressions[0]
 
 
 def _compared(use: _Use, index: Relation) -> dict[str, str]:
@@ -189,7 +185,7 @@ def _key_of(use: _Use, index: Relation, node: exp.Expr) -> IndexKey | None:
     if not use.is_over(node) or use.has_star or use.is_zoned(node):
         return None
     expressions = (key for key in index.index.keys if key.is_expression)
-    return next((key for key in expressions if _text(node) == _text(_expression(key))), None)
+    return next((key for key in expressions if _text(node) == _text(_expression(key.source))), None)
 
 
 def _is_compared_with_known(part: exp.Expr, side: exp.Expr, other: exp.Expr) -> bool:
@@ -206,8 +202,8 @@ def _is_known(node: exp.Expr) -> bool:
     return node.find(exp.Column, exp.Query, exp.Anonymous) is None
 
 
-def _expression(key: IndexKey) -> exp.Expr:
-    return canonical(parse_tree(f"SELECT {key.source}")).expressions[0]
+def _expression(text: str) -> exp.Expr:
+    return canonical(parse_tree(f"SELECT {text}")).expressions[0]
 
 
 def _text(node: exp.Expr) -> str:
@@ -227,7 +223,7 @@ def _replace(use: _Use, index: Relation, source: Source) -> None:
     ]
     found: dict[str, exp.Expr] = {}
     for key in (key for key in keys if key.is_expression):
-        text = _text(_expression(key))
+        text = _text(_expression(key.source))
         for node in list(where.walk()):
             if use.is_over(node) and not use.has_star and not isinstance(node, exp.Column) and _text(node) == text:
                 node.replace(_column(key.name))

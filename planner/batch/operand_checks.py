@@ -13,7 +13,7 @@ from sqlglot import exp
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.types import BOOLEAN, Type
-from sparkwave.planner.batch.declared_checks import TypesOf, shown, unmatched
+from sparkwave.planner.batch.declared_checks import TypesOf, no_operator, shown, unmatched
 from sparkwave.planner.batch.typer import Typer
 from sparkwave.planner.functions.assignment import NUMBERS, TEXTS, group_of
 from sparkwave.planner.functions.declared import have_common
@@ -54,8 +54,7 @@ def _check_patterns(tree: exp.Expr, typed: Typer) -> None:
     types = [None if part is None or part.is_string else type_of_part(part) for part in found]
     for node, left, right in zip(nodes, types[::2], types[1::2], strict=True):
         if any(type_ is not None and group_of(type_) != TEXTS for type_ in (left, right)):
-            names = [str(type_.without_digits) if type_ is not None else "unknown" for type_ in (left, right)]
-            message = f"operator does not exist: {f' {node.meta[SIGN]} '.join(names)}"
+            message = no_operator(node.meta[SIGN], (left, right))
             position = operator_position(node, tree.meta.get(TEXT))
             raise Error(message, errors.UNDEFINED_FUNCTION, hint=errors.NO_OPERATOR, position=position)
 

@@ -10,6 +10,7 @@ from sqlglot import exp
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.types import Type
+from sparkwave.planner.batch.declared_checks import no_operator, shown_operand
 from sparkwave.planner.batch.query import Environment, typer
 from sparkwave.planner.bind.sql_functions import with_functions
 from sparkwave.planner.functions.assignment import DOCUMENTS, NUMBERS, TEXTS, group_of
@@ -101,14 +102,8 @@ def _quantified(node: exp.Expr) -> exp.Expr | None:
     return right.this.unnest() if isinstance(right, exp.Any | exp.All) else None
 
 
-def _shown(type_: Type | None) -> str:
-    return str(type_.without_digits) if type_ is not None else "unknown"
-
-
 def _message(node: exp.Expr, name: str | None, type_of: _Typed) -> str:
-    types = [_shown(type_of(value)) for value in _values(node)[:2]]
-    what = f" {name} ".join(types) if len(types) > 1 else f"{name} {types[0]}"
-    return f"operator does not exist: {what}"
+    return no_operator(name, [type_of(value) for value in _values(node)[:2]])
 
 
 def _list_error(node: exp.Expr, type_of: _Typed) -> Error | None:
@@ -119,7 +114,7 @@ def _list_error(node: exp.Expr, type_of: _Typed) -> Error | None:
         if own is None or _kind(own) is None:
             continue
         if first is not None and _kind(own) != _kind(first):
-            message = f"{_LISTS[type(node)]} types {_shown(first)} and {_shown(own)} cannot be matched"
+            message = f"{_LISTS[type(node)]} types {shown_operand(first)} and {shown_operand(own)} cannot be matched"
             return Error(message, errors.DATATYPE_MISMATCH, position=position_of(value))
         first = first or own
     return None

@@ -12,7 +12,6 @@ from sqlglot import exp
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.model import Catalog, Column
-from sparkwave.catalog.names import quote_if_needed
 from sparkwave.catalog.users import User
 from sparkwave.planner.bind.privileges import check
 from sparkwave.planner.bind.scopes import Scope
@@ -46,7 +45,7 @@ def stored_text(text: str, place: str, columns: Iterable[Column], catalog: Catal
         if isinstance(node, exp.Anonymous):
             written = node.this.sql(dialect="postgres") if isinstance(node.this, exp.Identifier) else node.this
             start = node.meta["start"] - len(_SELECT)
-            edits[start] = start + len(written), f"{quote_if_needed(function.schema)}.{quote_if_needed(function.name)}"
+            edits[start] = start + len(written), function.qualified_name
     inlined = with_functions(tree, catalog, scope)
     if inlined.expressions[0].find(exp.Query) is not None:
         message = f"functions whose body is a query are not supported in {place}"

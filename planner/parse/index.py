@@ -8,6 +8,7 @@ from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error
 from sparkwave.planner.bind.output_names import NO_NAME, output_name
 from sparkwave.planner.definitions.object_names import object_name
+from sparkwave.planner.parse.condition import parse_condition
 from sparkwave.planner.parse.tokens import TokenReader, blank, tokenize
 from sparkwave.planner.parse.trees import parse_tree, text_before
 from sparkwave.planner.parse.with_options import parse_options
@@ -46,8 +47,9 @@ def parse_create_index(reader: TokenReader, is_unique: bool = False) -> CreateIn
     include = reader.parenthesised(reader.placed_identifier) if reader.accept("INCLUDE") else ()
     distributed = _keys(reader) if reader.accept("DISTRIBUTED", "BY") else ()
     options = parse_options(reader) if reader.accept("WITH") else ()
-    where = _condition(reader) if reader.accept("WHERE") else None
-    reader.finish()
+    where = parse_condition(reader) if reader.accept("WHERE") else None
+    if where is None:
+        reader.finish()
     name = given or Name(None, None, _usual_name(table, keys), rest + 1)
     definition = f"{create_index(is_unique)} {name.sql} {body}"
     by = tuple(key.this for key in distributed)
@@ -77,18 +79,6 @@ def _keys(reader: TokenReader) -> tuple[exp.Ordered, ...]:
     if order is None or {part for part, value in tree.args.items() if value} != {"expressions", "order"}:
         raise reader.syntax_error()
     return tuple(order.expressions)
-
-
-def _condition(reader: TokenReader) -> exp.Expr:
-    """Parse the rest of the statement as a condition."""
-    tree = parse_tree(text_before("SELECT 1 WHERE", reader.sql, reader.offset), 0)
-    where = tree.args.get("where")
-    if where is None or {part for part, value in tree.args.items() if value} != {"expressions", "where"}:
-        raise reader.syntax_error()
-    while not reader.at_end:
-        reader.skip()
-    condition: exp.Expr = where.this
-    return condition
 
 
 def _without_classes(text: str) -> str:

@@ -12,6 +12,7 @@ from sparkwave.catalog.relation_details import STREAMING
 from sparkwave.planner.parse.alter_job import parse_alter_fragment, parse_alter_streaming
 from sparkwave.planner.parse.alter_source import parse_alter_source
 from sparkwave.planner.parse.alter_table import parse_alter_table
+from sparkwave.planner.parse.condition import parse_condition
 from sparkwave.planner.parse.connection import parse_alter_connection
 from sparkwave.planner.parse.database import parse_alter_database
 from sparkwave.planner.parse.function import parse_alter_function
@@ -23,7 +24,7 @@ from sparkwave.planner.parse.sequence import parse_alter_sequence
 from sparkwave.planner.parse.subscription import parse_alter_subscription
 from sparkwave.planner.parse.tokens import TokenReader
 from sparkwave.planner.parse.transaction import parse_set_constraints, parse_set_transaction
-from sparkwave.planner.parse.trees import parse_tree, text_before
+from sparkwave.planner.parse.trees import parse_tree
 from sparkwave.planner.parse.user import parse_alter_user
 from sparkwave.planner.parse.user_type import parse_alter_domain, parse_alter_type
 from sparkwave.planner.statements import (
@@ -78,17 +79,10 @@ def parse_copy(reader: TokenReader) -> Copy:
 
 def _copy_condition(reader: TokenReader) -> Condition:
     """Parse the rest of a COPY after WHERE. Raises Error 0A000 for a subquery."""
-    start = reader.offset
-    text = reader.rest
-    if not text:
-        raise Error("syntax error at end of input", errors.SYNTAX_ERROR)
-    tree = parse_tree(text_before("SELECT 1 WHERE", reader.sql[: start + len(text)], start), 0)
-    condition = tree.args.get("where")
-    if condition is None or {part for part, value in tree.args.items() if value} != {"expressions", "where"}:
-        raise reader.syntax_error()
+    text, condition = reader.rest, parse_condition(reader)
     if condition.find(exp.Query) is not None:
         raise Error("cannot use subquery in COPY FROM WHERE condition", errors.FEATURE_NOT_SUPPORTED)
-    return Condition(condition.this, text)
+    return Condition(condition, text)
 
 
 def _query_in_parentheses(reader: TokenReader) -> exp.Expr:

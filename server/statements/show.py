@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from sparkwave.catalog import errors
 from sparkwave.catalog.errors import Error, not_found
 from sparkwave.catalog.model import Catalog, Function, Relation
-from sparkwave.catalog.names import literal, quote_if_needed
+from sparkwave.catalog.names import literal
 from sparkwave.catalog.relation_details import with_article
 from sparkwave.catalog.stores.parameter_store import put_parameter
 from sparkwave.catalog.system.system_views import is_system
@@ -329,7 +329,7 @@ def _with_sequences(relation: Relation, catalog: Catalog) -> str:
     text = relation.shown or relation.definition
     drawn = {id_ for column in relation.columns if (id_ := drawn_by(column.default)) is not None}
     for sequence in (catalog.by_id[id_] for id_ in drawn if id_ in catalog.by_id):
-        name = literal(f"{quote_if_needed(sequence.schema)}.{quote_if_needed(sequence.name)}")
+        name = literal(sequence.qualified_name)
         identity = sequence.sequence.identity if sequence.sequence.table == relation.id else None
         counting = f"DEFAULT nextval({name})" if identity is None else f"GENERATED {identity} AS IDENTITY"
         text = text.replace(f"DEFAULT {next_of(sequence.id)}", counting)
