@@ -18,6 +18,7 @@ LAYERS = ("catalog", "planner", "executor", "server")  # each may import itself 
 PLACES = {
     "buenavista": {"server/wire/connections"},
     "duckdb": {
+        "catalog/lake/direct_calls",
         "catalog/lake/ducklake",
         "catalog/lake/extensions",
         "catalog/lake/pandas_stand_in",

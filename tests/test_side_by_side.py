@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from unittest import mock
 
@@ -16,7 +19,8 @@ from sparkwave.catalog.lake.ducklake import Cursor, Lake
 from sparkwave.catalog.lake.storage import Storage
 from sparkwave.executor.epochs.advance import Advance
 from sparkwave.executor.epochs.duckdb_engine import Ready
-from sparkwave.executor.epochs.side_by_side import Side, Sides
+from sparkwave.executor.epochs.side_by_side import Sides
+from sparkwave.executor.epochs.time_limit import TimeLimit
 from sparkwave.server.dispatch import Client
 
 QUERIES = {f"v{n}": f"SELECT g, count(*) AS n, sum(v + {n}) AS total FROM t GROUP BY g" for n in range(4)}
@@ -54,9 +58,8 @@ def change(client: Client, step: int) -> None:
     run(client, f"DELETE FROM t WHERE k = {step}")
 
 
-def test_views_are_computed_on_several_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each by its own one; a view over others waits for these, and all of them are of one epoch."""
-    monkeypatch.setattr(Sides, "balance", lambda _sides, _own_s: None)
+def test_views_are_computed_on_several_threads(tmp_path: Path) -> None:
+    """A view over others waits for these, and all of them are of one epoch."""
     with opened(tmp_path, **IN_PROCESS) as (_, client), no_failures():
         make(client)
         with computed() as threads:
@@ -65,21 +68,14 @@ def test_views_are_computed_on_several_threads(tmp_path: Path, monkeypatch: pyte
                 run(client, "FLUSH")
                 check(client, QUERIES | OVER, str(step))
         assert threads.keys() == QUERIES.keys() | OVER.keys()
-        assert all(len(names) == 1 for names in threads.values()), threads
         assert len(set().union(*threads.values())) >= 2
 
 
-def test_one_that_fails_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_fails_there(tmp_path: Path) -> None:
     """The others go on, also those that are computed meanwhile, and it catches up."""
-    usually_took = Sides.took
-    # The last two views take longer, so that one of them is not the coordinator's.
-    monkeypatch.setattr(Sides, "took", lambda sides, view_id, _: usually_took(sides, view_id, 1.1**view_id))
     with opened(tmp_path, **IN_PROCESS) as (context, client):
         make(client)
-        with computed() as threads:
-            change(client, 0)
-            run(client, "FLUSH")
-        beside = next(name for name in QUERIES if threads[name] != {"coordinator"} and name not in ("v0", "v1"))
+        beside = "v2"
         usual = Ready.run
 
         def failing(ready: Ready, by: Cursor) -> Advance:
@@ -98,67 +94,87 @@ def test_one_that_fails_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         check(client, QUERIES | OVER, "after")
 
 
-def test_views_are_spread_by_their_times(tmp_path: Path) -> None:
-    """Over those that can be computed meanwhile; what reads a view is not."""
-    with opened(tmp_path, **IN_PROCESS) as (context, client):
-        make(client)
-        catalog = context.store.catalog
-        views = {relation.name: relation for relation in catalog.relations if relation.is_streaming}
-        sides = Sides(context.lake, 2)
-        assert not any(sides.of(view, catalog) for view in views.values())
-        seconds = {"v0": 0.001, "v1": 0.008, "v2": 0.004, "v3": 0.004}
-        for name, taken in seconds.items():
-            sides.took(views[name].id, taken)
-        beside = {name for name in seconds if sides.of(views[name], catalog) is not None}
-        assert 0.008 <= sum(map(seconds.__getitem__, beside)) < 0.01
-        sides.keep(())
-        for name in ("v0", "w"):
-            sides.took(views[name].id, 0.1)
-        assert not any(sides.of(views[name], catalog) for name in ("v0", "w"))
-        sides.close()
+def held(sides: Sides, view_ids: Sequence[int], seconds: float, own: int = 0) -> dict[int, str]:
+    """Run a task for each view, which takes so long, the last `own` of them only by the coordinator's own cursor.
+
+    Returns the threads that ran them, by view.
+    """
+    threads: dict[int, str] = {}
+
+    def compute(id_: int, _cursor: Cursor, _limit: TimeLimit) -> None:
+        threads[id_] = threading.current_thread().name
+        time.sleep(seconds)
+
+    alone = {*view_ids[len(view_ids) - own :]}
+    tasks = [sides.submit(partial(compute, id_), id_, id_ not in alone) for id_ in view_ids]
+    for task in tasks:
+        sides.complete(task, mock.MagicMock(), TimeLimit())
+    sides.clear()
+    return threads
 
 
-def test_a_view_moves_to_a_cursor_that_takes_less_time(tmp_path: Path) -> None:
-    """After three uneven epochs, and after the next move only after six."""
-    with opened(tmp_path, **IN_PROCESS) as (context, client):
-        make(client)
-        catalog = context.store.catalog
-        views = {relation.name: relation for relation in catalog.relations if relation.is_streaming}
-        names = ["v0", "v1", "v2", "v3"]
-        sides = Sides(context.lake, 2)
+def test_cursors_share_the_work(tmp_path: Path) -> None:
+    """A view moves to a cursor that has nothing to do, and stays there; some tasks are for the coordinator alone."""
+    lake = Lake(Storage(tmp_path))
+    with closing(lake), closing(Sides(lake, 2)) as sides:
+        views = range(8)
+        found = [held(sides, views, 0.02, own=2) for _ in range(6)]
+        assert all(threads.keys() == {*views} for threads in found)
+        assert all({threads[6], threads[7]} == {"MainThread"} for threads in found)
+        assert [sorted(threads.values()).count("epoch 1") for threads in found[-2:]] == [4, 4]
+        assert found[-1] == found[-2]
+        uneven = [held(sides, [id_ for id_, name in found[-1].items() if name == "epoch 1"], 0.02) for _ in range(6)]
+        assert [*uneven[-1].values()].count("epoch 1") == 2
 
-        def epoch(*seconds: float) -> set[str]:
-            own_s = 0.0
-            beside = {name for name in names if sides.of(views[name], catalog) is not None}
-            for name, taken in zip(names, seconds, strict=True):
-                sides.took(views[name].id, taken)
-                own_s += 0.0 if name in beside else taken
-            sides.balance(own_s)
-            return {name for name in names if sides.of(views[name], catalog) is not None}
 
-        placed = epoch(0.1, 0.1, 0.1, 0.1)
-        assert len(placed) == 2
-        large, small = (name for name in names if name not in placed)
-        taken = [{large: 0.3, small: 0.05}.get(name, 0.1) for name in names]
-        assert [epoch(*taken) == placed for _ in range(2)] == [True, True]
-        moved = epoch(*taken)
-        assert moved == placed | {small}
-        assert [epoch(*[0.3 if name in moved else 0.0 for name in names]) == moved for _ in range(6)] == [True] * 5 + [
-            False
-        ]
-        sides.close()
+def test_what_several_need_goes_first(tmp_path: Path) -> None:
+    """A task waits for what it needs, on any cursor. One that fails lets the tasks fail that ask for its result."""
+    lake = Lake(Storage(tmp_path))
+    with closing(lake), closing(Sides(lake, 2)) as sides:
+        order: list[str] = []
+
+        def shared(_cursor: Cursor, _limit: TimeLimit) -> int:
+            time.sleep(0.05)
+            order.append("shared")
+            raise Error("is out of order")
+
+        def view(needed: Future[int], _cursor: Cursor, _limit: TimeLimit) -> int:
+            order.append("view")
+            return needed.result()
+
+        before = [sides.submit(lambda *_: time.sleep(0.01), id_, True) for id_ in range(3)]
+        needed = sides.submit(shared, None, True)
+        tasks = [sides.submit(partial(view, needed.future), id_, True, [needed.future]) for id_ in range(3, 6)]
+        for task in [*before, *tasks]:
+            sides.complete(task, mock.MagicMock(), TimeLimit())
+        assert order == ["shared", "view", "view", "view"]
+        assert [task.future.exception() is not None for task in [*before, *tasks]] == [False] * 3 + [True] * 3
+
+
+def test_stopping_forgets_what_has_not_begun(tmp_path: Path) -> None:
+    """And waits for what has."""
+    lake = Lake(Storage(tmp_path))
+    with closing(lake), closing(Sides(lake, 2)) as sides:
+        held(sides, range(4), 0.01)
+        has_begun = threading.Event()
+
+        def compute(*_: object) -> None:
+            has_begun.set()
+            time.sleep(0.1)
+
+        tasks = [sides.submit(compute, id_, True) for id_ in range(50, 54)]
+        assert has_begun.wait(10)
+        sides.clear()
+        assert 1 <= [task.future.done() for task in tasks].count(True) < 4
 
 
 def test_a_side_has_a_time_limit(tmp_path: Path) -> None:
     """As the coordinator's own cursor has."""
     lake = Lake(Storage(tmp_path))
-    side = Side(lake, 1)
 
-    def count() -> None:
-        with side.time_limit.of(side.cursor, 0.2):
-            side.cursor.execute("SELECT count(*) FROM range(1000000000000)").fetchall()
+    def count(cursor: Cursor, limit: TimeLimit) -> None:
+        with limit.of(cursor, 0.2):
+            cursor.execute("SELECT count(*) FROM range(1000000000000)").fetchall()
 
-    with pytest.raises(Error, match=r"longer than 0\.2 s"):
-        side.submit(count).result(20)
-    side.close()
-    lake.close()
+    with closing(lake), closing(Sides(lake, 2)) as sides, pytest.raises(Error, match=r"longer than 0\.2 s"):
+        sides.submit(count, None, True).future.result(20)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from sparkwave.catalog.lake.direct_calls import Direct
 from sparkwave.catalog.lake.prepared_statements import prepare_due
 from sparkwave.catalog.lake.translation import Cursor, DuckDBError
 
@@ -29,7 +30,7 @@ def in_transaction(cursor: Cursor) -> Iterator[None]:
     prepare_due(cursor)
 
 
-def first_row(cursor: Cursor) -> tuple[Any, ...] | None:
+def first_row(cursor: Cursor | Direct) -> tuple[Any, ...] | None:
     """Return the first row of a cursor's result; None without one.
 
     It fetches the other rows too: an unfinished result keeps its transaction open, and with it every change of others

@@ -15,13 +15,19 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
+from sparkwave.catalog.lake.direct_calls import Direct
+from sparkwave.catalog.lake.direct_calls import execute as execute_directly
+from sparkwave.catalog.lake.schema_gate import GatedCursor
 from sparkwave.catalog.lake.translation import Cursor, DuckDBError
 from sparkwave.catalog.names import BUFFER, DELTAS_SCHEMA, EPOCHS_SCHEMA
 
+# The type of `run` and `run_once`.
+Run = Callable[..., Cursor | Direct]
 # The optimizers that no query may use.
 DISABLED_OPTIMIZERS = ("common_subexpressions",)
 # The most statements of a cursor, and the most seconds they are kept.
@@ -75,9 +81,10 @@ def define_shared(cursor: Cursor, statement: str) -> Cursor:
         _shared = object()
 
 
-def run(cursor: Cursor, *statements: str) -> Cursor:
+def run(cursor: Cursor, *statements: str) -> Cursor | Direct:
     """Execute statements over tables of the buffer's epochs alone, their states and deltas.
 
+    They run as `catalog.lake.direct_calls.execute` does, and return numbers alone.
     Several are sent together, which saves the time of a call each, and the result is the last one's. Once a statement
     has run twice, `prepare_due` prepares it. It must have no parameters, since with parameters it would be planned each
     time.
@@ -86,7 +93,7 @@ def run(cursor: Cursor, *statements: str) -> Cursor:
     _renew_worn(prepared)
     known = {text: prepared.names[text] for text in statements if text in prepared.names}
     prepared.names |= {text: None for text in statements if text not in known}
-    done = cursor.execute("; ".join(f"EXECUTE {known[text]}" if known.get(text) else text for text in statements))
+    done = run_once(cursor, *(f"EXECUTE {known[text]}" if known.get(text) else text for text in statements))
     prepared.due |= {text: None for text, name in known.items() if name is None}
     prepared.runs += len(statements)
     prepared.unprepared += sum(not known.get(text) for text in statements)
@@ -105,9 +112,10 @@ def _renew_worn(prepared: _Prepared) -> None:
         prepared.renew()
 
 
-def run_once(cursor: Cursor, *statements: str) -> Cursor:
-    """Run a statement whose text differs each time."""
-    return cursor.execute("; ".join(statements))
+def run_once(cursor: Cursor, *statements: str) -> Cursor | Direct:
+    """Run statements whose texts differ each time, as `run` does."""
+    text = "; ".join(statements)
+    return cursor.execute_directly(text) if isinstance(cursor, GatedCursor) else execute_directly(cursor, text)
 
 
 def prepare_due(cursor: Cursor) -> None:

@@ -12,6 +12,8 @@ import re
 import threading
 from typing import Any, Self
 
+from sparkwave.catalog.lake.direct_calls import Direct
+from sparkwave.catalog.lake.direct_calls import execute as execute_directly
 from sparkwave.catalog.lake.translation import Cursor
 
 _CHANGE = re.compile(r"\s*(CREATE|ALTER|DROP)\b(?!\s+(OR\s+REPLACE\s+)?(TEMP|MACRO|FUNCTION|TYPE))", re.IGNORECASE)
@@ -54,6 +56,11 @@ class GatedCursor:
         if isinstance(query, str) and _CHANGE.match(query):
             self.changes_schema = True
         return self._cursor.execute(query, parameters)
+
+    def execute_directly(self, statements: str) -> Cursor | Direct:
+        """As `catalog.lake.direct_calls.execute`. The statements do not change the lake's schema."""
+        self._gate.pass_through()
+        return execute_directly(self._cursor, statements)
 
     def query(self, query: Any, **options: Any) -> Any:
         self._gate.pass_through()

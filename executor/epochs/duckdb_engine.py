@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from sparkwave.catalog.counters import EngineName
+from sparkwave.catalog.lake.direct_calls import Direct
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.memory_transactions import in_transaction
 from sparkwave.catalog.lake.places import Place
@@ -58,7 +59,7 @@ from sparkwave.planner.plan.nodes import equal_in_files
 
 logger = logging.getLogger(__name__)
 
-Execute = Callable[[str], Cursor]
+Execute = Callable[[str], Cursor | Direct]
 # A program for at most this many changed rows is made once and kept as a script (`script_of_few`).
 MOST_FEW = 50_000
 # A query that reads the lake contains one of these; the views of the shared buffer may read the lake, too.
@@ -105,7 +106,7 @@ class Ready:
             rows = {name: _make(by, name, query, self.changes.rows) for name, query in found.tables}
             counts = _counts(found, rows, count_signs(by, found.changes))
             hashes = sum_changes(by, found.changes, row_hash)
-        return Advance(self.view, found.applications, found.changes, counts, hashes, _failed(execute, found.checks))
+        return Advance(self.view, found.applications, found.changes, counts, hashes, _failed(by, found.checks, execute))
 
 
 class DuckDBEngine:
@@ -210,7 +211,7 @@ class DuckDBEngine:
                 change = _of_state(view, item, name)
                 items.append(change)
                 counts.append(_fill_change(cursor, change, name, left))
-        failed = _failed(cursor.execute, self._of_changes(view, changes)) if are_bound else None
+        failed = _failed(cursor, self._of_changes(view, changes)) if are_bound else None
         return Advance(
             view, tuple(items), left, tuple(counts), sum_changes(cursor, left, hash_of_row(view.plan)), failed
         )
@@ -235,7 +236,7 @@ class DuckDBEngine:
         if (filled := unless_raised(lambda: self._filled(cursor, view, inputs, raising))) is not None:
             return filled
         filled = self._filled(cursor, view, inputs, queries)
-        return replace(filled, errors=_failed(cursor.execute, new_checks(view.plan)))
+        return replace(filled, errors=_failed(cursor, new_checks(view.plan)))
 
     def _filled(self, cursor: Cursor, view: View, inputs: Mapping[str, str], queries: Sequence[Added]) -> Fill:
         """Compute the rows of queries of fragments. `inputs` have SQL, by name, and become views of the cursor."""
@@ -330,16 +331,16 @@ def _in_files(cursor: Cursor, addition: Addition, stored: str, directory: Place)
     return replace(addition, directory=directory).with_files(files)
 
 
-def _failed(execute: Execute, checks: Sequence[Check]) -> ComputeErrors | None:
+def _failed(cursor: Cursor, checks: Sequence[Check], execute: Execute | None = None) -> ComputeErrors | None:
     """Return the number of rows for which an expression failed and one reason; None if there are none.
 
-    If the checks themselves fail, the view advances all the same.
+    If the checks themselves fail, the view advances all the same. `execute` looks whether there are any.
     """
     try:
         some = " UNION ALL ".join(f"({check.some})" for check in checks)
-        if not some or execute(f"SELECT 1 FROM ({some}) LIMIT 1").fetchone() is None:
+        if not some or (execute or cursor.execute)(f"SELECT 1 FROM ({some}) LIMIT 1").fetchone() is None:
             return None
-        rows, reason = failed_rows(execute, [check.queries for check in checks])
+        rows, reason = failed_rows(cursor.execute, [check.queries for check in checks])
         if reason is not None and is_nobodys(error_of(reason)):
             raise reason
     except DuckDBError as error:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from typing import Any, TypeVar
 
 from sparkwave.catalog import errors
 from sparkwave.catalog.counters import ADVANCE_SECONDS, EPOCH_ROWS, REFRESHES
@@ -23,9 +25,9 @@ from sparkwave.executor.epochs.advance import Advance, Changes, Engine, View, bi
 from sparkwave.executor.epochs.duckdb_engine import DuckDBEngine
 from sparkwave.executor.epochs.feeds import Feeds
 from sparkwave.executor.epochs.lookups import MOST_INDEXED, Lookups, input_owner
-from sparkwave.executor.epochs.reductions import Reductions
+from sparkwave.executor.epochs.reductions import Reduced, Reductions
 from sparkwave.executor.epochs.refresh import FULL, INCREMENTAL, Refresh
-from sparkwave.executor.epochs.side_by_side import Running, Sides
+from sparkwave.executor.epochs.side_by_side import Sides, Task
 from sparkwave.executor.epochs.time_limit import TimeLimit
 from sparkwave.executor.epochs.versions import Version
 from sparkwave.executor.faults import message_of
@@ -36,6 +38,7 @@ from sparkwave.executor.spark.groups import Groups
 from sparkwave.executor.spark.spark_engine import spark_engine
 
 logger = logging.getLogger(__name__)
+T = TypeVar("T")
 
 # DuckDB computes most views over at most this many rows in a few seconds.
 SMALL_ROWS = 10_000_000
@@ -54,8 +57,12 @@ class _Computed:
     has_planned: bool
 
 
-# A change that is being computed.
-Beside = Running[_Computed, Advance | None]
+@dataclass(frozen=True)
+class Unfinished:
+    """A change that a cursor computes or will compute; `finish` makes the result of it."""
+
+    task: Task[_Computed]
+    finish: Callable[[_Computed], Advance | None]
 
 
 class Engines:
@@ -74,16 +81,17 @@ class Engines:
         self._refresh = Refresh(refresh_mode)
         self._time_limit_s, self._time_limit = time_limit_s, TimeLimit()
         self._sides = Sides(store.lake)
+        self._ready_s: dict[int, float] = {}  # how long views took in their last epochs until they could be computed
         self._known: tuple[Relation, ...] = ()
 
     def advance(
         self, cursor: Cursor, view: View, versions: Mapping[str, Version], feeds: Feeds, times: tuple[int, int],
         stored_at: int, tries: int | None, may_run_beside: bool = False,
-    ) -> tuple[Advance | Beside | None, Mapping[str, int | None]]:  # fmt: skip
+    ) -> tuple[Advance | Unfinished | None, Mapping[str, int | None]]:  # fmt: skip
         """Compute a view's change between two versions of its inputs, by name; None if nothing changes.
 
         Also returns the numbers of changed rows of the inputs, as in `Changes.counts`. If it `may_run_beside` others,
-        the change may still be computed then.
+        the change may still have to be computed then.
 
         `times` are the old and new value of `now()` in microseconds. `stored_at` is a snapshot that has the view's
         stored rows. The view has a time limit in process, which doubles with each of the `tries` that have failed, and
@@ -130,13 +138,12 @@ class Engines:
     def _in_process(
         self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes, feeds: Feeds,
         is_full: bool, reading_s: float, limit_s: float, may_run_beside: bool,
-    ) -> Advance | Beside | None:  # fmt: skip
+    ) -> Advance | Unfinished | None:  # fmt: skip
         began = time.monotonic()
 
         def finish(computed: _Computed) -> Advance | None:
             advance, seconds = computed.advance, computed.seconds
             self._refresh.took(view, changes.rows, is_full, reading_s + seconds, computed.has_planned)
-            self._sides.took(view.relation.id, seconds)
             REFRESHES.labels(FULL if is_full else INCREMENTAL).inc()
             ADVANCE_SECONDS.labels(self._duckdb.name).observe(ready_s + seconds)
             if view.relation.created:
@@ -157,22 +164,49 @@ class Engines:
                     reads.lookups,
                     changes.most_rows <= MOST_INDEXED,
                 )
-            ready = None
+            ready, reduced = None, Reduced({})
             if not is_full:
-                reduced = self._reductions.of(cursor, view, versions, feeds, reads.reductions)
-                ready = self._duckdb.ready(cursor, view, versions, changes, reduced)
-            is_for_all = may_run_beside and ready is not None and ready.suits_all
-            side = self._sides.of(view.relation, self._store.catalog) if is_for_all else None
+                submit = partial(self._submit, cursor, None, limit_s) if may_run_beside else None
+                reduced = self._reductions.of(cursor, view, versions, feeds, reads.reductions, submit)
+                ready = self._duckdb.ready(cursor, view, versions, changes, reduced.rows)
             ready_s = time.monotonic() - began
-            if side is not None and ready is not None:
-                return Running(side.submit(partial(_compute, ready.run, side.cursor, side.time_limit, limit_s)), finish)
+        self._ready_s[view.relation.id] = reading_s + ready_s
+
+        def compute(by: Cursor) -> Advance:
+            reduced.check()
             is_small = ready is not None and ready.is_for_few and self._sides.take_all_cores
-            with self._threads.during(lambda: 0 if is_small else self._rows_read(view, changes, reads.names)):
-                if ready is not None:
-                    computed = _compute(ready.run, cursor)
-                else:
-                    computed = _compute(lambda by: self._duckdb.recompute(by, view, versions, changes), cursor)
-        return finish(computed)
+            is_alone = by is not cursor or is_small  # DuckDB's own threads would not help
+            with self._threads.during(lambda: 0 if is_alone else self._rows_read(view, changes, reads.names)):
+                return self._duckdb.recompute(by, view, versions, changes) if ready is None else ready.run(by)
+
+        is_movable = may_run_beside and ready is not None and ready.suits_all
+        task = self._submit(cursor, view.relation.id, limit_s, partial(_compute, compute), is_movable, reduced.filled)
+        unfinished = Unfinished(task, finish)
+        return unfinished if may_run_beside else self.result(cursor, unfinished)
+
+    def _submit(
+        self, cursor: Cursor, view_id: int | None, limit_s: float, compute: Callable[[Cursor], T], is_movable: bool,
+        needs: Collection[Future[Any]] = (),
+    ) -> Task[T]:  # fmt: skip
+        """Let a cursor compute within `limit_s` seconds."""
+
+        def within_limit(by: Cursor, limit: TimeLimit) -> T:
+            with limit.of(by, limit_s):
+                return compute(by)
+
+        return self._sides.submit(within_limit, view_id, is_movable, needs)
+
+    def result(self, cursor: Cursor, unfinished: Unfinished) -> Advance | None:
+        """Return a change once it is computed, meanwhile computing others by the coordinator's own cursor.
+
+        Raises the error of the computation.
+        """
+        self._sides.complete(unfinished.task, cursor, self._time_limit)
+        return unfinished.finish(unfinished.task.future.result())
+
+    def stop(self) -> None:
+        """Forget changes that no cursor has begun to compute, and wait for the others."""
+        self._sides.clear()
 
     def _rows_read(self, view: View, changes: Changes, read: frozenset[str]) -> int:
         """Return about how many rows the SQL that computes a view reads, by the names of its relations."""
@@ -184,9 +218,12 @@ class Engines:
             estimates.of_table(table) for table in {tables[name] for name in read & tables.keys()}
         )
 
-    def balance(self, own_s: float) -> None:
-        """Move a view to another cursor, if it is worth it (`executor.epochs.side_by_side.Sides`)."""
-        self._sides.balance(own_s)
+    def soonest_first(self, views: Sequence[Relation]) -> list[Relation]:
+        """Return views, given in dependency order, in one in which the other cursors soon have something to compute."""
+        ids = {view.id for view in views}
+        independent = [view for view in views if ids.isdisjoint(view.upstreams)]
+        dependent = [view for view in views if not ids.isdisjoint(view.upstreams)]
+        return sorted(independent, key=lambda view: self._ready_s.get(view.id, 0.0)) + dependent
 
     def foresee(
         self, cursor: Cursor, view: View, versions: Mapping[str, Version], changes: Changes,
@@ -255,6 +292,7 @@ class Engines:
             inputs = {input_owner(relation) for relation in relations}
             self._copies.keep(inputs | {state_owner(relation.definition_id) for relation in relations})
             self._sides.keep({relation.id for relation in relations})
+            self._ready_s = {}
             self._reductions.forget()
         self._buffer.tidy(cursor)
         self._copies.drop_left(cursor)
@@ -289,13 +327,10 @@ class Engines:
                 raise
 
 
-def _compute(
-    advance: Callable[[Cursor], Advance], cursor: Cursor, limit: TimeLimit | None = None, limit_s: float = 0.0
-) -> _Computed:
-    """Compute a view's change by a cursor; within `limit_s` seconds, unless the caller limits the time."""
+def _compute(advance: Callable[[Cursor], Advance], cursor: Cursor) -> _Computed:
+    """Compute a view's change by a cursor."""
     started, unprepared = time.monotonic(), unprepared_runs(cursor)
-    with limit.of(cursor, limit_s) if limit is not None else nullcontext():
-        found = advance(cursor)
+    found = advance(cursor)
     return _Computed(found, time.monotonic() - started, unprepared_runs(cursor) > unprepared)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -17,10 +16,9 @@ from sparkwave.catalog.model import FAILED, RESTING, Epoch, Job, Position, Relat
 from sparkwave.catalog.stores.store import Store
 from sparkwave.executor.epochs.advance import Advance, View
 from sparkwave.executor.epochs.behind import Behind, Left
-from sparkwave.executor.epochs.engines import Beside, Engines, NotStored
+from sparkwave.executor.epochs.engines import Engines, NotStored, Unfinished
 from sparkwave.executor.epochs.feeds import Feeds
 from sparkwave.executor.epochs.plans import Plans
-from sparkwave.executor.epochs.side_by_side import Running
 from sparkwave.executor.epochs.takeover import Replacement, bind_difference
 from sparkwave.executor.epochs.versions import Pending, Version
 from sparkwave.executor.faults import error_of, is_nobodys
@@ -62,9 +60,8 @@ class EpochWork:
     `finishing` are jobs whose creation ends with the epoch; `replacements` are those among them that replace a view, by
     the view's id. `failed` are views that are known to stay behind. After `compute`, `pending` has the changes of
     relations, `read` the numbers of changed rows of their inputs (`Changes.counts`), `left` the created views that stay
-    behind, and `recovered` the views that have caught up. `running` are views that other cursors compute meanwhile,
-    each with its beginning, a monotonic time; the coordinator has waited `waited_s` seconds for them. `has_computed`
-    tells whether there were changes to compute, even if no view changed in the end.
+    behind, and `recovered` the views that have caught up. `running` are views whose changes cursors compute or will
+    compute. `has_computed` tells whether there were changes to compute, even if no view changed in the end.
     """
 
     tools: Tools
@@ -83,8 +80,7 @@ class EpochWork:
     read: dict[int, Mapping[str, int | None]] = field(default_factory=dict)
     left: dict[int, Left] = field(default_factory=dict)
     recovered: list[Job] = field(default_factory=list)
-    running: dict[int, tuple[Relation, Beside, float]] = field(default_factory=dict)
-    waited_s: float = 0.0
+    running: dict[int, tuple[Relation, Unfinished]] = field(default_factory=dict)
     has_computed: bool = False
 
     def compute(self) -> None:
@@ -93,11 +89,12 @@ class EpochWork:
         Raises Blocked, NotStored, and the error of a job that is to finish.
         """
         creations = self.tools.buffer.creations  # before the catalog, where a checkpoint puts them first
-        catalog, began = self.tools.store.catalog, time.monotonic()
+        catalog = self.tools.store.catalog
         live = {relation.id for relation in catalog.relations if relation.is_streaming and relation.created} | creations
         self.tools.behind.keep(live)
         try:
-            for relation in catalog.in_dependency_order((live | self.finishing) - self.replacements.keys()):
+            relations = catalog.in_dependency_order((live | self.finishing) - self.replacements.keys())
+            for relation in relations if self.finishing else self.tools.engines.soonest_first(relations):
                 self._take_in_running(relation.upstreams if relation.id in live else [*self.running])
                 with logged(job_id=relation.id):
                     if relation.id in live:
@@ -106,25 +103,22 @@ class EpochWork:
                         self._finish(_as_created(relation) if adds_a_view(relation) else relation)
             self._take_in_running([*self.running])
         finally:
-            wait(beside.computation for _, beside, _ in self.running.values())
-        self.tools.engines.balance(time.monotonic() - began - self.waited_s)
+            self.tools.engines.stop()
         self._store_left()
 
     def _take_in_running(self, ids: Iterable[int]) -> None:
-        """Wait for those of these views that are computed beside, and take their changes in."""
+        """Take the changes of those of these views in that cursors compute, once they are computed."""
         for id_ in ids:
             if id_ in self.running:
-                relation, beside, began = self.running.pop(id_)
-                since = time.monotonic()
-                wait([beside.computation])
-                self.waited_s += time.monotonic() - since
-                with logged(job_id=id_), self._or_leave(relation, began):
-                    self._take_in(relation, beside.result())
+                relation, unfinished = self.running.pop(id_)
+                with logged(job_id=id_), self._or_leave(relation, unfinished):
+                    self._take_in(relation, self.tools.engines.result(self.cursor, unfinished))
                     self.tools.behind.forget((id_,))
 
     @contextmanager
-    def _or_leave(self, relation: Relation, began: float) -> Iterator[None]:
-        """Leave a view behind if its computation, which is done while entered, fails."""
+    def _or_leave(self, relation: Relation, unfinished: Unfinished | None = None) -> Iterator[None]:
+        """Leave a view behind if its computation fails, which ends while entered; an `unfinished` one began before."""
+        entered = time.monotonic()
         try:
             yield
         except NotStored:
@@ -132,6 +126,7 @@ class EpochWork:
         except Exception as error:
             if self.is_stopping():
                 raise
+            began = unfinished.task.began if unfinished is not None else entered
             found = self.tools.behind.failed(relation, error_of(error), self.epoch.snapshot, began)
             self.left[relation.id] = found
 
@@ -166,7 +161,7 @@ class EpochWork:
         if stays is not None:
             self.left[relation.id] = stays
             return
-        job, began = catalog.job_by_id[relation.id], time.monotonic()
+        job = catalog.job_by_id[relation.id]
         reads = [catalog.by_id[up] for up in relation.upstreams if catalog.by_id[up].is_stored]
 
         def has_changes(since: int) -> bool:
@@ -178,7 +173,7 @@ class EpochWork:
         if job.is_behind and not behind.is_due(job, has_changes, self.is_awaited):
             self.left[relation.id] = behind.still(job)
             return
-        with self._or_leave(relation, began):
+        with self._or_leave(relation):
             if job.is_behind:
                 self._catch_up(relation, job)
                 self.recovered.append(job)
@@ -238,10 +233,10 @@ class EpochWork:
 
     def _take_along(self, relation: Relation, start: Position | None, may_run_beside: bool = False) -> None:
         """Compute the change of a view from its position `start`, or in full if `start` is None."""
-        began, view = time.monotonic(), self.tools.plans.view(relation, self.tools.store.catalog)
+        view = self.tools.plans.view(relation, self.tools.store.catalog)
         advance = self._advance(view, start, may_run_beside)
-        if isinstance(advance, Running):
-            self.running[relation.id] = relation, advance, began
+        if isinstance(advance, Unfinished):
+            self.running[relation.id] = relation, advance
         else:
             self._take_in(relation, advance)
 
@@ -262,7 +257,7 @@ class EpochWork:
             difference = bind_difference(cursor, item, self.tools.plans, catalog, epoch.snapshot, own)
             self.pending |= {relation.replaces: difference} if difference is not None else {}
 
-    def _advance(self, view: View, start: Position | None, may_run_beside: bool) -> Advance | Beside | None:
+    def _advance(self, view: View, start: Position | None, may_run_beside: bool) -> Advance | Unfinished | None:
         epoch = self.epoch
         since = start or Position.at(epoch)
         is_late = since.epoch != self.applied

@@ -166,20 +166,21 @@ class Lookups:
 
     def matching(
         self, cursor: Cursor, version: Version, columns: frozenset[str], key: Columns, keys: int, most_rows: int
-    ) -> str | None:
+    ) -> tuple[str, float] | None:
         """Return SQL of the rows of a copy at either of the snapshots, with some columns, for look-ups by a key.
 
-        None if more than about `most_rows` rows have one of so many `keys`.
+        Also returns about how many rows have one of so many `keys`. None if these are more than `most_rows`.
         """
         copy = self._copies.get(_key(version.relation))
         if copy is None or not columns <= self._contents[copy].columns:
             return None
-        if self._copies.found(cursor, copy, key, keys) > most_rows:
+        count = self._copies.found(cursor, copy, key, keys)
+        if count > most_rows:
             return None
         indexed = self._copies.index(cursor, copy, [key]) if keys <= MOST_INDEXED else None
         where = f" WHERE CASE WHEN {_UNTIL} = {NEWEST} THEN true ELSE {_UNTIL} > {OLD} END"
         rows = f"{copy.name}{where}" if indexed is None else copy.by(indexed, f"{_SINCE} < {_UNTIL}", where)
-        return f"(SELECT {listed(columns)}, {_SINCE}, {_UNTIL} FROM {rows})"
+        return f"(SELECT {listed(columns)}, {_SINCE}, {_UNTIL} FROM {rows})", count
 
     @staticmethod
     def present(rows: str, moment: str) -> str:

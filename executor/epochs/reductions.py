@@ -2,14 +2,16 @@
 
 A scan of a large copy by many keys costs much more than its result: some thousand rows. Views over the same tables need
 mostly the same rows, and most views need the old and the new ones. So the first view of an epoch stores the rows for
-all views.
+all views: by any cursor, while the coordinator goes on.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from functools import partial
 from weakref import ref
 
 from sparkwave.catalog.lake.ducklake import Cursor
@@ -18,12 +20,15 @@ from sparkwave.catalog.names import quote
 from sparkwave.executor.epochs.advance import View
 from sparkwave.executor.epochs.feeds import Feeds
 from sparkwave.executor.epochs.lookups import Lookups
+from sparkwave.executor.epochs.side_by_side import Task
 from sparkwave.executor.epochs.versions import Version, rows_at, stored_columns
-from sparkwave.executor.memory.delta_tables import fill_table, is_kept, kept_table
+from sparkwave.executor.memory.delta_tables import fill_table, has_tables, is_kept, kept_table
 from sparkwave.executor.memory.listed_keys import listed_keys
 from sparkwave.executor.memory.moment import NEW, OLD
 from sparkwave.planner.delta.looked_up import Columns, Reduction
 
+# Lets a cursor compute; any cursor if the second argument is True.
+Submit = Callable[[Callable[[Cursor], int], bool], Task[int]]
 # Fewer uses than these in an epoch, and the steps of views look the rows up themselves.
 LEAST_USES = 2
 # Reductions with more rows, as estimated, cost more than they save.
@@ -42,11 +47,38 @@ class _Key:
 
 @dataclass(frozen=True)
 class _Rows:
-    """A relation of the cursor with these columns, and its number of rows."""
+    """A relation of the cursor with these columns, and about its number of rows.
+
+    `filled` has a result when a cursor has stored the rows; None if they are stored.
+    """
 
     name: str
     columns: frozenset[str]
     count: int
+    filled: Future[int] | None = None
+
+
+@dataclass(frozen=True)
+class _Filling:
+    """The query for the `rows` of a reduction, which reads `by`. `form` is as for `fill_table`."""
+
+    rows: _Rows
+    query: str
+    form: object
+    by: _Rows
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """SQL of the rows of a program's reductions, by name. They are stored once all of `filled` have a result."""
+
+    rows: Mapping[str, str]
+    filled: tuple[Future[int], ...] = ()
+
+    def check(self) -> None:
+        """Wait until the rows are stored. Raises the error of a cursor that could not store them."""
+        for each in self.filled:
+            each.result()
 
 
 class Reductions:
@@ -63,37 +95,41 @@ class Reductions:
         self._before: dict[_Key, int] = {}  # the uses in the last epoch that had any
         self._read: dict[_Key, frozenset[str]] = {}
         self._numbers: dict[_Key, int] = {}
+        self._failed: set[_Key] = set()
 
     def forget(self) -> None:
         """Forget what was read, because the views may be others."""
-        self._before, self._read, self._numbers = {}, {}, {}
+        self._before, self._read, self._numbers, self._failed = {}, {}, {}, set()
 
     def of(
         self, cursor: Cursor, view: View, versions: Mapping[str, Version], feeds: Feeds,
-        reductions: Mapping[str, tuple[str, Reduction]],
-    ) -> dict[str, str]:  # fmt: skip
-        """Return SQL of the scanned rows of a program's `reductions` that are stored, by their names."""
+        reductions: Mapping[str, tuple[str, Reduction]], submit: Submit | None,
+    ) -> Reduced:  # fmt: skip
+        """Return the scanned rows of a program's `reductions` that are stored, or will be by what `submit` takes."""
         epoch = ref(feeds), self._lookups.snapshots
         if self._epoch != epoch:
             self._epoch, self._before = epoch, self._before | self._uses
             self._stored, self._uses = {}, Counter()
         scans = {scan.input: scan for scan in view.plan.scans}
-        found = {}
+        fill = partial(self._fill, cursor, submit)
+        found, filled = {}, []
         for name, (stands_for, reduction) in reductions.items():
             scan = scans[reduction.input]
-            rows = self._rows(cursor, versions, feeds, reduction, stored_columns(scan))
+            rows = self._rows(cursor, versions, feeds, reduction, stored_columns(scan), fill)
             if rows is not None:
                 moment = OLD if stands_for == f"{reduction.input}_old" else NEW
                 found[name] = rows_at(scan, 0, copy=self._lookups.present(rows.name, moment))
-        return found
+                filled += [rows.filled] if rows.filled is not None else []
+        return Reduced(found, tuple(filled))
 
     def _rows(
-        self, cursor: Cursor, versions: Mapping[str, Version], feeds: Feeds, reduction: Reduction, read: frozenset[str]
-    ) -> _Rows | None:
+        self, cursor: Cursor, versions: Mapping[str, Version], feeds: Feeds, reduction: Reduction,
+        read: frozenset[str], fill: Callable[[_Key, _Filling], _Rows],
+    ) -> _Rows | None:  # fmt: skip
         """Return a reduction's rows with the columns that are read; None if they are not stored."""
         version = versions[reduction.input]
         key = self._key(versions, reduction) if self._lookups.has_rows(version) else None
-        if key is None:
+        if key is None or key in self._failed:
             return None
         self._uses[key] += 1
         self._read[key] = self._read.get(key, frozenset()) | read
@@ -102,28 +138,45 @@ class Reductions:
         if key not in self._stored:
             self._stored[key] = None  # also if it fails
             if isinstance(reduction.of, Reduction):
-                by = self._rows(cursor, versions, feeds, reduction.of, frozenset(key.of_columns))
+                by = self._rows(cursor, versions, feeds, reduction.of, frozenset(key.of_columns), fill)
             else:
                 by = _changed_rows(versions[reduction.of], feeds)
-            if by is not None:
-                self._stored[key] = self._filled(cursor, key, version, by)
+            filling = self._filling(cursor, key, version, by) if by is not None else None
+            self._stored[key] = fill(key, filling) if filling is not None else None
         stored = self._stored[key]
         return stored if stored is not None and stored.columns >= read else None
 
-    def _filled(self, cursor: Cursor, key: _Key, version: Version, by: _Rows) -> _Rows | None:
-        """Store the rows that equal a row of `by`; None if they are too many."""
+    def _filling(self, cursor: Cursor, key: _Key, version: Version, by: _Rows) -> _Filling | None:
+        """Return how to store the rows that equal a row of `by`; None if they are too many."""
         columns = self._read[key] | {*key.columns}
-        rows = self._lookups.matching(cursor, version, columns, key.columns, by.count, _MOST_ROWS)
-        if rows is None:
+        found = self._lookups.matching(cursor, version, columns, key.columns, by.count, _MOST_ROWS)
+        if found is None:
             return None
+        rows, count = found
         name = kept_table(f"reduction_{self._numbers.setdefault(key, len(self._numbers))}")
         keys = ", ".join(map(quote, dict.fromkeys(key.of_columns)))
         pairs = zip(map(quote, key.columns), map(quote, key.of_columns), strict=True)
         same = " AND ".join(f"r.{own} = d.{its}" for own, its in pairs)
         matching = f"FROM {rows} AS r SEMI JOIN (SELECT DISTINCT {keys} FROM {by.name}) AS d ON {same}"
-        with listed_keys(cursor, by.count):
-            count = fill_table(cursor, name, matching, (version.relation.columns, columns))
-        return _Rows(name, columns, count)
+        return _Filling(_Rows(name, columns, int(count)), matching, (version.relation.columns, columns), by)
+
+    def _fill(self, cursor: Cursor, submit: Submit | None, key: _Key, filling: _Filling) -> _Rows:
+        """Store the rows of a reduction, later if they come into a table that has stayed."""
+        rows, by = filling.rows, filling.by
+
+        def fill(with_: Cursor) -> int:
+            try:
+                if by.filled is not None:
+                    by.filled.result()
+                with listed_keys(with_, by.count):
+                    return fill_table(cursor, rows.name, filling.query, filling.form, by=with_)
+            except Exception:
+                self._failed.add(key)  # so that the views that fail now can be computed without it
+                raise
+
+        if submit is not None and has_tables(cursor, [rows.name], filling.form):
+            return replace(rows, filled=submit(fill, True).future)
+        return replace(rows, count=fill(cursor))
 
     def _key(self, versions: Mapping[str, Version], reduction: Reduction) -> _Key | None:
         """Return the key of a reduction; None if it cannot be stored."""

@@ -1,7 +1,9 @@
 """Computes views that do not read one another side by side, on several cursors.
 
-DuckDB runs the small statements of an epoch on the thread that asks, so each further cursor has a thread, which uses
-another core. A view stays with its cursor, which has prepared the view's statements.
+DuckDB runs the small statements of an epoch on the thread that asks, so each cursor but the coordinator's own has a
+thread, which uses another core. The coordinator hands the computations in, and helps when it needs their results. A
+view stays with the cursor that has prepared its statements, until another cursor has nothing to do (work stealing:
+Blumofe and Leiserson, "Scheduling multithreaded computations by work stealing", 1999).
 """
 
 from __future__ import annotations
@@ -10,137 +12,129 @@ import contextvars
 import os
 import sys
 import threading
-from collections.abc import Callable, Collection
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable
+from concurrent.futures import Future, wait
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Generic, TypeVar
 
 from sparkwave.catalog.lake.ducklake import Lake
 from sparkwave.catalog.lake.prepared_statements import prepare_due
-from sparkwave.catalog.model import Catalog, Relation
+from sparkwave.catalog.lake.translation import Cursor
 from sparkwave.executor.epochs.time_limit import TimeLimit
 from sparkwave.executor.memory.listed_keys import list_keys_always
 from sparkwave.executor.spark.capacity import of_this_machine
 
 T = TypeVar("T")
-R = TypeVar("R")
+# A computation by a cursor, which sets the time limit of the cursor.
+Compute = Callable[[Cursor, TimeLimit], T]
 # More cursors have not been measured; Python's lock lets them wait for one another.
 _MOST = 4
 # How much nicer the other threads are than the process.
 _NICENESS = 10
 # The number of the coordinator's own cursor.
 _OWN = 0
-# A view moves to another cursor where one takes longer than another by this share of its time, and by this many
-# seconds, in so many epochs in a row. Its statements are planned anew there, so each move makes the next one rarer.
-_UNEVEN, _UNEVEN_S = 0.2, 0.005
-_PATIENCE, _MOST_PATIENCE = 3, 1000
+# A cursor plans the statements of a view in so many computations of the view, and takes so many times as long. It may
+# have left as many epochs' computations to a cursor that is done later until it has to plan them after all.
+_UNPREPARED, _PLANNING = 3, 3
 
 
-@dataclass(frozen=True)
-class Running(Generic[T, R]):
-    """A computation on another cursor; `finish` makes the result of what it returns."""
+@dataclass(eq=False)
+class Task(Generic[T]):
+    """A computation that a cursor will run. It waits for what it `needs`.
 
-    computation: Future[T]
-    finish: Callable[[T], R]
+    `view_id` is None for what several views need, which cursors run first. `place` is the number of the cursor that
+    runs it if no other has time; no other may, unless it `is_movable`. `began` is the monotonic time when it began.
+    """
 
-    def result(self) -> R:
-        """Wait for the computation. Raises its error."""
-        return self.finish(self.computation.result())
+    compute: Compute[T]
+    view_id: int | None
+    place: int
+    is_movable: bool
+    needs: Collection[Future[Any]]
+    context: contextvars.Context = field(default_factory=contextvars.copy_context)
+    future: Future[T] = field(default_factory=Future)
+    began: float = 0.0
 
+    @property
+    def is_ready(self) -> bool:
+        return all(each.done() for each in self.needs)
 
-class Side:
-    """A cursor with a thread."""
-
-    def __init__(self, lake: Lake, number: int) -> None:
-        self.cursor, self.time_limit = lake.cursor(), TimeLimit()
-        list_keys_always(self.cursor)
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"epoch {number}", initializer=_be_nice)
-
-    def submit(self, compute: Callable[[], T]) -> Future[T]:
-        """Let the thread compute, with the log context of the caller."""
-        return self._thread.submit(contextvars.copy_context().run, compute)
-
-    def close(self) -> None:
-        self.cursor.interrupt()
-        self._thread.shutdown()
-        self.cursor.close()
+    def run(self, cursor: Cursor, limit: TimeLimit) -> None:
+        """Set the future's result, or its error."""
+        wait(self.needs)
+        self.began = time.monotonic()
+        try:
+            self.future.set_result(self.context.run(self.compute, cursor, limit))
+        except BaseException as error:
+            self.future.set_exception(error)
 
 
 class Sides:
-    """Gives each view a cursor, so that all cursors take about as long. Only the coordinator's thread uses it."""
+    """The cursors, and the tasks that none of them has begun. Only the coordinator's thread calls its methods."""
 
     def __init__(self, lake: Lake, cursors: int | None = None) -> None:
         """`cursors` is the number of cursors, with the coordinator's own; None for one a core, up to four."""
         self._lake = lake
         self._cursors = min(_cores(), _MOST) if cursors is None else cursors
-        self._sides: dict[int, Side] = {}
+        self._sides: dict[int, _Side] = {}
+        self._changed = threading.Condition()  # guards the fields below
+        self._tasks: list[Task[Any]] = []
+        self._running = 0
         self._places: dict[int, int] = {}
-        self._seconds: dict[int, float] = {}  # the first times of views
-        self._now: dict[int, float] = {}  # the times of this epoch
-        self._uneven: tuple[int, int, int] = (0, 0, 0)  # the slowest cursor, the fastest, and in how many epochs
-        self._patience, self._has_new = _PATIENCE, False
+        self._seconds: dict[int, float] = {}  # the last times of views
+        # By cursor and view: how often it has computed the view, and in how many epochs it would have planned too much.
+        self._runs: Counter[tuple[int, int]] = Counter()
+        self._left: Counter[tuple[int, int]] = Counter()
+        self._left_now: set[tuple[int, int]] = set()
 
     @property
     def take_all_cores(self) -> bool:
         """Whether the cursors leave no core to DuckDB's own threads."""
         return self._cursors >= _cores()
 
-    def of(self, view: Relation, catalog: Catalog) -> Side | None:
-        """Return a view's cursor; None for the coordinator's own, on which each view begins.
+    def submit(
+        self, compute: Compute[T], view_id: int | None, is_movable: bool, needs: Collection[Future[Any]] = ()
+    ) -> Task[T]:
+        """Let a cursor compute, with the log context of the caller; only the coordinator's own unless `is_movable`.
 
-        The views of the chosen cursor, which can be computed at the same time, take the least time in sum.
+        The arguments are as in `Task`.
         """
-        if view.id not in self._places and view.id in self._seconds:
-            busy = dict.fromkeys(range(self._cursors), 0.0)
-            related = catalog.closure([view.id]) | {reader.id for reader in catalog.readers(view.id)}
-            for other in self._seconds.keys() - related:
-                busy[self._places.get(other, _OWN)] += self._seconds[other]
-            self._places[view.id] = min(busy, key=busy.__getitem__)
-        place = self._places.get(view.id, _OWN)
-        if place == _OWN:
-            return None
-        if place not in self._sides:
-            self._sides[place] = Side(self._lake, place)
-        return self._sides[place]
+        place = self._places.get(view_id, _OWN) if is_movable and view_id is not None else _OWN
+        task = Task(compute, view_id, place, is_movable, needs)
+        if is_movable:
+            self._begin_sides()
+        with self._changed:
+            self._tasks.append(task)
+            self._changed.notify_all()
+        return task
 
-    def took(self, view_id: int, seconds: float) -> None:
-        """Note how long a computation of a view took. A view's first computation decides its cursor."""
-        self._has_new |= view_id not in self._seconds
-        self._seconds.setdefault(view_id, seconds)
-        self._now[view_id] = seconds
+    def complete(self, task: Task[Any], cursor: Cursor, limit: TimeLimit) -> None:
+        """Run tasks by the coordinator's own cursor until this one is done, by whichever cursor."""
+        while not task.future.done():
+            with self._changed:
+                self._changed.wait_for(lambda: task.future.done() or self._next(_OWN) is not None)
+                other = self._taken(_OWN) if not task.future.done() else None
+            if other is not None:
+                self._run(other, _OWN, cursor, limit)
 
-    def balance(self, own_s: float) -> None:
-        """Move a view to another cursor, if that saves time.
-
-        The coordinator's own cursor has worked `own_s` seconds in the last epoch.
-        """
-        now, self._now = self._now, {}
-        if self._has_new:
-            self._has_new = False  # the first epoch of a view says little
-            return
-        busy = dict.fromkeys(range(self._cursors), 0.0)
-        for view_id, seconds in now.items():
-            busy[self._places.get(view_id, _OWN)] += seconds
-        busy[_OWN] = own_s
-        slow, fast = max(busy, key=busy.__getitem__), min(busy, key=busy.__getitem__)
-        gap_s = busy[slow] - busy[fast]
-        *before, epochs = self._uneven
-        if gap_s < max(_UNEVEN * busy[slow], _UNEVEN_S):
-            self._uneven = slow, fast, 0
-            return
-        self._uneven = slow, fast, epochs + 1 if before == [slow, fast] else 1
-        if self._uneven[-1] < self._patience:
-            return
-        self._uneven, self._patience = (slow, fast, 0), min(2 * self._patience, _MOST_PATIENCE)
-        movable = [view_id for view_id, seconds in now.items() if self._places.get(view_id) == slow and seconds < gap_s]
-        if movable:
-            self._places[min(movable, key=lambda view_id: abs(now[view_id] - gap_s / 2))] = fast
+    def clear(self) -> None:
+        """Forget tasks that no cursor has begun, and wait for the others."""
+        with self._changed:
+            self._tasks.clear()
+            self._changed.wait_for(lambda: not self._running)
+            self._left.update(self._left_now)
+            self._left_now.clear()
 
     def keep(self, view_ids: Collection[int]) -> None:
         """Forget all other views."""
-        self._patience = _PATIENCE
         self._places = {id_: place for id_, place in self._places.items() if id_ in view_ids}
         self._seconds = {id_: seconds for id_, seconds in self._seconds.items() if id_ in view_ids}
+        for counts in (self._runs, self._left):
+            for key in [key for key in counts if key[1] not in view_ids]:
+                del counts[key]
 
     def prepare_due(self) -> None:
         """Prepare the due statements of all cursors but the coordinator's own, none of which may be computing."""
@@ -150,8 +144,99 @@ class Sides:
     def close(self) -> None:
         """Close all cursors but the coordinator's own; what they still compute is interrupted."""
         for side in self._sides.values():
-            side.close()
+            side.cursor.interrupt()
+        with self._changed:
+            self._tasks.clear()
+            for side in self._sides.values():
+                side.is_closing = True
+            self._changed.notify_all()
+        for side in self._sides.values():
+            side.thread.join()
+            side.cursor.close()
         self._sides = {}
+
+    def _begin_sides(self) -> None:
+        for number in range(_OWN + 1, self._cursors):
+            if number not in self._sides:
+                side = self._sides[number] = _Side(self._lake)
+                side.thread = threading.Thread(target=partial(self._work, number, side), name=f"epoch {number}")
+                side.thread.daemon = True
+                side.thread.start()
+
+    def _work(self, number: int, side: _Side) -> None:
+        """Run tasks by the cursor of a side until it is closing."""
+        _be_nice()
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: side.is_closing or self._next(number) is not None)
+                if side.is_closing:
+                    return
+                task = self._taken(number)
+            self._run(task, number, side.cursor, side.limit)
+
+    def _run(self, task: Task[Any], number: int, cursor: Cursor, limit: TimeLimit) -> None:
+        try:
+            task.run(cursor, limit)
+        finally:
+            with self._changed:
+                self._running -= 1
+                if task.view_id is not None:
+                    self._seconds[task.view_id] = time.monotonic() - task.began
+                    self._runs[number, task.view_id] += 1
+                self._changed.notify_all()
+
+    # While the condition is held
+
+    def _taken(self, number: int) -> Task[Any]:
+        """Remove the next task of a cursor from the tasks."""
+        task = self._next(number)
+        assert task is not None
+        self._tasks.remove(task)
+        self._running += 1
+        if task.view_id is not None and task.is_movable:
+            self._places[task.view_id] = number
+        return task
+
+    def _next(self, number: int) -> Task[Any] | None:
+        """Return the task that a cursor should run next; None if it should wait.
+
+        What only the cursor may run comes before what others can take over.
+        """
+        for_all = next((task for task in self._tasks if task.view_id is None), None)
+        own = [task for task in self._tasks if task.place == number]
+        ready = [task for task in own if task.is_ready]
+        fixed = next((task for task in ready if not task.is_movable), None)
+        return for_all or fixed or next(iter(ready), None) or self._stolen(number) or next(iter(own), None)
+
+    def _stolen(self, number: int) -> Task[Any] | None:
+        """Return a task of another cursor that is done sooner by this one, from the end of the longest queue."""
+        queues: dict[int, list[Task[Any]]] = {}
+        for task in self._tasks:
+            if task.is_movable and task.is_ready:
+                queues.setdefault(task.place, []).append(task)
+        queue = max(queues.values(), key=self._sum_s, default=[])
+        left_s = self._sum_s(queue)
+        for task in reversed(queue):
+            id_ = task.view_id or 0
+            is_planned = self._runs[number, id_] >= _UNPREPARED
+            if self._sum_s([task]) * (1 if is_planned else max(_PLANNING - self._left[number, id_], 1)) <= left_s:
+                return task
+            self._left_now.add((number, id_))
+        return None
+
+    def _sum_s(self, tasks: Iterable[Task[Any]]) -> float:
+        """Return about how many seconds tasks take, with planned statements."""
+        return sum(self._seconds.get(task.view_id or 0, 0.0) for task in tasks)
+
+
+class _Side:
+    """A cursor with a thread."""
+
+    def __init__(self, lake: Lake) -> None:
+        self.cursor, self.limit = lake.cursor(), TimeLimit()
+        list_keys_always(self.cursor)
+        self.thread = threading.current_thread()  # until it has one
+        self.is_closing = False
 
 
 def _be_nice() -> None:

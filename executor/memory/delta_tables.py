@@ -7,7 +7,7 @@ the buffer, where making or dropping a table discards the plans of all prepared 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
@@ -16,7 +16,7 @@ import numpy
 from sparkwave.catalog.lake.change_feed import make_temporary
 from sparkwave.catalog.lake.ducklake import Cursor
 from sparkwave.catalog.lake.memory_transactions import first_row
-from sparkwave.catalog.lake.prepared_statements import define_shared, run
+from sparkwave.catalog.lake.prepared_statements import Run, define_shared, run
 from sparkwave.catalog.names import BUFFER, DELTAS_SCHEMA
 
 # DuckDB keeps deleted rows. A table is made anew that has more rows with them, unless few epochs have filled it.
@@ -82,7 +82,7 @@ def make_table(cursor: Cursor, name: str, query: str) -> int:
 
 
 def fill_table(
-    cursor: Cursor, name: str, query: str, form: object, execute: Callable[..., Cursor] = run, by: Cursor | None = None
+    cursor: Cursor, name: str, query: str, form: object, execute: Run = run, by: Cursor | None = None
 ) -> int:
     """Store the rows of a query in a table that may stay, named by `kept_table`. Returns the number of rows.
 
