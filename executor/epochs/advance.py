@@ -130,7 +130,7 @@ class Advance:
     `applications` change the tables of its states and then its own table. `changes` is a temporary relation with the
     view's changed rows. `counts` are the rows removed and added, by application. `hashes` is the sum of the hashes of
     the view's added rows, modulo 2**64, without those of the removed rows. `errors` are the rows for which an
-    expression failed.
+    expression failed. `wanted` are the inputs in which few keys were looked up without an index.
     """
 
     view: View
@@ -139,6 +139,7 @@ class Advance:
     counts: tuple[tuple[int, int], ...]
     hashes: int
     errors: ComputeErrors | None = None
+    wanted: frozenset[str] = frozenset()
 
     @property
     def tables(self) -> list[LakeTable]:

@@ -100,13 +100,14 @@ class Ready:
             execute: Execute = partial(run, by)
             has_joins = any(step.drives_join for step in self.made.steps)
             with listed_keys(by, MOST_KEYS if has_joins else self.changes.rows):
-                counts, hashes = _fill(self.cursor, found, self.made, self.changes, row_hash, by)
+                counts, hashes, wanted = _fill(self.cursor, found, self.made, self.changes, row_hash, by)
         else:
-            execute = by.execute
+            execute, wanted = by.execute, frozenset()
             rows = {name: _make(by, name, query, self.changes.rows) for name, query in found.tables}
             counts = _counts(found, rows, count_signs(by, found.changes))
             hashes = sum_changes(by, found.changes, row_hash)
-        return Advance(self.view, found.applications, found.changes, counts, hashes, _failed(by, found.checks, execute))
+        errors = _failed(by, found.checks, execute)
+        return Advance(self.view, found.applications, found.changes, counts, hashes, errors, wanted)
 
 
 class DuckDBEngine:
@@ -277,21 +278,23 @@ class DuckDBEngine:
 
 def _fill(
     cursor: Cursor, found: Script, form: object, changes: Changes, row_hash: str, by: Cursor
-) -> tuple[tuple[tuple[int, int], ...], int]:
+) -> tuple[tuple[tuple[int, int], ...], int, frozenset[str]]:
     """Fill the tables of a kept script again, which a cursor has, by a cursor.
 
-    Returns the rows removed and added, by application, and the sum of the hashes of the view's changed rows.
+    Returns the rows removed and added, by application, the sum of the hashes of the view's changed rows, and the inputs
+    for which an index is wanted.
     """
     rows, own, hashes = {f"{name}_changes": count or 0 for name, count in changes.counts.items()}, (0, 0), 0
+    wanted: frozenset[str] = frozenset()
     for name, query in found.tables:
         other = found.indexed.get(name)
         if other is not None and max(map(rows.__getitem__, other.by), default=MOST_INDEXED + 1) <= MOST_INDEXED:
-            query = other.query
+            query, wanted = other.query, wanted | other.missing
         if name == found.changes:
             own, hashes = fill_changes(cursor, name, query, form, row_hash, by)
         else:
             rows[name] = fill_table(cursor, name, query, form, by=by)
-    return _counts(found, rows, own), hashes
+    return _counts(found, rows, own), hashes, wanted
 
 
 def _counts(found: Script, rows: Mapping[str, int], own: tuple[int, int]) -> tuple[tuple[int, int], ...]:

@@ -82,6 +82,7 @@ class Engines:
         self._time_limit_s, self._time_limit = time_limit_s, TimeLimit()
         self._sides = Sides(store.lake)
         self._ready_s: dict[int, float] = {}  # how long views took in their last epochs until they could be computed
+        self._wanted: dict[int, frozenset[str]] = {}  # inputs in which few keys are looked up, by view
         self._known: tuple[Relation, ...] = ()
 
     def advance(
@@ -143,6 +144,8 @@ class Engines:
 
         def finish(computed: _Computed) -> Advance | None:
             advance, seconds = computed.advance, computed.seconds
+            if advance.wanted:
+                self._wanted[view.relation.id] = advance.wanted | self._wanted.get(view.relation.id, frozenset())
             self._refresh.took(view, changes.rows, is_full, reading_s + seconds, computed.has_planned)
             REFRESHES.labels(FULL if is_full else INCREMENTAL).inc()
             ADVANCE_SECONDS.labels(self._duckdb.name).observe(ready_s + seconds)
@@ -162,7 +165,7 @@ class Engines:
                     reads.names,
                     not is_full,
                     reads.lookups,
-                    changes.most_rows <= MOST_INDEXED,
+                    versions if changes.most_rows <= MOST_INDEXED else self._wanted.get(view.relation.id, ()),
                 )
             ready, reduced = None, Reduced({})
             if not is_full:
@@ -292,7 +295,7 @@ class Engines:
             inputs = {input_owner(relation) for relation in relations}
             self._copies.keep(inputs | {state_owner(relation.definition_id) for relation in relations})
             self._sides.keep({relation.id for relation in relations})
-            self._ready_s = {}
+            self._ready_s, self._wanted = {}, {}
             self._reductions.forget()
         self._buffer.tidy(cursor)
         self._copies.drop_left(cursor)

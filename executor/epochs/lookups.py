@@ -72,12 +72,12 @@ class Lookups:
 
     def versions(
         self, cursor: Cursor, catalog: Catalog, view: View, versions: Mapping[str, Version], feeds: Feeds,
-        read: Collection[str], reads_feeds: bool, lookups: Mapping[str, Sequence[Columns]], are_few: bool,
+        read: Collection[str], reads_feeds: bool, lookups: Mapping[str, Sequence[Columns]], wanted: Collection[str],
     ) -> dict[str, Version]:  # fmt: skip
         """Return a created view's versions, with copies for the inputs whose old or new rows are among `read`.
 
         Without `reads_feeds`, copies are used only for inputs that have not changed. `lookups` are as in
-        `planner.delta.program.DeltaProgram`. If the changed rows `are_few`, missing indexes for look-ups are made.
+        `planner.delta.program.DeltaProgram`. Missing indexes for look-ups in the `wanted` inputs are made.
         """
         found = dict(versions)
         self._set_moment(cursor, versions.values(), feeds)
@@ -97,7 +97,7 @@ class Lookups:
                 moments = (OLD, NEW) if is_usual else (str(version.old), str(version.new))
                 old, new = (self._at(copy, at, None) for at in moments)
                 found[scan.input] = version = replace(version, old_copy=old, new_copy=new)
-                indexed = self._indexed(cursor, copy, relation, lookups.get(scan.input, ()), are_few)
+                indexed = self._indexed(cursor, copy, relation, lookups.get(scan.input, ()), scan.input in wanted)
                 if indexed is not None:
                     old, new = (self._at(copy, at, indexed) for at in moments)
                     found[scan.input] = replace(version, old_indexed=old, new_indexed=new)

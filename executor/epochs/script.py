@@ -20,10 +20,14 @@ Bound = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Indexed:
-    """Another query of a table's rows, which is faster if each of the relations named in `by` has few rows."""
+    """Another query of a table's rows, which is faster if each of the relations named in `by` has few rows.
+
+    `missing` are inputs that it would look up by an index, if they had one; it is the same query if no input has one.
+    """
 
     query: str
     by: frozenset[str]
+    missing: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,7 @@ def _script(
     """`are_applied_as_steps`: states are changed by the tables of steps, else by tables of their own."""
     changes, parts, tables, by_index = f"{name}_changes", _parts(bound), [], {}
     changed = {f"{scan.input}_changes" for scan in view.plan.scans}
+    looked_up = {f"{name}_{age}": name for name in made.lookups for age in ("old", "new")}
     for step in made.steps:
         if step.name not in are_tables:
             parts[step.name] = _once(step.query) if step.name in made.shared else _inlined(step.query)
@@ -85,9 +90,10 @@ def _script(
         table = changes if step.name == VIEW_CHANGES else f"{prefix}{step.name}"
         tables.append((table, _with(step.query, parts)))
         read = _read(step.query, parts)
-        if read & indexed.keys():
+        if read & (looked_up.keys() | indexed.keys()):
             by = {f"{prefix}{each}" for each in read & are_tables} | (read & changed)
-            by_index[table] = Indexed(_with(step.query, parts | _parts(indexed)), frozenset(by))
+            missing = {looked_up[each] for each in (read & looked_up.keys()) - indexed.keys()}
+            by_index[table] = Indexed(_with(step.query, parts | _parts(indexed)), frozenset(by), frozenset(missing))
         parts[step.name] = _inlined(Sql(f"FROM {table}"))
     *items, _ = applications(view, made, name)
     states, counted = [], []
