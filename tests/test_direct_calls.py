@@ -14,6 +14,8 @@ from sparkwave.catalog.lake.direct_calls import Direct, execute, is_direct
 RESULTS = (
     "SELECT 1",
     "SELECT i, (-i % 100)::TINYINT AS tiny, i::UBIGINT AS u, i / 3 AS third, i > 2000 AS is FROM range(5000) AS t (i)",
+    "SELECT nullif(i % 3, 0) AS i, if(i > 2500, i, NULL) AS large, NULL::INTEGER AS none FROM range(5000) AS t (i)",
+    "SELECT NULL::BIGINT AS i",
     "SELECT i::HUGEINT::BIGINT AS i FROM range(0) AS t (i)",
     "BEGIN; CREATE OR REPLACE TABLE made AS FROM range(10); DELETE FROM made WHERE range < 4; COMMIT; FROM made",
     "INSERT INTO r SELECT range FROM range(7)",

@@ -16,11 +16,11 @@ QUERIES = {
     "a filter for NULL": "SELECT count(*) FROM buffer.deltas.t WHERE x IS NULL",
     "groups of a narrow range": "SELECT x, count(*) FROM buffer.deltas.t GROUP BY ALL ORDER BY ALL",
     "the least and the greatest": "SELECT min(x), max(x), count(*) FROM buffer.deltas.t",
-    "a sum": "SELECT sum(x) FROM buffer.deltas.t",
+    "a sum": "SELECT sum(x)::BIGINT FROM buffer.deltas.t",
     "a join": "SELECT count(*) FROM buffer.deltas.t AS a JOIN buffer.deltas.t AS b ON a.x = b.x",
     "a join with others": "SELECT count(*) FROM buffer.deltas.t AS a JOIN buffer.deltas.s AS b ON a.x = b.x",
-    "rows in order": "SELECT x, y FROM buffer.deltas.t ORDER BY ALL",
-    "distinct rows": "SELECT DISTINCT y FROM buffer.deltas.t ORDER BY ALL",
+    "rows in order": "SELECT x, ascii(y) FROM (SELECT x, y FROM buffer.deltas.t ORDER BY ALL)",
+    "distinct rows": "SELECT ascii(y) FROM (SELECT DISTINCT y FROM buffer.deltas.t ORDER BY ALL)",
 }
 
 

@@ -41,9 +41,10 @@ _ERRORS = {
     32: "InvalidInputException", 33: "OutOfMemoryException", 34: "PermissionException", 37: "DependencyException",
     38: "HTTPException", 41: "SequenceException",
 }  # fmt: skip
-# Types of columns by `duckdb_type`; those of all values that these statements return.
+# Types of columns by `duckdb_type`.
 _TYPES = {1: "?", 2: "i1", 3: "i2", 4: "i4", 5: "i8", 6: "u1", 7: "u2", 8: "u4", 9: "u8", 11: "f8"}
-_Columns = dict[str, "numpy.ndarray[Any, Any]"]
+_Column = numpy.ndarray[Any, Any]
+_Columns = dict[str, _Column]
 
 
 class _Result(ctypes.Structure):
@@ -59,7 +60,7 @@ class Direct:
         self._columns = columns
 
     def fetchnumpy(self) -> _Columns:
-        """Return the columns, each of n values."""
+        """Return the columns, each of n values; NULLs are masked, if there are any."""
         return self._columns
 
     def fetchall(self) -> list[tuple[Any, ...]]:
@@ -72,7 +73,7 @@ class Direct:
 def execute(cursor: Cursor, statements: str) -> Cursor | Direct:
     """Run statements without parameters one after the other. Returns the last one's result. Raises duckdb.Error.
 
-    The result must have columns of numbers without NULLs.
+    The result must have columns of numbers; KeyError for others.
     """
     connection = _connection(cursor)
     if connection is None:
@@ -97,14 +98,28 @@ def _columns(library: ctypes.CDLL, result: _Result) -> _Columns:
     count = library.duckdb_column_count(ctypes.byref(result))
     names = [ctypes.string_at(library.duckdb_column_name(ctypes.byref(result), n)).decode() for n in range(count)]
     types = [numpy.dtype(_TYPES[library.duckdb_column_type(ctypes.byref(result), n)]) for n in range(count)]
-    parts: list[list[bytes]] = [[] for _ in names]
+    parts: list[list[_Column]] = [[numpy.empty(0, type_)] for type_ in types]
     for chunk in _chunks(library, result):
         rows = library.duckdb_data_chunk_get_size(chunk)
-        for number, (type_, part) in enumerate(zip(types, parts, strict=True)):
-            data = library.duckdb_vector_get_data(library.duckdb_data_chunk_get_vector(chunk, number))
-            part.append(ctypes.string_at(data, rows * type_.itemsize))
-    joined = (numpy.frombuffer(b"".join(part), type_) for type_, part in zip(types, parts, strict=True))
-    return dict(zip(names, joined, strict=True))
+        for number, type_ in enumerate(types):
+            parts[number].append(_values(library, library.duckdb_data_chunk_get_vector(chunk, number), rows, type_))
+    return {name: _joined(part) for name, part in zip(names, parts, strict=True)}
+
+
+def _joined(parts: list[_Column]) -> _Column:
+    if any(isinstance(part, numpy.ma.MaskedArray) for part in parts):
+        return numpy.ma.concatenate(parts)  # takes longer
+    return numpy.concatenate(parts)
+
+
+def _values(library: ctypes.CDLL, vector: int, rows: int, type_: numpy.dtype[Any]) -> _Column:
+    """Return a copy of the values of a vector; NULLs are masked."""
+    values = numpy.frombuffer(ctypes.string_at(library.duckdb_vector_get_data(vector), rows * type_.itemsize), type_)
+    validity = library.duckdb_vector_get_validity(vector)
+    if not validity:
+        return values
+    bits = numpy.frombuffer(ctypes.string_at(validity, (rows + 63) // 64 * 8), "u1")
+    return numpy.ma.masked_array(values, numpy.unpackbits(bits, count=rows, bitorder="little") == 0)
 
 
 def _chunks(library: ctypes.CDLL, result: _Result) -> Iterator[ctypes.c_void_p]:
@@ -133,6 +148,7 @@ def _library() -> ctypes.CDLL:
         ("data_chunk_get_size", number, address),
         ("data_chunk_get_vector", address, address, number),
         ("vector_get_data", address, address),
+        ("vector_get_validity", address, address),
         ("destroy_data_chunk", None, ctypes.POINTER(address)),
     )
     for name, returned, *taken in functions:
