@@ -142,7 +142,7 @@ def test_few_rows_that_many_changes_meet_are_looked_up_by_an_index(
             "INSERT INTO line SELECT i, i % 4000, i FROM generate_series(1, 30000) r(i)",
             f"CREATE MATERIALIZED VIEW shown AS {query}",
         )
-        for number, rows in enumerate((300, 300, 300, 2000, 2000, 4000)):  # lines are read twice
+        for number, rows in enumerate((2000, 2000, 2000, 2000, 2000, 4000)):  # lines are read twice
             filled.clear()
             run(client, f"UPDATE line SET v = v + 1 WHERE id BETWEEN {1000 * number + 1} AND {1000 * number + rows}")
             check(client, "shown", query)

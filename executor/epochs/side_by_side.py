@@ -78,7 +78,9 @@ class Sides:
     def __init__(self, lake: Lake, cursors: int | None = None) -> None:
         """`cursors` is the number of cursors, with the coordinator's own; None for one a core, up to four."""
         self._lake = lake
-        self._cursors = min(_cores(), _MOST) if cursors is None else cursors
+        cores = _cores()
+        self._cursors = min(cores, _MOST) if cursors is None else cursors
+        self.take_all_cores = self._cursors >= cores  # so that DuckDB's own threads have none
         self._sides: dict[int, _Side] = {}
         self._changed = threading.Condition()  # guards the fields below
         self._tasks: list[Task[Any]] = []
@@ -89,11 +91,6 @@ class Sides:
         self._runs: Counter[tuple[int, int]] = Counter()
         self._left: Counter[tuple[int, int]] = Counter()
         self._left_now: set[tuple[int, int]] = set()
-
-    @property
-    def take_all_cores(self) -> bool:
-        """Whether the cursors leave no core to DuckDB's own threads."""
-        return self._cursors >= _cores()
 
     def submit(
         self, compute: Compute[T], view_id: int | None, is_movable: bool, needs: Collection[Future[Any]] = ()
