@@ -13,11 +13,12 @@ import os
 import sys
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections import Counter, deque
+from collections.abc import Callable, Collection
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from typing import Any, Generic, TypeVar
 
 from sparkwave.catalog.lake.ducklake import Lake
@@ -39,6 +40,8 @@ _OWN = 0
 # A cursor plans the statements of a view in so many computations of the view, and takes so many times as long. It may
 # have left as many epochs' computations to a cursor that is done later until it has to plan them after all.
 _UNPREPARED, _PLANNING = 3, 3
+# A cursor looks at so many tasks of another one before it waits.
+_MOST_LOOKED_AT = 8
 
 
 @dataclass(eq=False)
@@ -46,14 +49,15 @@ class Task(Generic[T]):
     """A computation that a cursor will run. It waits for what it `needs`.
 
     `view_id` is None for what several views need, which cursors run first. `place` is the number of the cursor that
-    runs it if no other has time; no other may, unless it `is_movable`. `began` is the monotonic time when it began.
+    runs it if no other takes it over, and takes about `expected_s` seconds; None where it cannot be taken over. `began`
+    is the monotonic time when it began.
     """
 
     compute: Compute[T]
     view_id: int | None
-    place: int
-    is_movable: bool
     needs: Collection[Future[Any]]
+    place: int | None = None
+    expected_s: float | None = None
     context: contextvars.Context = field(default_factory=contextvars.copy_context)
     future: Future[T] = field(default_factory=Future)
     began: float = 0.0
@@ -83,8 +87,11 @@ class Sides:
         self.take_all_cores = self._cursors >= cores  # so that DuckDB's own threads have none
         self._sides: dict[int, _Side] = {}
         self._changed = threading.Condition()  # guards the fields below
-        self._tasks: list[Task[Any]] = []
-        self._running = 0
+        self._shared: deque[Task[Any]] = deque()  # what several views need
+        self._fixed: deque[Task[Any]] = deque()  # what only the coordinator's own cursor may run
+        self._queues: dict[int, deque[Task[Any]]] = {number: deque() for number in range(self._cursors)}
+        self._queued_s = dict.fromkeys(self._queues, 0.0)  # about how long the tasks of the queues take
+        self._busy: set[int] = set()  # the cursors that run a task
         self._places: dict[int, int] = {}
         self._seconds: dict[int, float] = {}  # the last times of views
         # By cursor and view: how often it has computed the view, and in how many epochs it would have planned too much.
@@ -97,14 +104,20 @@ class Sides:
     ) -> Task[T]:
         """Let a cursor compute, with the log context of the caller; only the coordinator's own unless `is_movable`.
 
-        The arguments are as in `Task`.
+        The other arguments are as in `Task`.
         """
-        place = self._places.get(view_id, _OWN) if is_movable and view_id is not None else _OWN
-        task = Task(compute, view_id, place, is_movable, needs)
+        task = Task(compute, view_id, needs)
         if is_movable:
             self._begin_sides()
         with self._changed:
-            self._tasks.append(task)
+            if not is_movable:
+                self._fixed.append(task)
+            elif view_id is None:
+                self._shared.append(task)
+            else:
+                task.place = self._places.get(view_id, _OWN)
+                self._queues[task.place].append(task)
+                self._queued_s[task.place] += self._expected_s(task)
             self._changed.notify_all()
         return task
 
@@ -120,8 +133,8 @@ class Sides:
     def clear(self) -> None:
         """Forget tasks that no cursor has begun, and wait for the others."""
         with self._changed:
-            self._tasks.clear()
-            self._changed.wait_for(lambda: not self._running)
+            self._forget()
+            self._changed.wait_for(lambda: not self._busy)
             self._left.update(self._left_now)
             self._left_now.clear()
 
@@ -143,7 +156,7 @@ class Sides:
         for side in self._sides.values():
             side.cursor.interrupt()
         with self._changed:
-            self._tasks.clear()
+            self._forget()
             for side in self._sides.values():
                 side.is_closing = True
             self._changed.notify_all()
@@ -176,7 +189,7 @@ class Sides:
             task.run(cursor, limit)
         finally:
             with self._changed:
-                self._running -= 1
+                self._busy.discard(number)
                 if task.view_id is not None:
                     self._seconds[task.view_id] = time.monotonic() - task.began
                     self._runs[number, task.view_id] += 1
@@ -184,46 +197,57 @@ class Sides:
 
     # While the condition is held
 
+    def _forget(self) -> None:
+        for queue in (self._shared, self._fixed, *self._queues.values()):
+            queue.clear()
+        self._queued_s = dict.fromkeys(self._queues, 0.0)
+
     def _taken(self, number: int) -> Task[Any]:
-        """Remove the next task of a cursor from the tasks."""
+        """Remove the task that a cursor runs next from its queue."""
         task = self._next(number)
         assert task is not None
-        self._tasks.remove(task)
-        self._running += 1
-        if task.view_id is not None and task.is_movable:
-            self._places[task.view_id] = number
+        self._busy.add(number)
+        if task.place is not None:
+            self._queues[task.place].remove(task)
+            self._queued_s[task.place] -= self._expected_s(task)
+            self._places[task.view_id or 0] = number
+        else:
+            (self._shared if task.view_id is None else self._fixed).remove(task)
         return task
 
     def _next(self, number: int) -> Task[Any] | None:
-        """Return the task that a cursor should run next; None if it should wait.
+        """Return the task that a cursor runs next; None if it should wait.
 
         What only the cursor may run comes before what others can take over.
         """
-        for_all = next((task for task in self._tasks if task.view_id is None), None)
-        own = [task for task in self._tasks if task.place == number]
-        ready = [task for task in own if task.is_ready]
-        fixed = next((task for task in ready if not task.is_movable), None)
-        return for_all or fixed or next(iter(ready), None) or self._stolen(number) or next(iter(own), None)
+        if self._shared:
+            return self._shared[0]
+        own = [*([self._fixed] if number == _OWN else []), self._queues[number]]
+        ready = next((task for queue in own for task in queue if task.is_ready), None)
+        return ready or self._stolen(number) or next((task for queue in own for task in queue), None)
 
     def _stolen(self, number: int) -> Task[Any] | None:
         """Return a task of another cursor that is done sooner by this one, from the end of the longest queue."""
-        queues: dict[int, list[Task[Any]]] = {}
-        for task in self._tasks:
-            if task.is_movable and task.is_ready:
-                queues.setdefault(task.place, []).append(task)
-        queue = max(queues.values(), key=self._sum_s, default=[])
-        left_s = self._sum_s(queue)
-        for task in reversed(queue):
-            id_ = task.view_id or 0
-            is_planned = self._runs[number, id_] >= _UNPREPARED
-            if self._sum_s([task]) * (1 if is_planned else max(_PLANNING - self._left[number, id_], 1)) <= left_s:
+        place = max(self._queues, key=lambda place: -1.0 if place == number else self._queued_s[place])
+        queue = self._queues[place]
+        if place == number or (len(queue) == 1 and place not in self._busy):  # the other runs it at once
+            return None
+        for task in islice(reversed(queue), _MOST_LOOKED_AT):
+            if not task.is_ready:
+                continue
+            key = number, task.view_id or 0
+            is_planned = self._runs[key] >= _UNPREPARED
+            factor = 1 if is_planned else max(_PLANNING - self._left[key], 1)
+            if self._expected_s(task) * factor <= self._queued_s[place]:
                 return task
-            self._left_now.add((number, id_))
+            self._left_now.add(key)
         return None
 
-    def _sum_s(self, tasks: Iterable[Task[Any]]) -> float:
-        """Return about how many seconds tasks take, with planned statements."""
-        return sum(self._seconds.get(task.view_id or 0, 0.0) for task in tasks)
+    def _expected_s(self, task: Task[Any]) -> float:
+        """Return about how many seconds a task takes, with planned statements. It is the same until the task is run."""
+        if task.expected_s is None:
+            task.expected_s = self._seconds.get(task.view_id or 0, 0.0)
+        return task.expected_s
 
 
 class _Side:
