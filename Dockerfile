@@ -8,7 +8,8 @@ COPY catalog catalog
 COPY planner planner
 COPY executor executor
 COPY server server
-RUN pip install --no-cache-dir . && python -m sparkwave.executor.spark.class_archive
+COPY scripts/slim scripts/slim
+RUN pip install --no-cache-dir . && sh scripts/slim && python -m sparkwave.executor.spark.class_archive
 # What Spark's Kubernetes scheduler starts in the pods of executors.
 COPY deploy/kubernetes/executor.sh /usr/local/bin/executor
 RUN useradd --uid 1000 sparkwave && install -d -o sparkwave -g sparkwave /var/lib/sparkwave /etc/sparkwave
