@@ -20,6 +20,8 @@ LONGEST = (
 )  # fmt: skip
 # In how many parts the tests of a file are given to workers. Each part has the file's fixtures of its own.
 PARTS = {"sql_scripts": 3}
+# Files that the worker of another file runs after it: both use `shared_server`, and each worker has one of its own.
+BESIDE = {"query_mode": "views"}
 _PLACES = {name: place for place, name in enumerate(LONGEST)}
 
 
@@ -28,12 +30,17 @@ class LongestFirst(LoadFileScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         name = _name(nodeid)
+        name = BESIDE.get(name, name)
         return f"{name} {crc32(nodeid.encode()) % PARTS[name]}" if name in PARTS else name
 
 
 def in_order(items: Iterable[pytest.Item]) -> list[pytest.Item]:
     """Return the tests, those of the files that take longest first."""
-    return sorted(items, key=lambda item: _PLACES.get(_name(item.nodeid), len(LONGEST)))
+    return sorted(items, key=lambda item: _place(_name(item.nodeid)))
+
+
+def _place(name: str) -> tuple[int, bool]:
+    return _PLACES.get(BESIDE.get(name, name), len(LONGEST)), name in BESIDE
 
 
 def _name(nodeid: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,7 @@ _QUOTED = (
 _OPERATOR = frozenset("+-*/<>=~!@#%^&|`?:")
 
 
+@cache
 def _statements() -> list[str]:
     """Return the statements of the scripts, of the golden files, and those that clients were seen to send."""
     found = [
@@ -141,14 +142,11 @@ def _check(sql: str, separators: Sequence[str]) -> None:
         assert _outcome(changed) == expected, changed
 
 
-STATEMENTS = _statements()
-
-
 def test_comments_may_stand_anywhere() -> None:
     """Some statements have one of the separators everywhere: more of those that `TokenReader` reads than queries."""
     separators = [*BLANKS, *COMMENTS]
-    queries = [sql for sql in STATEMENTS if _tokens(sql)[0].token_type == TokenType.SELECT]
-    others = [sql for sql in STATEMENTS if _tokens(sql)[0].token_type != TokenType.SELECT]
+    queries = [sql for sql in _statements() if _tokens(sql)[0].token_type == TokenType.SELECT]
+    others = [sql for sql in _statements() if _tokens(sql)[0].token_type != TokenType.SELECT]
     for number, sql in enumerate([*others[::6], *queries[::30]]):
         _check(sql, [separators[number % len(separators)]])
 
@@ -158,7 +156,7 @@ def test_comments_may_stand_anywhere() -> None:
 @pytest.mark.parametrize("part", range(4))
 def test_comments_may_stand_anywhere_in_all(part: int) -> None:
     """Every statement has a comment everywhere, of several kinds in turn, and its words in another case."""
-    for number, sql in enumerate(STATEMENTS[part::4]):
+    for number, sql in enumerate(_statements()[part::4]):
         _check(sql, [COMMENTS[number % len(COMMENTS)]])
         changed = _in_case(sql, (str.upper, str.lower, str.swapcase)[number % 3])
         assert _outcome(changed) == _outcome(sql), changed
@@ -168,7 +166,7 @@ def test_comments_may_stand_anywhere_in_all(part: int) -> None:
 @pytest.mark.timeout(1200)
 def test_a_comment_may_stand_in_any_one_place() -> None:
     """A comment in one place only, of each statement with another first and second word."""
-    for sql in {tuple(token.text.upper() for token in _tokens(sql)[:2]): sql for sql in STATEMENTS}.values():
+    for sql in {tuple(token.text.upper() for token in _tokens(sql)[:2]): sql for sql in _statements()}.values():
         expected = _outcome(sql)
         for place in _gaps(sql):
             changed = _with(sql, [place], COMMENTS[0])

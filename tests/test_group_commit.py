@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from decimal import Decimal
@@ -20,6 +20,14 @@ from sparkwave.catalog.model import Relation
 from sparkwave.server.writes.group_commit import Fill, GroupCommit, refusing, together
 
 CLIENTS, EACH = 8, 25
+
+
+@pytest.fixture
+def server(in_process_server: Server) -> Iterator[Server]:
+    """The file's server; a test's relations are dropped after it."""
+    yield in_process_server
+    with in_process_server.connect() as connection:
+        connection.execute("DROP TABLE t CASCADE")
 
 
 @pytest.mark.parametrize("key", ["", " PRIMARY KEY"])

@@ -5,13 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from types import SimpleNamespace
 
-from longest_first import LONGEST, PARTS, LongestFirst, in_order
+from longest_first import BESIDE, LONGEST, PARTS, LongestFirst, in_order
 
 HERE = Path(__file__).parent
 
 
 def test_the_files_are_there() -> None:
-    assert [name for name in {*LONGEST, *PARTS} if not (HERE / f"test_{name}.py").exists()] == []
+    assert [
+        name for name in {*LONGEST, *PARTS, *BESIDE, *BESIDE.values()} if not (HERE / f"test_{name}.py").exists()
+    ] == []
 
 
 def test_files_that_take_longest_come_first() -> None:
@@ -26,3 +28,13 @@ def test_a_file_in_parts() -> None:
     scopes = {scheduler._split_scope(f"tests/test_{name}.py::test_script[{number}]") for number in range(100)}
     assert len(scopes) == PARTS[name]
     assert len({scheduler._split_scope(f"tests/test_errors.py::test_error[{number}]") for number in range(100)}) == 1
+
+
+def test_files_beside_each_other() -> None:
+    """One worker has both, and first that of the longer one."""
+    scheduler = LongestFirst.__new__(LongestFirst)
+    for name, other in BESIDE.items():
+        ids = [f"tests/test_{each}.py::test" for each in (name, other)]
+        assert len({scheduler._split_scope(nodeid) for nodeid in ids}) == 1
+        items = in_order([SimpleNamespace(nodeid=nodeid) for nodeid in ids])  # type: ignore[list-item]
+        assert [item.nodeid for item in items] == ids[::-1]

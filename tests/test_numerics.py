@@ -190,17 +190,15 @@ def test_spreads_are_postgresqls(both: tuple[Connection, Connection]) -> None:
         client.cursor().executemany(f"INSERT INTO sp VALUES ({marks})", rows[:60])
     for name, query in queries.items():
         both[0].execute(f"CREATE MATERIALIZED VIEW {name} AS {query}".encode())
-    for changes in ((), ("DELETE FROM sp WHERE id % 5 = 3", "UPDATE sp SET i = i / 2 + 1, n = n * 2, k = k + 1")):
-        for client in both:
-            if not changes:
-                client.cursor().executemany(f"INSERT INTO sp VALUES ({marks})", rows[60:])
-            for change in changes:
-                client.execute(change.encode())
-        both[0].execute("FLUSH")
-        for name, query in queries.items():
-            expected = _rounded(both[1], query)
-            for found in (_rounded(both[0], query), _rounded(both[0], f"SELECT * FROM {name}")):
-                _check_places(found, expected, name)
+    for client in both:
+        client.cursor().executemany(f"INSERT INTO sp VALUES ({marks})", rows[60:])
+        for change in ("DELETE FROM sp WHERE id % 5 = 3", "UPDATE sp SET i = i / 2 + 1, n = n * 2, k = k + 1"):
+            client.execute(change.encode())
+    both[0].execute("FLUSH")
+    for name, query in queries.items():
+        expected = _rounded(both[1], query)
+        for found in (_rounded(both[0], query), _rounded(both[0], f"SELECT * FROM {name}")):
+            _check_places(found, expected, name)
 
 
 def _check_places(

@@ -78,34 +78,40 @@ def test_an_epoch_in_which_nothing_flips_writes_nothing(session: tuple[Context, 
 Rows = set[tuple[object, ...]]
 
 
-def check_closed(session: tuple[Context, Client], expected: str, when: str, shown: Rows) -> Rows:
-    """Compare the view `closed` with a query, after a FLUSH; nothing that it has shown goes. Returns its rows."""
-    context, client = session
-    context.coordinator.flush(lambda: False)
-    check(client, {"closed": expected}, when)
-    now_shown = set(run(client, "SELECT * FROM closed"))
-    assert shown <= now_shown
-    return now_shown
+def check_closed(client: Client, queries: dict[str, str], when: str, shown: dict[str, Rows]) -> None:
+    """Compare views with queries, after a FLUSH; nothing that they have shown goes. Their rows are added to `shown`."""
+    check(client, queries, when)
+    for name in queries:
+        now_shown = set(run(client, f"SELECT * FROM {name}"))
+        assert shown[name] <= now_shown, (name, when)
+        shown[name] = now_shown
 
 
-@pytest.mark.parametrize(
-    "window", ["TUMBLE(e, at, INTERVAL '1' MINUTE)", "HOP(e, at, INTERVAL '30' SECOND, INTERVAL '1' MINUTE)"]
-)
-def test_emit_on_window_close(session: tuple[Context, Client], window: str) -> None:
+WINDOWS = {
+    "tumbling": "TUMBLE(e, at, INTERVAL '1' MINUTE)",
+    "hopping": "HOP(e, at, INTERVAL '30' SECOND, INTERVAL '1' MINUTE)",
+}
+
+
+def test_emit_on_window_close(session: tuple[Context, Client]) -> None:
     """A window shows when the watermark, 10 s behind the latest row, has passed its end; what shows never changes."""
-    _, client = session
+    context, client = session
     run(client, "CREATE TABLE e (at timestamp, v int, WATERMARK FOR at AS at - INTERVAL '10' SECOND) APPEND ONLY")
-    query = (
-        f"SELECT window_start, window_end, count(*) AS n, sum(v) AS s FROM {window} GROUP BY window_start, window_end"
-    )
-    run(client, f"CREATE MATERIALIZED VIEW closed AS {query} EMIT ON WINDOW CLOSE")
-    shown: Rows = set()
+    queries = {
+        name: f"SELECT window_start, window_end, count(*) AS n, sum(v) AS s FROM {window} "
+        "GROUP BY window_start, window_end"
+        for name, window in WINDOWS.items()
+    }
+    for name, query in queries.items():
+        run(client, f"CREATE MATERIALIZED VIEW {name} AS {query} EMIT ON WINDOW CLOSE")
+    shown: dict[str, Rows] = {name: set() for name in queries}
+    watermark = "(SELECT max(at) - INTERVAL '10 seconds' FROM e)"
+    expected = {n: f"SELECT * FROM ({query}) AS q WHERE window_end <= {watermark}" for n, query in queries.items()}
     for second in (5, 20, 65, 50, 71, 100, 200, 90, 215):
         run(client, f"INSERT INTO e VALUES (TIMESTAMP '2024-01-01' + {second} * INTERVAL '1 second', {second})")
-        watermark = "(SELECT max(at) - INTERVAL '10 seconds' FROM e)"
-        expected = f"SELECT * FROM ({query}) AS q WHERE window_end <= {watermark}"
-        shown = check_closed(session, expected, f"at {second}", shown)
-    assert len(shown) >= 2
+        context.coordinator.flush(lambda: False)
+        check_closed(client, expected, f"at {second}", shown)
+    assert all(len(rows) >= 2 for rows in shown.values())
 
 
 def test_emit_on_window_close_of_the_watermark_column(session: tuple[Context, Client]) -> None:
@@ -159,20 +165,21 @@ CLOSED_ROWS = {
 }
 
 
-@pytest.mark.parametrize("name", CLOSED_ROWS)
-def test_emit_on_window_close_of_rows(session: tuple[Context, Client], name: str) -> None:
+def test_emit_on_window_close_of_rows(session: tuple[Context, Client]) -> None:
     """A row shows when the watermark has passed it and what its windows read; what shows never changes."""
-    _, client = session
-    view, query = CLOSED_ROWS[name]
+    context, client = session
     run(client, "CREATE TABLE e (k int, at timestamp, v int, WATERMARK FOR at AS at - INTERVAL '9' SECOND) APPEND ONLY")
-    run(client, f"CREATE MATERIALIZED VIEW closed EMIT ON WINDOW CLOSE AS {view}")
-    shown: Rows = set()
+    for name, (view, _) in CLOSED_ROWS.items():
+        run(client, f"CREATE MATERIALIZED VIEW {name} EMIT ON WINDOW CLOSE AS {view}")
+    shown: dict[str, Rows] = {name: set() for name in CLOSED_ROWS}
+    closed = "(SELECT * FROM e WHERE at < (SELECT max(at) - INTERVAL '9 seconds' FROM e)) AS r"
+    expected = {name: query.replace("FROM r", f"FROM {closed}") for name, (_, query) in CLOSED_ROWS.items()}
     for number, second in enumerate((5, 20, 15, 12, 65, 50, 60, 71, 100, 95, 200, 90, 215)):
         row = f"({number % 2}, TIMESTAMP '2024-01-01' + {second} * INTERVAL '1 second', {number})"
         run(client, f"INSERT INTO e VALUES {row}")
-        closed = "(SELECT * FROM e WHERE at < (SELECT max(at) - INTERVAL '9 seconds' FROM e)) AS r"
-        shown = check_closed(session, query.replace("FROM r", f"FROM {closed}"), f"at {second}", shown)
-    assert len(shown) >= 2
+        context.coordinator.flush(lambda: False)
+        check_closed(client, expected, f"at {second}", shown)
+    assert all(len(rows) >= 2 for rows in shown.values())
 
 
 # Each with the rows that are final, below the watermarks wl and wr of both sides.
@@ -190,25 +197,28 @@ CLOSED_JOINS = {
 }
 
 
-@pytest.mark.parametrize("name", CLOSED_JOINS)
-def test_emit_on_window_close_of_joins(session: tuple[Context, Client], name: str) -> None:
+def test_emit_on_window_close_of_joins(session: tuple[Context, Client]) -> None:
     """A row of a join shows when the watermarks of both sides have passed it; what shows never changes."""
-    _, client = session
-    query, is_final = CLOSED_JOINS[name]
+    context, client = session
     for side in "lr":
         watermark = "WATERMARK FOR at AS at - INTERVAL '5' SECOND"
         run(client, f"CREATE TABLE {side} (k int, at timestamp, v int, {watermark}) APPEND ONLY")
-    run(client, f"CREATE MATERIALIZED VIEW closed AS {query} EMIT ON WINDOW CLOSE")
-    shown: Rows = set()
+    for name, (query, _) in CLOSED_JOINS.items():
+        run(client, f'CREATE MATERIALIZED VIEW "{name}" AS {query} EMIT ON WINDOW CLOSE')
+    shown: dict[str, Rows] = {f'"{name}"': set() for name in CLOSED_JOINS}
+    watermarks = ", ".join(f"(SELECT max(at) - INTERVAL '5 seconds' AS w{side} FROM {side})" for side in "lr")
+    expected = {
+        f'"{name}"': f"SELECT q.* FROM ({query}) AS q, {watermarks} WHERE wl < wr IS NOT NULL AND {is_final}"
+        for name, (query, is_final) in CLOSED_JOINS.items()
+    }
     random = Random(31)
     for number in range(20):
         side, second = random.choice("lr"), number + random.randrange(6)
         row = f"({second % 2}, TIMESTAMP '2024-01-01' + {second} * INTERVAL '1 second', {number})"
         run(client, f"INSERT INTO {side} VALUES {row}")
-        watermarks = ", ".join(f"(SELECT max(at) - INTERVAL '5 seconds' AS w{side} FROM {side})" for side in "lr")
-        expected = f"SELECT q.* FROM ({query}) AS q, {watermarks} WHERE wl < wr IS NOT NULL AND {is_final}"
-        shown = check_closed(session, expected, f"after {number}", shown)
-    assert len(shown) >= 2
+        context.coordinator.flush(lambda: False)
+        check_closed(client, expected, f"after {number}", shown)
+    assert all(len(rows) >= 2 for rows in shown.values())
 
 
 def test_a_temporal_join_looks_up_what_is_there_when_a_row_arrives(session: tuple[Context, Client]) -> None:
@@ -252,27 +262,22 @@ MEMOS = {
 
 
 @pytest.mark.parametrize("is_append_only", [False, True])
-@pytest.mark.parametrize("name", MEMOS)
-def test_a_temporal_join_takes_back_what_it_joined(
-    session: tuple[Context, Client], name: str, is_append_only: bool
-) -> None:
+def test_a_temporal_join_takes_back_what_it_joined(session: tuple[Context, Client], is_append_only: bool) -> None:
     """Each left row keeps the matches of the moment when it came or last changed, and takes them with it."""
     context, client = session
     run(client, f"CREATE TABLE s (id int{'' if is_append_only else ' PRIMARY KEY'}, a int, v int)" + (
         " APPEND ONLY" if is_append_only else ""))  # fmt: skip
     run(client, "CREATE TABLE p (pid int PRIMARY KEY, k int, b int)")
     on = "p FOR SYSTEM_TIME AS OF PROCTIME() ON s.a = p.k"
-    query, expected = MEMOS[name]
-    run(client, f"CREATE MATERIALIZED VIEW m AS {query.format(inner=f's JOIN {on}', outer=f's LEFT JOIN {on}')}")
-    random, left, right = Random(name), {}, {}
+    for name, (query, _) in MEMOS.items():
+        joins = {"inner": f"s JOIN {on}", "outer": f"s LEFT JOIN {on}"}
+        run(client, f'CREATE MATERIALIZED VIEW "{name}" AS {query.format(**joins)}')
+    random, left, right = Random("memos"), {}, {}
     joined: dict[int, list[tuple[int, int, int | None, int | None]]] = {}
 
     def arrives(id_: int) -> None:
         a, v = left[id_]
-        found: list[tuple[int, int, int | None, int | None]] = [
-            (id_, v, pid, b) for pid, (k, b) in right.items() if k == a
-        ]
-        joined[id_] = found or ([(id_, v, None, None)] if name == "outer" else [])
+        joined[id_] = [(id_, v, pid, b) for pid, (k, b) in right.items() if k == a]
 
     for step in range(30):
         if step % 3 == 1:
@@ -296,8 +301,14 @@ def test_a_temporal_join_takes_back_what_it_joined(
             run(client, f"INSERT INTO s VALUES ({step}, {left[step][0]}, {left[step][1]})")
             arrives(step)
         context.coordinator.flush(lambda: False)
-        rows = [row for found in joined.values() for row in found]
-        assert sorted(run(client, "SELECT * FROM m"), key=repr) == sorted(expected(rows), key=repr), step
+        for name, (_, expected) in MEMOS.items():
+            rows = [
+                row
+                for id_, found in joined.items()
+                for row in (found or ([(id_, left[id_][1], None, None)] if name == "outer" else []))
+            ]
+            shown = sorted(run(client, f'SELECT * FROM "{name}"'), key=repr)
+            assert shown == sorted(expected(rows), key=repr), (name, step)
 
 
 @pytest.mark.spark
