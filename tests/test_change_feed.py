@@ -308,28 +308,44 @@ TYPES = {
     "STRUCT(x INTEGER, y VARCHAR)": ["""{'x': 1, 'y': 'q,"'''}""", "NULL"],
     "STRUCT(x DECIMAL(9, 2), y DATE[])[]": ["[{'x': 1.5, 'y': ['2026-01-01']}, NULL]"],
 }
+# Types whose columns are of one table: one that keeps a table's rows from the catalog would do so to others.
+TOGETHER = {
+    "numbers": ("BOOLEAN", "SMALLINT", "INTEGER", "BIGINT", "DECIMAL(38, 19)", "DECIMAL(9, 2)"),
+    "floats": ("REAL", "DOUBLE"),
+    "texts": ("VARCHAR", "BLOB", "UUID", "JSON"),
+    "times": ("DATE", "TIME", "TIMESTAMP", "TIMESTAMPTZ"),
+    "lists": ("INTEGER[]", "VARCHAR[]", "DOUBLE[]"),
+    "maps": ("MAP(VARCHAR, DECIMAL(9, 2)[])",),
+    "rows": ("STRUCT(x INTEGER, y VARCHAR)", "STRUCT(x DECIMAL(9, 2), y DATE[])[]"),
+}
 
 
 @pytest.mark.parametrize("rows", [1, 100])  # in the catalog, and in a file
-@pytest.mark.parametrize("type_", TYPES)
-def test_values_are_of_the_same_types(lake: Lake, type_: str, rows: int, outcomes: list[bool]) -> None:
+@pytest.mark.parametrize("name", TOGETHER)
+def test_values_are_of_the_same_types(lake: Lake, name: str, rows: int, outcomes: list[bool]) -> None:
     cursor = lake.cursor()
     table = LakeTable("s", f"t{next(_NUMBERS)}")
-    cursor.execute(f"CREATE TABLE {table.sql} (k INTEGER, c {type_})")
+    columns = {f"c{place}": type_ for place, type_ in enumerate(TOGETHER[name])}
+    listed, texts = ", ".join(columns), ", ".join(f"{column}::VARCHAR AS {column}" for column in columns)
+    cursor.execute(f"CREATE TABLE {table.sql} (k INTEGER, {', '.join(map(' '.join, columns.items()))})")
     snapshots = [lake.snapshot(cursor)]
-    for value in TYPES[type_]:
-        cursor.execute(f"INSERT INTO {table.sql} SELECT range, {value} FROM range({rows})")
+    for values in itertools.zip_longest(*map(TYPES.get, columns.values()), fillvalue="NULL"):
+        cursor.execute(f"INSERT INTO {table.sql} SELECT range, {', '.join(values)} FROM range({rows})")
     snapshots.append(lake.snapshot(cursor))
     cursor.execute(f"DELETE FROM {table.sql} WHERE k < {rows // 2 + 1}")
     snapshots.append(lake.snapshot(cursor))
     for after, upto in itertools.combinations(snapshots, 2):
-        ours = "SELECT c::VARCHAR AS text, sum(_weight) FROM {} GROUP BY text ORDER BY ALL"
+        ours = f"SELECT {texts}, sum(_weight) FROM {{}} GROUP BY ALL ORDER BY ALL"
         changes = table_changes(table, after, upto, upto == snapshots[2])
-        keep_changes(cursor, "kept", table, after, upto, upto == snapshots[2], "rowid, k, c")
-        types = [cursor.execute(f"SELECT c FROM {rows} LIMIT 0").description for rows in ("kept", f"({changes})")]
+        keep_changes(cursor, "kept", table, after, upto, upto == snapshots[2], f"rowid, k, {listed}")
+        types = [cursor.execute(f"SELECT {listed} FROM {of} LIMIT 0").description for of in ("kept", f"({changes})")]
         assert types[0] == types[1]
         assert cursor.execute(ours.format("kept")).fetchall() == cursor.execute(ours.format(f"({changes})")).fetchall()
     assert len(outcomes) == 3
+
+
+def test_all_types_are_tried() -> None:
+    assert sorted(itertools.chain(*TOGETHER.values())) == sorted(TYPES)
 
 
 @pytest.mark.long

@@ -16,7 +16,7 @@ import psycopg
 import pytest
 from psycopg.errors import Diagnostic
 from psycopg.pq import DiagnosticField
-from servers import Server, launch, wait_until
+from servers import Server, launch, rows, wait_until
 
 from sparkwave.server.wire.conversation import as_error
 
@@ -26,28 +26,31 @@ ROWS = "SELECT k, v, n FROM t ORDER BY k"
 KEPT = [(1, "one", None), (2, "two", 20)]
 
 
+RELATIONS = "SELECT name FROM rw_catalog.rw_relations ORDER BY name"
+
+
 @pytest.fixture(scope="module")
-def tables(module_server: Server) -> None:
+def tables(module_server: Server) -> list[tuple[str]]:
+    """The names of all relations, once there are some tables and a view."""
     with module_server.connect() as own:
         own.execute("CREATE TABLE t (k int PRIMARY KEY, v varchar NOT NULL, n int)")
         own.execute("INSERT INTO t VALUES (1, 'one', NULL), (2, 'two', 20)")
         own.execute("CREATE TABLE u (k int, b boolean, d date, x numeric(10,2))")
         own.execute("CREATE TABLE log (k int PRIMARY KEY, at timestamp) APPEND ONLY")
         own.execute("CREATE VIEW w AS SELECT k, v FROM t")
+        return rows(own, RELATIONS)
 
 
 @pytest.fixture
-def session(tables: None, connection: Connection) -> Iterator[Connection]:
+def session(tables: list[tuple[str]], connection: Connection) -> Iterator[Connection]:
     """A session on a server with some tables and a view; afterwards it still works and t has the rows it had."""
-    relations = "SELECT name FROM rw_catalog.rw_relations ORDER BY name"
-    before = connection.execute(relations).fetchall()
     yield connection
     found = connection.execute(ROWS).fetchall()
     if found != KEPT:  # for the tests that follow
         connection.execute("DELETE FROM t")
         connection.execute("INSERT INTO t VALUES (1, 'one', NULL), (2, 'two', 20)")
     assert found == KEPT
-    assert connection.execute(relations).fetchall() == before
+    assert rows(connection, RELATIONS) == tables
 
 
 def failure(connection: Connection, statement: str) -> Diagnostic:
