@@ -41,10 +41,11 @@ UNLIKE = {
 
 @pytest.fixture
 def connection(module_server: Server) -> Iterator[psycopg.Connection[Any]]:
+    """A session of a server with two empty tables."""
     with module_server.connect() as connection:
         for table in ("one", "many"):
-            connection.execute(f"DROP TABLE IF EXISTS {table}")
-            connection.execute(f"CREATE TABLE {table} ({COLUMNS})")
+            connection.execute(f"CREATE TABLE IF NOT EXISTS {table} ({COLUMNS})")
+            connection.execute(f"DELETE FROM {table}")
         yield connection
 
 
