@@ -253,7 +253,7 @@ def _assemble(config: Config, lake: Lake, store: Store) -> Context:
         return size
 
     def intervals() -> list[tuple[int, int]]:
-        """The barrier interval and the checkpoint frequency of each database."""
+        """Return the barrier interval and the checkpoint frequency of each database."""
         interval, frequency = int(parameter("barrier_interval_ms")), int(parameter("checkpoint_frequency"))
         own = store.catalog.barriers.values()
         return [(each.interval_ms or interval, each.checkpoint_frequency or frequency) for each in own]

@@ -78,7 +78,7 @@ Handler = Callable[[Session, Any, tuple[int, ...], tuple[object, ...]], Result]
 
 
 def _plain(handler: Callable[[Session, Any], Result]) -> Handler:
-    """A handler for a statement without parameters."""
+    """Return a handler for a statement without parameters."""
     return lambda session, statement, oids, values: handler(session, statement)
 
 
@@ -259,7 +259,7 @@ def _is_taken(statement: Statement, error: Error) -> bool:
 
 
 def _parsed(sql: str, order: str) -> Statement:
-    """The statement of a text, which semicolons may follow. Raises Error 42601, also for several statements."""
+    """Return the statement of a text, which semicolons may follow. Raises Error 42601, also for several statements."""
     try:
         return parse(sql, order)
     except Error as error:

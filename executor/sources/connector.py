@@ -47,7 +47,7 @@ class Connector(Protocol):
 
     @property
     def rows_per_second(self) -> int | None:
-        """The rows a second that it delivers by itself; None for as many as it can."""
+        """The rows a second that the connector delivers by itself; None for as many as it can."""
 
     def check(self) -> Mapping[str, str]:
         """Return options that are settled when the source is made, so that it reads on in the same way after a restart.

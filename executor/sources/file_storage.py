@@ -21,7 +21,7 @@ class File(Protocol):
     """A file to be read; its text is the name that users know."""
 
     def open(self, mode: str) -> Any:
-        """An open binary file with `read` and `seek`. Raises OSError."""
+        """Return an open binary file with `read` and `seek`. Raises OSError."""
 
 
 class Storage(Protocol):

@@ -34,7 +34,7 @@ class Changes:
 def read_changes(
     messages: Iterable[bytes], schema: str, table: str, columns: tuple[str, ...], key: tuple[str, ...]
 ) -> Changes:
-    """The changes of a table in the messages of whole transactions.
+    """Return the changes of a table in the messages of whole transactions.
 
     Raises Error 0A000 for a change without all values, 42703 when the table has lost a column.
     """
@@ -120,7 +120,7 @@ class _Reader:
         self._offset += count
 
     def byte(self) -> bytes:
-        """One byte; none at the end."""
+        """Return one byte; none at the end."""
         self._offset += 1
         return self._data[self._offset - 1 : self._offset]
 
@@ -136,7 +136,7 @@ class _Reader:
         return found
 
     def values(self) -> list[object]:
-        """A tuple: texts, None for NULL, `_UNCHANGED`."""
+        """Return a tuple: texts, None for NULL, `_UNCHANGED`."""
         found: list[object] = []
         for _ in range(self.integer("!H")):
             kind = self.byte()

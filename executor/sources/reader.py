@@ -369,5 +369,5 @@ class _Reader:
 
 
 def _lower(one: int | None, other: int | None) -> int | None:
-    """The lower of two limits, None being no limit."""
+    """Return the lower of two limits, None being no limit."""
     return min((limit for limit in (one, other) if limit is not None), default=None)

@@ -184,7 +184,7 @@ def _kind(master: str | None) -> str:
 
 
 def is_local(master: str | None) -> bool:
-    """Whether the nodes are on this machine."""
+    """Return whether the nodes are on this machine."""
     return _kind(master) == "local"
 
 

@@ -290,7 +290,7 @@ class Groups:
             self._expected[order.job_id] = order
 
     def withdraw(self, job_id: int) -> None:
-        """Undo `expect`; without it nothing happens."""
+        """Undo `expect`. Does nothing if the job is not expected."""
         with self._lock:
             self._expected.pop(job_id, None)
         self._drain_left(job_id)
@@ -349,7 +349,7 @@ class Groups:
         return min(usable, key=lambda group: (group.jobs, group.uses), default=None)
 
     def _shares(self, group: Group, order: Order) -> bool:
-        """Whether a job shares a group with jobs that read the same. Steady groups have no jobs.
+        """Return whether a job shares a group with jobs that read the same. Steady groups have no jobs.
 
         Jobs share only on this machine, where groups of their own would divide the same cores.
         """
@@ -358,7 +358,7 @@ class Groups:
         return self.are_on_this_machine and is_there and reads_one
 
     def _is_left(self, group: Group) -> bool:
-        """Whether a group has had jobs, and neither has one nor expects one."""
+        """Return whether a group has had jobs, and neither has one nor expects one."""
         has_had = group.state == READY and group.uses > 0 and group.jobs == 0
         return has_had and not any(self._shares(group, order) for order in self._expected.values())
 
@@ -380,7 +380,7 @@ class Groups:
             for group in gone:
                 group.state = DESTROYED  # from here on no job takes it
         for group in gone:
-            self.destroy(group, "none so is kept ready any more" if group.is_alive else None)
+            self.destroy(group, "it is no longer kept ready" if group.is_alive else None)
         return len(kept)
 
     def give_back(self, group: Group, job_id: int) -> None:

@@ -12,7 +12,7 @@ _NAME = "pandas"
 
 
 class _Deferred:
-    """A finder of modules by which there is no pandas."""
+    """An import finder for which there is no pandas."""
 
     @staticmethod
     def find_spec(

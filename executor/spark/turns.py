@@ -17,7 +17,7 @@ _POLL_S = 0.1
 
 
 class Turns:
-    """Lets so many steps run at a time, in the order in which they ask."""
+    """Lets a number of steps run at a time, in the order in which they ask."""
 
     def __init__(self, most: int) -> None:
         self._most, self._running = most, 0

@@ -67,7 +67,7 @@ def choose(root: Node, settings: BackfillSettings, asked: Option | None = None) 
 
 
 def _fallback(root: Node, settings: BackfillSettings, reason: str, notices: tuple[str, ...] = ()) -> Choice:
-    """The strategy instead of the one that comes first, which is out for this reason."""
+    """Return the strategy that is used where `reason` rules out a snapshot backfill."""
     if settings.use_arrangement:
         return Choice(ARRANGEMENT, reason, notices)
     reason = f"{reason}; streaming_use_arrangement_backfill is off"
@@ -130,13 +130,13 @@ def _reads_tables(root: Node) -> bool:
 
 
 def temporal_reason(root: Node) -> str | None:
-    """The operator that keeps a plan from snapshot backfill."""
+    """Return the operator that rules out a snapshot backfill, in words; None without one."""
     found = any(isinstance(node, Join) and node.is_temporal for node in walk(root))
     return "a temporal join" if found else None
 
 
 def exchange_reason(root: Node) -> str | None:
-    """The first operator that needs rows together that may be apart; None when the plan is a map over its scans.
+    """Return the first operator that needs an exchange of rows, in words; None for a plan that is a map over its scans.
 
     The time that a temporal filter compares with is the same everywhere: no row moves for it.
     """

@@ -204,7 +204,7 @@ def _uses(node: exp.Expr, text: str | None) -> Iterator[_Use]:
 
 
 def _is_cast(array: exp.Expr) -> bool:
-    """Whether an array is cast, maybe within other arrays: its elements are cast then, one by one."""
+    """Return whether an array is cast, maybe within other arrays: its elements are cast then, one by one."""
     around = array.parent
     while isinstance(around, exp.Array | exp.Paren):
         around = around.parent
@@ -283,7 +283,7 @@ def _list(node: exp.Expr, values: Sequence[exp.Expr]) -> _Use:
     """Return the use of values that have to have a common type."""
 
     def odd(types: Sequence[Known]) -> tuple[Known, int] | None:
-        """The first value of another type, and the type of those before it."""
+        """Return the first value of another type, and the type of those before it."""
         before: Known = None
         for place, type_ in enumerate(types):
             if not have_common(before, type_):
@@ -406,7 +406,7 @@ def _type_of(node: exp.Expr | None) -> Known:
 
 
 def _is_doubtful(use: _Use, types_of: TypesOf) -> bool:
-    """Whether something may be refused, by what is known of its operands without their tree."""
+    """Return whether something may be refused, by what is known of its operands without their tree."""
     possible = [_possible(operand, types_of) for operand in use.operands]
     if None in possible:
         return sum(types is None or bool(types) for types in possible) > (len(possible) > 1 and not use.decides)

@@ -78,7 +78,7 @@ def _is_among(key: exp.Expr, values: Sequence[exp.Expr]) -> bool:
 
 
 def _is_same(one: exp.Expr, other: exp.Expr) -> bool:
-    """Whether two expressions of a query are the same; a column may be named with its table or without."""
+    """Return whether two expressions of a query are the same; a column may be named with its table or without."""
     one, other = one.unnest(), other.unnest()
     if isinstance(one, exp.Column) and isinstance(other, exp.Column):
         tables = {folded(part) for each in (one, other) if isinstance(part := each.args.get("table"), exp.Identifier)}

@@ -53,7 +53,7 @@ class _Written:
         return next((text for tree in self.trees if (text := tree.root().meta.get(TEXT)) is not None), None)
 
     def all(self, *kinds: type[exp.Expr]) -> list[exp.Expr]:
-        """The nodes of some kinds, in the order of the text."""
+        """Return the nodes of some kinds, in the order of the text."""
         found = [node for tree in self.trees for node in tree.find_all(*kinds, bfs=False)]
         return sorted(found, key=lambda node: position_of(node) or 0)
 
@@ -63,11 +63,11 @@ class _Written:
         return columns_in(self.environment.catalog, self.environment.scope)
 
     def place_of(self, name: str) -> int | None:
-        """The position of the first use of a column or function with this name."""
+        """Return the position of the first use of a column or function with this name."""
         return next((place for tree in self.trees if (place := locate(tree, name))), None)
 
     def sources_with(self, column: exp.Expr, name: str) -> list[exp.Expr] | None:
-        """The sources of a column's SELECT that have a column of this name; None where a source is unknown."""
+        """Return the sources of a column's SELECT that have a column of this name; None where a source is unknown."""
         select = column.find_ancestor(exp.Select)
         items = from_items(select) if select is not None else []
         columns_of = self.columns_of
@@ -161,7 +161,7 @@ def _missing_column(written: _Written, found: re.Match[str], error: Error) -> _P
 
 
 def _is_missing(column: exp.Expr, written: _Written) -> bool:
-    """Whether no SELECT around a column has a source with such a column."""
+    """Return whether no SELECT around a column has a source with such a column."""
     select = column.find_ancestor(exp.Select)
     name = folded(column.this) if isinstance(column.this, exp.Identifier) else column.name
     if select is None:
@@ -323,7 +323,7 @@ def _misplaced_rows(written: _Written, found: re.Match[str], error: Error) -> _P
 
 
 def _target(written: _Written) -> tuple[list[exp.Expr], int] | None:
-    """The columns that an INSERT names, and the number of those that it fills; None for other statements."""
+    """Return the columns that an INSERT names, and the number of those that it fills; None for other statements."""
     root = written.trees[0].root()
     if not isinstance(root, exp.Insert):
         return None
@@ -352,7 +352,7 @@ def _more_columns(written: _Written, found: re.Match[str], error: Error) -> _Pla
 
 
 def _named_target(written: _Written, found: re.Match[str], error: Error) -> _Place | None:
-    """The last of the named columns of an INSERT, or of an UPDATE's, with a name."""
+    """Return the last of the named columns of an INSERT, or of an UPDATE's, with a name."""
     root = written.trees[0].root()
     named = [item.this for item in root.expressions if isinstance(item, exp.EQ)] if isinstance(root, exp.Update) else []
     if isinstance(root, exp.Insert) and isinstance(root.this, exp.Schema):

@@ -38,7 +38,7 @@ def check_exact_names(tree: exp.Expr, names: Set[str], columns_of: ColumnsOf) ->
 
 
 def _outputs(tree: exp.Expr) -> Iterator[str]:
-    """The names that outputs and sources in FROM give to columns."""
+    """Yield the names that outputs and sources in FROM give to columns."""
     for node in tree.find_all(exp.Alias, exp.TableAlias):
         if isinstance(node, exp.TableAlias):
             yield from (folded(each) for each in node.columns if isinstance(each, exp.Identifier))
@@ -47,14 +47,14 @@ def _outputs(tree: exp.Expr) -> Iterator[str]:
 
 
 def _is_target(column: exp.Expr) -> bool:
-    """Whether an UPDATE assigns to a column, which is looked up in its table alone."""
+    """Return whether an UPDATE assigns to a column, which is looked up in its table alone."""
     return (
         isinstance(column.parent, exp.EQ) and column.arg_key == "this" and isinstance(column.parent.parent, exp.Update)
     )
 
 
 def _is_there(column: exp.Expr, name: str, columns_of: ColumnsOf) -> bool:
-    """Whether a query around a column may have it: in a source, as an output, or in a source that is not known."""
+    """Return whether a query around a column may have it: in a source, also an unknown one, or as an output."""
     select = column.find_ancestor(exp.Select)
     if select is None:
         return any(alias.name == name for alias in column.root().find_all(exp.Alias, exp.TableAlias))

@@ -8,7 +8,7 @@ from sparkwave.planner.build.aggregate import grouping_sets
 
 
 def expand_grouping(tree: exp.Expr) -> exp.Expr:
-    """The tree, changed in place."""
+    """Return the tree, changed in place, with GROUP BY DISTINCT and several empty grouping sets in DuckDB's form."""
     for select in list(tree.find_all(exp.Select)):
         group = select.args.get("group")
         if group is None or not group.expressions:

@@ -69,13 +69,13 @@ def mistyped(tree: exp.Expr, error: Error, text: str | None, environment: Enviro
 
 
 def _names(node: exp.Expr) -> tuple[str, ...]:
-    """The names of an operator in errors; that of a pattern may be negated."""
+    """Return the names of an operator in errors; that of a pattern may be negated."""
     name = SPELLINGS.get(type(node), ("",))[0]
     return (name, f"!{name}") if isinstance(node, _PATTERNS) else (name,)
 
 
 def _values(node: exp.Expr) -> list[exp.Expr]:
-    """The operands of an operator, or the values of a list."""
+    """Return the operands of an operator, or the values of a list."""
     match node:
         case exp.Case():
             results = [branch.args["true"] for branch in node.args["ifs"]]
@@ -97,7 +97,7 @@ def _values(node: exp.Expr) -> list[exp.Expr]:
 
 
 def _quantified(node: exp.Expr) -> exp.Expr | None:
-    """The array of an operator with ANY or ALL."""
+    """Return the array of an operator with ANY or ALL."""
     right = node.args.get("expression")
     return right.this.unnest() if isinstance(right, exp.Any | exp.All) else None
 
@@ -140,7 +140,7 @@ def _operator_error(node: exp.Expr, type_of: _Typed, text: str | None) -> Error 
 
 
 def _fits(node: exp.Expr, kinds: Sequence[str | None]) -> bool:
-    """Whether an operator may have operands of these groups of types; true where nothing is known of one."""
+    """Return whether an operator may have operands of these groups of types; true where nothing is known of one."""
     if isinstance(node, _SIGNS):
         return kinds[0] not in (TEXTS, DOCUMENTS, "boolean")
     if None in kinds:

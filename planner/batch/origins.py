@@ -149,7 +149,7 @@ def _shared(origins: Sequence[Origin | None]) -> Origin | None:
 
 
 def _is_constant(item: exp.Expr) -> bool:
-    """Whether an expression has the type that its place gives it."""
+    """Return whether an expression has the type that its place gives it."""
     value = item.unalias()
     return isinstance(value, exp.Null) or (isinstance(value, exp.Literal) and value.is_string)
 
@@ -288,7 +288,7 @@ def _array_of(item: Origin | None) -> Origin | None:
 
 
 def _choices(value: exp.Expr) -> list[exp.Expr]:
-    """The values of which an expression has one, in the order in which their types count."""
+    """Return the values of which an expression has one, in the order in which their types count."""
     if not isinstance(value, exp.Case):
         return [value.this, *value.expressions]
     default = value.args.get("default")

@@ -138,7 +138,7 @@ def _unconstrained(type_: Type) -> Type:
 
 
 def type_by_place(node: exp.Expr, seen: Seen) -> Type | None:
-    """The type that a parameter or an untyped literal takes from its place."""
+    """Return the type that a parameter or an untyped literal takes from its place."""
     child: exp.Expr = node
     parent = node.parent
     while isinstance(parent, exp.Paren | exp.Neg | exp.Alias):

@@ -832,7 +832,7 @@ def _leave_out_of_stars(source: exp.Expr, column: str) -> None:
 
 
 def _has_more_columns(source: exp.Expr) -> bool:
-    """Whether the query that reads a source has other sources or outputs than a star."""
+    """Return whether the query that reads a source has other sources or outputs than a star."""
     select = source.find_ancestor(exp.Select)
     return select is not None and (len(select.expressions) > 1 or bool(select.args.get("joins")))
 

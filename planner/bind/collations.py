@@ -44,7 +44,7 @@ def operand_of(node: exp.Collate) -> exp.Expr:
 
 
 def _parts(name: exp.Expr) -> list[str]:
-    """The schema and the name of a collation."""
+    """Return the schema and the name of a collation."""
     if isinstance(name, exp.Column | exp.Dot):
         return [folded(part) for part in name.parts]
     return [folded(name) if isinstance(name, exp.Identifier) else name.name.lower()]

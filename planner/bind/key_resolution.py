@@ -151,7 +151,7 @@ def _columns(table: Relation, names: Sequence[str]) -> list[Column]:
 
 
 def _key_of(parent: Relation, columns: list[Column], catalog: Catalog) -> int | None:
-    """The id of the UNIQUE or unique index of exactly these columns, in any order; None for the primary key."""
+    """Return the id of the UNIQUE or unique index of exactly these columns, in any order; None for the primary key."""
     names = {column.name for column in columns}
     if len(names) < len(columns):
         message = "foreign key referenced-columns list must not contain duplicates"
@@ -172,7 +172,7 @@ def _key_of(parent: Relation, columns: list[Column], catalog: Catalog) -> int | 
 
 
 def _is_unique(index: Relation, names: set[str], table: Relation) -> bool:
-    """Whether an index is declared to be unique, and its key is exactly these columns of its table."""
+    """Return whether an index is declared to be unique, and its key is exactly these columns of its table."""
     sources = {key.source for key in index.index.keys}
     then = {column.name_for(index.definition_id) for column in table.visible if column.name in names}
     is_whole = not index.index.condition and not any(key.is_expression for key in index.index.keys)
@@ -180,7 +180,7 @@ def _is_unique(index: Relation, names: set[str], table: Relation) -> bool:
 
 
 def _is_comparable(own: Type, theirs: Type) -> bool:
-    """Whether PostgreSQL compares values of a foreign key with those of its parent's key, by an index or a cast."""
+    """Return whether PostgreSQL compares a foreign key's values with its parent's, by an index or a cast."""
     if own.without_digits == theirs.without_digits or (own.is_text and theirs.is_text):
         return True
     if own.dimensions or theirs.dimensions:

@@ -75,7 +75,7 @@ def _definition(column: Column, relation: Relation, like: Like, catalog: Catalog
 
 
 def _own_checks(relation: Relation, catalog: Catalog) -> list[Check]:
-    """The checks of a table without those of its columns' domains, which the new columns have by themselves."""
+    """Return the checks of a table without those of its columns' domains, which the new columns have by themselves."""
     domains = {made.id: made.domain for made in catalog.types if made.domain is not None}
     of_domains = [
         renamed(check.condition, {"value": column.name})

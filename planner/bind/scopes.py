@@ -95,7 +95,7 @@ _OF_A_BACKFILL = re.compile(r"__internal_(\d+)_\d+_streamscan")
 
 
 def _is_internal(catalog: Catalog, name: str) -> bool:
-    """Whether an internal table has the name: the state of an operator, or of the backfill of a job in creation."""
+    """Return whether an internal table has the name: an operator's state, or that of a creating job's backfill."""
     found = _OF_A_BACKFILL.fullmatch(name)
     job = catalog.by_id.get(int(found[1])) if found is not None else None
     return name in catalog.internal_tables or (job is not None and not job.created)

@@ -98,7 +98,7 @@ def _read_columns(part: exp.Expr, select: exp.Select, names: dict[exp.Expr, str]
 
 
 def _is_before_windows(node: exp.Expr, select: exp.Select) -> bool:
-    """Whether a part is a value that is computed before the windows: none is in it, and it is not a window's call."""
+    """Return whether a part is a value computed before the windows: it neither is a window's call nor has one."""
     outer, parent = node, node.parent
     while isinstance(parent, AROUND) and outer.arg_key == "this":
         outer, parent = parent, parent.parent
@@ -149,7 +149,7 @@ def _columns_of_star(item: exp.Expr, select: exp.Select, columns_of: ColumnsOf) 
 
 
 def _with_calls(columns_of: ColumnsOf) -> ColumnsOf:
-    """Return what names the columns of time windows, VALUES and calls in FROM, too."""
+    """Return a function like `columns_of` that also names the columns of time windows, VALUES and calls in FROM."""
 
     def found(source: exp.Expr) -> list[str] | None:
         alias = source.args.get("alias")

@@ -97,7 +97,7 @@ def _name_series(tree: exp.Expr) -> None:
 
 
 def is_window(source: exp.Expr) -> bool:
-    """Whether a source in FROM is TUMBLE or HOP."""
+    """Return whether a source in FROM is TUMBLE or HOP."""
     function = source.this if isinstance(source, exp.Table) else None
     return isinstance(function, exp.Anonymous) and function.name.upper() in WINDOWS
 

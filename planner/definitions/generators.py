@@ -77,7 +77,7 @@ class _Fields:
     counts: list[int]  # how many rows each sequence has
 
     def value(self, type_: Type, path: str, number: str, salt: str) -> str:
-        """SQL of a value of a row; `salt` tells it from others of the row."""
+        """Return SQL of a value of a row; `salt` makes it differ from the other values of the row."""
         if type_.dimensions:
             return self._list(type_, path, number, salt)
         if type_.is_struct:
@@ -150,7 +150,7 @@ class _Fields:
         return int(text)
 
     def _time(self, path: str, seed: str) -> str:
-        """A time up to `max_past` before the base: `basetime`, the making of the source, or with "relative" now."""
+        """Return SQL of a time up to `max_past` before `basetime`, the source's creation, or with "relative" now."""
         past = self._duration(f"{path}.max_past")
         mode = self.options.get(f"{path}.max_past_mode", "absolute").lower()
         if mode not in ("absolute", "relative"):

@@ -71,7 +71,7 @@ def _one_of(*values: str) -> Callable[[Value], str | None]:
 
 
 def _described(value: Value) -> str:
-    """A value in the words of Rust's reader of TOML."""
+    """Return a value in the words of Rust's reader of TOML."""
     match value:
         case bool():
             return f"boolean `{config_text(value)}`"

@@ -127,7 +127,7 @@ def _type_text(type_: Type, length: int | None) -> str:
 
 
 def _is_inline_key(table: Relation) -> bool:
-    """Whether the primary key is written beside its column."""
+    """Return whether the primary key is written beside its column."""
     return len(table.primary_key) == 1 and not table.constraints.key_name
 
 

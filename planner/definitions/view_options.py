@@ -90,7 +90,7 @@ def _check_interval(option: Option) -> None:
 
 
 def rows_a_second(option: Option, what: str = "the backfill") -> int:
-    """Return a u32. RisingWave panics on anything else."""
+    """Return a rate limit in rows a second, an unsigned 32-bit number. Raises Error 22023, where RisingWave panics."""
     if not option.value.isascii() or not option.value.isdigit() or int(option.value) not in _U32:
         raise Error(
             f"invalid value for {option.name}: {option.value}",
@@ -102,7 +102,7 @@ def rows_a_second(option: Option, what: str = "the backfill") -> int:
 
 
 def _target_ms(option: Option) -> int:
-    """Return a number of ms. Raises Error 22023."""
+    """Return a target for the latency of barriers in milliseconds. Raises Error 22023."""
     if (found := milliseconds(option.value)) is None:
         raise wrong_target(option.value, option.value_position)
     return found

@@ -100,7 +100,7 @@ def _of_rows(node: Node) -> Iterator[exp.Expr]:
 
 
 def _arguments(node: exp.Expr) -> Iterator[exp.Expr]:
-    """Return the largest parts of an expression with aggregates that are values and contain no aggregate."""
+    """Yield the largest parts of an expression with aggregates that are values and contain no aggregate."""
     if not isinstance(node, _NO_VALUES) and not any(is_call(part) for part in node.walk()):
         yield node
         return
@@ -172,7 +172,7 @@ def _fill_checks(rows: Rows, node: Node, seen: set[str]) -> Iterator[Check]:
 
 
 def looked_through(node: Node) -> Iterator[tuple[Node, tuple[exp.Expr, ...]]]:
-    """Return pairs of a node and of expressions that may raise and that an operator computes over the node's rows."""
+    """Yield nodes, each with the expressions that an operator computes over its rows and that may raise."""
     if isinstance(node, Join):
         sides = raising_sides(node)
         for over, parts in ((node.left, sides.left), (node.right, sides.right), (pairs_of(node), sides.both)):

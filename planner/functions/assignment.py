@@ -25,7 +25,7 @@ _GROUPS = {
 
 
 def is_assignable(source: Type, target: Type) -> bool:
-    """Whether a column may be given a value of a type. True also for types of which nothing is known here."""
+    """Return whether a column may be given a value of a type. True also for types of which nothing is known here."""
     own, other = group_of(source), group_of(target)
     if None in (own, other):
         return True

@@ -168,7 +168,7 @@ def has_operator(operator: str, left: Known, right: Known) -> bool:
 
 
 def _meet_as_arrays(operator: str, left: Type, right: Type) -> bool:
-    """Whether operands of which one is an array have one type of elements; `||` takes an element, too."""
+    """Return whether operands of which one is an array have one type of elements; `||` takes an element, too."""
     if operator != "||" and not (left.dimensions and right.dimensions):
         return False
     own, other = _name(_innermost(left)), _name(_innermost(right))

@@ -1279,7 +1279,7 @@ def _regexp_instr(arguments: _Args) -> exp.Expr:
 
 
 def _is_place(argument: exp.Expr) -> bool:
-    """Whether an argument is a number and no text of flags."""
+    """Return whether an argument is a number and no text of flags."""
     type_ = type_of_part(argument)
     value = argument.unnest()
     return value.is_int or (type_ is not None and type_.is_integer)

@@ -117,7 +117,7 @@ def _check_order(node: exp.Expr) -> None:
 
 
 def _distinct(node: exp.Distinct) -> Iterator[exp.Expr]:
-    """The values that DISTINCT compares: of a call, of ON, or all outputs of a query."""
+    """Yield the values that DISTINCT compares: of a call, of ON, or all outputs of a query."""
     on = node.args.get("on")
     if isinstance(on, exp.Tuple):
         yield from on.expressions
@@ -147,7 +147,7 @@ def _check_meeting(node: exp.Expr) -> None:
 
 
 def _meeting(node: exp.Expr) -> Iterator[list[exp.Expr]]:
-    """The values that have to be of one type; those of each column in VALUES and set operations."""
+    """Yield the values that have to be of one type; those of each column in VALUES and set operations."""
     if isinstance(node, exp.SetOperation):
         yield from map(list, zip(node.left.selects, node.right.selects, strict=False))
     elif isinstance(node, exp.Values):

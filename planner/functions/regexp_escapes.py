@@ -74,7 +74,7 @@ def _is_of_word(token: str) -> bool:
 
 
 def _begins(tokens: list[str]) -> bool:
-    """Whether what matches tokens begins with a character of a word."""
+    """Return whether what matches tokens begins with a character of a word."""
     if not tokens:
         return False
     end = 1
@@ -88,7 +88,7 @@ def _begins(tokens: list[str]) -> bool:
 
 
 def _ends(tokens: list[str]) -> bool:
-    """Whether what matches tokens ends with a character of a word."""
+    """Return whether what matches tokens ends with a character of a word."""
     while tokens and tokens[-1] == "+":
         tokens = tokens[:-1]
     if not tokens:

@@ -103,12 +103,12 @@ def _wider_struct(left: Type, right: Type) -> Type:
 
 
 def holds_struct(type_: Known) -> bool:
-    """Whether a type is a struct or an array of structs."""
+    """Return whether a type is a struct or an array of structs."""
     return type_ is not None and type_.name == "struct"
 
 
 def holds_json(type_: Known) -> bool:
-    """Whether a type is json, an array of it, or a struct with it."""
+    """Return whether a type is json, an array of it, or a struct with it."""
     return type_ is not None and type_.holds_json
 
 

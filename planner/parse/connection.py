@@ -20,7 +20,7 @@ _TYPE = "type"
 
 
 def parse_create_connection(reader: TokenReader) -> CreateConnection:
-    """From the word after CONNECTION on: `[IF NOT EXISTS] name WITH (type = 'type', option = value, …)`.
+    """Parse CREATE CONNECTION after that word: `[IF NOT EXISTS] name WITH (type = 'type', option = value, …)`.
 
     Raises Error 22023 without a type, or for an option that is a connection.
     """
@@ -39,7 +39,7 @@ def parse_create_connection(reader: TokenReader) -> CreateConnection:
 
 
 def parse_alter_connection(reader: TokenReader) -> AlterConnection | MoveConnection | AlterOwner:
-    """From the word after CONNECTION on: `name {CONNECTOR WITH (…) | SET SCHEMA schema | OWNER TO role}`."""
+    """Parse ALTER CONNECTION after that word: `name {CONNECTOR WITH (…) | SET SCHEMA schema | OWNER TO role}`."""
     name = reader.name()
     position = reader.offset + 1
     found: AlterConnection | MoveConnection | AlterOwner
@@ -61,7 +61,7 @@ def parse_alter_connection(reader: TokenReader) -> AlterConnection | MoveConnect
 
 
 def parse_drop_connection(reader: TokenReader) -> DropConnection:
-    """From the word after CONNECTION on: `[IF EXISTS] name, … [CASCADE | RESTRICT]`."""
+    """Parse DROP CONNECTION from the word after CONNECTION on: `[IF EXISTS] name, … [CASCADE | RESTRICT]`."""
     return DropConnection(*reader.dropped())
 
 

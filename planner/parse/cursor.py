@@ -12,7 +12,7 @@ from sparkwave.planner.statements import CloseCursor, DeclareCursor, DeclareSubs
 
 
 def parse_declare(reader: TokenReader, parse: Callable[[str], Statement]) -> DeclareCursor | DeclareSubscriptionCursor:
-    """`DECLARE name [BINARY] [[NO] SCROLL] CURSOR [WITH HOLD] FOR query`; `parse` reads the query.
+    """Parse `DECLARE name [BINARY] [[NO] SCROLL] CURSOR [WITH HOLD] FOR query`; `parse` reads the query.
 
     Or `DECLARE name SUBSCRIPTION CURSOR FOR subscription [SINCE time | FULL]`.
     """

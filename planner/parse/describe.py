@@ -74,7 +74,7 @@ def _pattern(like: str) -> str:
 
 
 def parse_describe(reader: TokenReader) -> Show:
-    """`DESCRIBE relation`, `DESCRIBE FRAGMENTS relation` or `DESCRIBE FRAGMENT id`."""
+    """Parse `DESCRIBE relation`, `DESCRIBE FRAGMENTS relation` or `DESCRIBE FRAGMENT id`."""
     if not reader.accept("DESC"):
         reader.expect("DESCRIBE")
     if reader.peek(1) not in ("", ".", ";"):  # else a relation of such a name

@@ -38,7 +38,7 @@ _EXPLAINED = (Query, CreateTable, CreateMaterializedView, CreateIndex, CreateSin
 
 
 def parse_explain(reader: TokenReader, parse: Callable[[str], Statement]) -> Explain | ExplainJob:
-    """`EXPLAIN [(option [value], …)] statement`; `parse` reads the statement.
+    """Parse `EXPLAIN [(option [value], …)] statement`; `parse` reads the statement.
 
     Or `EXPLAIN ANALYZE [(DURATION_SECS n)] {TABLE | MATERIALIZED VIEW | INDEX | SINK} name`, or `… ID n`.
     """

@@ -213,7 +213,7 @@ def _of_query(text: str, position: int, result: Type) -> str:
 
 
 def parse_alter_function(reader: TokenReader) -> AlterFunction:
-    """From the word after FUNCTION on: `name [(types)] {OWNER TO role | SET SCHEMA schema}`."""
+    """Parse ALTER FUNCTION from the word after FUNCTION on: `name [(types)] {OWNER TO role | SET SCHEMA schema}`."""
     name, types = parse_signature(reader)
     position = reader.offset + 1
     is_owner = reader.accept("OWNER", "TO")
@@ -225,7 +225,7 @@ def parse_alter_function(reader: TokenReader) -> AlterFunction:
 
 
 def parse_drop_function(reader: TokenReader) -> DropFunction:
-    """From the word after FUNCTION on: `[IF EXISTS] name [(types)], … [CASCADE | RESTRICT]`."""
+    """Parse DROP FUNCTION from the word after FUNCTION on: `[IF EXISTS] name [(types)], … [CASCADE | RESTRICT]`."""
     if_exists = reader.accept("IF", "EXISTS")
     functions = reader.comma_separated(lambda: parse_signature(reader))
     cascade = reader.cascade()

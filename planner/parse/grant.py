@@ -130,7 +130,7 @@ def parse_alter_default_privileges(reader: TokenReader) -> AlterDefaultPrivilege
 
 
 def parse_reassign_owned(reader: TokenReader) -> ReassignOwned:
-    """`REASSIGN OWNED BY role, … TO role`."""
+    """Parse `REASSIGN OWNED BY role, … TO role`."""
     reader.expect("REASSIGN", "OWNED", "BY")
     roles = reader.comma_separated(lambda: _role(reader))
     reader.expect("TO")

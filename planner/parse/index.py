@@ -71,7 +71,7 @@ def _usual_name(table: Name, keys: tuple[exp.Ordered, ...]) -> str:
 
 
 def _keys(reader: TokenReader) -> tuple[exp.Ordered, ...]:
-    """`(expression [operator class] [ASC | DESC] [NULLS {FIRST | LAST}], …)`."""
+    """Parse `(expression [operator class] [ASC | DESC] [NULLS {FIRST | LAST}], …)`."""
     start, stop = reader.skip_parentheses()
     text = text_before("SELECT 1 ORDER BY", reader.sql[:stop], start)
     tree = parse_tree(_without_classes(text), 0)

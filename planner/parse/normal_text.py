@@ -97,7 +97,7 @@ def _between(before: Token, after: Token, gap: str) -> str:
 
 
 def _is_keyword(tokens: list[Token], index: int) -> bool:
-    """Whether a token is a word of SQL, and neither a name nor a function."""
+    """Return whether a token is a word of SQL, and neither a name nor a function."""
     token = tokens[index]
     if token.token_type in _QUOTED:
         return False

@@ -29,7 +29,7 @@ _PREPARED = (Query, Insert, Update, Delete, Merge, WithWrites)
 
 
 def parse_prepare(reader: TokenReader, parse: Callable[[str], Statement]) -> Prepare:
-    """`PREPARE name [(type, …)] AS statement`; `parse` reads the statement."""
+    """Parse `PREPARE name [(type, …)] AS statement`; `parse` reads the statement."""
     reader.expect("PREPARE")
     if reader.peek() == "TRANSACTION":
         raise Error("PREPARE TRANSACTION is not supported", errors.FEATURE_NOT_SUPPORTED, position=reader.offset + 1)
@@ -54,7 +54,7 @@ def _type(reader: TokenReader) -> Type:
 
 
 def parse_execute(reader: TokenReader) -> Execute:
-    """`EXECUTE name [(value, …)]`."""
+    """Parse `EXECUTE name [(value, …)]`."""
     reader.expect("EXECUTE")
     name = reader.identifier()
     if reader.at_end:

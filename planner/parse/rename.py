@@ -64,7 +64,7 @@ _COMMENTED = (
 
 
 def parse_comment(reader: TokenReader) -> Comment:
-    """`COMMENT ON kind name IS {'text' | NULL}`."""
+    """Parse `COMMENT ON kind name IS {'text' | NULL}`."""
     reader.expect("COMMENT", "ON")
     position = reader.offset + 1
     kind = next((kind for kind in _COMMENTED if reader.accept(*kind.split())), None)

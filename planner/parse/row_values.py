@@ -24,7 +24,7 @@ def row(values: list[exp.Expr]) -> exp.Anonymous:
 
 
 def is_row(node: exp.Expr) -> bool:
-    """Whether a node is a row constructor, whose fields have no names of their own."""
+    """Return whether a node is a row constructor, whose fields have no names of their own."""
     return isinstance(node, exp.Anonymous) and node.name.lower() == "row"
 
 

@@ -9,7 +9,7 @@ from sparkwave.planner.statements import AlterOwner, CreateSchema, DropSchema, N
 
 
 def parse_create_schema(reader: TokenReader) -> CreateSchema:
-    """From the word after SCHEMA on: `[IF NOT EXISTS] {name [AUTHORIZATION user] | AUTHORIZATION user}`."""
+    """Parse CREATE SCHEMA after that word: `[IF NOT EXISTS] {name [AUTHORIZATION user] | AUTHORIZATION user}`."""
     if_not_exists = reader.accept("IF", "NOT", "EXISTS")
     name = None if reader.peek() == "AUTHORIZATION" else reader.name()
     owner = None
@@ -26,12 +26,12 @@ def parse_create_schema(reader: TokenReader) -> CreateSchema:
 
 
 def parse_drop_schema(reader: TokenReader) -> DropSchema:
-    """From the word after SCHEMA on: `[IF EXISTS] name, … [CASCADE | RESTRICT]`."""
+    """Parse DROP SCHEMA from the word after SCHEMA on: `[IF EXISTS] name, … [CASCADE | RESTRICT]`."""
     return DropSchema(*reader.dropped())
 
 
 def parse_alter_schema(reader: TokenReader) -> RenameSchema | AlterOwner:
-    """From the schema's name on: `{RENAME TO name | OWNER TO user}`."""
+    """Parse ALTER SCHEMA from the schema's name on: `{RENAME TO name | OWNER TO user}`."""
     name = reader.name()
     if reader.accept("RENAME", "TO"):
         statement: RenameSchema | AlterOwner = RenameSchema(name, *reader.placed_identifier())

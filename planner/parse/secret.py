@@ -10,7 +10,7 @@ from sparkwave.planner.statements import AlterOwner, AlterSecret, CreateSecret, 
 
 
 def parse_create_secret(reader: TokenReader) -> CreateSecret:
-    """From the word after SECRET on: `[IF NOT EXISTS] name WITH (backend = 'meta') AS 'value'`.
+    """Parse CREATE SECRET from the word after SECRET on: `[IF NOT EXISTS] name WITH (backend = 'meta') AS 'value'`.
 
     Raises Error 22023 for another backend.
     """
@@ -22,7 +22,7 @@ def parse_create_secret(reader: TokenReader) -> CreateSecret:
 
 
 def parse_alter_secret(reader: TokenReader) -> AlterSecret | AlterOwner:
-    """From the word after SECRET on: `[IF EXISTS] name {[WITH (backend = 'meta')] AS 'value' | OWNER TO role}`."""
+    """Parse ALTER SECRET after that word: `[IF EXISTS] name {[WITH (backend = 'meta')] AS 'value' | OWNER TO role}`."""
     if_exists = reader.accept("IF", "EXISTS")
     name = reader.name()
     if not if_exists and reader.accept("OWNER", "TO"):
@@ -59,5 +59,5 @@ def _text(reader: TokenReader) -> str:
 
 
 def parse_drop_secret(reader: TokenReader) -> DropSecret:
-    """From the word after SECRET on: `[IF EXISTS] name, … [CASCADE | RESTRICT]`."""
+    """Parse DROP SECRET from the word after SECRET on: `[IF EXISTS] name, … [CASCADE | RESTRICT]`."""
     return DropSecret(*reader.dropped())

@@ -15,7 +15,7 @@ from sparkwave.planner.statements import AlterSequence, CreateSequence, Name, Se
 
 
 def parse_create_sequence(reader: TokenReader, is_temporary: bool = False) -> CreateSequence:
-    """From the word after SEQUENCE on."""
+    """Parse CREATE SEQUENCE from the word after SEQUENCE on."""
     if_not_exists = reader.accept("IF", "NOT", "EXISTS")
     name = reader.name()
     options = parse_sequence_options(reader)
@@ -24,7 +24,7 @@ def parse_create_sequence(reader: TokenReader, is_temporary: bool = False) -> Cr
 
 
 def parse_alter_sequence(reader: TokenReader) -> Statement:
-    """From the word after SEQUENCE on."""
+    """Parse ALTER SEQUENCE from the word after SEQUENCE on."""
     if_exists = reader.accept("IF", "EXISTS")
     name = reader.name()
     naming = parse_naming(reader, "sequence", name, if_exists)
@@ -99,7 +99,7 @@ def _number(reader: TokenReader) -> int:
 
 
 def _owner(reader: TokenReader) -> tuple[Name, str] | tuple[()]:
-    """`table.column` or NONE."""
+    """Parse `table.column` or NONE."""
     position = reader.offset + 1
     parts = [reader.identifier()]
     while reader.accept("."):

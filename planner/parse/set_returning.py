@@ -64,7 +64,10 @@ def makes_rows(part: exp.Expr, select: exp.Select) -> bool:
 
 
 def with_unnests(tree: exp.Expr) -> exp.Expr:
-    """The tree, changed in place. In a select list a function of a key and a value gives rows of the two."""
+    """Return the tree, changed in place, with UNNEST for calls that return sets.
+
+    In a select list, a function that returns a key and a value gives rows of the two.
+    """
     for unnest in tree.find_all(exp.Unnest, exp.Explode):
         unnest.meta[WRITTEN_UNNEST] = True
         alias = unnest.args.get("alias")

@@ -23,7 +23,10 @@ def parse_streaming_query(reader: TokenReader, start: int, stop: int) -> tuple[e
 
 
 def parse_create_sink(reader: TokenReader) -> CreateSink:
-    """`[IF NOT EXISTS] name [INTO table [(column, …)]] {FROM relation | AS query} [WITH (…)] [FORMAT … ENCODE …]`."""
+    """Parse CREATE SINK after that word.
+
+    `[IF NOT EXISTS] name [INTO table [(column, …)]] {FROM relation | AS query} [WITH (…)] [FORMAT … ENCODE …]`
+    """
     if_not_exists = reader.accept("IF", "NOT", "EXISTS")
     name = reader.name()
     rest = reader.index

@@ -25,7 +25,7 @@ def begins_connector(reader: TokenReader) -> bool:
 
 
 def parse_connector(reader: TokenReader) -> Connector:
-    """`[INCLUDE what [AS column] …] {WITH (…) [FORMAT … ENCODE … [(…)]] | FROM source TABLE 'table'}`.
+    """Parse `[INCLUDE what [AS column] …] {WITH (…) [FORMAT … ENCODE … [(…)]] | FROM source TABLE 'table'}`.
 
     Raises Error 42601 without WITH.
     """
@@ -134,7 +134,7 @@ def _value(reader: TokenReader) -> str:
 
 
 def rate_limit(text: str, position: int | None) -> int | None:
-    """Rows a second; None for DEFAULT or a negative number, which are no limit. Raises Error 22023."""
+    """Return a limit in rows a second; None, no limit, for DEFAULT or a negative number. Raises Error 22023."""
     if text == _DEFAULT:
         return None
     if not re.fullmatch(r"-?\d+", text) or int(text) >= 2**32:

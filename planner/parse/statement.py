@@ -93,7 +93,7 @@ _QUERY = re.compile(r"\s*+(?:SELECT|VALUES)(?=[\s(*'])", re.IGNORECASE)
 
 
 def parse_statement(sql: str, order: str | None = None) -> Statement:
-    """The statement in `sql` (one, without a semicolon). Raises Error 42601 or 0A000 with a position.
+    """Return the statement in `sql` (one, without a semicolon). Raises Error 42601 or 0A000 with a position.
 
     `order` is a session's order of dates (MDY, DMY or YMD), by which the literals of queries and changes are read.
     """

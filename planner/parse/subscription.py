@@ -17,7 +17,7 @@ RETENTION = "retention"
 
 
 def parse_create_subscription(reader: TokenReader) -> CreateSubscription:
-    """From the word after SUBSCRIPTION on: `[IF NOT EXISTS] name FROM relation WITH (retention = '1D')`."""
+    """Parse CREATE SUBSCRIPTION after that word: `[IF NOT EXISTS] name FROM relation WITH (retention = '1D')`."""
     if_not_exists = reader.accept("IF", "NOT", "EXISTS")
     name = reader.name()
     reader.expect("FROM")
@@ -46,7 +46,7 @@ def subscription_definition(name: Name, upstream: Name, retention: str) -> str:
 
 
 def parse_alter_subscription(reader: TokenReader) -> Naming | AlterRetention:
-    """From the word after SUBSCRIPTION on: `SET RETENTION {TO | =} '1D'`, or another name, schema or owner."""
+    """Parse ALTER SUBSCRIPTION after that word: `SET RETENTION {TO | =} '1D'`, or another name, schema or owner."""
     if_exists = reader.accept("IF", "EXISTS")
     name = reader.name()
     start = reader.offset + 1

@@ -50,7 +50,7 @@ from sparkwave.planner.statements import (
 
 
 def parse_create_table(reader: TokenReader) -> CreateTable | CreateTableAs:
-    """The statement from the table's name on."""
+    """Return the statement from the table's name on."""
     if_not_exists = reader.accept("IF", "NOT", "EXISTS")
     name = reader.name()
     if begins_connector(reader):
@@ -264,12 +264,12 @@ _NOT_THERE = {exp.PartitionedByProperty: "PARTITION BY", exp.InheritsProperty: "
 
 
 def _unnamed(part: exp.Expr) -> exp.Expr:
-    """A constraint without its name."""
+    """Return a constraint without its name."""
     return part.expressions[0] if isinstance(part, exp.Constraint) and len(part.expressions) == 1 else part
 
 
 def _key_name(column: exp.ColumnDef) -> str:
-    """The name of the primary key that is declared behind a column."""
+    """Return the name of the primary key that is declared behind a column."""
     constraints = column.args.get("constraints") or []
     return next((constraint_name(c) for c in constraints if isinstance(c.kind, exp.PrimaryKeyColumnConstraint)), "")
 
@@ -525,7 +525,7 @@ def _read_additions(reader: TokenReader, is_source: bool) -> _Additions:
 
 
 def _identity(reader: TokenReader) -> SequenceOptions:
-    """`[(options)]`, of an identity column."""
+    """Parse `[(options)]`, of an identity column."""
     if not reader.accept("("):
         return SequenceOptions()
     options = parse_sequence_options(reader)
@@ -561,7 +561,7 @@ def parse_watermark(reader: TokenReader) -> tuple[Watermark, str, bool]:
 
 
 def _delay(reader: TokenReader) -> tuple[int, str]:
-    """`INTERVAL '5' SECOND` or `INTERVAL '1 minute 30 seconds'` in µs, or a number; and as normalised text."""
+    """Parse `INTERVAL '5' SECOND` or `INTERVAL '1 minute 30 seconds'` in µs, or a number; and as normalised text."""
     if reader.peek().isdigit():
         number = reader.value()
         return int(number), number

@@ -228,7 +228,7 @@ def _date(text: str) -> datetime.date | str:
 
 
 def _timestamp(text: str) -> datetime.datetime | str:
-    """An offset is read and ignored, as Postgres does for a type without time zone."""
+    """Return the timestamp of a text. An offset is read and ignored, as PostgreSQL does for this type."""
     value = _timestamptz(text)
     return value if isinstance(value, str) else value.replace(tzinfo=None)
 

@@ -84,7 +84,7 @@ def check_escapes(sql: str) -> None:
 
 
 def _bytes_of(part: re.Match[str]) -> bytes:
-    """The bytes of an escape that names one; of anything else its text, which is as good to a check."""
+    """Return the byte that an escape names; for any other text its own bytes, which pass or fail a check alike."""
     if part["hex"]:
         return bytes([int(part["hex"], 16)])
     return bytes([int(part["octal"], 8) & 0xFF]) if part["octal"] else part[0].encode()

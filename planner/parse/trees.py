@@ -83,7 +83,7 @@ def _with_brackets(tokens: list[Token]) -> list[Token]:
 
 
 def _ends_type(tokens: list[Token], place: int) -> bool:
-    """Whether an ARRAY ends a type: it begins no value or `ARRAY<int>`, and is no name, nor that of `IS JSON ARRAY`."""
+    """Return whether ARRAY ends a type: it begins no value or `ARRAY<int>`, is no name, and not of `IS JSON ARRAY`."""
     if place + 1 < len(tokens) and tokens[place + 1].token_type in _BEHIND_ARRAY:
         return False
     if not place or tokens[place - 1].token_type in _BEFORE_ARRAY:

@@ -20,13 +20,13 @@ _NO_EFFECT = ("INHERIT", "NOREPLICATION", "NOBYPASSRLS")
 
 
 def parse_create_user(reader: TokenReader, is_role: bool) -> CreateUser:
-    """From the name on: `name [WITH] [option …]`."""
+    """Parse CREATE USER from the name on: `name [WITH] [option …]`."""
     name, position = reader.placed_identifier()
     return CreateUser(name, _options(reader), is_role, position)
 
 
 def parse_alter_user(reader: TokenReader) -> AlterUser | RenameUser:
-    """From the name on: `name [WITH] option …` or `name RENAME TO name`."""
+    """Parse ALTER USER from the name on: `name [WITH] option …` or `name RENAME TO name`."""
     name, position = reader.placed_identifier()
     if reader.accept("RENAME", "TO"):
         new_name, new_position = reader.placed_identifier()
@@ -36,7 +36,7 @@ def parse_alter_user(reader: TokenReader) -> AlterUser | RenameUser:
 
 
 def parse_drop_user(reader: TokenReader) -> DropUser:
-    """From the word after USER on: `[IF EXISTS] name, …`."""
+    """Parse DROP USER from the word after USER on: `[IF EXISTS] name, …`."""
     if_exists = reader.accept("IF", "EXISTS")
     names = reader.comma_separated(reader.placed_identifier)
     reader.finish()

@@ -188,7 +188,7 @@ def parse_set(reader: TokenReader) -> Statement:
 
 
 def parse_use(reader: TokenReader) -> UseDatabase:
-    """`USE database` (RisingWave)."""
+    """Parse `USE database` (RisingWave)."""
     return _use(reader, "USE", words=1)
 
 
@@ -202,7 +202,7 @@ def _use(reader: TokenReader, tag: str, words: int) -> UseDatabase:
 
 
 def _assignment(reader: TokenReader, system: bool = False, is_local: bool = False) -> SetVariable:
-    """`name {TO | =} {value, … | DEFAULT}`."""
+    """Parse `name {TO | =} {value, … | DEFAULT}`."""
     name = reader.dotted_word()
     if not reader.accept("TO"):
         reader.expect("=")
@@ -395,7 +395,7 @@ def parse_create_extension(reader: TokenReader) -> CreateExtension:
 
 
 def _vacuumed(reader: TokenReader) -> Name:
-    """`table [(column, …)]`."""
+    """Parse `table [(column, …)]`."""
     name = reader.name()
     if reader.peek() == "(":
         reader.parenthesised(reader.identifier)
@@ -434,7 +434,7 @@ def parse_recover(reader: TokenReader) -> Recover:
 
 
 def parse_backup(reader: TokenReader) -> Backup:
-    """`BACKUP TO 'directory'`."""
+    """Parse `BACKUP TO 'directory'`."""
     reader.expect("BACKUP", "TO")
     position = reader.offset + 1
     target = reader.string()
@@ -443,7 +443,7 @@ def parse_backup(reader: TokenReader) -> Backup:
 
 
 def parse_refresh(reader: TokenReader) -> Refresh:
-    """`REFRESH MATERIALIZED VIEW [CONCURRENTLY] name [WITH DATA]`, as in PostgreSQL, or with REBUILD at the end."""
+    """Parse PostgreSQL's `REFRESH MATERIALIZED VIEW [CONCURRENTLY] name [WITH DATA]`, or with REBUILD at the end."""
     reader.expect("REFRESH", "MATERIALIZED", "VIEW")
     reader.accept("CONCURRENTLY")
     name = reader.name()
@@ -458,7 +458,7 @@ def parse_refresh(reader: TokenReader) -> Refresh:
 
 
 def parse_audit(reader: TokenReader) -> AuditView:
-    """`AUDIT MATERIALIZED VIEW name`, and the same of an INDEX."""
+    """Parse `AUDIT MATERIALIZED VIEW name`, and the same of an INDEX."""
     reader.expect("AUDIT")
     kind = "index" if reader.accept("INDEX") else "materialized view"
     if kind != "index":

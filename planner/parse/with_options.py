@@ -53,7 +53,7 @@ def _option(reader: TokenReader) -> Option:
 
 
 def _backfill_order(reader: TokenReader, position: int) -> Option:
-    """`FIXED(a -> b, …)`, AUTO, NONE or DEFAULT (RisingWave: src/sqlparser/src/parser.rs)."""
+    """Parse `FIXED(a -> b, …)`, AUTO, NONE or DEFAULT (RisingWave: src/sqlparser/src/parser.rs)."""
     value_position = reader.offset + 1
     word = next((word for word in ("AUTO", "NONE", "DEFAULT", "FIXED") if reader.accept(word)), None)
     if word is None:

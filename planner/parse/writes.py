@@ -28,7 +28,7 @@ def parse_write(reader: TokenReader) -> Insert | Update | Delete | Merge:
 
 
 def _without_set(reader: TokenReader) -> Error:
-    """The syntax error of an UPDATE that sets nothing: at the first word that no name of the table has."""
+    """Return the syntax error of an UPDATE that sets nothing: at the first word that no name of the table has."""
     reader.skip()
     reader.accept("ONLY")
     reader.name()

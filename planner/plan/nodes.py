@@ -52,7 +52,7 @@ class Order:
 
 
 def column(name: str, table: str | None = None) -> exp.Column:
-    """A reference to a field by its flat name."""
+    """Return a reference to a field by its flat name."""
     return exp.column(exp.to_identifier(name, quoted=True), table=exp.to_identifier(table) if table else None)
 
 
@@ -762,7 +762,7 @@ def transform(node: Node, function: Callable[[Node], Node]) -> Node:
 
 
 def walk(node: Node) -> Iterator[Node]:
-    """Every node, inputs first."""
+    """Yield every node, inputs first."""
     for child in node.inputs:
         yield from walk(child)
     yield node
@@ -779,7 +779,7 @@ def changes_by_row(node: Node) -> bool:
 
 
 def has_one_row(node: Node) -> bool:
-    """Whether a node always has exactly one row."""
+    """Return whether a node always has exactly one row."""
     match node:
         case Aggregate(keys=keys):
             return not keys
@@ -820,6 +820,6 @@ def _names(node: Node) -> set[str]:
 
 
 def _uses(expression: exp.Expr, names: set[str]) -> bool:
-    """Whether an expression reads at least one field, and none but these."""
+    """Return whether an expression reads at least one field, and none but these."""
     used = {reference.name for reference in expression.find_all(exp.Column)}
     return bool(used) and used <= names

@@ -24,7 +24,7 @@ _CALL = re.compile(r"(bounded|ratio)\s*\(\s*([\d.]+)\s*\)")
 
 
 def normalise_parallelism(text: str) -> str:
-    """The parallelism as SHOW prints it. Raises ValueError with the reason."""
+    """Return the parallelism as SHOW prints it. Raises ValueError with the reason."""
     word = text.strip().lower()
     if word in (ADAPTIVE, "auto", "0"):
         return ADAPTIVE

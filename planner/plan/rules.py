@@ -228,7 +228,7 @@ def _numbered_rows(node: Node) -> tuple[Filter, OverWindow, str | None] | None:
 
 
 def _numbers_rows(node: Node) -> TypeGuard[OverWindow]:
-    """Whether a node is a window that does nothing but `row_number()`."""
+    """Return whether a node is a window that does nothing but `row_number()`."""
     return isinstance(node, OverWindow) and len(node.calls) == 1 and isinstance(node.calls[0].expression, exp.RowNumber)
 
 

@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def _configured(arguments: argparse.Namespace) -> tuple[Config, dict[str, str]]:
-    """The configuration and the parameters of its file; the log is started as the configuration says."""
+    """Return the configuration and the parameters of its file; the log is started as the configuration says."""
     from sparkwave.server.operations.config import load_config
     from sparkwave.server.operations.logs import start_logging
 

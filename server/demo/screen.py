@@ -80,7 +80,7 @@ class Screen:
 
 
 def format_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
-    """The lines of a table; a column is aligned right when all its values are numbers or times.
+    """Return the lines of a table; a column is aligned right when all its values are numbers or times.
 
     >>> format_table(("view", "rows"), [("a", 12), ("bcd", 3)])
     ['view  rows', 'a       12', 'bcd      3']

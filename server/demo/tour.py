@@ -329,7 +329,7 @@ class Demo:
 
 
 def one_row(connection: Connection, sql: str) -> tuple[int, ...]:
-    """The only row of a query."""
+    """Return the only row of a query."""
     row = connection.execute(sql).fetchone()
     assert row is not None
     return row

@@ -201,7 +201,7 @@ def _sizes(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, Size]:
 
 
 def _settings(table: Mapping[str, Any]) -> dict[str, str]:
-    """Spark's settings by their full names: `"spark.executor.extraJavaOptions" = "…"`."""
+    """Return Spark's settings by their full names: `"spark.executor.extraJavaOptions" = "…"`."""
     return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in table.items()}
 
 

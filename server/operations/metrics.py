@@ -46,7 +46,7 @@ Labels = tuple[str, ...]
 
 
 def _family(kind: type[Metric], name: str, help_: str, labels: Labels, rows: Iterable[tuple[Labels, object]]) -> Metric:
-    """A metric with one series for each row; a value of None makes no series."""
+    """Return a metric with one series for each row; a value of None makes no series."""
     family = kind(name, help_, labels=labels)
     for values, value in rows:
         if value is not None:
@@ -126,7 +126,7 @@ class _Patient:
 
 
 def _nodes(context: Context) -> Iterator[Metric]:
-    """CPU and memory of the nodes, under the names of RisingWave's processes, with the node as `pod`."""
+    """Yield CPU and memory of the nodes, under the names of RisingWave's processes, with the node as `pod`."""
     samples = context.usage.now()
     for make, name, help_, value in (
         (counter, "process_cpu_seconds", "Processor time that the node has used", lambda s: s.cpu_seconds),
@@ -224,7 +224,7 @@ _BACKFILL_STATES = (
 
 
 def _backfills(cursor: Cursor) -> Iterator[Metric]:
-    """The rows of rw_backfill_status as metrics."""
+    """Yield the rows of rw_backfill_status as metrics."""
     labels = ("job_id", "job", "fragment_id")
     rows = cursor.execute(
         "SELECT s.job_id::VARCHAR, r.database || '.' || s.job_name, "
@@ -262,7 +262,7 @@ def _short(reason: str) -> str:
 
 
 def _lag(context: Context, cursor: Cursor) -> Iterator[Metric]:
-    """The age of the oldest change that each created job has not applied."""
+    """Yield the age of the oldest change that each created job has not applied."""
     catalog, applied = context.store.catalog, context.coordinator.snapshot
     pending = {applied: _pending(cursor, catalog, applied)}
     lags: dict[int, float] = {}
@@ -284,7 +284,7 @@ def _lag(context: Context, cursor: Cursor) -> Iterator[Metric]:
 
 
 def _pending(cursor: Cursor, catalog: Catalog, applied: int) -> dict[int, float]:
-    """The age in seconds of the first change of each relation's rows after a snapshot, by relation id."""
+    """Return the age in seconds of the first change of each relation's rows after a snapshot, by relation id."""
     changes = [change for change in changes_made(cursor, applied, 1 << 62) if change.kind in ROW_CHANGES]
     if not changes:
         return {}

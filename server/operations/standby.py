@@ -70,7 +70,7 @@ def _serve_as_long(lease: Lease, stop: threading.Event, serve: Serve) -> None:
 
 
 def _again(config: Config, stop: threading.Event) -> Lease | None:
-    """A new lease once the catalog can be reached; None when the server stops."""
+    """Return a new lease once the catalog can be reached; None when the server stops."""
     assert config.catalog is not None
     while not stop.wait(1):
         try:

@@ -231,7 +231,7 @@ def describe_batch(session: Session, batch: Batch) -> tuple[ResultColumn, ...]:
 
 @cache
 def _sample(type_: Type) -> object:
-    """A value that stands for a parameter when a query is described.
+    """Return a value that stands for a parameter when a query is described.
 
     For DuckDB (1.5.5), an expression over a NULL parameter, such as `$1 || 'x'`, has the type integer.
     """

@@ -90,7 +90,7 @@ def _backfills(cursor: Cursor, catalog: Catalog) -> Iterator[Relation]:
 
 
 def _type(text: str) -> Type:
-    """The type of a stored column; types that only states have are shown as text."""
+    """Return the type of a stored column; types that only states have are shown as text."""
     try:
         return described_type(text)
     except Error:

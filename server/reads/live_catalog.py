@@ -50,7 +50,7 @@ def _activity(session: Session) -> str:
 
 
 def _activity_row(backend: Backend, reader: User) -> dict[str, Any]:
-    """A row of pg_stat_activity. Only a superuser or a member of the session's role sees the statement."""
+    """Return a row of pg_stat_activity. Only a superuser or a member of the session's role sees the statement."""
     session = backend.session
     row = {
         "datname": session.database,
@@ -92,7 +92,7 @@ def _prepared_statements(session: Session) -> str:
 
 
 def _parameter_types(statement: Statement) -> list[str]:
-    """The parameter types; none if the statement can no longer be planned, since an upstream was dropped."""
+    """Return the parameter types; none if the statement can no longer be planned, since an upstream was dropped."""
     try:
         return [str(type_.without_digits) for type_ in statement.prepared.parameters]
     except Error:
@@ -117,7 +117,7 @@ def _cursors(session: Session) -> str:
 
 
 def _settings(session: Session) -> str:
-    """Session variables and system parameters, with their values in this session and in new sessions."""
+    """Return session variables and system parameters, with their values in this session and in new sessions."""
     defaults = session.context.store.catalog.parameters
     found = [(variable, "internal" if variable.is_fixed else "user") for variable in SESSION.values()]
     found += [(variable, "postmaster") for variable in SYSTEM.values()]
@@ -150,7 +150,7 @@ def _serving_cache(session: Session) -> str:
 
 
 def _shared_buffer(session: Session) -> str:
-    """The views and operator states that epochs keep in memory."""
+    """Return the views and operator states that epochs keep in memory."""
     relations = {relation.definition_id: relation for relation in session.context.store.catalog.relations}
     return _as_json(
         [
@@ -169,7 +169,7 @@ def _shared_buffer(session: Session) -> str:
 
 
 def _job_state(job: Job) -> str:
-    """The state of a job in rw_job_status."""
+    """Return the state of a job in rw_job_status."""
     if job.status in (INITIAL, CREATING):
         return "CREATING"
     if job.status == FAILED:
@@ -231,7 +231,7 @@ def _rounded(number: float | None) -> float | None:
 
 
 def _slow_statements(session: Session) -> str:
-    """The newest slow statements. Only a superuser or a member of the session's role sees the text."""
+    """Return the newest slow statements. Only a superuser or a member of the session's role sees the text."""
     reader = session.user
     return _as_json(
         [
@@ -371,7 +371,7 @@ def _named(relation: Relation) -> dict[str, Any]:
 
 
 def _fragment_plans(session: Session) -> str:
-    """The plans of created jobs; without those that the present planner cannot plan."""
+    """Return the plans of created jobs; without those that the present planner cannot plan."""
     catalog = session.context.store.catalog
     found = []
     for relation in catalog.named:

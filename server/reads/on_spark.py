@@ -90,7 +90,7 @@ def or_on_spark(session: Session, statement: Query, plan: Plan, query: Callable[
 
 
 def _instead(session: Session, statement: Query, plan: Plan, error: Error) -> Result:
-    """The rows of a query from Spark after DuckDB ran out of memory.
+    """Return the rows of a query from Spark after DuckDB ran out of memory.
 
     Raises `error` where Spark cannot run the query.
     """
@@ -147,7 +147,7 @@ class _OrOnSpark:
 def _streamed(
     session: Session, query: Distributed, columns: tuple[ResultColumn, ...], files: list[str], target: Place
 ) -> Result:
-    """The rows in files, in the query's order and types."""
+    """Return the rows in files, in the query's order and types."""
     fields = query.plan.root.fields
     values = ", ".join(
         f"{column.type.from_lake(quote(field.name))}::{column.type.duckdb()} AS {quote(f'_{number}')}"

@@ -58,7 +58,7 @@ def at_epoch(session: Session, environment: Environment, epoch: int) -> Environm
 
 
 def _absent(cursor: Cursor, catalog: Catalog, snapshot: int) -> frozenset[int]:
-    """The ids of relations that were not yet filled at a snapshot, or whose rows of that time are gone."""
+    """Return the ids of relations that were not yet filled at a snapshot, or whose rows of that time are gone."""
     then = at_version(system_table("relations"), snapshot)
     try:
         rows = cursor.execute(f"SELECT id, lake_schema, lake_name FROM {then} WHERE created").fetchall()

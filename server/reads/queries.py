@@ -136,7 +136,7 @@ def _lines(lines: list[str]) -> Result:
 
 
 def _place(session: Session, target: Query, batch: Batch) -> list[str]:
-    """A line that says where a query runs, unless it runs in the server."""
+    """Return a line that says where a query runs, unless it runs in the server."""
     environment = session.environment
     found = on_spark.distributed(session, target, environment, lambda: len(execution.describe_batch(session, batch)))
     group = environment.catalog.databases[session.database]

@@ -47,7 +47,7 @@ def _column(name: str, type_: Type, origin: Origin | None) -> ResultColumn:
 
 
 def _as_written(type_: Type) -> Type:
-    """The type with a plain `numeric` in place of DuckDB's type for one without precision, also in a row's fields."""
+    """Return the type with a plain `numeric` for DuckDB's type of one without precision, also in a row's fields."""
     if (type_.precision, type_.scale) == DEFAULT_NUMERIC:
         return replace(type_, precision=None, scale=None)
     if type_.fields:

@@ -59,5 +59,5 @@ def prepare_lookup(session: Session, given: ByLiteral) -> Prepared | None:
 
 
 def _fits(value: int | str, type_: Type) -> bool:
-    """Whether the literal has the type without a cast."""
+    """Return whether the literal has the type without a cast."""
     return type_.is_text if isinstance(value, str) else type_.is_integer and value < 1 << _BITS[type_.name]

@@ -88,7 +88,7 @@ def time_zone(text: str) -> str:
 
 @lru_cache(maxsize=1)
 def _zone_names() -> dict[str, str]:
-    """Names of time zones by their lower-case form."""
+    """Return names of time zones by their lower-case form."""
     return {name.lower(): name for name in zoneinfo.available_timezones()}
 
 
@@ -121,7 +121,7 @@ def milliseconds(shown: str) -> int:
 
 
 def vnodes(text: str) -> str:
-    """The number of vnodes of new jobs, within RisingWave's limits (check_streaming_max_parallelism)."""
+    """Return the number of vnodes of new jobs, within RisingWave's limits (check_streaming_max_parallelism)."""
     value = int(integer(*U64)(text))
     if value <= 1:
         raise ValueError("STREAMING_MAX_PARALLELISM must be greater than 1")
@@ -131,7 +131,7 @@ def vnodes(text: str) -> str:
 
 
 def retention(text: str) -> str:
-    """RisingWave's rule: 0, or at least 600,000 ms (src/common/src/system_param/mod.rs)."""
+    """Return a retention in ms: 0, or at least 600,000, as in RisingWave (src/common/src/system_param/mod.rs)."""
     value = integer(*U64)(text)
     if 0 < int(value) < 600_000:
         raise ValueError(f"value {value} out of range, expect 0 or 600000..")
@@ -139,7 +139,7 @@ def retention(text: str) -> str:
 
 
 def switch(text: str) -> str:
-    """A boolean as PostgreSQL shows it."""
+    """Return a boolean as PostgreSQL shows it."""
     return "on" if boolean(text) == "true" else "off"
 
 
@@ -149,7 +149,7 @@ _ORDERS |= {"EUROPEAN": "DMY", "YMD": "YMD"}
 
 
 def date_style(text: str, current: str) -> str:
-    """A style, an order of day and month, or both (`check_datestyle` of PostgreSQL); the other half stays as it is."""
+    """Return a DateStyle in which a value sets the style, the order, or both (PostgreSQL: `check_datestyle`)."""
     words = [word.strip().upper() for word in text.split(",")]
     if words == ["DEFAULT"]:
         return "ISO, MDY"
@@ -173,7 +173,7 @@ def isolation(text: str) -> str:
 
 
 def decoupling(text: str) -> str:
-    """RisingWave's SinkDecouple (src/common/src/session_config/sink_decouple.rs)."""
+    """Return a value of RisingWave's SinkDecouple (src/common/src/session_config/sink_decouple.rs)."""
     words = {"true": "enable", "enable": "enable", "false": "disable", "disable": "disable", "default": "default"}
     if text.lower() not in words:
         raise ValueError("one of default, enable, disable expected")

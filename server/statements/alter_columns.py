@@ -233,7 +233,7 @@ def _add(change: TableChange, action: AddColumn) -> Relation:
 
 
 def _stored_value(change: TableChange, column: Column) -> str | None:
-    """The default's value as text.
+    """Return the default's value as text.
 
     Raises Error 0A000 for a default that differs from row to row, 23502 for a missing value.
     """
@@ -296,7 +296,7 @@ def _drop(change: TableChange, action: DropColumn) -> Relation:
 
 
 def _references(key: ForeignKey, table: Relation, column: Column) -> bool:
-    """Whether a foreign key to the table depends on a column, also by a UNIQUE that goes with the column."""
+    """Return whether a foreign key to the table depends on a column, also by a UNIQUE that goes with the column."""
     name, uniques = column.lake_name, table.constraints.uniques
     gone = [unique.id for unique in uniques if name in (*unique.columns, *unique.included)]
     return name in key.parent_columns or key.parent_key in gone

@@ -144,7 +144,7 @@ def _change(
 
 
 def _job(catalog: Catalog, relation: Relation) -> Job:
-    """The job of a view, or of the view that will replace it."""
+    """Return the job of a view, or of the view that will replace it."""
     return catalog.job_by_id[(catalog.replacement(relation.id) or relation).id]
 
 
@@ -153,7 +153,7 @@ def _is_creating(job: Job) -> bool:
 
 
 def _is_blocked(job: Job, is_deferred: bool) -> bool:
-    """Whether a job's own backfill cannot change its parallelism.
+    """Return whether a job's own backfill cannot change its parallelism.
 
     A snapshot backfill cannot while it runs, a no-shuffle backfill never (RisingWave: src/meta/src/barrier/…,
     is_reschedulable of a scan type).
@@ -162,7 +162,7 @@ def _is_blocked(job: Job, is_deferred: bool) -> bool:
 
 
 def _feeds_no_shuffle(catalog: Catalog, id_: int) -> bool:
-    """Whether a no-shuffle backfill reads the relation: such a backfill has the parallelism of its upstream."""
+    """Return whether a no-shuffle backfill reads the relation: such a backfill has the parallelism of its upstream."""
     creating = (other for other in catalog.jobs if _is_creating(other) and other.strategy == NO_SHUFFLE)
     return any(id_ in catalog.by_id[other.id].upstreams for other in creating)
 

@@ -175,7 +175,7 @@ def place_type(session: Session, statement: PlaceType) -> Result:
 
 
 def _enum(session: Session, name: Name) -> tuple[UserType, list[str]]:
-    """The enum of a name, and its labels. Raises Error 42704, 42809."""
+    """Return the enum of a name, and its labels. Raises Error 42704, 42809."""
     made = find_owned(session, name)
     if not made.type.labels:
         raise Error(f"{name.name} is not an enum", errors.WRONG_OBJECT_TYPE, position=name.position)

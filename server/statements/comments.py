@@ -29,7 +29,7 @@ def comment(session: Session, statement: Comment) -> Result:
 
 
 def _index(session: Session, name: Name) -> Securable:
-    """An index, also of a primary key or UNIQUE, which belongs to the table's owner. Raises Error 42704."""
+    """Return an index, also of a primary key or UNIQUE, which belongs to the table's owner. Raises Error 42704."""
     catalog = session.context.store.catalog
     path = (name.schema,) if name.schema else session.scope.path
     for schema in path:
@@ -46,7 +46,7 @@ def _index(session: Session, name: Name) -> Securable:
 
 
 def _constraint(session: Session, statement: Comment) -> tuple[int, str]:
-    """The id and the name under which the comment on a constraint of a table is stored. Raises Error 42704."""
+    """Return the id and the name under which the comment on a constraint of a table is stored. Raises Error 42704."""
     table = find_to_alter(session, statement.name, "table")
     check_owner(session.user, table.securable, statement.name.position)
     assert statement.column is not None

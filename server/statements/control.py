@@ -36,7 +36,7 @@ def flush(session: Session, statement: Flush) -> Result:
 
 
 def _failed(session: Session) -> list[Notice]:
-    """A warning of the database's views that have failed, with the reasons."""
+    """Return a warning of the database's views that have failed, with the reasons."""
     catalog = session.context.store.catalog
     jobs = ((catalog.by_id[job.id], job.error) for job in catalog.jobs if job.status == FAILED)
     failed = [(relation, error) for relation, error in jobs if relation.database == session.database]

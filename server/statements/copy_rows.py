@@ -86,7 +86,7 @@ def copy(session: Session, statement: Copy) -> Result:
 
 
 def _with_encoding(options: dict[str, Any]) -> dict[str, Any]:
-    """The options with the encoding looked up. Raises Error 22023 for an unknown encoding."""
+    """Return the options with the encoding looked up. Raises Error 22023 for an unknown encoding."""
     if "encoding" not in options:
         return options
     try:
@@ -108,7 +108,7 @@ def _check_forced(options: CopyOptions, columns: Collection[str], target: Relati
 
 
 def _condition(session: Session, statement: Copy, target: Relation) -> str:
-    """DuckDB's text of COPY's WHERE over the staged rows. Raises the errors of a query with this WHERE, and 42804."""
+    """Return DuckDB's text of COPY's WHERE over the staged rows. Raises the errors of such a query, and 42804."""
     assert statement.table is not None and statement.where is not None
     value = select_columns(statement.table, ()).select(statement.where.tree.copy(), append=False)
     [found] = execution.describe_batch(session, plan_query(value, session.environment))
@@ -146,7 +146,7 @@ class _TableSink:
             self.cursor.unregister("copied_rows")
 
     def _readable(self, array: pa.Array, column: Column) -> pa.Array:
-        """Texts that DuckDB casts to the column's type as PostgreSQL does."""
+        """Return texts that DuckDB casts to the column's type as PostgreSQL does."""
         modifier = modifier_of_column(column, self.target)
         if modifier is not None:
             return _intervals(array, modifier)
@@ -159,12 +159,12 @@ class _TableSink:
         return _over_items(lists, element, self.session.variables.date_order) if element in MOMENTS else lists
 
     def _value(self, column: Column) -> str:
-        """SQL that casts a copied column to the column's type."""
+        """Return SQL that casts a copied column to the column's type."""
         value = quote(column.name)
         return column.type.cast(value) if self.options.is_binary else _from_text(value, column.type)
 
     def _placed(self, error: Error, rows: pa.RecordBatch, copied: pa.RecordBatch) -> Error:
-        """The error with the place of the first value that does not fit, as it was copied."""
+        """Return the error with the place of the first value that does not fit, as it was copied."""
         self.cursor.register("copied_rows", rows.append_column(_ROW, pa.array(range(rows.num_rows))))
         first: tuple[int, int] | None = None
         for place, column in enumerate(self.targets):
@@ -182,7 +182,7 @@ class _TableSink:
         return error
 
     def _bad_value(self, row: int, column: Column, value: object) -> BadValue:
-        """The error of a value, with its place."""
+        """Return the error of a value, with its place."""
         what = "input value for enum" if column.type.labels else "input syntax for type"
         found = BadValue(f'invalid {what} {column.type}: "{value}"', INVALID_TEXT_REPRESENTATION)
         if replace(column.type, dimensions=0) in (*MOMENTS, JSON, JSONB):
@@ -216,13 +216,13 @@ class _TableSink:
 
 
 def _at(error: BadValue, row: int, column: Column, value: object) -> BadValue:
-    """The error with the place of the value."""
+    """Return the error with the place of the value."""
     error.context, error.row = f'column {column.name}: "{value}"', row
     return error
 
 
 def _intervals(array: pa.Array, modifier: int) -> pa.Array:
-    """Intervals in DuckDB's form, by the column's fields; what is no interval becomes a text that DuckDB refuses."""
+    """Return intervals in DuckDB's form, by the column's fields; other texts become one that DuckDB refuses."""
 
     def read(text: str | None) -> str | None:
         try:
@@ -234,7 +234,7 @@ def _intervals(array: pa.Array, modifier: int) -> pa.Array:
 
 
 def _moments(array: pa.Array, type_: Type, order: str) -> pa.Array:
-    """Dates or times in DuckDB's form; texts that DuckDB reads as PostgreSQL does stay as they are."""
+    """Return dates or times in DuckDB's form; texts that DuckDB reads as PostgreSQL does stay as they are."""
     is_plain = pc.match_substring_regex(array, rf"^(?:{ISO_TIME if type_ == TIME else ISO_DAY})$", ignore_case=True)
     if pc.all(is_plain).as_py() in (True, None):
         return array
@@ -252,7 +252,7 @@ def _over_items(array: pa.Array, type_: Type, order: str) -> pa.Array:
 
 
 def _read(text: str, type_: Type, order: str) -> str:
-    """A date or time in DuckDB's form; a text that is neither becomes a text that DuckDB refuses."""
+    """Return a date or time in DuckDB's form; a text that is neither becomes a text that DuckDB refuses."""
     try:
         return moment_text(text, type_, order)
     except Error:
@@ -260,7 +260,7 @@ def _read(text: str, type_: Type, order: str) -> str:
 
 
 def _lists(array: pa.Array, column: Column) -> pa.Array:
-    """PostgreSQL's array literals as lists of the texts of their elements."""
+    """Return PostgreSQL's array literals as lists of the texts of their elements."""
     if not column.type.dimensions:
         return array
     texts = replace(VARCHAR, dimensions=column.type.dimensions)
@@ -297,7 +297,7 @@ def _check_documents(array: pa.Array, column: Column) -> None:
 
 
 def _from_text(value: str, type_: Type) -> str:
-    """SQL that casts text, or a list of texts for an array, to a value of the type."""
+    """Return SQL that casts text, or a list of texts for an array, to a value of the type."""
     if type_.is_text:
         return value
     if type_.name == "bytea" and type_.dimensions:

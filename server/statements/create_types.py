@@ -91,7 +91,7 @@ def _over_domain(value: ColumnDefinition, catalog: Catalog) -> ColumnDefinition:
 
 
 def with_names(checks: tuple[Check, ...], domain: str) -> Iterator[Check]:
-    """The checks of a domain with the names that PostgreSQL gives to unnamed ones."""
+    """Yield the checks of a domain with the names that PostgreSQL gives to unnamed ones."""
     taken = {check.name for check in checks}
     for check in checks:
         name = check.name or object_name(domain, None, "check", lambda own: own not in taken)
@@ -100,7 +100,7 @@ def with_names(checks: tuple[Check, ...], domain: str) -> Iterator[Check]:
 
 
 def _free_schema(session: Session, statement: CreateType | CreateDomain) -> str:
-    """The schema of a new type. Raises Error 42710 if the schema has the name already."""
+    """Return the schema of a new type. Raises Error 42710 if the schema has the name already."""
     catalog, name, schema = session.context.store.catalog, statement.name, target_schema(session, statement)
     check_free(catalog, session.database, schema, name.name, name.position)
     return schema
@@ -148,7 +148,7 @@ def drop_types(session: Session, statement: DropType) -> Result:
 
 
 def find_owned(session: Session, name: Name) -> UserType:
-    """The type of a name, which the user owns. Raises Error 42704, 42501, 3F000."""
+    """Return the type of a name, which the user owns. Raises Error 42704, 42501, 3F000."""
     catalog = session.context.store.catalog
     if name.schema is not None and (session.database, name.schema) not in catalog.schemas:
         raise not_found("schema", name.schema, sqlstate=errors.INVALID_SCHEMA_NAME, position=name.position)

@@ -101,7 +101,7 @@ def _start(session: Session, portal: Portal) -> None:
 
 
 def _forward(statement: Fetch, rows: Rows) -> tuple[int, int | None]:
-    """The number of rows to skip, and the number of rows to take after them; None for all."""
+    """Return the number of rows to skip, and the number of rows to take after them; None for all."""
     way, count = statement.way, statement.count
     stands_on_row = rows.taken > 0 and not rows.ended
     if way == "backward":
@@ -135,7 +135,7 @@ def _only_forward() -> Error:
 
 
 def _taken(portal: Portal, rows: Rows, count: int | None) -> Iterator[pa.RecordBatch]:
-    """Up to `count` rows."""
+    """Yield up to `count` rows."""
     if count == 0:
         return
     yield from _failing(portal, rows.take(count or 0))

@@ -149,7 +149,7 @@ _LARGE = {
 
 
 def _barriers(before: Barriers, parameters: Sequence[DatabaseParameter]) -> Barriers:
-    """The intervals with these parameters. Raises Error 22023 for a value that the system parameter cannot have."""
+    """Return the intervals with these parameters. Raises Error 22023 for a value that a parameter cannot have."""
     found = before
     for each in parameters:
         try:
@@ -254,7 +254,7 @@ def use_database(session: Session, statement: UseDatabase) -> Result:
 
 
 def _owner(session: Session, name: str | None) -> str:
-    """The owner of a new database. Only a superuser may name another user."""
+    """Return the owner of a new database. Only a superuser may name another user."""
     me = session.user
     if name is None or name == me.name:
         return me.name

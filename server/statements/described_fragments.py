@@ -51,7 +51,7 @@ def describe_fragments(session: Session, statement: Show) -> list[tuple[object, 
 
 
 def _relation(session: Session, name: Name) -> Relation:
-    """The relation of a name, which has fragments."""
+    """Return the relation of a name, which has fragments."""
     schemas = IMPLICIT_SCHEMAS if name.schema is None else (name.schema,)
     if any(is_system(schema, name.name) for schema in schemas):
         raise _no_fragments("system table", name)

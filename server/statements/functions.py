@@ -99,7 +99,7 @@ def _check_calls(catalog: Catalog, function: Function, same: tuple[Function, ...
 
 
 def _is_replaced(session: Session, statement: CreateFunction, function: Function, taken: Function) -> bool:
-    """Whether the existing function gets a new body. Raises Error when it can neither be replaced nor kept."""
+    """Return whether the existing function gets a new body. Raises Error when it can neither be replaced nor kept."""
     if taken.signature != function.signature:
         raise Error(
             f"another function {function.name} takes these arguments",
@@ -213,7 +213,7 @@ _MOMENTS = ("date", "timestamp without time zone", "timestamp with time zone")
 
 
 def _fits(found: Type, declared: Type) -> bool:
-    """Whether PostgreSQL can assign a value of type `found` to type `declared`."""
+    """Return whether PostgreSQL can assign a value of type `found` to type `declared`."""
     if (found.is_numeric and declared.is_numeric) or (found.is_text and declared.is_text):
         return True
     if (found.name in _MOMENTS and declared.name in _MOMENTS) or (found in _DOCUMENTS and declared in _DOCUMENTS):

@@ -63,7 +63,7 @@ def _check_user(catalog: Catalog, name: str, position: int, statement: ChangePri
 
 
 def _things(session: Session, statement: ChangePrivileges) -> Iterator[Securable]:
-    """The objects of the privileges. Raises Error 3D000, 3F000, 42704, 42809 or 42P01 for unknown names."""
+    """Yield the objects of the privileges. Raises Error 3D000, 3F000, 42704, 42809 or 42P01 for unknown names."""
     catalog = session.context.store.catalog
     for index, name in enumerate(statement.names):
         if statement.kind == "database":
@@ -109,7 +109,7 @@ def _check_privileges(statement: ChangePrivileges, kind: str) -> None:
 def _grantable(
     catalog: Catalog, user: User, thing: Securable, statement: ChangePrivileges
 ) -> tuple[tuple[_Held, ...], list[Notice]]:
-    """The privileges that the user may grant; with a warning if some are missing.
+    """Return the privileges that the user may grant; with a warning if some are missing.
 
     Raises Error 42501, 0LP01, or 42703 for an unknown column.
     """
@@ -150,7 +150,7 @@ _WITH_COLUMNS = ("table", "view", "materialized view")
 def _grantor(
     catalog: Catalog, user: User, thing: Securable, privileges: Iterable[_Held], statement: ChangePrivileges
 ) -> str:
-    """The role that grants.
+    """Return the role that grants.
 
     Superusers and members of the owner grant as the owner. A user without the right to grant grants as one of the
     user's roles that has the right. Raises Error 0A000 for another grantor in GRANTED BY.
@@ -174,7 +174,7 @@ def _grantor(
 def _granted(
     catalog: Catalog, user: User, thing: Securable, privileges: tuple[_Held, ...], statement: ChangePrivileges
 ) -> tuple[set[Grant], set[Grant]]:
-    """The grants to remove and to add: a privilege granted again keeps its grant option."""
+    """Return the grants to remove and to add: a privilege granted again keeps its grant option."""
     grantor = _grantor(catalog, user, thing, privileges, statement)
     removed, added = set(), set()
     for name, _ in statement.users:
@@ -190,7 +190,7 @@ def _granted(
 def _revoked(
     catalog: Catalog, user: User, thing: Securable, privileges: tuple[_Held, ...], statement: ChangePrivileges
 ) -> tuple[set[Grant], set[Grant]]:
-    """The grants to remove, and the grants to keep without grant option. Raises Error 2BP01 without CASCADE."""
+    """Return the grants to remove, and the grants to keep without grant option. Raises Error 2BP01 without CASCADE."""
     grantor = _grantor(catalog, user, thing, privileges, statement)
     removed, kept = set(), set()
     for name, _ in statement.users:
@@ -221,7 +221,7 @@ def with_dependents(catalog: Catalog, removed: Iterable[Grant], cascade: bool) -
 
 
 def _held(catalog: Catalog, thing: Securable, grantee: str, privilege: _Held, grantor: str) -> set[Grant]:
-    """The grants of a privilege on a column; for a whole object, the grants on its columns too."""
+    """Return the grants of a privilege on a column; for a whole object, the grants on its columns too."""
     name, column = privilege
     on = catalog.grants_on.get(thing.id, frozenset())
     held = {grant for grant in on if (grant.grantee, grant.privilege, grant.grantor) == (grantee, name, grantor)}
@@ -229,7 +229,7 @@ def _held(catalog: Catalog, thing: Securable, grantee: str, privilege: _Held, gr
 
 
 def _given_by(catalog: Catalog, gone: Grant) -> set[Grant]:
-    """The grants that the holder of a removed grant has given from it."""
+    """Return the grants that the holder of a removed grant has given from it."""
     on = catalog.grants_on.get(gone.object_id, frozenset())
     given = {grant for grant in on if (grant.grantor, grant.privilege) == (gone.grantee, gone.privilege)}
     return {grant for grant in given if gone.column in (None, grant.column)}

@@ -209,7 +209,7 @@ def _exists(name: str, position: int) -> Error:
 
 
 def _sealed(session: Session, options: Iterable[Option]) -> dict[str, str]:
-    """The options whose values are no named secrets, as they are stored."""
+    """Return the options whose values are no named secrets, as they are stored."""
     given = {option.name: option.value for option in options if option.secret is None}
     return sealed(given, session.context.store.cipher)
 

@@ -67,7 +67,7 @@ def schema_of_move(session: Session, name: str, position: int) -> Securable:
 
 
 def _is_temporary(statement: Creation) -> bool:
-    """Whether the statement says TEMPORARY or names the schema `pg_temp`.
+    """Return whether the statement says TEMPORARY or names the schema `pg_temp`.
 
     Raises Error 42P16 for another schema, 0A000.
     """

@@ -110,7 +110,7 @@ def drop_owned(session: Session, statement: DropOwned) -> Result:
 
 
 def _roles(session: Session, roles: tuple[Role, ...], verb: str, treated: str | None = None) -> set[str]:
-    """The names of roles that the user may act for. Raises Error 2BP01 for root where it is `treated`."""
+    """Return the names of roles that the user may act for. Raises Error 2BP01 for root where it is `treated`."""
     catalog, me, names = session.context.store.catalog, session.user, set[str]()
     for name, position in all_meant(session, roles):
         names.add(find_user(catalog, name, position).name)
@@ -135,7 +135,7 @@ def _owned(catalog: Catalog, database: str, names: set[str]) -> _Owned:
 
 
 def _in_schemas(catalog: Catalog, database: str, owned: _Owned) -> _Owned:
-    """Owned objects, and all that is in the owned schemas."""
+    """Return owned objects, and all that is in the owned schemas."""
     names, ids = {schema.name for schema in owned.schemas}, {schema.id for schema in owned.schemas}
     everything = _owned(catalog, database, {*catalog.users})
     return _Owned(

@@ -111,7 +111,7 @@ def _check_replacement(session: Session, before: Relation, after: Relation) -> N
 
 
 def _view_columns(statement: CreateView, outputs: tuple[ResultColumn, ...]) -> tuple[Column, ...]:
-    """The view's columns: the query's outputs, under the declared names if any. Raises Error 42601 or 42701."""
+    """Return the view's columns: the query's outputs, under the declared names if any. Raises Error 42601 or 42701."""
     names = statement.columns or tuple(output.name for output in outputs)
     if len(names) != len(outputs):
         raise Error("view has different number of columns than the query's columns", errors.SYNTAX_ERROR)

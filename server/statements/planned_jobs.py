@@ -78,7 +78,7 @@ def planned_job(session: Session, statement: CreateStreaming, replaces: Relation
 
 
 def creation_of(view: Relation, statement: AlterQuery) -> CreateMaterializedView:
-    """The CREATE statement of the view with its new query."""
+    """Return the CREATE statement of the view with its new query."""
     made = parse_statement(view.definition)
     assert isinstance(made, CreateMaterializedView)
     definition = f"CREATE MATERIALIZED VIEW {made.name.sql}{column_list(made.columns)} AS {statement.text}"
@@ -88,7 +88,7 @@ def creation_of(view: Relation, statement: AlterQuery) -> CreateMaterializedView
 
 
 def _placed(statement: CreateIndex, table: Relation, environment: Environment) -> CreateIndex:
-    """The index with the schema of its table. Raises Error 42601 when its name has another schema."""
+    """Return the index with the schema of its table. Raises Error 42601 when its name has another schema."""
     name = statement.name
     if name.schema not in (None, table.schema):
         message = f'an index is in the schema of its table: "{table.schema}"'
@@ -110,7 +110,7 @@ def _with_free_name(statement: CreateIndex, table: Relation, environment: Enviro
 
 
 def _resource_type(session: Session, options: JobOptions) -> tuple[bool, str | None]:
-    """Whether the backfill is serverless, and the named resource group; an option overrides the variable.
+    """Return whether the backfill is serverless, and the named resource group; an option overrides the variable.
 
     (RisingWave: src/frontend/src/handler/create_mv.rs, resolve_streaming_job_resource_type.) Raises Error 22023 when
     serverless backfill is not enabled, 0A000 where it is not possible, 42704 for an unknown group.

@@ -105,7 +105,7 @@ def _moment(session: Session, relation: Relation) -> _Moment:
 def _counts(
     session: Session, relation: Relation, root: Operator, before: _Moment, after: _Moment
 ) -> dict[int, int | None]:
-    """The rows of the operators between two moments, by the operator's id in memory; None if unknown."""
+    """Return the rows of the operators between two moments, by the operator's id in memory; None if unknown."""
     if relation.is_table:
         lake = session.context.lake
         with closing(lake.cursor()) as cursor, closing(Feeds(lake, cursor, lambda: ())) as feeds:
@@ -141,7 +141,7 @@ def _lines(operator: Operator, first: str, rest: str) -> Iterator[tuple[Operator
 
 
 def _rate(rows: int | None, seconds: float) -> str | None:
-    """Rows a second, with up to three digits after the point."""
+    """Return rows a second, with up to three digits after the point."""
     if rows is None:
         return None
     return f"{rows / max(seconds, 1e-9):.3f}".rstrip("0").rstrip(".")

@@ -125,7 +125,7 @@ def _without_cost(option: Option, why: str, hint: str) -> Error:
 
 
 def _relation(session: Session, statement: CreateStreaming, planned: PlannedJob, replaces: Relation | None) -> Relation:
-    """The relation to create, which gets no id."""
+    """Return the relation to create, which gets no id."""
     plan, kind = planned.plan, KINDS[type(statement)]
     columns, key = plan.columns, plan.key_columns
     id_ = None if replaces is None else replaces.id
@@ -144,7 +144,7 @@ def _computing(session: Session, cores: int) -> float:
 
 
 def _engines(session: Session, work: Work, found: Appraisal) -> Iterator[tuple[Engine, Steps, bool]]:
-    """The engines that could fill a view, each with the steps, and whether CREATE takes it."""
+    """Yield the engines that could fill a view, each with the steps, and whether CREATE takes it."""
     context, job = session.context, work.job
     if found.in_process:
         engine = Engine(IN_PROCESS, IN_PROCESS, of_this_machine().cores, context.lake.memory_bytes)

@@ -105,7 +105,7 @@ def check_created(relation: Relation, name: Name) -> None:
 
 
 def _with_replacement(catalog: Catalog, relation: Relation) -> list[Relation]:
-    """A relation, and the relation that will replace it, which has the same name."""
+    """Return a relation, and the relation that will replace it, which has the same name."""
     made = catalog.replacement(relation.id)
     return [relation] if made is None else [relation, made]
 
@@ -150,7 +150,7 @@ def _checked_plan(relation: Relation, catalog: Catalog) -> StreamPlan:
 
 
 def _shape(columns: Iterable[Column]) -> list[tuple[object, ...]]:
-    """The columns without NOT NULL: a table's columns can become NOT NULL later."""
+    """Return the columns without NOT NULL: a table's columns can become NOT NULL later."""
     return [(column.name, column.type, column.is_hidden) for column in columns]
 
 

@@ -186,7 +186,7 @@ def find_schema(session: Session, name: Name) -> Securable:
 
 
 def _own(session: Session, name: Name) -> str:
-    """The schema's bare name. Raises Error 0A000 for another database's, 42601 for more than two parts."""
+    """Return the schema's bare name. Raises Error 0A000 for another database's, 42601 for more than two parts."""
     if name.database:
         message = f"improper qualified name (too many dotted names): {name}"
         raise Error(message, errors.SYNTAX_ERROR, position=name.position)

@@ -131,14 +131,14 @@ def named_secrets(session: Session, options: Iterable[Option]) -> dict[str, int]
 
 
 def _find_owned(session: Session, name: Name, if_exists: bool) -> Secret | Notice:
-    """A secret that the user owns; with `if_exists`, a notice if there is none."""
+    """Return a secret that the user owns; with `if_exists`, a notice if there is none."""
     if if_exists and _find(session, name) is None:
         return Notice(f'secret "{name}" does not exist, skipping')
     return owned_secret(session, name)
 
 
 def owned_secret(session: Session, name: Name) -> Secret:
-    """The secret of a name, which the user owns. Raises Error 42704, 42501."""
+    """Return the secret of a name, which the user owns. Raises Error 42704, 42501."""
     secret = _find(session, name)
     if secret is None:
         raise not_found("secret", str(name), position=name.position)
@@ -147,7 +147,7 @@ def owned_secret(session: Session, name: Name) -> Secret:
 
 
 def _find(session: Session, name: Name) -> Secret | None:
-    """The secret of a name, in the first schema that has it."""
+    """Return the secret of a name, in the first schema that has it."""
     catalog = session.context.store.catalog
     for schema in (name.schema,) if name.schema else session.scope.path:
         place = catalog.securables.get((session.database, schema))

@@ -70,7 +70,7 @@ def _definition(name: str, made: Sequence) -> str:
 
 
 def _owned(session: Session, made: Sequence, options: SequenceOptions, schema: str) -> Sequence:
-    """The sequence with the owner of OWNED BY. Raises Error 42P01, 42809, 42703, 42501, and 55000."""
+    """Return the sequence with the owner of OWNED BY. Raises Error 42P01, 42809, 42703, 42501, and 55000."""
     if options.owned_by is None:
         return made
     if not options.owned_by:
@@ -120,7 +120,7 @@ def alter_sequence(session: Session, statement: AlterSequence) -> Result:
 
 
 def _restarted(made: Sequence, options: SequenceOptions, given: Position) -> Position:
-    """The position at which a sequence goes on. Raises Error 22023 for a number out of its bounds."""
+    """Return the position at which a sequence goes on. Raises Error 22023 for a number out of its bounds."""
     if options.restart is False:
         position = given
     else:

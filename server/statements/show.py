@@ -108,7 +108,7 @@ def _query(session: Session, relation: str, columns: str = "*", clauses: str = "
 
 
 def _describe(session: Session, statement: Show) -> Result:
-    """The columns of a relation; for DESCRIBE also its keys and comment."""
+    """Return the columns of a relation; for DESCRIBE also its keys and comment."""
     name = statement.relation
     assert name is not None
     schema, bare = _placed(session, name)
@@ -125,7 +125,7 @@ def _describe(session: Session, statement: Show) -> Result:
 
 
 def _placed(session: Session, name: Name) -> tuple[str, str]:
-    """The schema and the name of a relation, which may be a system relation."""
+    """Return the schema and the name of a relation, which may be a system relation."""
     catalog, scope = session.context.store.catalog, session.scope
     schemas = IMPLICIT_SCHEMAS if name.schema is None else (name.schema,)
     system = next((schema for schema in schemas if is_system(schema, name.name)), None)
@@ -136,7 +136,7 @@ def _placed(session: Session, name: Name) -> tuple[str, str]:
 
 
 def _relations(session: Session, statement: Show) -> _Rows:
-    """The relations of a kind that the user has a privilege on, by search path and name."""
+    """Return the relations of a kind that the user has a privilege on, by search path and name."""
     catalog, user = session.context.store.catalog, session.user
     kind = statement.what.removesuffix("S").lower()
     path = (statement.schema,) if statement.schema else session.scope.path
@@ -173,7 +173,7 @@ def _parameters(session: Session, statement: Show) -> _Rows:
 
 
 def _indexes(session: Session, statement: Show) -> Result:
-    """The indexes of a relation, without primary keys, as in RisingWave."""
+    """Return the indexes of a relation, without primary keys, as in RisingWave."""
     assert statement.relation is not None
     relation = resolve(session.context.store.catalog, session.scope, statement.relation, "table")
     columns = ", ".join(f'"{column}"' for column, _ in _COLUMNS["INDEXES"])
@@ -184,7 +184,7 @@ def _indexes(session: Session, statement: Show) -> Result:
 
 
 def _processes(session: Session, statement: Show) -> _Rows:
-    """The user's sessions, or for a superuser all. Both ids are the process id that KILL and pg_cancel_backend take."""
+    """Return the user's sessions; all for a superuser. Both ids are the one that KILL and pg_cancel_backend take."""
     rows: _Rows = []
     for backend in session.context.backends.all():
         if not session.user.is_super and backend.session.login.name != session.user.name:
@@ -219,7 +219,7 @@ def _subscription_cursors(session: Session, statement: Show) -> _Rows:
 
 
 def _own_cursors(session: Session) -> Iterator[tuple[Backend, str, Portal]]:
-    """The cursors of the user's sessions, or for a superuser of all."""
+    """Yield the cursors of the user's sessions, or for a superuser of all."""
     for backend in session.context.backends.all():
         other = backend.session
         if session.user.is_super or other.login.name == session.user.name:
@@ -264,7 +264,7 @@ def _secrets(session: Session, statement: Show) -> _Rows:
 
 
 def _connections(session: Session, statement: Show) -> _Rows:
-    """The connections with their types and options, as rw_connections has them."""
+    """Return the connections with their types and options, as rw_connections has them."""
     found = connections_in(session, (statement.schema,) if statement.schema else session.scope.path)
     with closing(session.context.system_views.cursor("rwc._connection_params")) as cursor:
         rows = cursor.execute("SELECT id, connection_params FROM memory.rwc._connection_params").fetchall()
@@ -278,7 +278,7 @@ def _internal_tables(session: Session, statement: Show) -> _Rows:
 
 
 def _nothing(session: Session, statement: Show) -> _Rows:
-    """No rows, for kinds of objects that Sparkwave does not have."""
+    """Return no rows, for kinds of objects that Sparkwave does not have."""
     return []
 
 
@@ -325,7 +325,7 @@ def show_create(session: Session, statement: ShowCreate) -> Result:
 
 
 def _with_sequences(relation: Relation, catalog: Catalog) -> str:
-    """The definition of a relation as it can be run again: with identity columns, and sequences by their names."""
+    """Return a relation's definition in a form that can be run: with identity columns, and names of sequences."""
     text = relation.shown or relation.definition
     drawn = {id_ for column in relation.columns if (id_ := drawn_by(column.default)) is not None}
     for sequence in (catalog.by_id[id_] for id_ in drawn if id_ in catalog.by_id):

@@ -99,7 +99,7 @@ def _check_superuser(session: Session, source: Source, clause: Connector) -> Non
 
 
 def _shared(session: Session, clause: Connector, name: Name) -> Source:
-    """The shared source, with the table to read from it. Raises Error 42704, 42809 or 42501."""
+    """Return the shared source, with the table to read from it. Raises Error 42704, 42809 or 42501."""
     catalog = session.context.store.catalog
     relation = find_of_kind(session, name, "source")
     check_owner(session.user, relation.securable, name.position)
@@ -111,7 +111,7 @@ def _shared(session: Session, clause: Connector, name: Name) -> Source:
 
 
 def _of_table(source: Source, statement: CreateTable, clause: Connector) -> Source:
-    """The source with the table's key and a replication slot, if it reads one table."""
+    """Return the source with the table's key and a replication slot, if it reads one table."""
     options = {"slot.name": "rw_cdc", **source.options}
     if "table.name" not in options:
         return replace(source, options=options)

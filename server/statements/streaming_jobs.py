@@ -141,7 +141,7 @@ def _wait_for(session: Session, job: BackfillJob, what: str) -> None:
 
 
 def _failed_rows(session: Session, id_: int, before: int) -> list[Notice]:
-    """Warnings of rows for which an expression has failed during the backfill, since a snapshot."""
+    """Return warnings of rows for which an expression has failed during the backfill, since a snapshot."""
     lake = session.context.lake
     with closing(lake.cursor()) as cursor:
         if not lake.has_changed(cursor, [COMPUTE_ERRORS], before, lake.newest(cursor)):
@@ -183,7 +183,7 @@ def _relation(
 
 
 def _details(session: Session, statement: CreateStreaming, details: Details | None) -> Details | None:
-    """A sink's details, with sealed secrets and a unique token for its file names. Raises Error 42704, 42501."""
+    """Return a sink's details, with sealed secrets and a unique token for its file names. Raises Error 42704, 42501."""
     if not isinstance(details, Sink) or not isinstance(statement, CreateSink):
         return details
     details = replace(details, is_decoupled=session.variables.get("sink_decouple") != "disable")
@@ -201,7 +201,7 @@ def _details(session: Session, statement: CreateStreaming, details: Details | No
 
 
 def _connected(sink: Sink, connection: Connection) -> Sink:
-    """The sink with its connection, whose secrets are its own too."""
+    """Return the sink with its connection, whose secrets are its own too."""
     return replace(sink, secrets=(*sink.secrets, *connection.secrets.items()), connection=connection.id)
 
 

@@ -105,7 +105,7 @@ class ChangeFeed:
             yield batch
 
     def _has_more(self) -> bool:
-        """Whether there is a row, after reading ahead if needed."""
+        """Return whether there is a row, after reading ahead if needed."""
         self._used_at = time.monotonic()
         while self._next is None:
             self._next = next(self._batches, None)
@@ -119,7 +119,7 @@ class ChangeFeed:
         return True
 
     def _relation(self) -> Relation:
-        """The followed relation.
+        """Return the followed relation.
 
         Raises Error 42704 when the subscription was dropped, 55000 when the columns have changed.
         """
@@ -232,7 +232,7 @@ def declare(session: Session, statement: DeclareSubscriptionCursor) -> Result:
 
 
 def _start(session: Session, cursor: Cursor, statement: DeclareSubscriptionCursor, subscription: Subscription) -> int:
-    """The snapshot after which the cursor reads changes."""
+    """Return the snapshot after which the cursor reads changes."""
     now_us = time.time_ns() // 1000
     if statement.since in ("now", "full"):
         return session.context.lake.snapshot(cursor)

@@ -54,7 +54,7 @@ class TableChange:
         return found
 
     def readers(self, column: Column) -> list[Relation]:
-        """The views that read a column, without those that this ALTER TABLE drops."""
+        """Return the views that read a column, without those that this ALTER TABLE drops."""
         gone = {relation.id for relation in self.dropped}
         found = readers_of(self.session.context.store.catalog, self.table, column.lake_name)
         return [reader for reader in found if reader.id not in gone]
@@ -92,7 +92,7 @@ class TableChange:
             self.referencing[table.id] = table
 
     def computed_from(self, column: Column) -> list[Column]:
-        """The generated columns that read a column."""
+        """Return the generated columns that read a column."""
         return [c for c in self.table.visible if c.generated is not None and column.name in columns_read(c.generated)]
 
     def replaced(self, column: Column, after: Column) -> Relation:

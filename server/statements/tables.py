@@ -219,7 +219,7 @@ def create_table_as(session: Session, statement: CreateTableAs) -> Result:
 
 
 def _table_columns(statement: CreateTableAs, outputs: tuple[ResultColumn, ...]) -> tuple[Column, ...]:
-    """The query's outputs as a table's columns, the first ones under the given names. Raises Error 42601, 42701."""
+    """Return a query's outputs as a table's columns, the first with the given names. Raises Error 42601, 42701."""
     if len(statement.columns) > len(outputs):
         raise Error("too many column names were specified", errors.SYNTAX_ERROR, position=statement.name.position)
     names = [*statement.columns, *(output.name for output in outputs[len(statement.columns) :])]

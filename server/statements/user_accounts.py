@@ -108,7 +108,7 @@ def drop_user(session: Session, statement: DropUser) -> Result:
 
 
 def _changed(session: Session, user: User, options: tuple[UserOption, ...]) -> User:
-    """The user with its options; a password becomes a verifier unless it is one already.
+    """Return the user with its options; a password becomes a verifier unless it is one already.
 
     Raises Error 22007 for a bad time.
     """
@@ -123,7 +123,7 @@ def _changed(session: Session, user: User, options: tuple[UserOption, ...]) -> U
 
 
 def _moment(session: Session, text: str, position: int) -> datetime | None:
-    """The time of a text, by default in the session's time zone; None for infinity. Raises Error 22007."""
+    """Return the time of a text, by default in the session's time zone; None for infinity. Raises Error 22007."""
     if text.strip().lower() == "infinity":
         return None
     try:

@@ -233,7 +233,7 @@ def _exchange(channel: Channel, name: str, stored: str | None) -> None:
 
 
 def _mock(name: str) -> Verifier:
-    """A verifier that no password matches. A user's salt is the same at each try, as if the user existed."""
+    """Return a verifier that no password matches. A user's salt is the same at each try, as if the user existed."""
     salt = _hmac(MOCK_SECRET, name.encode())[:16]
     return Verifier(ITERATIONS, salt, secrets.token_bytes(32), secrets.token_bytes(32))
 
@@ -252,7 +252,7 @@ def _read(channel: Channel) -> bytes:
 
 
 def _attributes(text: str, names: str) -> list[str]:
-    """The values of the first attributes of a message, which have these names. Raises Error 08P01."""
+    """Return the values of the first attributes of a message, which have these names. Raises Error 08P01."""
     parts = text.split(",")
     if len(parts) < len(names) or any(part[:2] != f"{n}=" for n, part in zip(names, parts, strict=False)):
         raise _malformed(f"the attributes {', '.join(names)} are expected")

@@ -50,7 +50,7 @@ def _numbers(array: pa.Array, null: int = 0) -> np.ndarray:
 
 
 def _fixed(wire_dtype: str) -> Callable[[pa.Array, Type], pa.Array]:
-    """An encoder for numbers of a fixed width, which only reverses their bytes."""
+    """Return an encoder for numbers of a fixed width, which only reverses their bytes."""
     width = np.dtype(wire_dtype).itemsize
 
     def encode(array: pa.Array, _type: Type) -> pa.Array:
@@ -74,7 +74,7 @@ def _timestamp(array: pa.Array, _type: Type) -> pa.Array:
 
 
 def _from_2000(values: np.ndarray, epoch: int, infinite: int) -> np.ndarray:
-    """Days or microseconds since 2000. Infinities stay; PostgreSQL's `-infinity` is one below DuckDB's."""
+    """Return days or microseconds since 2000. Infinities stay; PostgreSQL's `-infinity` is one below DuckDB's."""
     moved = values - values.dtype.type(epoch)
     moved[values == infinite] = infinite
     moved[values == -infinite] = -infinite - 1
@@ -113,7 +113,7 @@ _UUID_DIGITS = [i for i in range(36) if i not in (8, 13, 18, 23)]
 
 
 def _uuid(array: pa.Array, _type: Type) -> pa.Array:
-    """The 16 bytes of each UUID, from its 36 characters."""
+    """Return the 16 bytes of each UUID, from its 36 characters."""
     text = pa.concat_arrays([array.fill_null("0" * 36)])
     start = int(np.frombuffer(text.buffers()[1], np.int32)[text.offset])
     characters = np.frombuffer(text.buffers()[2], np.uint8)[start : start + 36 * len(text)].reshape(-1, 36)
@@ -236,7 +236,7 @@ def _array(array: pa.Array, type: Type) -> pa.Array:
 
 
 def _record(array: pa.Array, type: Type) -> pa.Array:
-    """The layout of PostgreSQL's `record_send`."""
+    """Return rows in the binary layout of PostgreSQL's `record_send`."""
     parts = [_repeated(struct.pack("!i", len(type.fields)), len(array))]
     for values, (_, field) in zip(array.flatten(), type.fields, strict=True):
         encoded = binary_array(values, field)

@@ -83,7 +83,7 @@ class Encoding:
             raise self._malformed(error) from None
 
     def _width(self, first: int) -> int:
-        """The number of bytes of a character, guessed from its first byte."""
+        """Return the number of bytes of a character, guessed from its first byte."""
         if not self.is_utf8:
             return 1 if first < 0x80 else 2
         return next((width for low, width in _UTF8_WIDTHS if low <= first < 0xF8), 1)

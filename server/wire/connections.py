@@ -190,7 +190,7 @@ class WireHandler(BuenaVistaHandler):
         raise Disconnected
 
     def _next_command(self) -> tuple[bytes, bytes]:
-        """The first message after ReadyForQuery. Raises Fatal when the client stays silent beyond its idle limit."""
+        """Return the first message after ReadyForQuery. Raises Fatal for a client that is idle beyond its limit."""
         assert self.session is not None
         limit = self.session.idle_limit()
         if limit is None:

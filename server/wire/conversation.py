@@ -407,7 +407,7 @@ class Conversation:
             raise
 
     def _copied(self, encoding: Encoding) -> Iterator[bytes]:
-        """The client's CopyData, converted from an encoding to UTF-8."""
+        """Yield the client's CopyData, converted from an encoding to UTF-8."""
         decoder = None if encoding.is_utf8 else encoding.stream()
         while (data := self._next_copy_data()) is not None:
             yield data if decoder is None else encoding.decode_piece(decoder, data)
@@ -415,7 +415,7 @@ class Conversation:
             yield encoding.decode_piece(decoder, b"", last=True)
 
     def _next_copy_data(self) -> bytes | None:
-        """The next CopyData, None at CopyDone. Flush and Sync in between are ignored."""
+        """Return the next CopyData, None at CopyDone. Flush and Sync in between are ignored."""
         while True:
             code, body = self._channel.read_message()
             if code == m.COPY_DATA:

@@ -126,7 +126,7 @@ class BinaryCopyParser:
             raise Error(f"COPY row exceeds {MAX_ROW_BYTES} bytes", PROGRAM_LIMIT_EXCEEDED)
 
     def _rows(self, data: bytes, at: int) -> tuple[int, Cells]:
-        """The position where the last whole row ends, and the values of all whole rows, row by row."""
+        """Return the position where the last whole row ends, and the values of all whole rows, row by row."""
         width, size = len(self.columns), len(data)
         count_of, length_of = struct.Struct("!h").unpack_from, struct.Struct("!i").unpack_from
         cells: Cells = []
@@ -165,7 +165,7 @@ class BinaryCopyParser:
 
 
 def _after_header(data: bytes, last: bool) -> int:
-    """The position after the header; 0 when the header is not complete yet."""
+    """Return the position after the header; 0 when the header is not complete yet."""
     if data[: len(SIGNATURE)] != SIGNATURE[: len(data)] or (last and len(data) < len(SIGNATURE)):
         raise _malformed("COPY file signature not recognized")
     if len(data) < len(HEADER):
@@ -204,7 +204,7 @@ def decode_column(cells: Cells, type: Type) -> pa.Array:
 
 
 def _numbers(cells: Cells, dtype: str, type: Type) -> tuple[np.ndarray, np.ndarray]:
-    """The values of fixed width, and a mask of the NULLs."""
+    """Return the values of fixed width, and a mask of the NULLs."""
     wire = np.dtype(dtype)
     if any(cell is not None and len(cell) != wire.itemsize for cell in cells):
         raise Error(f"incorrect binary data format for type {type}", INVALID_BINARY_REPRESENTATION)
@@ -215,7 +215,7 @@ def _numbers(cells: Cells, dtype: str, type: Type) -> tuple[np.ndarray, np.ndarr
 
 
 def _plain(dtype: str) -> Callable[[Cells, Type], pa.Array]:
-    """A decoder for numbers of a fixed width, which only reverses their bytes."""
+    """Return a decoder for numbers of a fixed width, which only reverses their bytes."""
 
     def decode(cells: Cells, type: Type) -> pa.Array:
         values, nulls = _numbers(cells, dtype, type)
@@ -230,7 +230,7 @@ def _booleans(cells: Cells, type: Type) -> pa.Array:
 
 
 def _since_2000(dtype: str, epoch: int, infinite: int, arrow: pa.DataType) -> Callable[[Cells, Type], pa.Array]:
-    """A decoder for times counted from 2000. Infinities become DuckDB's, whose lower one is one above PostgreSQL's."""
+    """Return a decoder for times since 2000. Infinities become DuckDB's: its `-infinity` is one above PostgreSQL's."""
 
     def decode(cells: Cells, type: Type) -> pa.Array:
         values, nulls = _numbers(cells, dtype, type)
@@ -274,7 +274,7 @@ _NUMERIC_WORDS = 12  # four words of header, and base-10000 digits
 
 
 def _numerics(cells: Cells, type: Type) -> pa.Array:
-    """Decimals of the type's scale if 64 bits can hold all values, else texts by `_by_value`."""
+    """Return decimals of the type's scale if 64 bits can hold all values, else texts by `_by_value`."""
     unscaled = _unscaled(cells, type.scale or 0) if type.precision is not None else None
     if unscaled is None:
         return _by_value(cells, type)
@@ -284,7 +284,7 @@ def _numerics(cells: Cells, type: Type) -> pa.Array:
 
 
 def _unscaled(cells: Cells, scale: int) -> np.ndarray | None:
-    """The values times ten to the scale, NULL as 0; None if a value is too large, has a finer scale or is no number."""
+    """Return the values times 10 ** scale, NULL as 0; None if one is too large, has a finer scale or is no number."""
     width = 2 * _NUMERIC_WORDS
     padded = b"".join(bytes(width) if cell is None else cell.ljust(width, b"\0") for cell in cells)
     if len(padded) != width * len(cells):
@@ -313,7 +313,7 @@ def _spelled(value: object) -> str:
 
 
 def _arrays(cells: Cells, type: Type) -> pa.Array:
-    """Lists of one dimension. The elements of all lists are decoded together, as one column."""
+    """Return lists of one dimension. The elements of all lists are decoded together, as one column."""
     if type.dimensions > 1:
         raise Error(f"binary input of {type} is not supported", FEATURE_NOT_SUPPORTED)
     elements: Cells = []

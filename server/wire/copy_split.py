@@ -103,7 +103,7 @@ def splitter(options: CopyOptions) -> Splitter:
 
 
 def _separated(field: re.Pattern[bytes], row: bytes) -> Iterator[bytes]:
-    """The raw fields of a row: one more than the row has delimiters."""
+    """Yield the raw fields of a row: one more than the row has delimiters."""
     at = 0
     while True:
         match = field.match(row, at)

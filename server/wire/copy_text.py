@@ -32,12 +32,12 @@ _NEWLINE, _RETURN, _BACKSLASH, _DOT = b"\n\r\\."
 
 
 def text_copy(**overrides: object) -> CopyOptions:
-    """The text format's options: a tab between fields, `\\N` for NULL."""
+    """Return the text format's options: a tab between fields, `\\N` for NULL."""
     return replace(CopyOptions("text", "\t", "\\N"), **overrides)  # type: ignore[arg-type]
 
 
 def csv_copy(**overrides: object) -> CopyOptions:
-    """The csv format's options: a comma between fields, an empty NULL text; the escape is the quote unless given."""
+    """Return the csv format's options: a comma between fields, an empty NULL text, by default the quote as escape."""
     options = replace(CopyOptions("csv", ",", ""), **overrides)  # type: ignore[arg-type]
     return options if "escape" in overrides else replace(options, escape=options.quote)
 
@@ -133,7 +133,7 @@ class CopyParser:
             raise Error(f"COPY row exceeds {MAX_ROW_BYTES} bytes", PROGRAM_LIMIT_EXCEEDED)
 
     def _row_ends(self, data: bytes) -> np.ndarray:
-        """The positions of the newlines that end rows."""
+        """Return the positions of the newlines that end rows."""
         options = self.options
         newlines = np.flatnonzero(_characters(data) == _NEWLINE)
         if options.format == "text":
@@ -144,7 +144,7 @@ class CopyParser:
         return newlines[np.searchsorted(quotes, newlines) % 2 == 0] if len(quotes) else newlines
 
     def _until_marker(self, rows: bytes, ends: np.ndarray) -> bytes:
-        """The rows before a line that is only `\\.`, which ends the data."""
+        """Return the rows before a line that is only `\\.`, which ends the data."""
         if b"\\." not in rows:
             return rows
         for start in [0, *(ends[ends < len(rows) - 2] + 1).tolist()]:
@@ -169,7 +169,7 @@ class CopyParser:
         return array
 
     def _fast(self, rows: bytes) -> list[pa.Array] | None:
-        """The columns as pyarrow reads them; None where pyarrow fails or would read other values than Postgres."""
+        """Return the columns as pyarrow reads them; None where it fails or would read other values than PostgreSQL."""
         is_text = self.options.format == "text"
         is_plain = (_is_plain_text if is_text else _is_plain_csv)(rows, self.options)
         if not is_plain or b"\0" in rows or (len(self.columns) > 1 and _has_empty_row(rows, self._row_ends(rows))):
@@ -187,13 +187,13 @@ def _characters(data: bytes) -> np.ndarray:
 
 
 def _is_plain_text(rows: bytes, options: CopyOptions) -> bool:
-    """Whether no tab, carriage return or newline is escaped, so that each one separates."""
+    """Return whether no tab, carriage return or newline is escaped, so that each one separates."""
     escaped = (b"\\\n", b"\\\r", b"\\" + options.delimiter.encode())
     return rows.count(b"\r") == rows.count(b"\r\n") and not any(pair in rows for pair in escaped)
 
 
 def _is_plain_csv(rows: bytes, options: CopyOptions) -> bool:
-    """Whether quotes stand only around whole fields, and carriage returns only before a newline or inside quotes."""
+    """Return whether quotes enclose whole fields only, and carriage returns are before newlines or inside quotes."""
     characters = _characters(rows)
     quotes = np.flatnonzero(characters == ord(options.quote))
     returns = np.flatnonzero(characters == _RETURN)
@@ -208,7 +208,7 @@ def _is_plain_csv(rows: bytes, options: CopyOptions) -> bool:
 
 
 def _has_empty_row(rows: bytes, ends: np.ndarray) -> bool:
-    """Whether there is an empty row: an error with several columns, but pyarrow accepts it."""
+    """Return whether there is an empty row: an error with several columns, but pyarrow accepts it."""
     starts = np.concatenate(([0], ends[:-1] + 1)).astype(np.int64)[: len(ends)]
     return bool((_characters(rows)[starts + (_characters(rows)[starts] == _RETURN)] == _NEWLINE).any())
 

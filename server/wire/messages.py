@@ -89,7 +89,7 @@ class Reader:
         return number
 
     def count(self) -> int:
-        """An unsigned number of following items: as in Postgres, up to 65535 parameters."""
+        """Return an unsigned number of following items: as in Postgres, up to 65535 parameters."""
         return self._number(_UINT16)
 
     def int32(self) -> int:

@@ -49,7 +49,7 @@ _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
 def _weekday(match: re.Match[str]) -> str:
-    """The weekday of a date.
+    """Return the weekday of a date.
 
     The calendar repeats every 400 years, so a year beyond the range of Python's dates is replaced by one within it.
     """
@@ -82,7 +82,7 @@ def clock_text(micros: int) -> str:
 
 
 def _verbose(months: int, days: int, micros: int) -> str:
-    """postgres_verbose, e.g.
+    """Return the text of an interval in the style postgres_verbose, e.g.
 
     `@ 1 year 2 mons -3 days 4 hours ago`: `ago` reverses all signs if the first unit is negative.
     """
@@ -99,7 +99,7 @@ def _verbose(months: int, days: int, micros: int) -> str:
 
 
 def _sql_standard(months: int, days: int, micros: int) -> str:
-    """sql_standard, e.g. `1-2` or `3 4:05:06`; mixed units or signs print a sign for each part."""
+    """Return an interval in the style sql_standard, e.g. `1-2`; mixed units or signs print a sign for each part."""
     values = [value for value in (months, days, micros) if value]
     if not values:
         return "0"
@@ -117,7 +117,7 @@ def _sql_standard(months: int, days: int, micros: int) -> str:
 
 
 def _iso_8601(months: int, days: int, micros: int) -> str:
-    """iso_8601, e.g. `P1Y2M-3DT4H5M6.7S`."""
+    """Return an interval in the style iso_8601, e.g. `P1Y2M-3DT4H5M6.7S`."""
     sign = -1 if micros < 0 else 1
     hours, minutes, seconds, fraction = _clock(abs(micros))
     years, rest = _years(months)
@@ -131,13 +131,13 @@ def _iso_8601(months: int, days: int, micros: int) -> str:
 
 
 def _years(months: int) -> tuple[int, int]:
-    """Years and months, both with the sign of `months`."""
+    """Return years and months, both with the sign of `months`."""
     years, rest = divmod(abs(months), 12)
     return (-years, -rest) if months < 0 else (years, rest)
 
 
 def _clock(micros: int) -> tuple[int, int, int, int]:
-    """Hours, minutes, seconds and microseconds of a duration that is not negative."""
+    """Return hours, minutes, seconds and microseconds of a duration that is not negative."""
     seconds, fraction = divmod(micros, 1_000_000)
     return seconds // 3600, seconds // 60 % 60, seconds % 60, fraction
 

@@ -84,7 +84,7 @@ def _time_binary(data: bytes) -> datetime.time | str:
 
 
 def _interval_binary(data: bytes) -> str:
-    """A text of months, days and microseconds, since a timedelta cannot hold months."""
+    """Return a text of months, days and microseconds, since a timedelta cannot hold months."""
     micros, days, months = struct.unpack("!qii", data)
     return f"{months} months {days} days {micros} microseconds"
 
@@ -160,7 +160,7 @@ def _value(reader: Reader, type: Type) -> object:
 
 
 def _array(data: bytes, type: Type) -> list:
-    """Nested lists. The header names the elements' type, which may differ from the parameter's element type."""
+    """Return nested lists. The header names the elements' type, which may differ from the parameter's element type."""
     reader = Reader(data)
     dimensions, _, oid = reader.int32(), reader.int32(), reader.oid()
     lengths = [(reader.int32(), reader.int32())[0] for _ in range(dimensions)]

@@ -79,7 +79,7 @@ def _columns(
 
 
 def _values(array: pa.Array, type: Type, format: int, style: TextStyle) -> list[bytes | None]:
-    """A column's values one by one. Common plain types are encoded directly, which is faster."""
+    """Return a column's values one by one. Common plain types are encoded directly, which is faster."""
     if format == TEXT and not type.dimensions:
         if array.type == pa.string() and type.name != "jsonb" and style.encoding.is_utf8:
             return [None if value is None else value.encode() for value in array.to_pylist()]
@@ -102,7 +102,7 @@ def row_parts(
 
 
 def _field(values: pa.Array) -> tuple[Part, Part]:
-    """The lengths and values of a column. Values of one common width form a block too."""
+    """Return the lengths and values of a column. Values of one common width form a block too."""
     lengths = pc.binary_length(values)
     if values.null_count or not len(values):
         prefixes = lengths.fill_null(-1).to_numpy(zero_copy_only=False)
@@ -125,7 +125,7 @@ def _encode(array: pa.Array, type: Type, format: int, style: TextStyle) -> pa.Ar
 
 
 def _recoded(values: pa.Array, type: Type, encoding: Encoding) -> pa.Array:
-    """Binary values, with text values converted to the encoding."""
+    """Return binary values, with text values converted to the encoding."""
     return encoding.encode_array(values) if encoding.concerns(type) else values
 
 
@@ -146,7 +146,7 @@ def messages(code: bytes, parts: Sequence[Part]) -> memoryview:
 
 
 def _merged(parts: Sequence[Part]) -> Iterator[pa.Array]:
-    """The parts as `binary` arrays. Adjacent blocks become one array, since each array to join costs time."""
+    """Yield the parts as `binary` arrays. Adjacent blocks become one array, since each array to join costs time."""
     for is_block, neighbours in itertools.groupby(parts, lambda part: isinstance(part, np.ndarray)):
         if not is_block:
             yield from neighbours
@@ -162,7 +162,7 @@ def _merged(parts: Sequence[Part]) -> Iterator[pa.Array]:
 
 
 def _block(values: np.ndarray) -> np.ndarray:
-    """Values of one width as a block."""
+    """Return values of one width as a block."""
     return values.view(np.uint8).reshape(len(values), values.dtype.itemsize)
 
 

@@ -109,7 +109,7 @@ def _integer(array: pa.Array, _type: Type, _style: TextStyle) -> pa.Array:
 
 
 def _float(array: pa.Array, type: Type, style: TextStyle) -> pa.Array:
-    """The shortest digits that read back as the same value, or as many as the style says.
+    """Return the shortest digits that read back as the same value, or as many as the style says.
 
     Arrow prints the shortest ones too, but changes to an exponent elsewhere.
     """
@@ -146,7 +146,7 @@ def float_text(value: float | np.float32) -> str:
 
 
 def _decimal(array: pa.Array, type: Type, _style: TextStyle) -> pa.Array:
-    """Digits with the scale of the Arrow type; `trims_zeros` says when trailing zeros are dropped."""
+    """Return digits with the scale of the Arrow type; `trims_zeros` says when trailing zeros are dropped."""
     text = array.cast(pa.string())
     if array.type.scale > 6:  # below 1e-6 Arrow prints an exponent
         small = pc.match_substring(text, "E")
@@ -191,7 +191,7 @@ def date_text(days: int) -> str:
 
 
 def _civil(days: int) -> tuple[str, str]:
-    """`YYYY-MM-DD` in the proleptic Gregorian calendar, and ` BC` for years before 1.
+    """Return `YYYY-MM-DD` in the proleptic Gregorian calendar, and ` BC` for years before 1.
 
     The calendar repeats every 400 years, so each day has a twin that Python's `date` can hold.
     """
@@ -223,7 +223,7 @@ def _timestamp(array: pa.Array, _type: Type, style: TextStyle) -> pa.Array:
 
 
 def _abbreviations(array: pa.Array, zone: str) -> list[str | None]:
-    """The time zone's short name at each moment. A year that Arrow cannot print uses the nearest year that it can."""
+    """Return the time zone's short name at each moment, in the nearest year that Arrow can print."""
     bounds = [pa.scalar(day * DAY, pa.int64()) for day in (_YEAR_1 + 1, _YEAR_10000 - 2)]
     micros = pc.min_element_wise(pc.max_element_wise(array.cast(pa.int64()), bounds[0]), bounds[1])
     micros = pc.if_else(array.is_valid(), micros, None)
@@ -247,7 +247,7 @@ def _iso_timestamp(array: pa.Array, zone: str) -> pa.Array:
 
 
 def _local(array: pa.Array, zone: str) -> pa.Array:
-    """Wall-clock microseconds of a timestamptz array."""
+    """Return the wall-clock microseconds of a timestamptz array."""
     try:
         return pc.local_timestamp(array.cast(pa.timestamp("us", zone))).cast(pa.int64())
     except pa.ArrowInvalid:
@@ -255,7 +255,7 @@ def _local(array: pa.Array, zone: str) -> pa.Array:
 
 
 def _calendar(micros: pa.Array, offsets: pa.Array | None) -> pa.Array:
-    """Wall-clock microseconds as text, followed by the offset in seconds east, if `offsets` is given."""
+    """Return wall-clock microseconds as text, followed by the offset in seconds east, if `offsets` is given."""
     odd = pc.or_(pc.less(micros, _YEAR_1 * DAY), pc.greater_equal(micros, _YEAR_10000 * DAY))
     if not pc.any(odd).as_py():
         return _with_offset(_usual_timestamp(micros), offsets)
@@ -266,7 +266,7 @@ def _calendar(micros: pa.Array, offsets: pa.Array | None) -> pa.Array:
 
 
 def _usual_timestamp(micros: pa.Array) -> pa.Array:
-    """Timestamps of the years 1 to 9999.
+    """Return timestamps of the years 1 to 9999.
 
     Without fractions, the text is joined from a date's text and a clock time's text.
     """
@@ -285,7 +285,7 @@ _MOMENT = np.dtype([("date", "V10"), ("between", "u1"), ("clock", "V8")])
 
 
 def _dates(days: np.ndarray) -> np.ndarray:
-    """`YYYY-MM-DD` of days since 1970. If the days lie close together, each different day is printed once."""
+    """Return `YYYY-MM-DD` of days since 1970. If the days lie close together, each different day is printed once."""
     first, last = int(days.min()), int(days.max())
     if last - first < len(days):
         return _characters(np.arange(first, last + 1), pa.date32(), 10).take(days - first)
@@ -294,12 +294,12 @@ def _dates(days: np.ndarray) -> np.ndarray:
 
 @cache
 def _clock() -> np.ndarray:
-    """`HH:MM:SS` of each second of a day."""
+    """Return `HH:MM:SS` of each second of a day."""
     return _characters(np.arange(86_400), pa.time32("s"), 8)
 
 
 def _characters(values: np.ndarray, type: pa.DataType, width: int) -> np.ndarray:
-    """Arrow's texts of values of a type; each text has `width` bytes."""
+    """Return Arrow's texts of values of a type; each text has `width` bytes."""
     text = pa.array(values.astype(np.int32)).cast(type).cast(pa.string())
     return np.frombuffer(text.buffers()[2], f"V{width}", len(text))
 
@@ -405,7 +405,7 @@ def relist(array: pa.Array, values: pa.Array) -> pa.Array:
 
 
 def _list(array: pa.Array, type: Type, style: TextStyle) -> pa.Array:
-    """`{a,NULL,"b c"}`; the elements are printed as one column and joined again."""
+    """Return lists as `{a,NULL,"b c"}`; the elements are printed as one column and joined again."""
     element = type.element if type.dimensions else type
     values = array.flatten()
     text = text_array(values, element, style)
@@ -417,7 +417,7 @@ def _list(array: pa.Array, type: Type, style: TextStyle) -> pa.Array:
 
 
 def _struct(array: pa.Array, type: Type, style: TextStyle) -> pa.Array:
-    """`(1,"a b",)`, as a composite value prints."""
+    """Return rows as `(1,"a b",)`, the text of a composite value."""
     types = [field for _, field in type.fields] or [_ANY] * array.type.num_fields
     fields = (text_array(field, field_type, style) for field, field_type in zip(array.flatten(), types, strict=True))
     cells = [_quote(text, _ROW_NEEDS_QUOTES, '""').fill_null("") for text in fields]
@@ -426,7 +426,7 @@ def _struct(array: pa.Array, type: Type, style: TextStyle) -> pa.Array:
 
 
 def _map(array: pa.Array, type: Type, style: TextStyle) -> pa.Array:
-    """`{a:1,b:NULL}`, as RisingWave prints maps: nothing within is quoted."""
+    """Return maps as `{a:1,b:NULL}`, RisingWave's text, in which nothing is quoted."""
     key_type, value_type = [part for _, part in type.fields] or (_ANY, _ANY)
     array = pa.concat_arrays([array])  # drops the map's offset, which `keys` and `items` do not have
     keys, values = text_array(array.keys, key_type, style), text_array(array.items, value_type, style)

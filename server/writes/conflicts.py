@@ -105,7 +105,7 @@ def _keep_last(cursor: Cursor, store: Store) -> None:
 
 
 def _met(store: Store, names: tuple[str, ...]) -> str:
-    """SQL of some columns of the staged rows and of stored rows with the same keys; `?place` is their order."""
+    """Return SQL of some columns of the staged rows and of stored rows with the same keys; `?place` is their order."""
     met, columns = same_key(store.target, "stored", "staged"), listed(names)
     by_name = {column.lake_name: column for column in store.target.visible}
     stored = ", ".join(by_name[name].from_lake for name in names)

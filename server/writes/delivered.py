@@ -130,6 +130,6 @@ class Delivery:
 
 
 def _environment(catalog: Catalog, target: Relation) -> Environment:
-    """The environment for a table's expressions without a session: the owner's, with default settings."""
+    """Return the environment for a table's expressions without a session: the owner's, with default settings."""
     settings = {variable.name: variable.default for variable in SESSION.values()}
     return Environment(catalog, scope_of(target), settings, is_system, catalog.users[target.owner])

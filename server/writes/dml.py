@@ -93,7 +93,7 @@ def returned_columns(
 
 
 def _into(session: Session, statement: Insert) -> tuple[Relation, tuple[Column, ...]]:
-    """The table of an INSERT, and the columns that it fills."""
+    """Return the table of an INSERT, and the columns that it fills."""
     target = resolve_target(statement.table, "INSERT", session.environment, statement.columns)
     if lacks_columns(target) and statement.returning:
         raise Error("RETURNING of a table without columns is not supported", errors.FEATURE_NOT_SUPPORTED)
@@ -101,7 +101,7 @@ def _into(session: Session, statement: Insert) -> tuple[Relation, tuple[Column, 
 
 
 def _planned(statement: Insert, columns: tuple[Column, ...], order: str) -> tuple[Insert, ConstantRows | None]:
-    """The statement to plan, and its constants apart from it, if they have a common form.
+    """Return the statement to plan, and its constants apart from it, if they have a common form.
 
     All INSERTs of one form then share one plan, and no plan holds all their rows.
     """
@@ -313,7 +313,7 @@ def _keep_returned(
 
 
 def _result(session: Session, cursor: Cursor, tag: str, columns: tuple[ResultColumn, ...]) -> Result:
-    """A write's result: the tag, and the rows of RETURNING, if any."""
+    """Return a write's result: the tag, and the rows of RETURNING, if any."""
     if not columns:
         return Result(tag)
     cursor.execute(f"FROM {_RETURNED}")

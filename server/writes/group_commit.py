@@ -93,7 +93,7 @@ class _Insert:
     error: Exception | None = None
 
     def may_join(self, leader: _Insert) -> bool:
-        """Whether the leader's group may store these rows too."""
+        """Return whether the leader's group may store these rows too."""
         own, other = self.fill, leader.fill
         is_like = self.target == leader.target and own.columns == other.columns and own.time_zone == other.time_zone
         return is_like and not self.alone
@@ -130,7 +130,7 @@ class GroupCommit:
             raise own.error
 
     def _may_lead(self, own: _Insert) -> bool:
-        """Whether no session is storing rows in the table; else the statement joins the queue."""
+        """Return whether no session is storing rows in the table; else the statement joins the queue."""
         with self._changed:
             queue = self._queues[own.target.lake_table]
             if not queue.is_led:
@@ -169,7 +169,7 @@ class GroupCommit:
             insert.woken.set()
 
     def _group(self, own: _Insert) -> list[_Insert]:
-        """The statements to store now, removed from the queue."""
+        """Return the statements to store now, removed from the queue."""
         if own.alone:
             return [own]
         with self._changed:

@@ -98,13 +98,13 @@ def too_long(column: Column, length: int) -> Error:
 
 
 def _first(cursor: Cursor, rows: str, value: str, condition: str) -> tuple[int, object] | None:
-    """The number of the first row for which a condition is true, and a value of it."""
+    """Return the number of the first row for which a condition is true, and a value of it."""
     found = cursor.execute(f"SELECT rowid, {value} FROM {rows} WHERE {condition} ORDER BY rowid LIMIT 1").fetchone()
     return (int(found[0]), found[1]) if found is not None else None
 
 
 def _placed(error: Error, row: int, column: Column | None = None, value: object = None) -> Error:
-    """The error with the number of a staged row, and a value of a column in it."""
+    """Return the error with the number of a staged row, and a value of a column in it."""
     error.staged = row, f'column {column.name}: "{value}"' if column is not None else ""
     return error
 
@@ -116,7 +116,7 @@ def _value(column: Column, origin: str) -> str:
 
 
 def _failed(error: Error, cursor: Cursor, target: Relation, rows: str, condition: str, stored: str | None) -> Error:
-    """The error with the first row for which a condition is true, in PostgreSQL's words."""
+    """Return the error with the first row for which a condition is true, in PostgreSQL's words."""
     columns = [column for column in target.visible if not column.is_former]
     failing = f"(FROM {rows} SELECT rowid AS {_NUMBER}, * WHERE {condition} ORDER BY rowid LIMIT 1) AS failing"
     origin = dict.fromkeys((column.lake_name for column in columns), "failing")

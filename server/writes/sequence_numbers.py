@@ -133,7 +133,7 @@ class SequenceNumbers:
         counter.reserved = position
 
     def _named(self, error: DuckDBError, ids: tuple[int, ...]) -> Error:
-        """The error with the sequence's name in place of the temporary sequence's."""
+        """Return the error with the sequence's name in place of the temporary sequence's."""
         translated = translate(error)
         for id_ in ids:
             own = f'"{drawing_name(id_)}"'
@@ -162,7 +162,7 @@ def _begin(cursor: Cursor, id_: int, sequence: Sequence, given: Position) -> Non
 
 
 def _last(cursor: Cursor, id_: int) -> int | None:
-    """The last number that the cursor has drawn, None if it has drawn none."""
+    """Return the last number that the cursor has drawn, None if it has drawn none."""
     try:
         [(last,)] = cursor.execute(f"SELECT {call_of(LAST, id_)}").fetchall()
     except DuckDBError:  # "is not yet defined in this session"
