@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from sparkwave.executor.backfill import slicing
 from sparkwave.executor.backfill.slicing import cut, plan_slices
 from sparkwave.executor.backfill.snapshot import _taken
 from sparkwave.server.context import Context
+from sparkwave.server.dispatch import Client
 
 TABLES = (
     "CREATE TABLE f (id int PRIMARY KEY, d int)",
@@ -29,6 +31,14 @@ WINDOW = "SELECT id, rank() OVER (PARTITION BY d ORDER BY id) AS r FROM f"
 UNMERGED = "SELECT d, bit_xor(id) AS n FROM f GROUP BY d"
 UNMERGED_IN_ALL = "SELECT bit_xor(id) AS n FROM f"
 GROUPS = "SELECT d, count(*) AS n FROM f GROUP BY d"
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Context, Client]]:
+    """A context with the tables."""
+    with opened(tmp_path_factory.mktemp("filled")) as (context, client):
+        run(client, *TABLES)
+        yield context, client
 
 
 @pytest.mark.parametrize(
@@ -54,10 +64,11 @@ GROUPS = "SELECT d, count(*) AS n FROM f GROUP BY d"
         (UNMERGED, 50, [250, 250, 250, 250]),
     ],
 )
-def test_slices(tmp_path: Path, query: str, slice_rows: int, expected: list[int]) -> None:
-    with opened(tmp_path) as (context, client):
-        run(client, *TABLES, f"CREATE MATERIALIZED VIEW v AS {query}")
-        assert planned(context, "v", slice_rows) == expected
+def test_slices(filled: tuple[Context, Client], query: str, slice_rows: int, expected: list[int]) -> None:
+    context, client = filled
+    run(client, f"CREATE MATERIALIZED VIEW v AS {query}")
+    assert planned(context, "v", slice_rows) == expected
+    run(client, "DROP MATERIALIZED VIEW v")
 
 
 def planned(context: Context, name: str, slice_rows: int, shares: int = 1) -> list[int]:

@@ -89,38 +89,51 @@ EQUAL = [
 ]
 
 
-@pytest.mark.parametrize(("type_", "stored", "equal", "other"), EQUAL)
-def test_equal_values_are_found(tmp_path: Path, type_: str, stored: str, equal: str, other: str) -> None:
+def test_equal_values_are_found(tmp_path: Path) -> None:
     """DuckDB looks for another form of them in the Bloom filters of files."""
-    values = f"SELECT CASE WHEN i % 2 = 0 THEN {stored} ELSE {other} END, i, 0 FROM generate_series(1, 100) AS g(i)"
+    values = "SELECT CASE WHEN i % 2 = 0 THEN {stored} ELSE {other} END, i, 0 FROM generate_series(1, 100) AS g(i)"
+    cases = [
+        dict(zip(("n", "type", "stored", "equal", "other"), (str(number), *case), strict=True))
+        for number, case in enumerate(EQUAL)
+    ]
+
+    def of_each(*statements: str) -> list[str]:
+        return [statement.format(**case) for case in cases for statement in statements]
+
+    def counts(query: str) -> list[tuple[object, ...]]:
+        return [run(client, query.format(**case))[0] for case in cases]
+
     with opened(tmp_path) as (_context, client):
         run(
             client,
-            f"CREATE TABLE b (k {type_}, n int, m int, PRIMARY KEY (k, n))",
-            f"CREATE TABLE other (k {type_}, i int)",
-            "CREATE INDEX by_k ON b (k, m)",
-            "CREATE MATERIALIZED VIEW joined AS SELECT n FROM b JOIN other ON b.k = other.k",
-            "CREATE MATERIALIZED VIEW grouped AS SELECT k, n % 50 AS r, sum(m) AS m FROM b GROUP BY k, n % 50",
-            f"INSERT INTO b {values}",
+            *of_each(
+                "CREATE TABLE b{n} (k {type}, n int, m int, PRIMARY KEY (k, n))",
+                "CREATE TABLE other{n} (k {type}, i int)",
+                "CREATE INDEX by_k{n} ON b{n} (k, m)",
+                "CREATE MATERIALIZED VIEW joined{n} AS SELECT n FROM b{n} JOIN other{n} ON b{n}.k = other{n}.k",
+                "CREATE MATERIALIZED VIEW grouped{n} AS SELECT k, n % 50 AS r, sum(m) AS m FROM b{n} GROUP BY 1, 2",
+                f"INSERT INTO b{{n}} {values}",
+            ),
             "FLUSH",
         )
-        run(client, f"CREATE MATERIALIZED VIEW v AS SELECT count(*) FROM b WHERE k = {equal}")
-        assert run(client, "SELECT * FROM v") == [(50,)]
-        assert run(client, f"SELECT count(*) FROM b WHERE k = {equal}") == [(50,)]
-        assert run(client, f"SELECT count(*) FROM b WHERE k = {equal}::{type_} AND m = 0") == [(50,)]
-        run(client, f"INSERT INTO other VALUES ({equal}, 1)", "FLUSH")
-        assert run(client, "SELECT count(*) FROM joined") == [(50,)]
-        assert run(client, "SELECT count(*) FROM b JOIN other ON b.k = other.k") == [(50,)]
+        run(client, *of_each("CREATE MATERIALIZED VIEW v{n} AS SELECT count(*) FROM b{n} WHERE k = {equal}"))
+        assert counts("SELECT * FROM v{n}") == [(50,)] * 4
+        assert counts("SELECT count(*) FROM b{n} WHERE k = {equal}") == [(50,)] * 4
+        assert counts("SELECT count(*) FROM b{n} WHERE k = {equal}::{type} AND m = 0") == [(50,)] * 4
+        run(client, *of_each("INSERT INTO other{n} VALUES ({equal}, 1)"), "FLUSH")
+        assert counts("SELECT count(*) FROM joined{n}") == [(50,)] * 4
+        assert counts("SELECT count(*) FROM b{n} JOIN other{n} ON b{n}.k = other{n}.k") == [(50,)] * 4
     with opened(tmp_path) as (_context, client):  # without copies in memory
-        run(client, f"INSERT INTO b VALUES ({equal}, 2, 7)", f"UPDATE b SET m = 8 WHERE k = {equal} AND n = 4")
-        run(client, f"DELETE FROM b WHERE k = {equal} AND n = 6", "FLUSH")
+        run(client, *of_each("INSERT INTO b{n} VALUES ({equal}, 2, 7)",
+                             "UPDATE b{n} SET m = 8 WHERE k = {equal} AND n = 4",
+                             "DELETE FROM b{n} WHERE k = {equal} AND n = 6"), "FLUSH")  # fmt: skip
     with opened(tmp_path) as (_context, client):
-        run(client, f"UPDATE b SET m = m + 1 WHERE k = {equal} AND n = 4", "FLUSH")
-        assert run(client, "SELECT count(*), sum(m) FROM b") == [(99, 16)]
-        assert run(client, "SELECT * FROM v") == [(49,)]
-        assert run(client, "SELECT count(*), sum(m) FROM grouped") == [(50, 16)]
-        run(client, f"DELETE FROM b WHERE k = {equal}", "FLUSH")
-        assert run(client, "SELECT count(*) FROM b") == [(50,)]
+        run(client, *of_each("UPDATE b{n} SET m = m + 1 WHERE k = {equal} AND n = 4"), "FLUSH")
+        assert counts("SELECT count(*), sum(m) FROM b{n}") == [(99, 16)] * 4
+        assert counts("SELECT * FROM v{n}") == [(49,)] * 4
+        assert counts("SELECT count(*), sum(m) FROM grouped{n}") == [(50, 16)] * 4
+        run(client, *of_each("DELETE FROM b{n} WHERE k = {equal}"), "FLUSH")
+        assert counts("SELECT count(*) FROM b{n}") == [(50,)] * 4
 
 
 def test_zeros_keep_their_signs(tmp_path: Path) -> None:
