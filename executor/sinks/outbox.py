@@ -144,7 +144,7 @@ class Outbox:
             try:
                 self._round()
             except Exception:
-                logger.exception("sinks")
+                logger.exception("the logs of sinks cannot be sent")
                 self._stopping.wait(TICK_S)
             lake.wait_for_commit(commits, TICK_S, self._stopping.is_set)
 

@@ -144,7 +144,7 @@ class Sources:
                 delivered = reader.step(source.rate_limit)
             except Exception:
                 # An error that the reader cannot even store, such as a full disk; its next step tries again.
-                logger.exception("source %s", reader.relation.qualified_name)
+                logger.exception("source %s cannot be read", reader.relation.qualified_name)
                 reader.rest()
                 continue
             if delivered:
@@ -251,7 +251,7 @@ class _Reader:
             return False
         except Exception as error:
             if not isinstance(error, Error):
-                logger.exception("source %s", self.relation.qualified_name)
+                logger.exception("source %s cannot be read", self.relation.qualified_name)
             self._failed(_WHOLE, error_of(error))
             return False
         self.conflicts, self.is_alone = 0, False
@@ -272,7 +272,9 @@ class _Reader:
         except Error as error:
             self.connector = None
             if self._hold_back(_WHOLE, error):
-                logger.warning("source %s, which is dropped: %s", self.relation.qualified_name, error.message)
+                logger.warning(
+                    "source %s is dropped, but not its remains: %s", self.relation.qualified_name, error.message
+                )
             return False
         return True
 

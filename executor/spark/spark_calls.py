@@ -140,7 +140,7 @@ class SparkCalls:
             if reason is not None:
                 call.say(reason)
         except DuckDBError:  # a full disk
-            logger.warning("why the %s stands still cannot be stored", call.step, exc_info=True)
+            logger.warning("the reason why the %s waits cannot be stored", call.step, exc_info=True)
         with self._lock:
             has_ended = call not in self._calls
         if has_ended and reason is not None:  # it ended in between, so this reason came after the final `unsay`
@@ -157,4 +157,4 @@ class SparkCalls:
                     info = {"step": call.step, "seconds": round(age), "slow_spark_call_secs": limit_s}
                     add_event(cursor, "SPARK_CALL_SLOW", call.job_id, info)
         except DuckDBError:  # a full disk
-            logger.warning("that the %s is slow cannot be stored", call.step, exc_info=True)
+            logger.warning("the event of a slow %s cannot be stored", call.step, exc_info=True)

@@ -263,7 +263,7 @@ class Session:
         try:
             self.temporary.drop(self.database)
         except Exception:  # the next start of the server drops them
-            logger.warning("temporary tables are left", exc_info=True)
+            logger.warning("the temporary tables of a session cannot be dropped", exc_info=True)
 
     # Running DuckDB.
 

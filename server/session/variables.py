@@ -67,22 +67,29 @@ SESSION: dict[str, Variable] = {
         Variable("background_ddl", "false", boolean, "Create views in the background: the statement returns at once"),
         Variable("enable_serverless_backfill", "false", boolean, "Backfill new views on Spark resources of their own"),
         Variable("streaming_use_snapshot_backfill", "true", boolean, "Fill new views from a snapshot, then a log"),
-        Variable("streaming_use_arrangement_backfill", "true", boolean, "Else with exchanges, not no-shuffle"),
+        Variable(
+            "streaming_use_arrangement_backfill", "true", boolean, "Without snapshots, fill new views by arrangement"
+        ),
         Variable("backfill_rate_limit", "-1", integer(*INT32), "Rows a second of a backfill; -1: all, 0: pause"),
         Variable("streaming_parallelism", DEFAULT, normalise_parallelism, "Parallelism of new jobs"),
-        Variable("streaming_parallelism_for_materialized_view", DEFAULT, normalise_parallelism, "That of new views"),
-        Variable("streaming_parallelism_for_index", DEFAULT, normalise_parallelism, "That of new indexes"),
-        Variable("streaming_parallelism_for_sink", DEFAULT, normalise_parallelism, "That of new sinks"),
-        Variable("streaming_parallelism_for_backfill", DEFAULT, normalise_backfill_parallelism, "Theirs while created"),
+        Variable(
+            "streaming_parallelism_for_materialized_view", DEFAULT, normalise_parallelism, "Parallelism of new views"
+        ),
+        Variable("streaming_parallelism_for_index", DEFAULT, normalise_parallelism, "Parallelism of new indexes"),
+        Variable("streaming_parallelism_for_sink", DEFAULT, normalise_parallelism, "Parallelism of new sinks"),
+        Variable(
+            "streaming_parallelism_for_backfill", DEFAULT, normalise_backfill_parallelism,
+            "Parallelism of jobs while created"
+        ),
         Variable("streaming_max_parallelism", "256", vnodes, "Highest parallelism of a new job"),
         Variable("slow_ddl_notification_secs", "30", integer(*U32), "Seconds until a notice of a slow DDL"),
         Variable("implicit_flush", "false", boolean, "INSERT, UPDATE and DELETE wait until all views have followed"),
-        Variable("batch_expr_strict_mode", "true", boolean, "Else expressions that fail in queries are NULL"),
+        Variable("batch_expr_strict_mode", "true", boolean, "false: expressions that fail in queries are NULL"),
         Variable("allow_drop_cascade", "true", boolean, "Whether DROP ... CASCADE is allowed"),
-        Variable("enable_index_selection", "true", boolean, "Queries read an index where that is less than its table"),
+        Variable("enable_index_selection", "true", boolean, "Whether queries read an index instead of its table"),
         Variable("atomic_transactions", "false", boolean, "What is written from BEGIN to COMMIT is stored at COMMIT"),
         Variable("unique_violations", "false", boolean, "An INSERT of a key that exists is an error, not an overwrite"),
-        Variable("risingwave_command_tags", "false", boolean, "Tags are RisingWave's, such as CREATE_TABLE"),
+        Variable("risingwave_command_tags", "false", boolean, "Command tags are RisingWave's, such as CREATE_TABLE"),
         Variable(
             "risingwave_error_details", "false", boolean, "Errors about missing names have RisingWave's words as detail"
         ),
@@ -93,7 +100,7 @@ SESSION: dict[str, Variable] = {
         Variable("sink_rate_limit", "-1", integer(*INT32), "Rows a second of new sinks with a log; -1: all, 0: pause"),
         Variable("dml_rate_limit", "-1", integer(*INT32), "Rows a second that go into new tables; -1: all, 0: pause"),
         *(
-            Variable(f"streaming_parallelism_for_{kind}", DEFAULT, normalise_parallelism, f"That of new {kind}s")
+            Variable(f"streaming_parallelism_for_{kind}", DEFAULT, normalise_parallelism, f"Parallelism of new {kind}s")
             for kind in ("table", "source")
         ),
         Variable("sink_decouple", "default", decoupling, "disable: new blackhole sinks have no rate limit"),
@@ -151,7 +158,9 @@ SESSION: dict[str, Variable] = {
         Variable("statement_timeout", "0ms", duration, "Longest time a statement may run; 0 is no limit"),
         Variable("lock_timeout", "0ms", duration, _NO_EFFECT),
         Variable("idle_in_transaction_session_timeout", "1min", duration, "Longest wait for a client in a transaction"),
-        Variable("idle_session_timeout", "0ms", duration, "Longest wait for a client outside one; 0 is no limit"),
+        Variable(
+            "idle_session_timeout", "0ms", duration, "Longest wait for a client outside a transaction; 0 is no limit"
+        ),
         Variable("timezone", "UTC", time_zone, "Time zone of timestamptz values"),
         Variable("transaction_isolation", "read committed", isolation, _NO_EFFECT),
         Variable("transaction_read_only", "off", switch, "Whether the transaction may not write"),
@@ -160,7 +169,7 @@ SESSION: dict[str, Variable] = {
         Variable("default_transaction_read_only", "off", switch, "Whether transactions may not write unless they say"),
         Variable("default_transaction_deferrable", "off", switch, _NO_EFFECT),
         Variable(AUTHORIZATION, "", text, "The session's user; by default who has connected"),
-        Variable(ROLE, NONE, text, "The role whose privileges count instead of that user's"),
+        Variable(ROLE, NONE, text, "The role whose privileges count instead of the session user's"),
         Variable("row_security", "true", boolean, _NO_EFFECT),
         Variable("synchronize_seqscans", "false", boolean, _NO_EFFECT),
         *(
@@ -184,7 +193,7 @@ SESSION: dict[str, Variable] = {
             Variable(name, value, text, description, is_fixed=True)
             for name, value, description in (
                 ("server_version", "13.14.0", "Version of PostgreSQL that clients see: postgres_version"),
-                ("server_version_num", "130014", "The same as a number"),
+                ("server_version_num", "130014", "Version of PostgreSQL that clients see, as a number"),
                 ("server_encoding", "UTF8", "Encoding of what is stored"),
                 ("integer_datetimes", "on", "Times are counted in microseconds"),
                 ("max_identifier_length", "63", "What PostgreSQL cuts names to; here they may be longer"),
@@ -203,33 +212,46 @@ SYSTEM: dict[str, Variable] = {
     variable.name: variable
     for variable in (
         Variable("barrier_interval_ms", "1000", integer(50, 2**31 - 1), "Least time between two barriers, in ms"),
-        Variable("checkpoint_frequency", "1", integer(1, 2**31), "So many barrier intervals until views are stored"),
+        Variable("checkpoint_frequency", "1", integer(1, 2**31), "Barrier intervals between two checkpoints"),
         Variable("max_concurrent_creating_streaming_jobs", "1", integer(*U32), "Jobs created at once; 0 is no limit"),
         Variable("time_travel_retention_ms", "600000", retention, "How long old snapshots are kept; 0: while needed"),
         Variable("view_audit_interval_secs", "3600", integer(0, 2**31), "Seconds between audits of a view; 0: none"),
         Variable("compaction_interval_ms", "10000", integer(100, 2**31), "How often small files are looked for, in ms"),
-        Variable("postgres_version", "13.14.0", one_of("13.14.0", "14.0", "15.0"), "What clients are told to talk to"),
+        Variable(
+            "postgres_version", "13.14.0", one_of("13.14.0", "14.0", "15.0"), "Version of PostgreSQL that clients see"
+        ),
         Variable("serverless_backfill_enabled", "false", boolean, "Allow backfills on resources of their own"),
         Variable("serverless_backfill_sku", "2c4g", text, "Cores and GiB of a serverless node, one of the SKUs"),
         Variable("serverless_backfill_replicas", "1", integer(1, 1000), "Nodes of a serverless resource group"),
-        Variable("serverless_backfill_provision_timeout", "120", integer(1, 86400), "Seconds for a group to come"),
+        Variable(
+            "serverless_backfill_provision_timeout", "120", integer(1, 86400), "Seconds until a group must be ready"
+        ),
         Variable("serverless_backfill_warm_groups", "0", integer(0, 100), "Serverless groups kept ready for jobs"),
         Variable("serverless_backfill_linger", "0", integer(0, 86400), "Seconds a group stays without a job"),
         Variable(PRICE, "0", price, "Price of a core for an hour; 0: none"),
         Variable("streaming_engine", "auto", one_of("auto", "spark", "duckdb"), "Engine that maintains views"),
-        Variable("streaming_duckdb_max_rows", "2000000", integer(0, 2**62), "Most changed rows of an epoch on DuckDB"),
-        Variable("refresh_mode", "auto", one_of("auto", "incremental", "full"), "auto: views in full where faster"),
+        Variable("streaming_duckdb_max_rows", "2000000", integer(0, 2**62), "Most changed rows of an epoch for DuckDB"),
+        Variable(
+            "refresh_mode", "auto", one_of("auto", "incremental", "full"), "auto: compute views in full where faster"
+        ),
         Variable("backfill_engine", "auto", one_of("auto", "spark"), "auto: fill views over little data in the server"),
-        Variable("backfill_in_process_rows", "1000000", integer(0, 2**62), "Most upstream rows of such a view"),
+        Variable(
+            "backfill_in_process_rows", "1000000", integer(0, 2**62), "Most upstream rows of a view filled in process"
+        ),
         Variable("source_rows_per_epoch", "1000000", integer(1, 2**62), "Rows a source may be ahead of the views"),
         Variable("serving_cache_mib", "256", integer(0, 2**31), "Memory for copies of relations read often; 0: none"),
         Variable("epoch_cache_mib", "-1", integer(-1, 2**31), "Memory for rows that epochs look up; -1: an eighth"),
-        Variable("view_time_limit_ms", "30000", integer(0, 2**31), "Time a view may take in an epoch, in ms; 0: any"),
+        Variable(
+            "view_time_limit_ms", "30000", integer(0, 2**31), "Time that a view may take in an epoch, in ms; 0: any"
+        ),
         Variable("slow_spark_call_secs", "300", integer(0, 86400), "Seconds until a Spark call is warned of; 0: never"),
         Variable(ENABLED, "false", boolean, "Allow functions in Python, whose code runs in processes of its own"),
         Variable(BATCH_MS, "10000", integer(1, 86400000), "Time a function in Python may take for a batch, in ms"),
         Variable(MEMORY_MIB, "512", integer(16, 2**21), "Memory that the code of a function in Python may take"),
-        Variable("barrier_latency_target_ms", "0", integer(0, 2**31 - 1), "Backfills slow down above, in ms; 0: never"),
+        Variable(
+            "barrier_latency_target_ms", "0", integer(0, 2**31 - 1),
+            "Barrier latency above which backfills slow down, in ms; 0: none"
+        ),
         Variable("backfill_slice_rows", "20000000", integer(1, 2**62), "Least upstream rows of a slice of a backfill"),
     )
 }  # fmt: skip

@@ -133,7 +133,7 @@ class WireHandler(BuenaVistaHandler):
         try:
             self.connection = encrypted = tls.wrap_socket(self.connection, server_side=True)
         except OSError as error:  # e.g. the client does not trust the certificate, or speaks no common TLS version
-            logger.info("TLS with %s: %s", self.client_address, error)
+            logger.info("TLS with %s fails: %s", self.client_address, error)
             raise Disconnected from error
         self.rfile, self.wfile = Input(self.connection), Output(self.connection)
         if protocol is not None and encrypted.selected_alpn_protocol() != protocol:
@@ -179,7 +179,7 @@ class WireHandler(BuenaVistaHandler):
             try:
                 conversation.close()
             except Exception:
-                logger.exception("closing the session of client %s", self.process_id)
+                logger.exception("the session of client %s cannot be closed", self.process_id)
 
     def _converse(self, conversation: Conversation) -> None:
         while not self.terminating:
@@ -226,7 +226,7 @@ class WireHandler(BuenaVistaHandler):
             if self.session is not None:
                 self.session.cancel()
         except Exception:
-            logger.exception("cancelling the statement of client %s", self.process_id)
+            logger.exception("the statement of client %s cannot be cancelled", self.process_id)
 
     def terminate(self) -> None:
         """Ask this client's thread to end: its statement is cancelled, a wait for a message ends at once."""
@@ -319,7 +319,7 @@ class WireServer(BuenaVistaServer):
         return True  # refusing is left to the handler, which tells the client the reason
 
     def handle_error(self, _request: socket.socket, client_address: tuple) -> None:
-        logger.exception("connection from %s", client_address)
+        logger.exception("the connection from %s has failed", client_address)
 
     def close_sessions(self, timeout: float = 5.0) -> None:
         """End the connections with FATAL 57P01, and cut connections that are still open after `timeout` seconds."""
