@@ -14,9 +14,9 @@ from xdist.scheduler import LoadFileScheduling
 
 # Files of 15 seconds of processor time and more, the longest first.
 LONGEST = (
-    "sql_scripts", "numerics", "job_control", "differential", "copies", "as_postgres", "shared_buffer", "hostile",
-    "time", "change_feed", "behind", "serverless", "extreme_values", "inlined_writes", "views", "audits", "errors",
-    "sql", "date_texts", "filter_sets", "edits", "check", "alter_table", "functions",
+    "sql_scripts", "differential", "numerics", "job_control", "serverless", "as_postgres", "copies", "hostile",
+    "shared_buffer", "behind", "views", "extreme_values", "inlined_writes", "operators", "audits", "change_feed",
+    "time", "edits", "alter_table", "functions", "sql",
 )  # fmt: skip
 # In how many parts the tests of a file are given to workers. Each part has the file's fixtures of its own.
 PARTS = {"sql_scripts": 3}
