@@ -352,7 +352,7 @@ class Client:
         atomic.fail(self._session)
 
     def transaction_status(self) -> bytes:
-        """Idle unless a COMMIT would end something, since each statement commits by itself, as in RisingWave."""
+        """Return the status of ReadyForQuery: idle unless a COMMIT would end something, as statements commit alone."""
         block = self._session.transaction.block
         has_failed = block is not None and block.has_failed
         is_open = self._session.transaction.pinned is not None or self._session.names.has_open_portals

@@ -50,7 +50,7 @@ def _check_selected(select: exp.Select, keys: Sequence[exp.Expr]) -> None:
 
 
 def _check_on(select: exp.Select, distinct: list[exp.Expr], keys: Sequence[exp.Expr]) -> None:
-    """Every one of the first keys is among the expressions of DISTINCT ON, until all of these are."""
+    """Check that the first keys of ORDER BY are expressions of DISTINCT ON, until all of these are among them."""
     meant, left = [_meant(select, each) for each in distinct], list(distinct)
     for key in keys:
         if not left:

@@ -291,6 +291,6 @@ def rewrite_like(node: exp.Expr, context: Context) -> exp.Expr | None:
 
 
 def rewrite_operator(node: exp.Operator, context: Context) -> exp.Expr | None:
-    """`a OPERATOR(pg_catalog.~) b`."""
+    """Return `a OPERATOR(pg_catalog.~) b` as `a ~ b`; None for an operator that is not known."""
     build = _OPERATORS.get(str(node.args["operator"]).rpartition(".")[2].strip())
     return build(node.this, node.expression) if build else None

@@ -72,7 +72,7 @@ def _array(value: exp.Expr, order: exp.Expr | None) -> exp.ArrayAgg:
 
 
 def _documents(call: exp.Expr, around: _Around) -> _Spelled:
-    """json_agg and jsonb_agg. DuckDB's own writes Infinity, NaN and times in another form than PostgreSQL's JSON."""
+    """Spell json_agg and jsonb_agg, because DuckDB's JSON has another form of Infinity, NaN and times."""
     value = call.this if isinstance(call, exp.JSONArrayAgg) else call.expressions[0]
     made = exp.ArrayAgg(this=value.copy())
     return ("json_of_items", JSON, made, []) if _is_of_json(call) else ("to_jsonb", JSONB, made, [])
@@ -83,7 +83,7 @@ def _is_of_json(call: exp.Expr) -> bool:
 
 
 def _fields(call: exp.Expr, around: _Around) -> _Spelled:
-    """json_object_agg, from texts of fields, and jsonb_object_agg, from rows (name, value as jsonb)."""
+    """Spell json_object_agg over texts of fields, and jsonb_object_agg over rows (name, value as jsonb)."""
     key, value = call.iter_expressions()
     order = value if isinstance(value, exp.Order) else None
     value = value.this if order is not None else value
@@ -101,7 +101,7 @@ def _is_joined(call: exp.Expr) -> bool:
 
 
 def _joined(call: exp.Expr, around: _Around) -> _Spelled:
-    """string_agg with a separator that differs by row, from rows (text, separator)."""
+    """Spell string_agg with a separator that differs by row, over rows (text, separator)."""
     array = exp.ArrayAgg(this=call.this.copy())
     texts = [argument(array).copy(), call.args["separator"].copy()]
     row = exp.Anonymous(this="joined_text", expressions=[exp.cast(text, exp.DataType.Type.TEXT) for text in texts])
@@ -112,7 +112,7 @@ def _joined(call: exp.Expr, around: _Around) -> _Spelled:
 
 
 def _sketched(call: exp.Expr, around: _Around) -> _Spelled:
-    """approx_percentile: the middle of the bucket of the value at that place (Masson, Rim, Lee, "DDSketch", 2019)."""
+    """Spell approx_percentile: the middle of the value's bucket (Masson, Rim, Lee, "DDSketch", VLDB 2019)."""
     fraction, *errors = call.expressions
     order = next(outer.expression.copy() for outer in around if isinstance(outer, exp.WithinGroup))
     ordered = order.expressions[0]

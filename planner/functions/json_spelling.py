@@ -25,7 +25,7 @@ _NUMBERS = ("numeric", "real", "double precision")
 
 
 def document(value: exp.Expr) -> exp.Expr:
-    """Return json, given as text or not, as the jsonb of which its parts are parts."""
+    """Return json, which may be given as text, as the jsonb from which its parts are taken."""
     return duckdb_call("json", value) if value.is_string else ours("document", value)
 
 

@@ -25,9 +25,10 @@ _ROOTS = (exp.Stddev, exp.StddevSamp, exp.StddevPop)
 
 @dataclass(frozen=True)
 class _Squares:
-    """How squares are summed up: functions of a value in units with their types, and the function of the sums.
+    """How values and their squares are summed up: by functions of a value in units, each with its result type.
 
-    So are the values with `totals`; without, their own sum fits.
+    The sums of `parts` are the square's, those of `totals` the value's; without `totals` the values themselves are
+    summed up. The function `spread` computes the result from the sums.
     """
 
     spread: str
@@ -60,7 +61,7 @@ def _squares(type_: Type) -> tuple[_Squares, str | None]:
 def is_exact_spread(call: exp.Expr, type_: Known) -> bool:
     """Return whether a call is one of SPREADS that is computed from sums, for an argument of this type.
 
-    Those of distinct values are not: two values may have one square.
+    A spread of distinct values is not, because two values may have one square.
     """
     if not isinstance(call, SPREADS) or not is_since(EXACT_SPREADS) or call.meta.get(OF_FLOATS):
         return False
@@ -72,7 +73,7 @@ def is_exact_spread(call: exp.Expr, type_: Known) -> bool:
 def is_summed(call: exp.Expr, type_: Known) -> bool:
     """Return whether a call is computed from the sums of `summands`, for an argument of this type.
 
-    Averages of numbers are besides, also of unknown ones.
+    False for an average of numbers, which the planner computes from a sum and a count in any case.
     """
     if isinstance(call, exp.Sum | exp.Avg) and type_ == INTERVAL:
         return is_since(SUMMED_INTERVALS) and not call.find(exp.Distinct, exp.Order)

@@ -22,7 +22,7 @@ _CREATED = ("TABLE", "MATERIALIZED VIEW", "VIEW", "SOURCE", "SINK", "INDEX", "SU
 
 
 def parse_show(reader: TokenReader) -> Statement:
-    """SHOW of a list, of a relation's columns or indexes, of a CREATE statement, or of a variable."""
+    """Parse SHOW of a list, of a relation's columns or indexes, of a CREATE statement, or of a variable."""
     reader.expect("SHOW")
     if reader.accept("TRANSACTION", "ISOLATION", "LEVEL"):
         return ShowVariable("transaction_isolation")

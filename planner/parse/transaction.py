@@ -22,7 +22,7 @@ def parse_start(reader: TokenReader) -> Transaction:
 
 
 def parse_commit(reader: TokenReader) -> Transaction:
-    """COMMIT or END."""
+    """Parse COMMIT or END."""
     chains = _end(reader)
     reader.finish()
     return Transaction("COMMIT", "commit", chains=chains)

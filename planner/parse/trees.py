@@ -257,7 +257,7 @@ class Sparkwave(Postgres):
             return self.expression(exp.In(this=this, expressions=runs(constants)))
 
         def _negate_range(self, this: Any = None) -> Any:
-            """`x !~ ANY (y)` is true if x does not match one, so it is NOT `x ~ ALL (y)`."""
+            """Negate `x ~ ANY (y)`: `x !~ ANY (y)` is true if x does not match one, so it is NOT `x ~ ALL (y)`."""
             array = this.expression if isinstance(this, exp.RegexpLike | exp.RegexpILike) else None
             if isinstance(array, exp.Any | exp.All):
                 this.set("expression", (exp.All if isinstance(array, exp.Any) else exp.Any)(this=array.this))

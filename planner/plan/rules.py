@@ -155,7 +155,7 @@ def _joined(left: Node, right: Node, conditions: list[exp.Expr]) -> Join:
 
 
 def limit_windows(root: Node) -> Node:
-    """`row_number() … <= n` over a window keeps only the first n rows of each partition below it.
+    """Let `row_number() … <= n` over a window keep only the first n rows of each partition below it.
 
     RisingWave's OverWindowToTopNRule does the same for the group top-n pattern.
     """
