@@ -123,6 +123,24 @@ def test_a_row_that_meets_several_is_updated_once(tables: Connection) -> None:
     check_views(tables)
 
 
+@pytest.mark.parametrize("write", ["UPDATE", "DELETE"])
+def test_conditions_of_writes_are_those_of_queries(connection: Connection, write: str) -> None:
+    """A real beside a numeric is compared as a double, and floats and bytes have PostgreSQL's texts."""
+    connection.execute(f"CREATE TABLE by_{write} (r real, f float8, b bytea)")
+    connection.execute(f"INSERT INTO by_{write} VALUES (0.1, 1e20, '\\x00'), (0.5, 0.5, 'b')")
+    change = f"UPDATE by_{write} SET r = 1" if write == "UPDATE" else f"DELETE FROM by_{write}"
+    counts = {
+        "r = 0.1": 0,
+        "r < 0.1 OR r + 0.1 = 0.2": 0,
+        "f::text = '100000000000000000000' OR b::text = '\\0'": 0,
+        "f::text = '1e+20' AND b::text = '\\x00' AND r > 0.1": 1,
+        "r = 0.5": 1,
+    }
+    for condition, count in counts.items():
+        done = connection.execute(f"{change} WHERE {condition}")
+        assert done.statusmessage == f"{write} {count}", condition
+
+
 REFUSED = (
     ("INSERT INTO stock VALUES (9) RETURNING count(*)", "42803"),
     ("INSERT INTO stock VALUES (9) RETURNING row_number() OVER ()", "42P20"),

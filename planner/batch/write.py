@@ -297,7 +297,9 @@ def _read_values(tree: exp.Expr, target: Relation) -> None:
     where = tree.args.get("where")
     for column in [*where.find_all(exp.Column)] if where is not None and types else ():
         if (type_ := types.get(folded(column.this))) is not None:
-            column.replace(stored_value(type_, column))
+            value = stored_value(type_, column)
+            value.type = column.type
+            column.replace(value)
 
 
 def _names_keys(tree: exp.Expr, target: Relation, most: int) -> bool:
