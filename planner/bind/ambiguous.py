@@ -65,7 +65,7 @@ def _check_merged(select: exp.Select, schema: MappingSchema) -> None:
             if len(own - tables) + bool(tables) > 1:
                 message = f'common column name "{right.name}" appears more than once in left table'
                 raise Error(message, errors.AMBIGUOUS_COLUMN, position=position_of(join))
-            tables |= {*own, right.table, left.table}
+            tables |= {*own, right.table, *(column.table for column in left.find_all(exp.Column))}
 
 
 def _names(source: exp.Expr, schema: MappingSchema) -> list[str]:

@@ -61,8 +61,11 @@ def _where_unknown(join: exp.Join) -> str | None:
     return "with a join in parentheses without an alias" if is_in_parentheses else None
 
 
-def merged_pairs(join: exp.Join) -> list[tuple[exp.Column, exp.Column]]:
-    """Return the columns of the left and the right side that a marked join merges, in a qualified tree."""
+def merged_pairs(join: exp.Join) -> list[tuple[exp.Expr, exp.Column]]:
+    """Return the columns of the left and the right side that a marked join merges, in a qualified tree.
+
+    On the left it is COALESCE of several columns where sqlglot (30.30) finds it in several tables.
+    """
     parts = conjuncts(join.args["on"]) if join.meta.get(_MERGES) and join.args.get("on") else ()
     return [(part.this, part.expression) for part in parts]
 
@@ -81,7 +84,7 @@ def compare_merged(tree: exp.Expr) -> None:
                 if tables and keeps_right:
                     left.replace(_merged(right.name, tables))
                 elif not tables:
-                    tables.append(left.table)
+                    tables += [column.table for column in left.find_all(exp.Column)]
                 tables.append(right.table)
             keeps_right = keeps_right or join.side.upper() in ("RIGHT", "FULL")
         having = select.args.get("having") if merged else None
