@@ -210,6 +210,8 @@ def test_groups_of_equal_intervals_are_one(connection: Connection) -> None:
     connection.execute("INSERT INTO terms VALUES (1, '30 days'), (2, '1 month'), (3, '720:00:00'), (4, '5 days')")
     connection.execute("CREATE MATERIALIZED VIEW groups AS SELECT i, count(*) AS n FROM terms GROUP BY i")
     connection.execute("CREATE MATERIALIZED VIEW singles AS SELECT DISTINCT i FROM terms")
+    rest = "SELECT i FROM terms EXCEPT ALL SELECT interval '1 month'"
+    connection.execute(f"CREATE MATERIALIZED VIEW rest AS {rest}")
     for change, months in (
         ("INSERT INTO terms VALUES (5, '29 days 24:00:00'), (6, '1 mon')", 5),
         ("DELETE FROM terms WHERE id IN (1, 2, 6)", 2),
@@ -221,7 +223,10 @@ def test_groups_of_equal_intervals_are_one(connection: Connection) -> None:
         groups = connection.execute("SELECT i::text, n FROM groups ORDER BY groups.i").fetchall()
         assert groups == [("5 days", 1), ("1 mon", months)], change
         assert connection.execute("SELECT count(*) FROM singles").fetchall() == [(2,)]
-    for view in ("groups", "singles"):
+        left = connection.execute("SELECT i::text, count(*) FROM rest GROUP BY 1 ORDER BY 1 DESC").fetchall()
+        assert left == [("5 days", 1), *[("1 mon", months - 1)] * (months > 1)], change
+        assert connection.execute(f"SELECT count(*) FROM ({rest}) AS r").fetchall() == [(months,)]
+    for view in ("groups", "singles", "rest"):
         [audited] = connection.execute(f"AUDIT MATERIALIZED VIEW {view}".encode()).fetchall()
         assert "PROVEN" in audited
     connection.execute("DROP TABLE terms CASCADE")

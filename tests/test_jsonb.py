@@ -99,6 +99,8 @@ COMPARISONS = (
     "SELECT count(DISTINCT d) AS c FROM w",
     "SELECT d FROM w WHERE n < 8 UNION SELECT d -> 'a' FROM w",
     "SELECT d FROM w EXCEPT SELECT d FROM w WHERE n IN (2, 15, 20)",
+    "SELECT d FROM w WHERE n % 2 = 1 EXCEPT ALL SELECT d FROM w WHERE n % 2 = 0",
+    "SELECT d FROM w WHERE n % 2 = 1 INTERSECT ALL SELECT d FROM w WHERE n % 2 = 0",
     "SELECT l.n, r.n AS m FROM w AS l JOIN w AS r ON l.d = r.d AND l.n < r.n",
     "SELECT n FROM w WHERE d IN (SELECT d FROM w WHERE n % 3 = 0)",
     "SELECT n FROM w WHERE d IN (SELECT d FROM w WHERE n = 2 UNION SELECT d FROM w WHERE n = 5)",

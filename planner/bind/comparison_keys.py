@@ -177,12 +177,12 @@ def _output(select: exp.Select, name: exp.Expr) -> exp.Expr | None:
 
 
 def _grouped(tree: exp.Expr) -> Iterator[tuple[exp.Select, exp.Expr]]:
-    """Yield each value that is grouped with equal ones, and its query: keys, and outputs of DISTINCT and of sets.
+    """Yield each value that is grouped with equal ones, and its query: keys, and outputs of DISTINCT and of set operations.
 
-    A query with `*` is a value itself.
+    UNION ALL compares nothing. A query with `*` is a value itself.
     """
     for node in tree.walk():
-        if isinstance(node, exp.SetOperation) and node.args.get("distinct"):
+        if isinstance(node, exp.SetOperation) and (node.args.get("distinct") or not isinstance(node, exp.Union)):
             for select in selects_of(node):
                 yield from _outputs(select)
         if not isinstance(node, exp.Select):
