@@ -232,6 +232,36 @@ def test_groups_of_equal_intervals_are_one(connection: Connection) -> None:
     connection.execute("DROP TABLE terms CASCADE")
 
 
+def test_groups_of_what_holds_equal_intervals_are_one(connection: Connection) -> None:
+    """In arrays, rows and rows of a query, whichever of them comes and goes."""
+    connection.execute("CREATE TABLE holders (id int PRIMARY KEY, a interval[], s STRUCT<i interval, n int>)")
+    for number, text in enumerate(("1 day", "24:00:00", "1 month", "30 days"), start=1):
+        connection.execute(f"INSERT INTO holders VALUES ({number}, '{{{text},NULL}}', ROW('{text}', 1))".encode())
+    queries = {
+        "arrays": "SELECT a, count(*) AS n FROM holders GROUP BY a",
+        "kept_arrays": "SELECT a FROM holders EXCEPT ALL SELECT a FROM holders WHERE id > 4",
+        "structs": "SELECT DISTINCT s FROM holders",
+        "made_rows": "SELECT ROW(s, (s).i, 'x') AS r, max(id) AS m FROM holders GROUP BY 1",
+    }
+    for name, query in queries.items():
+        connection.execute(f"CREATE MATERIALIZED VIEW {name} AS {query}".encode())
+    changes = (
+        "DELETE FROM holders WHERE id IN (1, 3)",
+        "DELETE FROM holders WHERE id = 4",
+        "INSERT INTO holders VALUES (5, '{1 day,NULL}', ROW('1 day', 1))",
+        "DELETE FROM holders WHERE id = 2",
+    )
+    for change in ("SELECT 1", *changes):
+        connection.execute(change.encode())
+        connection.execute("FLUSH")
+        for name, query in queries.items():
+            found, expected = (
+                sorted(map(str, connection.execute(text.encode()).fetchall())) for text in (f"TABLE {name}", query)
+            )
+            assert found == expected, (change, name)
+    connection.execute("DROP TABLE holders CASCADE")
+
+
 def _answer(client: Connection, statement: str) -> object:
     try:
         return client.execute(statement.encode()).fetchall()

@@ -2,8 +2,8 @@
 
 A value that is compared or sorted becomes `jsonb_key(value)`, a text in the order of documents. A value that is
 grouped, and may be an output, becomes `jsonb_canonical(value)`, a document whose equals have the same text. Intervals
-that are grouped become `justify_interval(value)`: of a group of '30 days' and '1 month' any may be the key, and a view
-has to have the same one after any changes.
+that are grouped become `justify_interval(value)`, also those in arrays, rows and maps: of a group of '30 days' and
+'1 month' any may be the key, and a view has to have the same one after any changes.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from sqlglot import exp
 
 from sparkwave.catalog.model import Relation
-from sparkwave.catalog.types import INTERVAL, JSONB, TEXT, Type
+from sparkwave.catalog.types import INTERVAL, JSONB, Type
 from sparkwave.planner.functions.json_checks import COMPARISONS
+from sparkwave.planner.functions.justified import holds_intervals
 from sparkwave.planner.functions.typed import data_type, type_of_part
 from sparkwave.planner.parse.constant_runs import ConstantRun
 from sparkwave.planner.parse.constant_runs import expanded as with_each_constant
@@ -25,16 +26,23 @@ from sparkwave.planner.parse.set_returning import ROW_FUNCTIONS
 from sparkwave.planner.parse.trees import selects_of
 
 KEY, KEYS, CANONICAL = "jsonb_key", "jsonb_keys_of_each", "jsonb_canonical"
-# The functions whose value is the same for equal values of a type.
-_CANONICAL = {JSONB: CANONICAL, INTERVAL: "justify_interval"}
 Typed = Callable[[list[exp.Expr]], Sequence[exp.Expr | None]]
 
 _OUTPUTS = ("expressions", "having", "qualify", "order", "group", "distinct")
 
 
+def _canonical(type_: Type | None) -> str | None:
+    """Return the function whose value is the same for equal values of a type; None if equal values are the same."""
+    if type_ == JSONB:
+        return CANONICAL
+    if type_ is None or not holds_intervals(type_):
+        return None
+    return "justify_interval" if type_ == INTERVAL else "justify_intervals"
+
+
 def may_need_keys(tree: exp.Expr, read: Iterable[Relation]) -> bool:
     """Return whether a tree, or a relation that it reads, may have values that are compared by keys."""
-    if any(column.type in _CANONICAL for relation in read for column in relation.visible):
+    if any(_canonical(column.type) for relation in read for column in relation.visible):
         return True
     kinds = (exp.DType.JSON, exp.DType.JSONB, exp.DType.INTERVAL)
     return any(
@@ -71,7 +79,7 @@ def compare_by_keys(tree: exp.Expr, typed: Typed) -> bool:
             _wrap(value, CANONICAL)
     has_keys = False
     for select, value in grouped:
-        if (function := _CANONICAL.get(types.get(id(value)) or TEXT)) is not None:
+        if (function := _canonical(types.get(id(value)))) is not None:
             _group(select, value, function)
             has_keys = True
         elif value is select and id(value) in known:
@@ -177,7 +185,7 @@ def _output(select: exp.Select, name: exp.Expr) -> exp.Expr | None:
 
 
 def _grouped(tree: exp.Expr) -> Iterator[tuple[exp.Select, exp.Expr]]:
-    """Yield each value that is grouped with equal ones, and its query: keys, and outputs of DISTINCT and of set operations.
+    """Yield each value that is grouped with equal ones, and its query: keys, outputs of DISTINCT and of set operations.
 
     UNION ALL compares nothing. A query with `*` is a value itself.
     """
@@ -221,7 +229,7 @@ def _group_star(select: exp.Select, typed: exp.Expr) -> None:
     """Let `*` have the canonical form of columns whose names no other output has."""
     items = typed.selects if isinstance(typed, exp.Select) else []
     names = [item.alias_or_name for item in items]
-    functions = [_CANONICAL.get(type_of_part(item.unalias()) or TEXT) for item in items]
+    functions = [_canonical(type_of_part(item.unalias())) for item in items]
     found = [
         exp.alias_(_call(function, exp.column(name, quoted=True)), name, quoted=True)
         for function, name in zip(functions, names, strict=True)

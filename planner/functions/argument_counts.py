@@ -58,7 +58,8 @@ _NAMES = {
 # Sparkwave's own, which operators and set-returning functions become.
 _OWN = {
     (1, 1): "json_element_texts json_elements jsonb_canonical jsonb_element_texts jsonb_elements jsonb_key "
-    "jsonb_keys_of_each jsonb_record json_record jsonb_to_record jsonb_to_recordset json_to_record json_to_recordset",
+    "jsonb_keys_of_each jsonb_record json_record jsonb_to_record jsonb_to_recordset json_to_record json_to_recordset "
+    "justify_intervals",
     (2, 2): "array_contained array_contains array_overlaps json_at json_keys json_text_at json_value_texts json_values "
     "is_json jsonb_keys jsonb_value_texts jsonb_values jsonb_without_path subtract",
     (2, 3): "array_subscripts regexp_all_matches",

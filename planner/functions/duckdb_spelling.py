@@ -70,6 +70,7 @@ from sparkwave.planner.functions.json_spelling import (
     to_json,
 )
 from sparkwave.planner.functions.jsonb_contains import contains
+from sparkwave.planner.functions.justified import justified
 from sparkwave.planner.functions.map_spelling import cast_to_map, map_functions, value_at
 from sparkwave.planner.functions.number_patterns import is_number_format, number_read, number_text
 from sparkwave.planner.functions.operators import INEXACT, as_call
@@ -1661,6 +1662,7 @@ _BUILDERS: dict[str, Callable[[_Args], exp.Expr]] = {
     "jsonb_object": lambda arguments: _object_of_texts("jsonb_object", arguments),
     "normalize": _normalize,
     **{name: _of_bytes(name) for name in ("get_byte", "set_byte", "get_bit", "set_bit", "bit_count", "int8recv")},
+    "justify_intervals": lambda arguments: justified(arguments[0]),
     "make_interval": _make_interval,
     "make_timestamptz": _make_timestamptz,
     "overlaps": _overlaps,

@@ -305,6 +305,8 @@ FUNCTIONS: dict[str, Function] = {
     "justify_hours": F(INTERVAL),
     "justify_days": F(INTERVAL),
     "justify_interval": F(INTERVAL),
+    # Sparkwave's own: an array, a row or a map with its intervals justified.
+    "justify_intervals": F(first, reads_types=True),
     "make_date": F(DATE),
     "make_time": F(TIME),
     "make_timestamp": F(TIMESTAMP),

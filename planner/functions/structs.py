@@ -54,7 +54,7 @@ _TAKE_ROWS = (
 )  # fmt: skip
 _FUNCTIONS = frozenset(
     {"row", "array_length", "array_lower", "array_upper", "cardinality", "pg_typeof", "array_transform",
-     "map_from_entries", "map_from_key_values", "map_filter", "jsonb_populate_map", *OF_MAPS}
+     "map_from_entries", "map_from_key_values", "map_filter", "jsonb_populate_map", "justify_intervals", *OF_MAPS}
 )  # fmt: skip
 
 
