@@ -40,7 +40,7 @@ TEMPTING = {
         "CASE WHEN b2 > 0 THEN a2 / b2 END", "CASE WHEN a2 + 1 > 0 THEN 1 ELSE 2 END", "nullif(a2 + 1, 5)",
         "greatest(a2 + 1, 5)", "a7::int BETWEEN 1 AND 5", "(a2 + 1) + (a2 + 1)", "a2 / (b2 / c2)", "a2 / nullif(b2, 0)",
         "a7::jsonb IS NULL", "(a13 ->> 0)::int", "ARRAY[a7::int]", "a2 / 0", "(a7 || 'x')::int", "a2 + 1 = ANY (a15)",
-        "a5::numeric", "a8::timestamptz IS NULL",
+        "a5::numeric", "a8::timestamptz IS NULL", "format('%s-%I', a7, a7)",
         "b2 <> 0 AND a2 / b2 > 0", "b2 = 0 OR a2 / b2 > 0", "a8 <= date '2024-01-01' - interval '1 day'",
     ),
     "aggregates": (

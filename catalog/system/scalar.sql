@@ -941,8 +941,10 @@ CREATE OR REPLACE MACRO pg.quote_literal(x) AS
 CREATE OR REPLACE MACRO pg.quote_nullable(x) AS coalesce(pg.quote_literal(x), 'NULL');
 CREATE OR REPLACE MACRO pg.quote_ident(s) AS
     CASE WHEN regexp_full_match(s, '[a-z_][a-z0-9_]*') AND s NOT IN (QUOTED_WORDS) THEN s ELSE '"' || replace(s, '"', '""') || '"' END;
-CREATE OR REPLACE MACRO pg.identifier(x) AS pg.quote_ident(coalesce(pg.text_out(x),
-    pg.raise('22004', 'null values cannot be formatted as an SQL identifier')::VARCHAR));
+-- In a view this stands within TRY, from which DuckDB takes out what is there more than once, but no CASE.
+CREATE OR REPLACE MACRO pg.identifier(x) AS CASE WHEN pg.text_out(x) IS NULL
+    THEN pg.raise('22004', 'null values cannot be formatted as an SQL identifier')::VARCHAR
+    ELSE pg.quote_ident(pg.text_out(x)) END;
 -- A text of format with at least this width, to the left of its spaces for a negative one.
 CREATE OR REPLACE MACRO pg.padded(s, width) AS concat(repeat(' ', width::BIGINT - length(coalesce(s, ''))), s,
     repeat(' ', -width::BIGINT - length(coalesce(s, ''))));
