@@ -17,8 +17,10 @@ from test_law import check, no_failures, opened, run
 from sparkwave.catalog.errors import Error
 from sparkwave.catalog.lake.ducklake import Cursor, Lake
 from sparkwave.catalog.lake.storage import Storage
+from sparkwave.catalog.model import Relation
 from sparkwave.executor.epochs.advance import Advance
 from sparkwave.executor.epochs.duckdb_engine import Ready
+from sparkwave.executor.epochs.engines import Engines
 from sparkwave.executor.epochs.side_by_side import Sides
 from sparkwave.executor.epochs.time_limit import TimeLimit
 from sparkwave.server.dispatch import Client
@@ -92,6 +94,36 @@ def test_one_that_fails_there(tmp_path: Path) -> None:
         context.coordinator.behind.hurry()
         context.coordinator.barrier()
         check(client, QUERIES | OVER, "after")
+
+
+def test_times_are_those_of_each_view(tmp_path: Path) -> None:
+    """One that catches up has an earlier old time than one whose computation waits meanwhile."""
+    query = "SELECT count(*) AS n FROM t WHERE at > now() - INTERVAL '1 hour'"
+    with opened(tmp_path, **IN_PROCESS) as (context, client):
+        run(client, "CREATE TABLE t (k int PRIMARY KEY, at timestamptz)")
+        times = "now() - INTERVAL '1 hour' + i * INTERVAL '30 milliseconds'"
+        run(client, f"INSERT INTO t SELECT i, {times} FROM generate_series(1, 300) AS r (i)")
+        for name in ("late", "timely"):
+            run(client, f"CREATE MATERIALIZED VIEW {name} AS {query}")
+        usual, failures = Ready.run, [True]
+
+        def failing(ready: Ready, by: Cursor) -> Advance:
+            if ready.view.relation.name == "late" and failures[-1]:
+                by.execute("SELECT error('is out of order')")
+            return usual(ready, by)
+
+        with mock.patch.object(Ready, "run", failing), mock.patch.object(Engines, "soonest_first", by_name):
+            for is_failure in (True, True, False, False):
+                failures.append(is_failure)
+                time.sleep(0.5)
+                context.coordinator.behind.hurry()
+                context.coordinator.barrier()
+        [(late,)], [(timely,)] = (run(client, f"SELECT n FROM {name}") for name in ("late", "timely"))
+        assert late == timely < 280
+
+
+def by_name(_engines: Engines, views: Sequence[Relation]) -> list[Relation]:
+    return sorted(views, key=lambda view: view.name, reverse=True)
 
 
 def held(sides: Sides, view_ids: Sequence[int], seconds: float, own: int = 0) -> dict[int, str]:

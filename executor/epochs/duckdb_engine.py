@@ -96,6 +96,8 @@ class Ready:
     def run(self, by: Cursor) -> Advance:
         """Compute the change by a cursor."""
         found, row_hash = self.script, hash_of_row(self.view.plan)
+        if self.view.plan.needs_times:
+            set_times(by, self.changes.times)  # others may have set theirs since
         if self.is_for_few:
             execute: Execute = partial(run, by)
             has_joins = any(step.drives_join for step in self.made.steps)
@@ -153,8 +155,6 @@ class DuckDBEngine:
         `reduced` has SQL of reductions of the program, by their names.
         """
         made = self._program(view, changes)
-        if view.plan.needs_times:
-            set_times(cursor, changes.times)
         bound = self._bound(cursor, view, versions, changes, made.read)
         indexed = _indexed(view, versions, made.read)
         for name, (stands_for, _) in made.reductions.items():
