@@ -159,10 +159,12 @@ def test_cursors_share_the_work(tmp_path: Path) -> None:
         assert [*uneven[-1].values()].count("epoch 1") == 2
 
 
-def test_what_several_need_goes_first(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_movable", [True, False])
+@pytest.mark.parametrize("cursors", [1, 2, 3])
+def test_what_several_need_goes_first(tmp_path: Path, cursors: int, is_movable: bool) -> None:
     """A task waits for what it needs, on any cursor. One that fails lets the tasks fail that ask for its result."""
     lake = Lake(Storage(tmp_path))
-    with closing(lake), closing(Sides(lake, 2)) as sides:
+    with closing(lake), closing(Sides(lake, cursors)) as sides:
         order: list[str] = []
 
         def shared(_cursor: Cursor, _limit: TimeLimit) -> int:
@@ -175,7 +177,8 @@ def test_what_several_need_goes_first(tmp_path: Path) -> None:
             return needed.result()
 
         before = [sides.submit(lambda *_: time.sleep(0.01), id_, True) for id_ in range(3)]
-        needed = sides.submit(shared, None, True)
+        first = sides.submit(lambda *_: time.sleep(0.02), None, True)
+        needed = sides.submit(shared, None, is_movable, [first.future])
         tasks = [sides.submit(partial(view, needed.future), id_, True, [needed.future]) for id_ in range(3, 6)]
         for task in [*before, *tasks]:
             sides.complete(task, mock.MagicMock(), TimeLimit())

@@ -169,7 +169,7 @@ class Engines:
                 )
             ready, reduced = None, Reduced({})
             if not is_full:
-                submit = partial(self._submit, cursor, None, limit_s) if may_run_beside else None
+                submit = partial(self._submit, None, limit_s)
                 reduced = self._reductions.of(cursor, view, versions, feeds, reads.reductions, submit)
                 ready = self._duckdb.ready(cursor, view, versions, changes, reduced.rows)
             ready_s = time.monotonic() - began
@@ -183,12 +183,12 @@ class Engines:
                 return self._duckdb.recompute(by, view, versions, changes) if ready is None else ready.run(by)
 
         is_movable = may_run_beside and ready is not None and ready.suits_all
-        task = self._submit(cursor, view.relation.id, limit_s, partial(_compute, compute), is_movable, reduced.filled)
+        task = self._submit(view.relation.id, limit_s, partial(_compute, compute), is_movable, reduced.filled)
         unfinished = Unfinished(task, finish)
         return unfinished if may_run_beside else self.result(cursor, unfinished)
 
     def _submit(
-        self, cursor: Cursor, view_id: int | None, limit_s: float, compute: Callable[[Cursor], T], is_movable: bool,
+        self, view_id: int | None, limit_s: float, compute: Callable[[Cursor], T], is_movable: bool,
         needs: Collection[Future[Any]] = (),
     ) -> Task[T]:  # fmt: skip
         """Let a cursor compute within `limit_s` seconds."""

@@ -8,7 +8,7 @@ all views: by any cursor, while the coordinator goes on.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
@@ -27,8 +27,8 @@ from sparkwave.executor.memory.listed_keys import listed_keys
 from sparkwave.executor.memory.moment import NEW, OLD
 from sparkwave.planner.delta.looked_up import Columns, Reduction
 
-# Lets a cursor compute; any cursor if the second argument is True.
-Submit = Callable[[Callable[[Cursor], int], bool], Task[int]]
+# Lets a cursor compute, any cursor if the second argument is True, once what it needs is done.
+Submit = Callable[[Callable[[Cursor], int], bool, Collection[Future[int]]], Task[int]]
 # Fewer uses than these in an epoch, and the steps of views look the rows up themselves.
 LEAST_USES = 2
 # Reductions with more rows, as estimated, cost more than they save.
@@ -49,7 +49,7 @@ class _Key:
 class _Rows:
     """A relation of the cursor with these columns, and about its number of rows.
 
-    `filled` has a result when a cursor has stored the rows; None if they are stored.
+    `filled` is done when a cursor has stored the rows; None if they are stored.
     """
 
     name: str
@@ -103,7 +103,7 @@ class Reductions:
 
     def of(
         self, cursor: Cursor, view: View, versions: Mapping[str, Version], feeds: Feeds,
-        reductions: Mapping[str, tuple[str, Reduction]], submit: Submit | None,
+        reductions: Mapping[str, tuple[str, Reduction]], submit: Submit,
     ) -> Reduced:  # fmt: skip
         """Return the scanned rows of a program's `reductions` that are stored, or will be by what `submit` takes."""
         epoch = ref(feeds), self._lookups.snapshots
@@ -160,23 +160,23 @@ class Reductions:
         matching = f"FROM {rows} AS r SEMI JOIN (SELECT DISTINCT {keys} FROM {by.name}) AS d ON {same}"
         return _Filling(_Rows(name, columns, int(count)), matching, (version.relation.columns, columns), by)
 
-    def _fill(self, cursor: Cursor, submit: Submit | None, key: _Key, filling: _Filling) -> _Rows:
-        """Store the rows of a reduction, later if they come into a table that has stayed."""
+    def _fill(self, cursor: Cursor, submit: Submit, key: _Key, filling: _Filling) -> _Rows:
+        """Let a cursor store the rows of a reduction: the coordinator's own, if there is no table yet."""
         rows, by = filling.rows, filling.by
 
         def fill(with_: Cursor) -> int:
             try:
                 if by.filled is not None:
-                    by.filled.result()
+                    by.filled.result()  # it is done; raises its error
                 with listed_keys(with_, by.count):
                     return fill_table(cursor, rows.name, filling.query, filling.form, by=with_)
             except Exception:
                 self._failed.add(key)  # so that the views that fail now can be computed without it
                 raise
 
-        if submit is not None and has_tables(cursor, [rows.name], filling.form):
-            return replace(rows, filled=submit(fill, True).future)
-        return replace(rows, count=fill(cursor))
+        has_table = has_tables(cursor, [rows.name], filling.form)
+        task = submit(fill, has_table, [by.filled] if by.filled is not None else [])
+        return replace(rows, filled=task.future)
 
     def _key(self, versions: Mapping[str, Version], reduction: Reduction) -> _Key | None:
         """Return the key of a reduction; None if it cannot be stored."""

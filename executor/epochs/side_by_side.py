@@ -15,7 +15,7 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -46,15 +46,17 @@ _MOST_LOOKED_AT = 8
 
 @dataclass(eq=False)
 class Task(Generic[T]):
-    """A computation that a cursor will run. It waits for what it `needs`.
+    """A computation that a cursor will run, once what it `needs` is done.
 
-    `view_id` is None for what several views need, which cursors run first. `place` is the number of the cursor that
-    runs it if no other takes it over, and takes about `expected_s` seconds; None where it cannot be taken over. `began`
-    is the monotonic time when it began.
+    Only the coordinator's own cursor runs it unless it `is_movable`. `view_id` is None for what several views need,
+    which cursors run first. `place` is the number of the cursor that runs it if no other takes it over, and takes about
+    `expected_s` seconds; None if it is for no cursor more than for another. `began` is the monotonic time when it
+    began.
     """
 
     compute: Compute[T]
     view_id: int | None
+    is_movable: bool
     needs: Collection[Future[Any]]
     place: int | None = None
     expected_s: float | None = None
@@ -68,7 +70,6 @@ class Task(Generic[T]):
 
     def run(self, cursor: Cursor, limit: TimeLimit) -> None:
         """Set the future's result, or its error."""
-        wait(self.needs)
         self.began = time.monotonic()
         try:
             self.future.set_result(self.context.run(self.compute, cursor, limit))
@@ -106,18 +107,14 @@ class Sides:
 
         The other arguments are as in `Task`.
         """
-        task = Task(compute, view_id, needs)
+        task = Task(compute, view_id, is_movable, needs)
         if is_movable:
             self._begin_sides()
         with self._changed:
-            if not is_movable:
-                self._fixed.append(task)
-            elif view_id is None:
-                self._shared.append(task)
-            else:
+            if is_movable and view_id is not None:
                 task.place = self._places.get(view_id, _OWN)
-                self._queues[task.place].append(task)
                 self._queued_s[task.place] += self._expected_s(task)
+            self._queue(task).append(task)
             self._changed.notify_all()
         return task
 
@@ -207,24 +204,26 @@ class Sides:
         task = self._next(number)
         assert task is not None
         self._busy.add(number)
+        self._queue(task).remove(task)
         if task.place is not None:
-            self._queues[task.place].remove(task)
             self._queued_s[task.place] -= self._expected_s(task)
             self._places[task.view_id or 0] = number
-        else:
-            (self._shared if task.view_id is None else self._fixed).remove(task)
         return task
+
+    def _queue(self, task: Task[Any]) -> deque[Task[Any]]:
+        """Return the queue in which a task waits."""
+        if not task.is_movable:
+            return self._fixed
+        return self._shared if task.place is None else self._queues[task.place]
 
     def _next(self, number: int) -> Task[Any] | None:
         """Return the task that a cursor runs next; None if it should wait.
 
         What only the cursor may run comes before what others can take over.
         """
-        if self._shared:
-            return self._shared[0]
-        own = [*([self._fixed] if number == _OWN else []), self._queues[number]]
+        own = [self._shared, *([self._fixed] if number == _OWN else []), self._queues[number]]
         ready = next((task for queue in own for task in queue if task.is_ready), None)
-        return ready or self._stolen(number) or next((task for queue in own for task in queue), None)
+        return ready or self._stolen(number)
 
     def _stolen(self, number: int) -> Task[Any] | None:
         """Return a task of another cursor that is done sooner by this one, from the end of the longest queue."""
