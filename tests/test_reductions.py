@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from test_copies import check
 from test_golden import plan_over
 from test_retention import opened, run
 
+from sparkwave.catalog.lake.translation import Cursor
 from sparkwave.executor.epochs import reductions
 from sparkwave.executor.memory import copies
 from sparkwave.planner.delta.compiler import compile_delta
@@ -96,9 +98,12 @@ def names_filled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """A list that gets the name of each reduction that is stored."""
     filled: list[str] = []
     usually = reductions.fill_table
-    monkeypatch.setattr(
-        reductions, "fill_table", lambda of, name, *rest: filled.append(name) or usually(of, name, *rest)
-    )
+
+    def fill(cursor: Cursor, name: str, *rest: Any, by: Cursor) -> int:
+        filled.append(name)
+        return usually(cursor, name, *rest, by=by)
+
+    monkeypatch.setattr(reductions, "fill_table", fill)
     return filled
 
 
