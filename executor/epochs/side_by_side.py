@@ -39,7 +39,7 @@ _NICENESS = 10
 _OWN = 0
 # A cursor plans the statements of a view in so many computations of the view, and takes so many times as long. It may
 # have left as many epochs' computations to a cursor that is done later until it has to plan them after all.
-_UNPREPARED, _PLANNING = 3, 3
+_UNPREPARED, _PLANNING = 2, 3
 # A cursor looks at so many tasks of another one before it waits.
 _MOST_LOOKED_AT = 8
 
@@ -112,7 +112,7 @@ class Sides:
             self._begin_sides()
         with self._changed:
             if is_movable and view_id is not None:
-                task.place = self._places.get(view_id, _OWN)
+                task.place = self._place(view_id)
                 self._queued_s[task.place] += self._expected_s(task)
             self._queue(task).append(task)
             self._changed.notify_all()
@@ -209,6 +209,15 @@ class Sides:
             self._queued_s[task.place] -= self._expected_s(task)
             self._places[task.view_id or 0] = number
         return task
+
+    def _place(self, view_id: int) -> int:
+        """Return the cursor on which a view is; at first the one whose views take the least time."""
+        if view_id not in self._places:
+            busy_s = dict.fromkeys(self._queues, 0.0)
+            for other, place in self._places.items():
+                busy_s[place] += self._seconds.get(other, 0.0)
+            self._places[view_id] = min(busy_s, key=busy_s.__getitem__)
+        return self._places[view_id]
 
     def _queue(self, task: Task[Any]) -> deque[Task[Any]]:
         """Return the queue in which a task waits."""
