@@ -49,9 +49,9 @@ class Task(Generic[T]):
     """A computation that a cursor will run, once what it `needs` is done.
 
     Only the coordinator's own cursor runs it unless it `is_movable`. `view_id` is None for what several views need,
-    which cursors run first. `place` is the number of the cursor that runs it if no other takes it over, and takes about
-    `expected_s` seconds; None if it is for no cursor more than for another. `began` is the monotonic time when it
-    began.
+    which cursors run first. `place` is the number of the cursor that runs it if no other takes it over, in about
+    `expected_us` microseconds once its statements are planned; None if it is for no cursor more than for another.
+    `began` is the monotonic time when it began.
     """
 
     compute: Compute[T]
@@ -59,7 +59,7 @@ class Task(Generic[T]):
     is_movable: bool
     needs: Collection[Future[Any]]
     place: int | None = None
-    expected_s: float | None = None
+    expected_us: int = 0
     context: contextvars.Context = field(default_factory=contextvars.copy_context)
     future: Future[T] = field(default_factory=Future)
     began: float = 0.0
@@ -91,10 +91,10 @@ class Sides:
         self._shared: deque[Task[Any]] = deque()  # what several views need
         self._fixed: deque[Task[Any]] = deque()  # what only the coordinator's own cursor may run
         self._queues: dict[int, deque[Task[Any]]] = {number: deque() for number in range(self._cursors)}
-        self._queued_s = dict.fromkeys(self._queues, 0.0)  # about how long the tasks of the queues take
+        self._queued_us = dict.fromkeys(self._queues, 0)  # about how long the tasks of the queues take
         self._busy: set[int] = set()  # the cursors that run a task
         self._places: dict[int, int] = {}
-        self._seconds: dict[int, float] = {}  # the last times of views
+        self._took_us: dict[int, int] = {}  # the last times of views in microseconds, whose sums are exact
         # By cursor and view: how often it has computed the view, and in how many epochs it would have planned too much.
         self._runs: Counter[tuple[int, int]] = Counter()
         self._left: Counter[tuple[int, int]] = Counter()
@@ -112,20 +112,16 @@ class Sides:
             self._begin_sides()
         with self._changed:
             if is_movable and view_id is not None:
-                task.place = self._place(view_id)
-                self._queued_s[task.place] += self._expected_s(task)
+                task.place, task.expected_us = self._place(view_id), self._took_us.get(view_id, 0)
+                self._queued_us[task.place] += task.expected_us
             self._queue(task).append(task)
             self._changed.notify_all()
         return task
 
     def complete(self, task: Task[Any], cursor: Cursor, limit: TimeLimit) -> None:
         """Run tasks by the coordinator's own cursor until this one is done, by whichever cursor."""
-        while not task.future.done():
-            with self._changed:
-                self._changed.wait_for(lambda: task.future.done() or self._next(_OWN) is not None)
-                other = self._taken(_OWN) if not task.future.done() else None
-            if other is not None:
-                self._run(other, _OWN, cursor, limit)
+        while (other := self._taken(_OWN, task.future.done)) is not None:
+            self._run(other, _OWN, cursor, limit)
 
     def clear(self) -> None:
         """Forget tasks that no cursor has begun, and wait for the others."""
@@ -138,7 +134,7 @@ class Sides:
     def keep(self, view_ids: Collection[int]) -> None:
         """Forget all other views."""
         self._places = {id_: place for id_, place in self._places.items() if id_ in view_ids}
-        self._seconds = {id_: seconds for id_, seconds in self._seconds.items() if id_ in view_ids}
+        self._took_us = {id_: took_us for id_, took_us in self._took_us.items() if id_ in view_ids}
         for counts in (self._runs, self._left):
             for key in [key for key in counts if key[1] not in view_ids]:
                 del counts[key]
@@ -173,13 +169,23 @@ class Sides:
     def _work(self, number: int, side: _Side) -> None:
         """Run tasks by the cursor of a side until it is closing."""
         _be_nice()
-        while True:
-            with self._changed:
-                self._changed.wait_for(lambda: side.is_closing or self._next(number) is not None)
-                if side.is_closing:
-                    return
-                task = self._taken(number)
+        while (task := self._taken(number, lambda: side.is_closing)) is not None:
             self._run(task, number, side.cursor, side.limit)
+
+    def _taken(self, number: int, is_over: Callable[[], bool]) -> Task[Any] | None:
+        """Wait for a task for a cursor and remove it from its queue. None as soon as waiting `is_over`."""
+        with self._changed:
+            while not is_over():
+                task = self._next(number)
+                if task is not None:
+                    self._busy.add(number)
+                    self._queue(task).remove(task)
+                    if task.place is not None:
+                        self._queued_us[task.place] -= task.expected_us
+                        self._places[task.view_id or 0] = number
+                    return task
+                self._changed.wait()
+        return None
 
     def _run(self, task: Task[Any], number: int, cursor: Cursor, limit: TimeLimit) -> None:
         try:
@@ -188,7 +194,7 @@ class Sides:
             with self._changed:
                 self._busy.discard(number)
                 if task.view_id is not None:
-                    self._seconds[task.view_id] = time.monotonic() - task.began
+                    self._took_us[task.view_id] = round((time.monotonic() - task.began) * 1_000_000)
                     self._runs[number, task.view_id] += 1
                 self._changed.notify_all()
 
@@ -197,26 +203,15 @@ class Sides:
     def _forget(self) -> None:
         for queue in (self._shared, self._fixed, *self._queues.values()):
             queue.clear()
-        self._queued_s = dict.fromkeys(self._queues, 0.0)
-
-    def _taken(self, number: int) -> Task[Any]:
-        """Remove the task that a cursor runs next from its queue."""
-        task = self._next(number)
-        assert task is not None
-        self._busy.add(number)
-        self._queue(task).remove(task)
-        if task.place is not None:
-            self._queued_s[task.place] -= self._expected_s(task)
-            self._places[task.view_id or 0] = number
-        return task
+        self._queued_us = dict.fromkeys(self._queues, 0)
 
     def _place(self, view_id: int) -> int:
         """Return the cursor on which a view is; at first the one whose views take the least time."""
         if view_id not in self._places:
-            busy_s = dict.fromkeys(self._queues, 0.0)
+            busy_us = dict.fromkeys(self._queues, 0)
             for other, place in self._places.items():
-                busy_s[place] += self._seconds.get(other, 0.0)
-            self._places[view_id] = min(busy_s, key=busy_s.__getitem__)
+                busy_us[place] += self._took_us.get(other, 0)
+            self._places[view_id] = min(busy_us, key=busy_us.__getitem__)
         return self._places[view_id]
 
     def _queue(self, task: Task[Any]) -> deque[Task[Any]]:
@@ -236,7 +231,7 @@ class Sides:
 
     def _stolen(self, number: int) -> Task[Any] | None:
         """Return a task of another cursor that is done sooner by this one, from the end of the longest queue."""
-        place = max(self._queues, key=lambda place: -1.0 if place == number else self._queued_s[place])
+        place = max(self._queues, key=lambda place: -1 if place == number else self._queued_us[place])
         queue = self._queues[place]
         if place == number or (len(queue) == 1 and place not in self._busy):  # the other runs it at once
             return None
@@ -246,16 +241,10 @@ class Sides:
             key = number, task.view_id or 0
             is_planned = self._runs[key] >= _UNPREPARED
             factor = 1 if is_planned else max(_PLANNING - self._left[key], 1)
-            if self._expected_s(task) * factor <= self._queued_s[place]:
+            if task.expected_us * factor <= self._queued_us[place]:
                 return task
             self._left_now.add(key)
         return None
-
-    def _expected_s(self, task: Task[Any]) -> float:
-        """Return about how many seconds a task takes, with planned statements. It is the same until the task is run."""
-        if task.expected_s is None:
-            task.expected_s = self._seconds.get(task.view_id or 0, 0.0)
-        return task.expected_s
 
 
 class _Side:
